@@ -106,6 +106,7 @@ def test_watching(play):
         (["{empty}"], "no model.zip in it, so there is nothing to play"),
         (["{run}", "--against=none.zip"], "none.zip: no such run's folder, no such model"),
         (["{run}", "--task=MoveToBeacon"], "observes "),
+        (["3m", "--against=scripted"], "--against scripted: 3m has one player"),
         (["{run}", "--task=module:Class"], "there is no module 'module'"),
         ([__file__], "nothing beside it says which task it plays; give --task"),
         ([__file__, "--task=MarineDuel"], "not a model that SB3 has saved"),

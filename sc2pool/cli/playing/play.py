@@ -99,8 +99,12 @@ def against(args: argparse.Namespace, task: type[TaskDefinition]) -> tuple[Any, 
         if task.players == 2:
             return task, computer
         return type(task.__name__, (task,), {"opponents": (computer,)}), None
-    if args.against in (None, SCRIPTED):
-        return task, None if args.against is None else scripted_player(task)
+    if args.against is None:
+        return task, None
+    if task.players == 1:
+        raise ConfigError(f"--against {args.against}: {task.__name__} has one player")
+    if args.against == SCRIPTED:
+        return task, scripted_player(task)
     return task, str(playable_model(args.against)[0])
 
 
