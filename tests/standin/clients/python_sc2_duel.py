@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from sc2 import maps
 from sc2.bot_ai import BotAI
-from sc2.data import Race
+from sc2.data import Race, Result
 from sc2.main import GameMatch, _host_game_aiter, _join_game, a_run_multiple_games, run_game
 from sc2.player import Bot
 from sc2.portconfig import Portconfig
@@ -31,6 +31,8 @@ class Fighter(BotAI):
     """A bot that attacks, waits or leaves."""
 
     seen: ClassVar[list[dict[str, Any]]] = []
+    together: asyncio.Barrier | None = None
+    """Of both players of `run_game`."""
 
     def __init__(self, manner: str) -> None:
         super().__init__()
@@ -48,6 +50,19 @@ class Fighter(BotAI):
             for unit in self.units:
                 near = self.enemy_units
                 unit.attack(near.closest_to(unit) if near else self.game_info.map_center)
+
+    async def on_end(self, game_result: Result) -> None:
+        """Quit together: python-sc2 kills both games when the first player has quit."""
+        del game_result
+        if self.together is None:
+            return
+        together, quit_alone = self.together, self.client.quit
+
+        async def quit_together() -> None:
+            await together.wait()
+            await quit_alone()
+
+        self.client.quit = quit_together
 
 
 def bots(first: str) -> list[Bot]:
@@ -70,7 +85,11 @@ def main() -> None:
     first = "leaves" if "--leaves" in flags else "attacks"
     played, realtime = maps.get("MarineDuel"), "--realtime" in flags
     if how == "run_game":
-        found = run_game(played, bots(first), realtime, save_replay_as=replay, random_seed=SEED)
+        players = bots(first)
+        together = asyncio.Barrier(2)
+        for player in players:
+            player.ai.together = together
+        found = run_game(played, players, realtime, save_replay_as=replay, random_seed=SEED)
         results = [result.name for result in found]
     elif how == "run_multiple_games":
         matches = [GameMatch(played, bots(first), random_seed=SEED) for _ in range(EPISODES)]
