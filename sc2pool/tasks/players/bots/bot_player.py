@@ -37,10 +37,10 @@ class BotPlayer(SC2Player):
         while not bot.episode_over:
             orders = await driven.turn()
             if bot.episode_over:
-                await driven.cut()
                 break
             step = await game.step(orders, bot.step_mul)
             note_delay(bot, game.tick)
             await driven.see(step)
             if step.ended:
                 await driven.end(game.result)
+        await driven.cut()

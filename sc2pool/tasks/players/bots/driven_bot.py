@@ -132,6 +132,7 @@ class DrivenBot:
         self._realtime = realtime
         self._fresh_map = fresh_map
         self._iteration = 0
+        self._has_ended = False
 
     async def start(self, first: Observed, game_info: sc_pb.ResponseGameInfo) -> None:
         """Show the bot the map and the first observation."""
@@ -176,11 +177,13 @@ class DrivenBot:
 
     async def end(self, result: int | None) -> None:
         """Tell the bot that it is over, with this `Result`; None if the game has not said."""
+        self._has_ended = True
         await self._bot.on_end(Result(result or Result.Undecided.value))
 
     async def cut(self) -> None:
-        """Tell the bot that the task has ended the episode, and not the game.
+        """Tell the bot, unless it knows that it is over, that the task has ended the episode.
 
         That is a tie for a bot, as python-sc2's own time limit is.
         """
-        await self.end(self._game.result or sc_pb.Tie)
+        if not self._has_ended:
+            await self.end(self._game.result or sc_pb.Tie)

@@ -110,7 +110,6 @@ class RLBotSide(TaskSide):
         self._client = GameClient(game)
         self._driven = DrivenBot(bot, game, self._client, sides.shared, realtime=sides.realtime)
         self._turn: asyncio.Task[list[sc_pb.Action]] | None = None
-        self._has_ended = False
 
     async def begin(self, observed: Observed, game_info: sc_pb.ResponseGameInfo) -> Transition:
         await self._driven.start(observed, game_info)
@@ -135,13 +134,10 @@ class RLBotSide(TaskSide):
         await self._driven.see(step)
         if not step.ended:
             return await self._to_its_action()
-        self._has_ended = True
         await self._driven.end(self.game.result)
         return self._put_by("on_end")
 
     async def end(self, last: Transition | None) -> None:  # noqa: ARG002
-        if self._has_ended:
-            return
         await self.stop()  # if the other side has ended the episode, this one's turn is not over
         self.task._end_episode()
         await self._driven.cut()
@@ -197,7 +193,6 @@ class PlainBotSide(PlayedSide):
         self._driven = DrivenBot(
             bot, game, self._client, sides.shared, realtime=sides.realtime, fresh_map=True
         )
-        self._has_ended = False
 
     @property
     def loops(self) -> int:
@@ -222,11 +217,8 @@ class PlainBotSide(PlayedSide):
         with blamed_on_opponent(self._name, has_game=True):
             await self._driven.see(step)
             if step.ended:
-                self._has_ended = True
                 await self._driven.end(self.game.result)
 
     async def end(self, last: Transition | None) -> None:  # noqa: ARG002
-        if self._has_ended:
-            return
         with blamed_on_opponent(self._name, has_game=True):
             await self._driven.cut()
