@@ -50,10 +50,7 @@ def check_observation(space: spaces.Space[Any], observation: Any, path: Path = (
     Raises:
         ObservationError: see above.
     """
-    layout = space_layout(space, 0)
-    if layout.is_array:
-        _array((layout.leaves or ())[0], observation, True, "", path)
-    elif isinstance(space, spaces.Dict | spaces.Tuple):
+    if isinstance(space, spaces.Dict | spaces.Tuple):
         parts = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
         for key, part in parts:
             try:
@@ -61,6 +58,8 @@ def check_observation(space: spaces.Space[Any], observation: Any, path: Path = (
             except (KeyError, IndexError, TypeError) as error:
                 raise _lacks_parts("", path, observation, space, error) from error
             check_observation(part, value, (*path, key))
+    elif leaves := space_layout(space, 0).leaves:
+        _array(leaves[0], observation, True, "", path)
     elif not space.contains(observation):
         given = f"{observation!r:.80} of type {type(observation).__name__}"
         raise _wrong("", path, f"is {given}, expected an element of {space}")
