@@ -36,7 +36,7 @@ from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.pool.stepping.batch import Batch
-from sc2pool.pool.vec_pool import VecPool
+from sc2pool.pool.vec_pool import VecPool, newest_masks
 from sc2pool.processes.table import usable_cores
 from sc2pool.tasks.players.operations import qualified
 
@@ -245,8 +245,8 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         """
         envs = self._envs(indices)
         if method_name == "action_masks":
-            masks = [self.pool.action_mask(env) for env in envs]
-            if any(mask is not None for mask in masks):
+            masks = newest_masks(self.pool, envs)
+            if masks is not None:
                 return masks
         return self.pool.call(envs, "env_method", method_name, method_args, method_kwargs)
 

@@ -56,3 +56,12 @@ class VecPool(Protocol):
     def closed(self) -> bool: ...
     @property
     def game_version(self) -> str | None: ...
+
+
+def newest_masks(pool: VecPool, rows: Iterable[int]) -> list[Array | None] | None:
+    """The masks that came with the newest observations of these rows; None if there are none.
+
+    A task may give a mask at some steps only, so single ones may be None.
+    """
+    masks = [pool.action_mask(row) for row in rows]
+    return masks if any(mask is not None for mask in masks) else None

@@ -37,6 +37,7 @@ from sc2pool.pool.ipc.remote_errors import RemoteTraceback
 from sc2pool.pool.queues.layout import Array, space_layout
 from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.pool.stepping.batch import Batch
+from sc2pool.pool.vec_pool import newest_masks
 
 Step = tuple[Any, Array, Array, Array, dict[str, Any]]
 
@@ -332,8 +333,8 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         self._pending.check_waiting(AsyncState.WAITING_CALL)
         self._pending.state = AsyncState.DEFAULT
         if self._call[0] == "action_masks":  # they came with the observations
-            masks = [self.pool.action_mask(env) for env in range(self.num_envs)]
-            if any(mask is not None for mask in masks):
+            masks = newest_masks(self.pool, range(self.num_envs))
+            if masks is not None:
                 return tuple(masks)
         with self._pending.gymnasiums_errors():
             everyone = range(self.num_envs)
