@@ -99,14 +99,19 @@ class Output:
         Args:
             ended: whether the child has ended; then all that it printed is read before.
         """
-        if ended and not self._waited:
-            self._waited = True
-            self._thread.join(_END_S)
+        if ended:
+            self._wait_for_end()
         with self._lock:
             return _in_order(bytes(self._ring))
 
+    def _wait_for_end(self) -> None:
+        if not self._waited:
+            self._waited = True
+            self._thread.join(_END_S)
+
     def close(self) -> None:
-        """Keep no more of it; may be called again. The file is not deleted."""
+        """Keep no more of it, once it has ended; may be called again. The file is not deleted."""
+        self._wait_for_end()  # else the thread's descriptor would be open for a moment longer
         with self._lock:
             self._closed = True
             self._close_file()

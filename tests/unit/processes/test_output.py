@@ -32,7 +32,6 @@ def start(tmp_path: Path) -> Iterator[Start]:
     yield begin
     for output, child in started:
         child.communicate()
-        output.tail(ended=True)
         output.close()
 
 
@@ -58,6 +57,16 @@ def test_a_child_that_runs_is_read_meanwhile(start):
     output, _ = start("echo up; read line")
     while output.tail(ended=False) != b"up\n":
         pass
+
+
+def test_closed_it_has_no_descriptor_left(tmp_path):
+    """Also if the child could not be started, so that nobody has asked for what it printed."""
+    for _ in range(100):
+        before = set(Path("/proc/self/fd").iterdir())
+        output = Output(tmp_path / "log")
+        output.hand_over()
+        output.close()
+        assert set(Path("/proc/self/fd").iterdir()) == before
 
 
 def test_the_file_has_its_size_from_the_begin_on(start, tmp_path):
