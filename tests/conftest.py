@@ -40,6 +40,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))  # its workers in
 from sc2pool.errors import ConfigError
 from sc2pool.game.installation import Installation, find
 from sc2pool.platform import WINDOWS
+from tests.pacing import GivesWay, gives_way
 from tests.reporting import Meter, Reporter
 from tests.support.audit.belongings import Belongings
 from tests.tiers import FOLDERS, LONGER
@@ -78,7 +79,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if tier == "long":
         os.environ[LONGER] = "1"
     config.pluginmanager.register(Meter())
-    if not hasattr(config, "workerinput"):
+    if hasattr(config, "workerinput"):
+        if gives_way(config.workerinput["workerid"]):
+            config.pluginmanager.register(GivesWay())
+    else:
         config.pluginmanager.register(Reporter(config, config.getoption("lf", False)))
 
 

@@ -7,8 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
+from tests.pacing import GivesWay, gives_way
 from tests.tiers import FOLDERS, tier_of
 
 TESTS = Path(__file__).parents[1]
@@ -40,7 +42,7 @@ def suite(tmp_path: Path) -> Path:
     for folder in FOLDERS["fast"]:
         (tests / folder).mkdir(parents=True)
     (tests / "unit" / "test_two.py").write_text(UNSTABLE)
-    for name in ("conftest.py", "reporting.py", "tiers.py"):
+    for name in ("conftest.py", "pacing.py", "reporting.py", "tiers.py"):
         (tests / name).symlink_to(TESTS / name)
     (tmp_path / "pyproject.toml").symlink_to(TESTS.parent / "pyproject.toml")
     return tmp_path
@@ -69,6 +71,18 @@ def test_a_run_shows_progress_failures_and_the_slowest(
     assert "FAILED tests/unit/test_two.py::test_unstable (call): Failed: this time\n" in out
     slowest = out[out.index("slowest 20 tests") :]
     assert "  tests/unit/test_two.py::test_stable\n" in slowest
+
+
+def test_only_workers_beyond_the_fourth_wait_until_the_cores_are_not_busy(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert [gives_way(f"gw{number}") for number in (0, 3, 4, 10)] == [False, False, True, True]
+    busy_percent = [100.0, 90.0, 20.0]
+    monkeypatch.setattr(psutil, "cpu_percent", lambda interval: busy_percent.pop(0))
+    pacer = GivesWay()
+    pacer.pytest_runtest_protocol(request.node)
+    assert not busy_percent
+    pacer.pytest_runtest_protocol(request.node)  # of the same file: it asks no more
 
 
 def test_a_second_run_names_what_passes_only_now(suite: Path) -> None:
