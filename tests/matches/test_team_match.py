@@ -12,12 +12,9 @@ import psutil
 import pytest
 
 from sc2pool import SubprocSC2VecEnv
-from sc2pool.config import Computer, Limits
 from sc2pool.errors import ActionError, ConfigError, GameFault, UserCodeError
-from sc2pool.game.installation import find, find_map
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.players.match.match_player import MatchPlayer
-from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.registry import resolve
 from sc2pool.tasks.teams.smac.duel import smac_duel
@@ -358,22 +355,3 @@ def test_a_wrong_map(make_env, task, message):
     with pytest.raises(ConfigError, match=message):
         env.reset()
     assert psutil.Process().children(recursive=True) == []
-
-
-@pytest.mark.parametrize(
-    ("task", "opponent", "message"),
-    [
-        ("3m_duel", Computer(), r"3m_duel has a team on either side, .* cannot be a Computer"),
-        ("3m", Against([]), "tasks of two players, and 3m has one"),
-    ],
-)
-def test_opponents_that_cannot_be(standin_dir, task, opponent, message):
-    installation, definition = find(standin_dir), resolve(task)
-    with pytest.raises(ConfigError, match=message):
-        TaskSpec(
-            definition,
-            installation,
-            find_map(installation, task),
-            Limits(),
-            opponent=opponent,
-        )

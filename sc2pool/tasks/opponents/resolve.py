@@ -35,7 +35,7 @@ from sc2pool.tasks.opponents.policies import FunctionPair, PredictPair, SharedPa
 from sc2pool.tasks.opponents.snapshots import SnapshotOpponent, SnapshotStore
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import QueuePair
-from sc2pool.tasks.teams.team_task import agents_of
+from sc2pool.tasks.teams.team_task import TeamTask, agents_of
 
 if TYPE_CHECKING:
     from sc2pool.tasks.definition import TaskDefinition
@@ -84,7 +84,7 @@ def resolve(opponent: Any, task: type[TaskDefinition]) -> Opponent | Computer | 
 
     Raises:
         ConfigError: it is none of these; no such file, or not a model; a model of other spaces; a
-            task for one player.
+            task for one player; a computer against a team.
     """
     if opponent is None:
         return None
@@ -93,7 +93,14 @@ def resolve(opponent: Any, task: type[TaskDefinition]) -> Opponent | Computer | 
             f"opponent is for a task of two players, and {task.__name__} has {task.players}; "
             f"got opponent={opponent!r}"
         )
-    return opponent if isinstance(opponent, Computer) else _opponent(opponent, task)
+    if not isinstance(opponent, Computer):
+        return _opponent(opponent, task)
+    if issubclass(task, TeamTask):
+        raise ConfigError(
+            f"{task.__name__} has a team on either side, so its opponent cannot be a Computer; a "
+            f"team of one player has one in the attribute opponents, as SMAC's scenarios have"
+        )
+    return opponent
 
 
 def _opponent(opponent: Any, task: type[TaskDefinition]) -> Opponent:

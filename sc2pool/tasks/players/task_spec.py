@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sc2pool.config import Computer, GameSetup, Limits, ReplayPolicy
-from sc2pool.errors import ConfigError
 from sc2pool.game.installation import Installation
 from sc2pool.optional import require
 from sc2pool.tasks.definition import TaskDefinition, check_loops
 from sc2pool.tasks.opponents.opponent import Opponent
-from sc2pool.tasks.teams.team_task import TeamTask, agents_of
+from sc2pool.tasks.teams.team_task import agents_of
 
 
 @dataclass(frozen=True)
@@ -22,8 +21,7 @@ class TaskSpec:
     """A task to be played on games of one installation.
 
     Raises:
-        ConfigError: `step_mul` or `max_loops` is given and is no whole number of at least 1; an
-            opponent for a task of one player; a computer against a team.
+        ConfigError: `step_mul` or `max_loops` is given and is no whole number of at least 1.
         MissingPackageError: frames are wanted, and Pillow is not installed.
     """
 
@@ -43,23 +41,10 @@ class TaskSpec:
     """Who plays the other side of a task of two players; None for a learner."""
 
     def __post_init__(self) -> None:
-        self._check_players()
         for name, loops in self.overrides.items():
             check_loops(name, loops)
         if self.render_mode == "rgb_array" and self.task.render is TaskDefinition.render:
             require("render_mode='rgb_array'", "PIL")
-
-    def _check_players(self) -> None:
-        name = self.task.__name__
-        if self.task.players == 1 and self.opponent is not None:
-            raise ConfigError(
-                f"opponent is for tasks of two players, and {name} has one; got {self.opponent!r}"
-            )
-        if isinstance(self.opponent, Computer) and issubclass(self.task, TeamTask):
-            raise ConfigError(
-                f"{name} has a team on either side, so its opponent cannot be a Computer; a team "
-                f"of one player has one in the attribute opponents, as SMAC's scenarios have"
-            )
 
     @property
     def setup(self) -> GameSetup:

@@ -124,18 +124,6 @@ def test_wrong_players(attributes, told):
         check_definition(with_attributes(**attributes))
 
 
-@pytest.mark.parametrize(
-    ("task", "keywords", "told"),
-    [
-        (MoveToBeacon, {"opponent": Computer()}, "opponent is for tasks of two players, and Move"),
-    ],
-)
-def test_wrong_number_of_players_is_refused(task, keywords, told):
-    installation: Any = None
-    with pytest.raises(ConfigError, match=told):
-        TaskSpec(task, installation, Path("x"), Limits(), **keywords)
-
-
 def test_two_players_are_two_participants():
     assert Duel.game_setup().participants == 2
     installation: Any = None

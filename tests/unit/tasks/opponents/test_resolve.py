@@ -17,6 +17,7 @@ from sc2pool.tasks.opponents.resolve import InTurn, resolve
 from sc2pool.tasks.opponents.snapshots import SnapshotStore
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import Transition
+from sc2pool.tasks.teams.smac.duel import smac_duel
 from sc2pool.tasks.teams.team_task import TeamTask
 from tests.unit.tasks.opponents.conftest import SEEN
 
@@ -77,9 +78,15 @@ def test_opponents_take_turns(duel):
     ]
 
 
-def test_a_task_of_one_player_has_no_opponent():
-    with pytest.raises(ConfigError, match="two players, and MoveToBeacon has 1; got opponent=<fun"):
-        resolve(left, MoveToBeacon)
+@pytest.mark.parametrize(("opponent", "told"), [(left, "<function"), (Computer(), "Computer")])
+def test_a_task_of_one_player_has_no_opponent(opponent, told):
+    with pytest.raises(ConfigError, match=f"two players, and MoveToBeacon has 1; got .*{told}"):
+        resolve(opponent, MoveToBeacon)
+
+
+def test_a_computer_plays_no_team():
+    with pytest.raises(ConfigError, match=r"3m_duel has a team on .* cannot be a Computer"):
+        resolve(Computer(), smac_duel("3m"))
 
 
 @pytest.mark.parametrize("given", [3, 2.5, {}, Walker, object()])
