@@ -19,6 +19,7 @@ from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.registry import resolve
 from sc2pool.tasks.teams.smac.duel import smac_duel
 from sc2pool.tasks.teams.smac.rules import ZERO_SUM, Rules
+from sc2pool.tasks.teams.team_task import row_space
 from tests.matches.playing import play, player_of
 from tests.matches.recorded_rows import Policy, RecordedRows
 
@@ -163,10 +164,10 @@ class Shared(MARINES):
 
 def test_a_state_is_of_each_side_and_not_the_opponents(standin_dir):
     with player_of(standin_dir, Shared) as player:
-        assert player.observation_space == Shared.row_space()
+        assert player.observation_space == row_space(Shared)
         (rows,) = play(player, [always(4)] * 2 * N, seeds=[1])
     for row in rows:
-        assert Shared.row_space().contains(row[0].observation)
+        assert row_space(Shared).contains(row[0].observation)
     for side in (rows[:N], rows[N:]):
         first = side[0][0].observation["state"]
         assert all(np.array_equal(row[0].observation["state"], first) for row in side)

@@ -30,6 +30,7 @@ from sc2pool.tasks.players.replays import REPLAY, Chooser, LastHeld, PlayedRepla
 from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.task import Task
+from sc2pool.tasks.teams.team_task import row_space
 
 _MOST_READS: Final = 20
 """Reads of a game of a match that is behind the other one; each takes less than a millisecond."""
@@ -44,7 +45,8 @@ class SC2Player(Player):
         self.spec = spec
         self.setup = spec.setup
         self.realtime = spec.realtime
-        self.observation_space = spec.task.observation_space
+        self.rows = spec.rows
+        self.observation_space = row_space(spec.task)
         self.action_space = spec.task.action_space
         fps = LOOPS_PER_S / spec.loops_per_step
         self.metadata = {"render_fps": fps, **spec.task.metadata}

@@ -12,20 +12,12 @@ from typing import Any
 
 from sc2pool.tasks.players.rows import rows_of
 from sc2pool.tasks.players.sc2_player import TaskPlayer
-from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.task import Task
-from sc2pool.tasks.teams.team_task import TeamTask
 
 
 class TeamPlayer(TaskPlayer):
     """Plays a `TeamTask`."""
-
-    def __init__(self, spec: TaskSpec) -> None:
-        super().__init__(spec)
-        assert issubclass(spec.task, TeamTask)
-        self.rows = len(spec.task.agents)
-        self.observation_space = spec.task.row_space()
 
     def taking(self, pair: QueuePair) -> Callable[[], Awaitable[Any]]:
         return pair.get_actions

@@ -65,14 +65,6 @@ class TeamTask(Task):
         raise NotImplementedError(f"{type(self).__name__} has no state")
 
     @classmethod
-    def row_space(cls) -> spaces.Space[Any]:
-        """The observation space of a row."""
-        if not cls.shares_state:
-            return cls.observation_space
-        assert cls.state_space is not None, "checked with the definition"
-        return spaces.Dict({"observation": cls.observation_space, "state": cls.state_space})
-
-    @classmethod
     def check_values(cls) -> None:
         """As every task's; the agents must have different names, a shared state a space."""
         super().check_values()
@@ -97,4 +89,7 @@ def agents_of(task: type[TaskDefinition]) -> int:
 
 def row_space(task: type[TaskDefinition]) -> spaces.Space[Any]:
     """The observation space of a row of a task's env."""
-    return task.row_space() if issubclass(task, TeamTask) else task.observation_space
+    if not issubclass(task, TeamTask) or not task.shares_state:
+        return task.observation_space
+    assert task.state_space is not None, "checked with the definition"
+    return spaces.Dict({"observation": task.observation_space, "state": task.state_space})

@@ -40,7 +40,7 @@ from sc2pool.tasks.players.sc2_player import SC2Player, Unstarted, facts_of
 from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.queue_pair import QueuePair
 from sc2pool.tasks.task import Task
-from sc2pool.tasks.teams.team_task import agents_of, row_space
+from sc2pool.tasks.teams.team_task import agents_of
 
 if TYPE_CHECKING:
     from sc2pool.tasks.definition import TaskDefinition
@@ -57,8 +57,6 @@ class MatchPlayer(SC2Player):
 
     def __init__(self, spec: TaskSpec, opponent: Opponent | None) -> None:
         super().__init__(spec)
-        self.rows = spec.rows
-        self.observation_space = row_space(spec.task)
         self._opponent = opponent
         self._match: Match | None = None
         self._targets: Sequence[TaskDefinition] = ()

@@ -30,8 +30,8 @@ def test_a_row_is_what_an_agent_sees_and_the_state_if_it_is_shared():
     class Shared(Pair):
         shares_state = True
 
-    assert resolve(Pair).row_space() is Pair.observation_space
-    assert set(resolve(Shared).row_space()) == {"observation", "state"}
+    assert row_space(resolve(Pair)) is Pair.observation_space
+    assert set(row_space(resolve(Shared))) == {"observation", "state"}
 
 
 @pytest.mark.parametrize("given", [(), ("a", "a"), ["a", "b"], ("a", 1), ("", "b")])

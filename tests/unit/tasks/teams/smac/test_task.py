@@ -10,6 +10,7 @@ from sc2pool.errors import ConfigError
 from sc2pool.tasks.registry import resolve
 from sc2pool.tasks.teams.smac.rules import Rules
 from sc2pool.tasks.teams.smac.task import SmacTask, smac_task
+from sc2pool.tasks.teams.team_task import row_space
 
 
 def test_a_scenarios_task():
@@ -43,7 +44,7 @@ def test_a_subclass_keeps_what_its_parent_defines():
         shares_state = True
 
     assert (Shared.max_loops, Shared.map_name) == (80, "Other")
-    assert Shared.row_space()["state"] is Shared.state_space
+    assert row_space(Shared)["state"] is Shared.state_space
 
 
 def test_the_tasks_of_scenarios_are_pickled_by_name():
