@@ -243,6 +243,13 @@ def test_every_agent_gets_its_own_observation_and_the_teams_info(vec):
     assert env.get_attr("colour") == ["red", "red"]
 
 
+def test_what_is_set_on_one_agent_is_the_teams_in_later_episodes_too(vec):
+    env = vec(Two, n=1, step_mul=8)
+    env.set_attr("step_mul", 4, indices=[0])
+    env.reset()
+    assert env.get_attr("step_mul") == [4, 4], "not that of the pool, which row 1 has"
+
+
 @pytest.mark.parametrize(
     ("task", "message"),
     [

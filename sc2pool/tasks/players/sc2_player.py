@@ -126,22 +126,22 @@ class SC2Player(Player):
         """Take note that its games were looked at: loops that pass from now on may be a pause's."""
         self._seen_before_pause_s = time.monotonic()
 
-    def new_task(self, task: TaskDefinition, episode: Episode, row: int = 0) -> None:
-        """Make `task` the target of `get_attr` and similar calls; set the trainer's attributes."""
-        self.task = task
-        self.prepare(task, episode, self.attributes[row])
-
     def prepare(
-        self, task: TaskDefinition, episode: Episode, attributes: Mapping[str, Any]
+        self, task: TaskDefinition, episode: Episode, attributes: Sequence[Mapping[str, Any]]
     ) -> None:
-        """Set the attributes that a new task object has before its first hook is called."""
+        """Set the attributes that a new task object has before its first hook is called.
+
+        Args:
+            attributes: what `set_attr` has set on each row that the object stands for.
+        """
         task.episode = episode
         task.options = episode.options
         task.game_version = self.game.version
         task.metadata = self.metadata
         task.render_mode = self.render_mode
-        for name, value in {**self.spec.overrides, **attributes}.items():
-            setattr(task, name, value)
+        for values in (self.spec.overrides, *attributes):
+            for name, value in values.items():
+                setattr(task, name, value)
 
     def latest_view(self) -> tuple[sc_pb.Observation, sc_pb.ResponseGameInfo] | None:
         if self.task is None:
@@ -279,9 +279,8 @@ class TaskPlayer(SC2Player):
     async def play_episode(self, episode: Episode, pair: QueuePair) -> None:
         task = self.spec.task()
         assert isinstance(task, Task)
-        # One object stands for all rows: what was set on any of them is set on it.
-        for row in range(self.rows):
-            self.new_task(task, episode, row)
+        self.task = task
+        self.prepare(task, episode, self.attributes)
         game, driven = self.game, DrivenTask(task)
         observed = await self.start_episode(episode)
         await driven.begin(game, observed, await game.game_info())

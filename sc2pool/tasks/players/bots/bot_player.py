@@ -31,7 +31,8 @@ class BotPlayer(SC2Player):
         bot_class = self.spec.task
         assert issubclass(bot_class, RLBotAI)
         bot = bot_class(pair)
-        self.new_task(bot, episode)
+        self.task = bot
+        self.prepare(bot, episode, self.attributes)
         driven = DrivenBot(bot, game, GameClient(game), self._shared, realtime=self.setup.realtime)
         await driven.start(first, game_info)
         while not bot.episode_over:

@@ -128,14 +128,13 @@ class MatchPlayer(SC2Player):
             side = self._task_side(game)
             if i in learners:
                 first = learners.index(i) * self._agents
-                # One object stands for all agents: what was set on any of them is set on it.
-                for attributes in self.attributes[first : first + self._agents]:
-                    self.prepare(side.task, episode, attributes)
+                own_rows = self.attributes[first : first + self._agents]
+                self.prepare(side.task, episode, own_rows)
                 tasks[i] = side.task
                 sides.append(side)
             else:
                 assert isinstance(who, QueuePair), "an opponent is a pair or a bot"
-                self.prepare(side.task, episode, {})
+                self.prepare(side.task, episode, ())
                 sides.append(OpponentSide(side, who, name))
         return sides, tasks
 
