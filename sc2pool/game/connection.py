@@ -34,7 +34,7 @@ from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.hang_detection import STALL_S
 from sc2pool.game.lease import HOST
-from sc2pool.game.wire import DirectReader, NotReadyError, connect, frames, unread_bytes
+from sc2pool.game.wire import DirectReader, NotReadyError, frames, unread_bytes
 from sc2pool.protocol import compiled, replies
 from sc2pool.protocol.requests import step_burst
 from sc2pool.protocol.sparse import Head
@@ -85,22 +85,18 @@ class Connection(picows.WSListener):
         self._timer: asyncio.TimerHandle | None = None
 
     @classmethod
-    async def open(
-        cls, port: int, deadline: Deadline, sock: socket.socket | None = None
-    ) -> Connection:
+    async def open(cls, port: int, deadline: Deadline, sock: socket.socket) -> Connection:
         """Opens the websocket of the game that listens on `port`.
 
         Args:
             port: on this machine.
             deadline: for all of it.
-            sock: a socket already connected to the port; it belongs to the connection from now.
+            sock: connected to the port; it belongs to the connection from now.
 
         Raises:
-            NotReadyError: the port is closed, or does not answer as a websocket yet.
+            NotReadyError: the port does not answer as a websocket yet.
             GameFault: DEADLINE; there was no answer at all.
         """
-        if sock is None:
-            sock = connect(port)
         connection = cls(sock)
         timeout_s = deadline.remaining_s()
         try:
@@ -130,13 +126,6 @@ class Connection(picows.WSListener):
             connection.abort()
             raise NotReadyError(f"port {port} closed the connection during the handshake")
         return connection
-
-    async def request(
-        self, request: sc_pb.Request, deadline: Deadline, extend: Extend | None = None
-    ) -> sc_pb.Response:
-        """Sends one request and returns its reply; as `burst`."""
-        reply: sc_pb.Response = (await self.burst((request,), deadline, extend))[0]
-        return reply
 
     async def burst(
         self,
