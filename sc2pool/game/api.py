@@ -35,6 +35,7 @@ class GameAPI:
 
     Attributes:
         process: the game's.
+        connection: to it.
         pid: of the process that listens on the port: the game itself, or below a script that
             started it; the script's if the system does not say which one listens.
         port: on which it listens.
@@ -55,7 +56,7 @@ class GameAPI:
         self.listener_proven = listener_pid is not None
         self.status = Status.UNKNOWN
         self._lease = lease
-        self._connection = connection
+        self.connection = connection
         self._closed = False
         self._exit = process.watch_exit()  # the caller watches, too
         self._event_loop = asyncio.get_running_loop()
@@ -85,7 +86,7 @@ class GameAPI:
     ) -> list[Any]:
         """As `Connection.burst`; a lost connection of a game that has ended is GAME_EXITED."""
         try:
-            answered = await self._connection.burst(requests, deadline, extend, sparse)
+            answered = await self.connection.burst(requests, deadline, extend, sparse)
         except GameFault as fault:
             await self._raise_if_exited(fault)
             raise
@@ -101,7 +102,7 @@ class GameAPI:
     ) -> Plain | list[Any]:
         """As `Connection.step`; a lost connection of a game that has ended is GAME_EXITED."""
         try:
-            answered = await self._connection.step(actions, loops, deadline, extend)
+            answered = await self.connection.step(actions, loops, deadline, extend)
         except GameFault as fault:
             await self._raise_if_exited(fault)
             raise
@@ -109,21 +110,12 @@ class GameAPI:
         self.status = Status(answered[-1].status) if isinstance(answered, list) else Status.IN_GAME
         return answered
 
-    @property
-    def sparse_payload(self) -> bytes:
-        """The bytes of the newest observation that was asked for with `sparse`."""
-        return self._connection.sparse_payload
-
-    def unread_bytes(self) -> int:
-        """How much of what was sent the game has not read; 0 also if the system does not say."""
-        return self._connection.unread_bytes()
-
     def close(self) -> None:
         """Kills the game and gives everything back; bounded, and may be called again."""
         if self._closed:
             return
         self._closed = True
-        self._connection.abort()
+        self.connection.abort()
         with contextlib.suppress(RuntimeError):  # the event loop is closed
             self._event_loop.remove_reader(self._exit.fileno())
         self._exit.close()
@@ -133,7 +125,7 @@ class GameAPI:
     async def _raise_if_exited(self, fault: GameFault) -> None:
         lost = fault.kind is FaultKind.CONNECTION_LOST and not self._closed
         if lost and await self._ends_soon():
-            raise self.process.exit_fault(FaultKind.GAME_EXITED) from fault
+            raise self.process.exit_fault() from fault
 
     async def _ends_soon(self) -> bool:
         grace = Deadline.after(_EXIT_GRACE_S)
@@ -145,4 +137,4 @@ class GameAPI:
 
     def _on_exit(self) -> None:
         self._event_loop.remove_reader(self._exit.fileno())
-        self._connection.fail(self.process.exit_fault(FaultKind.GAME_EXITED))
+        self.connection.fail(self.process.exit_fault())

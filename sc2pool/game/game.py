@@ -27,7 +27,6 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.config import GameSetup, Limits
 from sc2pool.deadline import Deadline
-from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.api import GameAPI
 from sc2pool.game.clock import ElasticClock, Tick
 from sc2pool.game.connection import Extend
@@ -157,15 +156,7 @@ class Game:
 
     def unread_bytes(self) -> int:
         """How much of what was asked it has not read; 0 also if the system does not say."""
-        return self._api.unread_bytes()
-
-    def exit_fault(self) -> GameFault:
-        """The end of the process as a fault, with its exit code and the end of its log."""
-        return self.process.exit_fault(FaultKind.GAME_EXITED)
-
-    def log_tail(self, lines: int = 20) -> str:
-        """The last lines of the game's output; also after `close`."""
-        return self.process.log_tail(lines)
+        return self._api.connection.unread_bytes()
 
     def plays_with(self, other: Game) -> None:
         """From now on each step waits for the other game too, so it is slow if that one is."""
@@ -452,7 +443,7 @@ class Game:
         Returns:
             The observation, and whether the game has ended with it.
         """
-        payload = self._api.sparse_payload
+        payload = self._api.connection.sparse_payload
         if not isinstance(reply, Head):  # the compiled path has checked it, but for its loop
             first, last = self._loops.expected(loops, ended=False, free=self._realtime)
             if first <= reply.game_loop <= last:

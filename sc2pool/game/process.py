@@ -146,7 +146,7 @@ class GameProcess:
         """The exit code, negative for a signal; None while the game runs."""
         return self._child.poll()
 
-    def exit_fault(self, kind: FaultKind) -> GameFault:
+    def exit_fault(self, kind: FaultKind = FaultKind.GAME_EXITED) -> GameFault:
         """The fault that says how the game has ended."""
         code = self._child.poll()
         how = "exit code unknown" if code is None else describe_exit(code)

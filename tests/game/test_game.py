@@ -66,7 +66,7 @@ class TestEpisodes:
                 assert game.listener_proven
                 assert game.player_id == 1
                 assert psutil.pid_exists(game.pid)
-                assert "at your service" in game.log_tail()
+                assert "at your service" in game.process.log_tail()
                 assert game.process.rss_bytes() > 1 << 20
                 step = await game.step([sc_pb.Action(), sc_pb.Action()], 8)
                 assert step.observed.observation.game_loop == 8
@@ -145,7 +145,7 @@ class TestEpisodes:
             async with playing(fake(), episode=False) as game:
                 game.close()
                 assert not psutil.pid_exists(game.pid)
-                assert "at your service" in game.log_tail()
+                assert "at your service" in game.process.log_tail()
                 fault = await step_fault(game)
                 assert "closed" in fault.detail
 

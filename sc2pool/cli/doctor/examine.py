@@ -88,7 +88,7 @@ async def _examine_stepped(
     async with _launched(installation, plan, findings, checks.launch) as game:
         findings.note(checks.version, game.version, game.base_build, installation.base_build)
         findings.note(checks.proven_listener, game.listener_proven)
-        log = game.log_tail(lines=1000)
+        log = game.process.log_tail(lines=1000)
         printed = [marker for marker in READY_MARKERS if marker in log]
         missing = [marker for marker in READY_MARKERS if marker not in log]
         findings.note(checks.ready_markers, printed, missing)

@@ -124,12 +124,12 @@ class Match:
         """The end of a process as a fault, which names the side."""
         for side, game in zip(Side, self.games, strict=True):
             if game.process.exit_code() is not None:
-                return _named(side, game.exit_fault())
+                return _named(side, game.process.exit_fault())
         return GameFault(FaultKind.GAME_EXITED, "a game of the match ended")
 
-    def log_tail(self, lines: int = 20) -> str:
+    def log_tail(self) -> str:
         """The last lines of both games' output, each below its side's name; also after `close`."""
-        tails = ((side, game.log_tail(lines)) for side, game in zip(Side, self.games, strict=True))
+        tails = zip(Side, (game.process.log_tail() for game in self.games), strict=True)
         return "\n".join(f"{side}:\n{tail}" for side, tail in tails if tail)
 
     # ---- playing ----------------------------------------------------------------------------

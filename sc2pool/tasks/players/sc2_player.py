@@ -159,7 +159,7 @@ class SC2Player(Player):
         return self._reset_kind
 
     def exit_fault(self) -> GameFault:
-        return self.game.exit_fault()
+        return self.game.process.exit_fault()
 
     @property
     def recycle_due(self) -> bool:
@@ -222,7 +222,7 @@ class SC2Player(Player):
         return [game.process.pid for game in self.games], True
 
     def log_tail(self) -> str:
-        return "" if self._game is None else self._game.log_tail()
+        return "" if self._game is None else self._game.process.log_tail()
 
     def close(self) -> None:
         if self._game is not None:
