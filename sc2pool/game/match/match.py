@@ -97,9 +97,10 @@ class Match:
 
         tasks = [asyncio.ensure_future(launching()) for _ in Side]
         try:
-            await _finished(tasks)
-            for side, task in zip(Side, tasks, strict=True):
-                _raise_failure(side, task)
+            for naming, failure in zip(_NAMING, await _failures(tasks), strict=True):
+                if failure is not None:
+                    with naming:
+                        raise failure
         except BaseException:
             for task in tasks:
                 if not task.cancelled() and task.exception() is None:
@@ -287,9 +288,7 @@ class Match:
             GameFault: one of them failed; the detail names the side to blame.
         """
         tasks = [asyncio.ensure_future(one) for one in asked]
-        await _finished(tasks)
-        for side, task in zip(Side, tasks, strict=True):
-            failure = None if task.cancelled() else task.exception()
+        for side, failure in zip(Side, await _failures(tasks), strict=True):
             if isinstance(failure, GameFault):
                 answered = [not task.cancelled() and task.exception() is None for task in tasks]
                 raise await self._blamed(side, failure, answered) from failure
@@ -333,8 +332,12 @@ class Match:
         }
 
 
-async def _finished(tasks: Sequence[asyncio.Future[Any]]) -> None:
-    """Wait for all tasks; one that fails, or the end of the wait, cancels the others."""
+async def _failures(tasks: Sequence[asyncio.Future[Any]]) -> list[BaseException | None]:
+    """Wait for all tasks; one that fails, or the end of the wait, cancels the others.
+
+    Returns:
+        What each has raised; None if nothing, or if it was cancelled.
+    """
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
     finally:
@@ -342,20 +345,9 @@ async def _finished(tasks: Sequence[asyncio.Future[Any]]) -> None:
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
-        for task in tasks:
-            if not task.cancelled():
-                # An error that is not asked for is printed by asyncio.
-                task.exception()
-
-
-def _raise_failure(side: Side, task: asyncio.Future[Any]) -> None:
-    if task.cancelled():
-        return  # the other one has failed
-    failure = task.exception()
-    if isinstance(failure, GameFault):
-        raise _named(side, failure) from failure
-    if failure is not None:
-        raise failure
+        # In any case: an error that is not asked for is printed by asyncio.
+        failures = [None if task.cancelled() else task.exception() for task in tasks]
+    return failures
 
 
 def _named(side: Side, fault: GameFault) -> GameFault:

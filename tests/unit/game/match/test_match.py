@@ -18,7 +18,7 @@ def test_failures_of_both_sides_are_not_printed_if_the_wait_for_them_is_cancelle
     async def play() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, told: printed.append(told))
         sides = [asyncio.ensure_future(fail()) for _ in range(2)]
-        waiting = asyncio.ensure_future(match._finished(sides))
+        waiting = asyncio.ensure_future(match._failures(sides))
         while not all(side.done() for side in sides):
             await asyncio.sleep(0)
         waiting.cancel()
