@@ -45,11 +45,6 @@ class Front:
         self.enemy_structures: list[Unit] = []
         self._visibility: NDArray[np.uint8] = np.zeros((0, 0), dtype=np.uint8)
 
-    @property
-    def enemy_start(self) -> Point | None:
-        """Where the opponent began, if the game says it."""
-        return self._starts[0] if self._starts else None
-
     def update(self, observation: sc_pb.Observation) -> None:
         """Read an observation."""
         units = observation.raw_data.units

@@ -91,7 +91,7 @@ class Melee(Task):
         self.read_observation()
         town, front = self.town, self.front
         barracks = town.finished(BARRACKS)
-        more = (
+        return town.vector(
             len(barracks) / 10,
             town.coming(BARRACKS) / 4,
             sum(not one.orders for one in barracks) / 10,
@@ -102,8 +102,6 @@ class Melee(Task):
             len(front.enemy_structures) / 20,
             town.loop / 20160,
         )
-        vector = np.concatenate([town.vector(), np.array(more, dtype=np.float32)])
-        return vector.clip(0.0, 1.0, out=vector)
 
     def read_observation(self) -> None:
         """Read the newest observation."""

@@ -76,15 +76,13 @@ class BuildMarines(Task):
         town = self.town
         town.update(self.observation)
         barracks = town.finished(BARRACKS)
-        more = (
+        return town.vector(
             len(barracks) / 10,
             town.coming(BARRACKS) / 4,
             sum(not one.orders for one in barracks) / 10,
             len(town.all(MARINE)) / 200,
             town.loop / 14400,
         )
-        vector = np.concatenate([town.vector(), np.array(more, dtype=np.float32)])
-        return vector.clip(0.0, 1.0, out=vector)
 
     def act(self, action: int) -> Commands:
         return steps.take(STEPS[action], self.town)

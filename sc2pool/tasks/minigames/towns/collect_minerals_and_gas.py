@@ -76,15 +76,13 @@ class CollectMineralsAndGas(Task):
         town.update(self.observation)
         refineries = town.finished(REFINERY)
         places = sum(max(0, one.ideal_harvesters - one.assigned_harvesters) for one in refineries)
-        more = (
+        return town.vector(
             town.vespene / 1000,
             len(refineries) / steps.N_GEYSERS,
             town.coming(REFINERY) / steps.N_GEYSERS,
             places / (3 * steps.N_GEYSERS),
             town.loop / 6720,
         )
-        vector = np.concatenate([town.vector(), np.array(more, dtype=np.float32)])
-        return vector.clip(0.0, 1.0, out=vector)
 
     def act(self, action: int) -> Commands:
         return steps.take(STEPS[action], self.town)

@@ -57,7 +57,6 @@ FIELD_PLACES = 2
 TOWN_SIZE = 9
 
 Unit = raw_pb2.Unit
-_BUILDS = frozenset(BUILT_BY)
 
 
 class Town:
@@ -128,18 +127,17 @@ class Town:
         """Structures that train units, with the barracks that are coming."""
         return sum(len(self.finished(one)) for one in FACTORIES) + self.coming(BARRACKS)
 
-    def vector(self) -> NDArray[np.float32]:
-        """The town in numbers, each in [0, 1].
+    def vector(self, *more: float) -> NDArray[np.float32]:
+        """The town in numbers, each in [0, 1], and more numbers of a task, clipped likewise.
 
         Returns:
-            (9,) float32:
+            (9 + len(more),) float32:
 
             0: minerals / 1000, 1: supply used / 200, 2: supply provided / 200,
             3: free supply / 20, with the supply of depots that are coming,
             4: SCVs / 50, 5: idle SCVs / 12, 6: units that the command centres train and have
             queued / 5, 7: supply depots / 20, 8: supply depots that are coming / 4.
         """
-        coming = self.coming(SUPPLY_DEPOT)
         training = sum(len(unit.orders) for unit in self.all(COMMAND_CENTER))
         shares = (
             self.minerals / 1000,
@@ -150,7 +148,8 @@ class Town:
             len(self.idle) / 12,
             training / QUEUE_PLACES,
             len(self.finished(SUPPLY_DEPOT)) / 20,
-            coming / 4,
+            self.coming(SUPPLY_DEPOT) / 4,
+            *more,
         )
         return np.clip(np.array(shares, dtype=np.float32), 0.0, 1.0)
 
@@ -263,7 +262,7 @@ class Town:
         free = [
             unit
             for unit in self.workers
-            if not any(order.ability_id in _BUILDS for order in unit.orders)
+            if not any(order.ability_id in BUILT_BY for order in unit.orders)
         ]
         if not free:
             return []

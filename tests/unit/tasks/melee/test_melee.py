@@ -83,7 +83,7 @@ def test_observations_of_real_games(task_class, recorded):
     masks = task.action_masks()
     assert masks[melee.TRAIN_SCV]
     assert not masks[[melee.BUILD_DEPOT, melee.ATTACK]].any()
-    assert task.front.enemy_start is not None
+    assert task.front._starts, "where the opponent began"
 
 
 @pytest.mark.parametrize("task_class", TASKS)
