@@ -16,6 +16,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool import commands
 from sc2pool.commands import Commands
 from sc2pool.tasks.melee.grid import bits_of, bytes_of
+from sc2pool.tasks.minigames.towns.town import Point, Unit, at
 from sc2pool.tasks.minigames.towns.unit_types import MARINE
 
 STRUCTURE_RADIUS = 1.1
@@ -24,8 +25,6 @@ REACHED_CELLS = 6.0
 """Ground that is nearer to a marine than this was looked at."""
 LOST_GROUND, UNKNOWN = 1, 0
 """Values of the visibility grid."""
-Unit = raw_pb2.Unit
-Point = tuple[float, float]
 
 
 class Front:
@@ -58,14 +57,14 @@ class Front:
 
     def near(self, place: Point, cells: float) -> int:
         """Number of enemy units near a place."""
-        return sum(math.dist(_at(unit), place) < cells for unit in self.enemies)
+        return sum(math.dist(at(unit), place) < cells for unit in self.enemies)
 
     def attack(self) -> Commands:
         """Send the marines that do nothing to the enemy."""
         idle = [unit for unit in self.marines if not unit.orders]
         if not idle:
             return []
-        return [commands.attack([unit.tag for unit in idle], self._target(_at(idle[0])))]
+        return [commands.attack([unit.tag for unit in idle], self._target(at(idle[0])))]
 
     def defend(self, place: Point) -> Commands:
         """Send all marines to a place; they attack what they meet."""
@@ -75,7 +74,7 @@ class Front:
     def _target(self, here: Point) -> Point:
         known = self.enemy_structures or self.enemies
         if known:
-            return min((_at(unit) for unit in known), key=lambda place: math.dist(place, here))
+            return min((at(unit) for unit in known), key=lambda place: math.dist(place, here))
         for start in self._starts:
             if math.dist(start, here) > REACHED_CELLS and self._seen_at(start) == UNKNOWN:
                 return start
@@ -97,7 +96,3 @@ class Front:
                 nearest = int(square.argmin())
                 return float(columns[nearest]) + 0.5, float(rows[nearest]) + 0.5
         return here
-
-
-def _at(unit: Unit) -> Point:
-    return unit.pos.x, unit.pos.y

@@ -12,7 +12,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.tasks.melee.grid import bits_of
 from sc2pool.tasks.minigames.geometry import PlayableArea
-from sc2pool.tasks.minigames.towns.town import Town
+from sc2pool.tasks.minigames.towns.town import Town, at
 from sc2pool.tasks.minigames.towns.unit_types import COMMAND_CENTER, GEYSER, MINERAL_FIELD
 
 MINERAL_FIELDS = frozenset({341, 483, 146, 147, 665, 666, 796, 797, 884, 885, 886, 887})
@@ -37,7 +37,7 @@ class Home(Town):
     def __init__(self, game_info: sc_pb.ResponseGameInfo, observation: sc_pb.Observation) -> None:
         area = PlayableArea.of(game_info)
         centres = [
-            (unit.pos.x, unit.pos.y)
+            at(unit)
             for unit in observation.raw_data.units
             if unit.unit_type == COMMAND_CENTER and unit.alliance == 1
         ]
@@ -54,7 +54,5 @@ class Home(Town):
         for name, types in ((MINERAL_FIELD, MINERAL_FIELDS), (GEYSER, GEYSERS)):
             found = [unit for kind in sorted(types) for unit in self._units.get(kind, ())]
             self._units[name] = [
-                unit
-                for unit in found
-                if math.dist((unit.pos.x, unit.pos.y), self.centre) < NEAR_CELLS
+                unit for unit in found if math.dist(at(unit), self.centre) < NEAR_CELLS
             ]

@@ -16,11 +16,11 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.tasks.melee.front import Unit
 from sc2pool.tasks.melee.grid import bits_of, bytes_of
 from sc2pool.tasks.melee.melee import Melee
 from sc2pool.tasks.minigames.geometry import PlayableArea
 from sc2pool.tasks.minigames.move_to_beacon_image import IMAGE_SIZE
+from sc2pool.tasks.minigames.towns.town import Unit
 from sc2pool.tasks.minigames.towns.unit_types import (
     BARRACKS,
     COMMAND_CENTER,

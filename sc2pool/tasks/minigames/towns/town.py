@@ -57,6 +57,7 @@ FIELD_PLACES = 2
 TOWN_SIZE = 9
 
 Unit = raw_pb2.Unit
+Point = tuple[float, float]
 
 
 class Town:
@@ -215,14 +216,13 @@ class Town:
     def build_refinery(self) -> Commands:
         """Build a refinery on the free geyser nearest to the command centre."""
         centre = self._centre()
-        taken = {(unit.pos.x, unit.pos.y) for unit in self.all(REFINERY)}
+        taken = {at(unit) for unit in self.all(REFINERY)}
         taken |= {(x, y) for _, x, y, _ in self._reserved}
-        free = [unit for unit in self.all(GEYSER) if (unit.pos.x, unit.pos.y) not in taken]
+        free = [unit for unit in self.all(GEYSER) if at(unit) not in taken]
         if not free:
             return []
-        geyser = min(free, key=lambda unit: math.dist((unit.pos.x, unit.pos.y), centre))
-        place = geyser.pos.x, geyser.pos.y
-        return self._send_builder(commands.BUILD_REFINERY, place, geyser.tag)
+        geyser = min(free, key=lambda unit: math.dist(at(unit), centre))
+        return self._send_builder(commands.BUILD_REFINERY, at(geyser), geyser.tag)
 
     def needs_gas_worker(self) -> Unit | None:
         """A refinery with fewer workers than it can employ."""
@@ -251,14 +251,12 @@ class Town:
     def _factories(self, factory_type: int) -> list[Unit]:
         return [u for u in self.finished(factory_type) if len(u.orders) < QUEUE_PLACES]
 
-    def _centre(self) -> tuple[float, float]:
+    def _centre(self) -> Point:
         for unit in self.all(COMMAND_CENTER):
-            return unit.pos.x, unit.pos.y
+            return at(unit)
         return self.area.centre
 
-    def _send_builder(
-        self, ability_id: int, place: tuple[float, float], target: tuple[float, float] | int
-    ) -> Commands:
+    def _send_builder(self, ability_id: int, place: Point, target: Point | int) -> Commands:
         free = [
             unit
             for unit in self.workers
@@ -266,7 +264,7 @@ class Town:
         ]
         if not free:
             return []
-        builder = min(free, key=lambda unit: math.dist((unit.pos.x, unit.pos.y), place))
+        builder = min(free, key=lambda unit: math.dist(at(unit), place))
         kind = BUILT_BY[ability_id]
         self._reserved.append((self.loop + RESERVED_LOOPS, *place, kind))
         orders = [commands.command(ability_id, [builder.tag], target)]
@@ -276,7 +274,7 @@ class Town:
             orders.append(commands.gather([builder.tag], nearest.tag, queued=True))
         return orders
 
-    def _free_place(self, kind: int) -> tuple[float, float] | None:
+    def _free_place(self, kind: int) -> Point | None:
         """The free place for a structure that is nearest to the command centre."""
         half, area, centre = FOOTPRINTS[kind][0], self.area, self._centre()
         odd = half % 1.0
@@ -316,5 +314,10 @@ class Town:
             yield x, y, *FOOTPRINTS[kind]
 
 
+def at(unit: Unit) -> Point:
+    """Where a unit is."""
+    return unit.pos.x, unit.pos.y
+
+
 def _distance(unit: Unit, other: Unit) -> float:
-    return math.dist((unit.pos.x, unit.pos.y), (other.pos.x, other.pos.y))
+    return math.dist(at(unit), at(other))
