@@ -1,8 +1,9 @@
 """`Melee` as an image of the whole map, for convolutional policies.
 
 The playable area fills the longer side of the image, its middle is the middle of the image; row 0
-is the farthest up and column 0 the farthest left. Structures are rectangles, units are discs. The
-last two planes are the same everywhere: money and free supply, which have no place on the map.
+is the farthest up and column 0 the farthest left. Units and structures are squares of their size,
+as bright as they are finished. The last two planes are the same everywhere: money and free supply,
+which have no place on the map.
 
 Rule: only the observation differs from the task with a vector; the actions are inherited.
 """

@@ -2,8 +2,8 @@
 
 The playable area fills the width of the image, its middle is the middle of the image; row 0 is the
 farthest up and column 0 the farthest left. Structures are rectangles, as bright as they are
-finished; units are discs. The last two planes are the same everywhere: money and free supply, which
-have no place on the map.
+finished; units are squares of one cell. The last two planes are the same everywhere: money and free
+supply, which have no place on the map.
 
 Rule: only the observation differs from the task with a vector; the actions are inherited.
 """
