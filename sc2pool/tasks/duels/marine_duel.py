@@ -25,6 +25,7 @@ from sc2pool.tasks.minigames.geometry import (
     N_DIRECTIONS,
     PlayableArea,
     flight_target,
+    nearest_first,
     walks,
 )
 from sc2pool.tasks.task import Task
@@ -241,9 +242,3 @@ class MarineDuel(Task):
             commands.move([own.tags[one]], away),
             commands.attack(fighters, target_tag),
         ]
-
-
-def nearest_first(units: Units, others: Units) -> NDArray[np.intp]:
-    """Indices of the units, the nearest to the centre of the others first."""
-    centre = others.positions.mean(axis=0, keepdims=True)
-    return np.argsort(distances(centre, units.positions)[0], kind="stable")

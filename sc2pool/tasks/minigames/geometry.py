@@ -93,6 +93,12 @@ def flight_target(place: Floats, threats: Floats, area: PlayableArea) -> tuple[f
     return walk_target(x, y, nearest_direction(x - near_x, y - near_y), area)
 
 
+def nearest_first(units: Units, others: Units) -> NDArray[np.intp]:
+    """Indices of the units, the nearest to the centre of the others first."""
+    centre = others.positions.mean(axis=0, keepdims=True)
+    return np.argsort(distances(centre, units.positions)[0], kind="stable")
+
+
 def nearest_direction(offset_x: float, offset_y: float) -> int:
     """The direction that leads best along an offset."""
     return round(math.atan2(offset_y, offset_x) / math.tau * N_DIRECTIONS) % N_DIRECTIONS

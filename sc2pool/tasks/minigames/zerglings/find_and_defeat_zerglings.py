@@ -20,6 +20,7 @@ from sc2pool.tasks.minigames.geometry import (
     bearing_of,
     bearings,
     flight_target,
+    nearest_first,
     walk_target,
 )
 from sc2pool.tasks.minigames.zerglings.search import SearchMemory
@@ -112,7 +113,7 @@ class FindAndDefeatZerglings(Task):
             positions = self.zerglings.positions
             weakest = self.marines.positions[[marine_health.argmin()]]
             vector[7] = distances(weakest, positions).min() / NEAR
-            order = self._by_distance()[:N_ZERGLINGS_SEEN]
+            order = nearest_first(self.zerglings, self.marines)[:N_ZERGLINGS_SEEN]
             seen = vector[8 : 8 + 4 * len(order)].reshape(-1, 4)
             seen[:, :3] = bearings(x, y, positions[order], NEAR)
             seen[:, 3] = health(self.zerglings)[order] / ZERGLING_HEALTH
@@ -127,7 +128,7 @@ class FindAndDefeatZerglings(Task):
             return [commands.attack(self.marines.tags, target)]
         if not len(self.zerglings):
             return []
-        order = self._by_distance()
+        order = nearest_first(self.zerglings, self.marines)
         nearest = self.zerglings.tags[order[0]]
         if action == FOCUS_NEAREST:
             return [commands.attack(self.marines.tags, nearest)]
@@ -150,11 +151,6 @@ class FindAndDefeatZerglings(Task):
         """Read the units, and remember what is seen now."""
         self.marines, self.zerglings = select(self.lazy_observation, OWN_MARINES, ENEMY_ZERGLINGS)
         self.memory.note_seen(self.marines.positions, self.lazy_observation.game_loop)
-
-    def _by_distance(self) -> NDArray[np.intp]:
-        """Indices of the zerglings, the nearest to the group's centre first."""
-        centre = np.array([self.centre()])
-        return np.argsort(distances(centre, self.zerglings.positions)[0], kind="stable")
 
     def _rescue_hurt(self, target_tag: int) -> Commands:
         """The weakest marine walks away, the others attack."""
