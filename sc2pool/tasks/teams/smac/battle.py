@@ -8,7 +8,7 @@ unit had last is kept, but nothing reads it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,6 +106,9 @@ class Side:
 class Battle:
     """Both sides of one battle.
 
+    Args:
+        observed: the observation that shows all units for the first time.
+
     Attributes:
         recovery_counts: whether an enemy's recovery beyond the damage that it took is rewarded as
             if it were damage, which SMAC does, or not, as in SMACv2.
@@ -118,13 +121,16 @@ class Battle:
     rules: Rules
     allies: Side
     enemies: Side
+    observed: InitVar[Observed]
     recovery_counts: bool = True
     sight: Floats = field(init=False)
     reach: Floats = field(init=False)
     largest_reward: float = field(init=False)
     reward: float = 0.0
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, observed: Observed) -> None:
+        for side in (self.allies, self.enemies):
+            side.update(observed)
         kinds = [self.allies.kinds[i] for i in self.allies.kind]
         self.sight = np.array([sight_range(kind, self.rules) for kind in kinds])
         self.reach = np.array([shoot_range(kind, self.rules) for kind in kinds])
@@ -146,18 +152,7 @@ class Battle:
             return None
         kinds = _standard_kinds(enemies, scenario.enemies)
         allies = side_of(own, scenario.allies, own_kinds(own))
-        return cls.first_seen(
-            scenario, rules, allies, side_of(enemies, scenario.enemies, kinds), observed
-        )
-
-    @classmethod
-    def first_seen(
-        cls, scenario: Scenario, rules: Rules, allies: Side, enemies: Side, observed: Observed
-    ) -> Battle:
-        """The battle of two sides, which an observation shows for the first time."""
-        for side in (allies, enemies):
-            side.update(observed)
-        return cls(scenario, rules, allies, enemies)
+        return cls(scenario, rules, allies, side_of(enemies, scenario.enemies, kinds), observed)
 
     def update(self, observed: Observed) -> None:
         """Take over the observation after a step, and find out what the step earned."""

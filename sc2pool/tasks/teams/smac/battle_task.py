@@ -7,7 +7,7 @@ while SMAC kills all units of one long game.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -17,6 +17,7 @@ from s2clientprotocol import sc2api_pb2
 from sc2pool.commands import Commands
 from sc2pool.config import Computer
 from sc2pool.errors import ConfigError
+from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.teams.smac import actions, features
 from sc2pool.tasks.teams.smac.battle import LOST, WON, Battle, Bools
 from sc2pool.tasks.teams.smac.features import Features, Sizes
@@ -28,6 +29,8 @@ from sc2pool.tasks.teams.team_task import TeamTask
 
 STEP_MUL = 8
 """SMAC's game loops per env step, in which the scenarios' time limits count."""
+_LOOPS_FOR_UNITS = 100
+"""Game loops in which all units must be there. SMAC waits for ever, SMACv2 for 1000."""
 
 
 class BattleTask(TeamTask):
@@ -83,6 +86,24 @@ class BattleTask(TeamTask):
             "race_requested": scenario.kinds[0].race,
             "opponents": (Computer(scenario.enemy_kinds[0].race, sc2api_pb2.VeryHard),),
         }
+
+    async def begin_with_units(self, begun: Callable[[Observed], Battle | None]) -> None:
+        """Begin the battle with the first observation that shows all units.
+
+        Args:
+            begun: the battle that an observation shows; None if units are missing.
+
+        Raises:
+            ConfigError: units are missing for too long.
+        """
+        for _ in range(_LOOPS_FOR_UNITS):
+            battle = begun(self.lazy_observation)
+            if battle is not None:
+                self.begin(battle)
+                return
+            # The map's script, or the game, may create the units some loops after the start.
+            self.lazy_observation = (await self.game.step([], 1)).observed
+        raise self.not_the_units()
 
     def begin(self, battle: Battle) -> None:
         """All units are there."""

@@ -118,7 +118,7 @@ def begun(
     index_of = [numbered.index(kind) for kind, _ in scenario.allies]
     kinds = [index_of[k] if k < len(index_of) else k for k in own_kinds(enemies)]
     others = side_of(enemies, scenario.enemies, kinds, turned_on)
-    return Battle.first_seen(scenario, rules, allies, others, observed)
+    return Battle(scenario, rules, allies, others, observed)
 
 
 def _turned_type_and_place(unit: raw_pb2.Unit) -> tuple[int, float, float]:

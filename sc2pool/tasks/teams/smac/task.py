@@ -9,7 +9,7 @@ Rule: the map's own script creates the units.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import ClassVar
 
 from sc2pool.errors import ConfigError
@@ -18,9 +18,6 @@ from sc2pool.tasks.teams.smac.battle_task import BattleTask, made_task
 from sc2pool.tasks.teams.smac.ground import Ground
 from sc2pool.tasks.teams.smac.rules import Rules
 from sc2pool.tasks.teams.smac.scenarios import SCENARIOS, Scenario
-
-_LOOPS_FOR_UNITS = 100
-"""Game loops in which the map must have created all units; SMAC waits for ever."""
 
 
 class SmacTask(BattleTask):
@@ -33,14 +30,7 @@ class SmacTask(BattleTask):
 
     async def on_start(self) -> None:
         self.ground = Ground.of(self.game_info)
-        for _ in range(_LOOPS_FOR_UNITS):
-            battle = Battle.begun(self.scenario, self.rules, self.lazy_observation)
-            if battle is not None:
-                self.begin(battle)
-                return
-            # The map's script may create the units some loops after the start.
-            self.lazy_observation = (await self.game.step([], 1)).observed
-        raise self.not_the_units()
+        await self.begin_with_units(partial(Battle.begun, self.scenario, self.rules))
 
 
 @cache

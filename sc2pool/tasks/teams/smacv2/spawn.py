@@ -72,7 +72,7 @@ def _births(player: int, unit_types: Sequence[int], places: Floats) -> list[debu
 
 
 def begun(
-    teams: RandomTeams, rules: Rules, observed: Observed, copies: dict[UnitType, int]
+    teams: RandomTeams, rules: Rules, copies: dict[UnitType, int], observed: Observed
 ) -> Battle | None:
     """The battle that an observation shows; None if not all units are there yet."""
     own = sorted(units_of(observed, raw_pb2.Self), key=by_type_and_place)
@@ -83,10 +83,7 @@ def begun(
     others = _side(enemies, teams.kinds, {kind.id: i for i, kind in enumerate(teams.kinds)})
     if allies is None or others is None:
         return None
-    battle = Battle(teams, rules, allies, others, recovery_counts=False)
-    for side in (allies, others):
-        side.update(observed)
-    return battle
+    return Battle(teams, rules, allies, others, observed, recovery_counts=False)
 
 
 def _side(

@@ -14,7 +14,7 @@ its first battle for all; so does `StarCraft2Env`, which is SMACv2's interface.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,8 +41,6 @@ SCENARIOS: dict[str, tuple[str, int, int]] = {
     **{map_name: (map_name, 10, 10) for map_name in MAPS},
 }
 """SMACv2's scenarios by name: map, units and enemies. A map's own name is that of ten each."""
-_LOOPS_FOR_UNITS = 100
-"""Game loops in which the game must have created all units; SMACv2 waits for 1000."""
 
 
 class RandomTeamsTask(BattleTask):
@@ -63,13 +61,7 @@ class RandomTeamsTask(BattleTask):
         self.ground = Ground.of(self.game_info)
         copies = await copy_ids(self.game)
         await create(self.game, self.draw(), copies)
-        for _ in range(_LOOPS_FOR_UNITS):
-            self.lazy_observation = (await self.game.step([], 1)).observed
-            battle = begun(self.scenario, self.rules, self.lazy_observation, copies)
-            if battle is not None:
-                self.begin(battle)
-                return
-        raise self.not_the_units()
+        await self.begin_with_units(partial(begun, self.scenario, self.rules, copies))
 
     def draw(self) -> Drawn:
         """The teams and places of this episode."""

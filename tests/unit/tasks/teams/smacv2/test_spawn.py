@@ -94,10 +94,10 @@ def test_agents_are_numbered_by_type_and_place_enemies_as_listed(begin):
 def test_no_battle_until_all_are_there_and_are_what_was_drawn():
     teams = random_teams("any", "10gen_terran", example_config("10gen_terran", 1, 1))
     both = [ally(1, MARINE, 1, 1), enemy(2, MARINE, 9, 9)]
-    assert begun(teams, EXAMPLE_RULES, observed(both), COPIES) is not None
-    assert begun(teams, EXAMPLE_RULES, observed(both[:1]), COPIES) is None
+    assert begun(teams, EXAMPLE_RULES, COPIES, observed(both)) is not None
+    assert begun(teams, EXAMPLE_RULES, COPIES, observed(both[:1])) is None
     wrong = [ally(1, MARINE, 1, 1), enemy(2, ZEALOT, 9, 9)]
-    assert begun(teams, EXAMPLE_RULES, observed(wrong), COPIES) is None
+    assert begun(teams, EXAMPLE_RULES, COPIES, observed(wrong)) is None
 
 
 RANGES = {
