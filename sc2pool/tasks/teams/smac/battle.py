@@ -16,7 +16,6 @@ from s2clientprotocol import raw_pb2
 
 from sc2pool.errors import ConfigError
 from sc2pool.protocol.observed import Observed
-from sc2pool.tasks.teams.smac.ranges import shoot_range, sight_range
 from sc2pool.tasks.teams.smac.rules import Rules
 from sc2pool.tasks.teams.smac.scenarios import MEDIVAC, Contest, Group, Scenario, UnitType
 from sc2pool.units import Floats, health, shield, weapon_cooldown, with_tags
@@ -132,8 +131,8 @@ class Battle:
         for side in (self.allies, self.enemies):
             side.update(observed)
         kinds = [self.allies.kinds[i] for i in self.allies.kind]
-        self.sight = np.array([sight_range(kind, self.rules) for kind in kinds])
-        self.reach = np.array([shoot_range(kind, self.rules) for kind in kinds])
+        self.sight = np.array([self.rules.sight_of(kind) for kind in kinds])
+        self.reach = np.array([self.rules.reach_of(kind) for kind in kinds])
         self.largest_reward = (
             self.scenario.n_enemies * self.rules.reward_death_value
             + self.rules.reward_win

@@ -8,6 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from sc2pool.errors import ConfigError
+from sc2pool.tasks.teams.smac.scenarios import UnitType
+
+SIGHT_RANGE, SHOOT_RANGE = 9.0, 6.0
+"""How far SMAC lets every unit see and attack, in cells, whatever its weapon."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,14 @@ class Rules:
     def sees_own_health(self) -> bool:
         """True if agents see their own health, by either option."""
         return self.obs_own_health or self.obs_all_health
+
+    def sight_of(self, kind: UnitType) -> float:
+        """How far a unit sees, in cells."""
+        return kind.sight if self.use_unit_ranges else SIGHT_RANGE
+
+    def reach_of(self, kind: UnitType) -> float:
+        """How far a unit attacks or heals, from centre to centre, in cells."""
+        return max(kind.reach, self.min_attack_range) if self.use_unit_ranges else SHOOT_RANGE
 
 
 ZERO_SUM = Rules(reward_only_positive=False, reward_negative_scale=1.0, reward_defeat=-200.0)

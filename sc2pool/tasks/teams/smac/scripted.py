@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from sc2pool.tasks.teams.smac.actions import FIRST_TARGET, NOTHING
 from sc2pool.tasks.teams.smac.features import Sizes
 from sc2pool.tasks.teams.smac.heuristic import towards
-from sc2pool.tasks.teams.smac.ranges import shoot_range, sight_range
 from sc2pool.tasks.teams.smac.scenarios import MEDIVAC
 
 Vector = NDArray[np.float32]
@@ -44,8 +43,8 @@ def choose(observation: Vector, sizes: Sizes, ahead: int) -> int:
     # Medivacs are the last agents: the others have the same numbers among each medivac's allies.
     types = 4 + rules.obs_all_health * (1 + sizes.shield_of_allies)
     healed = (allies[:, 0] > 0) & (allies[:, types + kinds.index(MEDIVAC)] == 0)
-    in_cells = allies[:, _DISTANCE] * sight_range(MEDIVAC, rules)
-    healed &= in_cells <= shoot_range(MEDIVAC, rules)
+    in_cells = allies[:, _DISTANCE] * rules.sight_of(MEDIVAC)
+    healed &= in_cells <= rules.reach_of(MEDIVAC)
     if rules.obs_all_health:
         healed &= allies[:, _HEALTH] < 1
     return _approach(allies, healed, ahead)
