@@ -18,12 +18,11 @@ import numpy as np
 from sc2pool import commands
 from sc2pool.commands import Commands
 from sc2pool.tasks.teams.smac.battle import Battle, Bools, Side
-from sc2pool.tasks.teams.smac.ground import Ground
+from sc2pool.tasks.teams.smac.ground import MOVES, Ground
 from sc2pool.units import distances
 
-NOTHING, STOP, FIRST_MOVE, N_MOVES = 0, 1, 2, 4
+NOTHING, STOP, FIRST_MOVE, N_MOVES = 0, 1, 2, len(MOVES)
 FIRST_TARGET = FIRST_MOVE + N_MOVES
-MOVES = ((0, 1), (0, -1), (1, 0), (-1, 0))
 
 _MOVE, _ATTACK, _STOP, _HEAL = 16, 23, 4, 386
 """The specific abilities that SMAC orders, not the general ones of `commands`."""
@@ -68,7 +67,7 @@ def as_commands(battle: Battle, masks: Bools, actions: Sequence[int]) -> Command
         if action == STOP:
             orders.append(commands.command(_STOP, tag))
         elif action < FIRST_TARGET:
-            ahead = np.multiply(MOVES[action - FIRST_MOVE], length)
+            ahead = MOVES[action - FIRST_MOVE] * length
             x, y = allies.turned(allies.positions[agent] + ahead).tolist()
             orders.append(commands.command(_MOVE, tag, (x, y)))
         elif heals[agent]:

@@ -39,7 +39,8 @@ from sc2pool.units import Floats
 
 Features = NDArray[np.float32]
 
-_N_AROUND, _N_HEIGHTS = 8, 9
+N_AROUND, N_HEIGHTS = 8, 9
+"""Places around an agent whose ground it sees, and those with its own."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Sizes:
     def move(self) -> int:
         """An agent's observation of its moves."""
         rules = self.rules
-        return N_MOVES + _N_AROUND * rules.obs_pathing_grid + _N_HEIGHTS * rules.obs_terrain_height
+        return N_MOVES + N_AROUND * rules.obs_pathing_grid + N_HEIGHTS * rules.obs_terrain_height
 
     @cached_property
     def enemy(self) -> int:

@@ -17,8 +17,8 @@ from sc2pool.units import Floats
 
 Bools = NDArray[np.bool_]
 
-_DIRECTIONS = np.array([(0.0, 1.0), (0.0, -1.0), (1.0, 0.0), (-1.0, 0.0)])
-"""North, south, east, west: the order of the moves."""
+MOVES = np.array([(0.0, 1.0), (0.0, -1.0), (1.0, 0.0), (-1.0, 0.0)])
+"""North, south, east, west."""
 _AROUND = np.array([(0, 2), (0, -2), (2, 0), (-2, 0), (1, 1), (-1, -1), (1, -1), (-1, 1), (0, 0)])
 """The places that an agent sees, in lengths of a move; the last one is its own."""
 
@@ -73,7 +73,7 @@ class Ground:
             (n, 4): north, south, east, west.
         """
         # Truncated, as SMAC does: what is less than a cell outside counts as inside.
-        ahead = (positions[:, None, :] + _DIRECTIONS * (length / 2)).astype(np.int64)
+        ahead = (positions[:, None, :] + MOVES * (length / 2)).astype(np.int64)
         return self._inside(ahead) & self.walkable[self._clipped(ahead)]
 
     def walkable_around(self, positions: Floats, length: int) -> Bools:

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sc2pool.tasks.teams.smac.features import Sizes
+from sc2pool.tasks.teams.smac.features import N_AROUND, N_HEIGHTS, Sizes
 
 _DIRECTIONS = ("north", "south", "east", "west")
-_PATHING, _HEIGHTS = 8, 9
-"""Places around an agent whose ground it sees."""
 
 
 def observation_names(sizes: Sizes) -> list[str]:
     """The name of each number that an agent sees."""
     scenario, rules = sizes.scenario, sizes.rules
     names = [f"move_action_{direction}" for direction in _DIRECTIONS]
-    names += [f"pathing_grid_{i}" for i in range(_PATHING * rules.obs_pathing_grid)]
-    names += [f"terrain_height_{i}" for i in range(_HEIGHTS * rules.obs_terrain_height)]
+    names += [f"pathing_grid_{i}" for i in range(N_AROUND * rules.obs_pathing_grid)]
+    names += [f"terrain_height_{i}" for i in range(N_HEIGHTS * rules.obs_terrain_height)]
     for enemy in range(scenario.n_enemies):
         names += _seen("enemy", "shootable", enemy, sizes, shield=sizes.shield_of_enemies)
     for ally in range(1, scenario.n_agents):
