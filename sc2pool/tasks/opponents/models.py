@@ -16,10 +16,10 @@ import base64
 import json
 import pickle
 import zipfile
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -72,11 +72,11 @@ class SavedModel:
     """A model in a file, or the content of such a file.
 
     Attributes:
-        name: how the opponent is called.
+        name: how the opponent is called; a model is the same under another name.
         source: the file, or its content.
     """
 
-    name: str
+    name: str = field(compare=False)
     source: Path | bytes
 
     def read_spaces(self) -> tuple[spaces.Space[Any], spaces.Space[Any]]:
@@ -106,14 +106,7 @@ class SavedModel:
         Raises:
             ConfigError: as `read_spaces`, or the policy cannot be made from the file.
         """
-        key = self._key()
-        policy = _loaded.pop(key, None)
-        if policy is None:
-            policy = self._load()
-            while len(_loaded) >= _MOST_LOADED:
-                _loaded.popitem(last=False)
-        _loaded[key] = policy
-        return policy
+        return _loaded(self, self._version())
 
     def _load(self) -> Policy:
         with needed_for(f"the model {self.name}"):
@@ -148,14 +141,15 @@ class SavedModel:
     def _what(self) -> str:
         return f"model {self.source if isinstance(self.source, Path) else self.name}"
 
-    def _key(self) -> object:
+    def _version(self) -> object:
+        """What changes if the file does."""
         if isinstance(self.source, bytes):
-            return self.source
+            return None
         try:
             found = self.source.stat()
         except OSError as error:
             raise ConfigError(f"{self._what}: {error.strerror}") from error
-        return self.source, found.st_mtime_ns, found.st_size
+        return found.st_mtime_ns, found.st_size
 
     def _opened(self) -> zipfile.ZipFile:
         try:
@@ -196,8 +190,9 @@ class SavedModel:
         )
 
 
-_loaded: OrderedDict[object, Policy] = OrderedDict()
-"""The policies of this process, by file; the one used last is last."""
+@lru_cache(maxsize=_MOST_LOADED)
+def _loaded(model: SavedModel, version: object) -> Policy:  # noqa: ARG001 - part of the key
+    return model._load()
 
 
 def _no_learning(_: float) -> float:
