@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from operator import index
@@ -31,11 +31,10 @@ from sc2pool.tasks.opponents.bots import BotOpponent
 from sc2pool.tasks.opponents.resolve import resolve as resolve_opponent
 from sc2pool.tasks.player import PlayerSpec
 from sc2pool.tasks.players.factory import TaskPlayerSpec
-from sc2pool.tasks.players.gym_player import GymSpec
+from sc2pool.tasks.players.gym_player import EnvFn, GymSpec
 from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.registry import DEFAULT_TASK, resolve
 
-EnvFn = Callable[[], gymnasium.Env[Any, Any]]
 Game = str | os.PathLike[str]
 TaskChoice = str | type[TaskDefinition]
 EnvFns = Sequence[EnvFn] | TaskChoice | int | None
@@ -237,12 +236,7 @@ def make_players(
                 f"{name} is for tasks and has no effect on the envs that env_fns make; "
                 f"got {name}={value!r}"
             )
-    specs = gym_specs(env_fns)
-    n = number_of_games(n, num_envs, 1)
-    if n not in (None, len(specs)):
-        raise ConfigError(
-            f"n={n}, but env_fns has {len(specs)} functions, and each makes one env; leave n out"
-        )
+    specs = gym_specs(env_fns, number_of_games(n, num_envs, 1))
     return Players(specs, config, seed, serial=serial)
 
 
@@ -365,11 +359,14 @@ def task_spec(
     )
 
 
-def gym_specs(env_fns: Sequence[EnvFn]) -> list[GymSpec]:
+def gym_specs(env_fns: Sequence[EnvFn], n: int | None = None) -> list[GymSpec]:
     """A gym player for each function.
 
+    Args:
+        n: how many envs there shall be; None for as many as there are functions.
+
     Raises:
-        ConfigError: there are none, or one is not callable.
+        ConfigError: there are none, or not n, or one is not callable.
     """
     if not env_fns:
         raise ConfigError("env_fns is empty; expected at least one function that makes an env")
@@ -378,6 +375,10 @@ def gym_specs(env_fns: Sequence[EnvFn]) -> list[GymSpec]:
             raise ConfigError(
                 f"env_fns[{env}] must be a function that makes an env, got {env_fn!r}"
             )
+    if n not in (None, len(env_fns)):
+        raise ConfigError(
+            f"n={n}, but env_fns has {len(env_fns)} functions, and each makes one env; leave n out"
+        )
     return [GymSpec(env_fn) for env_fn in env_fns]
 
 
@@ -399,7 +400,7 @@ def check_start_method(name: str, value: str | None) -> None:
 
 
 def whole_number(name: str, value: object, least: int) -> int:
-    """`given` as an int.
+    """The value as an int.
 
     Raises:
         ConfigError: it is not a whole number, or less than `least`.

@@ -83,16 +83,12 @@ class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
         fns, n, task = sort_first_argument(env_fns, n, task)
         n = number_of_games(n, num_envs, 1)
         if fns is not None:
-            gym_specs(fns)
-            n = len(fns) if n is None else n
+            n = len(gym_specs(fns, n))
         if render_mode == "human":
             raise ConfigError(
                 "render_mode='human' is for games on this machine: `sc2pool watch --ray` shows "
                 "those of a cluster"
             )
-        n = n or DEFAULT_N
-        if fns is not None and n != len(fns):
-            raise ConfigError(f"n={n}, but env_fns has {len(fns)} functions; leave n out")
         keywords = {
             "task": task,
             "game": game,
@@ -105,7 +101,7 @@ class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
         }
         seed = None if seed is None else whole_number("seed", seed, 0)
         connect(address)
-        pool = ClusterPool(keywords, n, fns, node_timeout_s)
+        pool = ClusterPool(keywords, n or DEFAULT_N, fns, node_timeout_s)
         super().__init__(pool, seed, is_task=pool.about.is_task)
 
     def __repr__(self) -> str:
