@@ -83,7 +83,8 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
             self._shares_state = True
             self.state_space = definition.state_space
         self._state: Array | None = None
-        self.possible_agents = names_of(definition, alone=spec.opponent is not None)
+        names = names_of(definition, alone=spec.opponent is not None)
+        self.possible_agents = names
         self.agents: list[str] = []
         observation_space = definition.observation_space
         if self._has_masks:
@@ -91,8 +92,8 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
             both = {"observation": observation_space, "action_mask": masks}
             observation_space = spaces.Dict(both)
         # Each agent's spaces are its own, because users seed them one by one.
-        self.observation_spaces = {name: deepcopy(observation_space) for name in self.names}
-        self.action_spaces = {name: deepcopy(definition.action_space) for name in self.names}
+        self.observation_spaces = {name: deepcopy(observation_space) for name in names}
+        self.action_spaces = {name: deepcopy(definition.action_space) for name in names}
         self.render_mode = spec.render_mode
         self.realtime = self._players.realtime
         self.step_mul = self._players.step_mul
@@ -102,15 +103,9 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
             "is_parallelizable": True,
         }
 
-    @property
-    def names(self) -> list[str]:
-        """All agents, in the order of the rows of the pool."""
-        names: list[str] = self.possible_agents
-        return names
-
     def __repr__(self) -> str:
         if self._pool is None:
-            return f"{type(self).__name__}(agents={self.names}, no game launched)"
+            return f"{type(self).__name__}(agents={self.possible_agents}, no game launched)"
         return self._players.describe(self, self._pool)
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
@@ -157,9 +152,9 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
         if seed is not None:
             pool.seed(seed)
         batch = pool.reset(options=[options or {}])
-        self.agents = list(self.names)
+        self.agents = list(self.possible_agents)
         infos = [info or {} for info in batch.reset_infos]
-        return self._observations(batch), dict(zip(self.names, infos, strict=True))
+        return self._observations(batch), dict(zip(self.possible_agents, infos, strict=True))
 
     def step(self, actions: Mapping[str, Any]) -> Step:
         """Play one step, which is `step_mul` game loops.
@@ -178,13 +173,13 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
         """
         if not self.agents:
             raise ResetNeeded("call reset() first: no episode is running")
-        if set(actions) != set(self.names):
+        names = self.possible_agents
+        if set(actions) != set(names):
             raise ActionError(
-                f"actions must have one of each of {self.names}, got those of {list(actions)}"
+                f"actions must have one of each of {names}, got those of {list(actions)}"
             )
-        self.pool.send([actions[name] for name in self.names])
+        self.pool.send([actions[name] for name in names])
         batch = self.pool.recv()
-        names = self.names
         if batch.terminated.any() or batch.truncated.any():
             self.agents = []
         return (
@@ -197,7 +192,7 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
 
     def _observations(self, batch: Batch) -> dict[str, Any]:
         """Each agent's observation; keeps the state."""
-        seen = [self.pool.row(batch, row) for row in range(len(self.names))]
+        seen = [self.pool.row(batch, row) for row in range(len(self.possible_agents))]
         if self._shares_state:
             self._state = seen[0]["state"]
             seen = [one["observation"] for one in seen]
@@ -205,11 +200,11 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
             seen = [
                 {"observation": one, "action_mask": self._mask(row)} for row, one in enumerate(seen)
             ]
-        return dict(zip(self.names, seen, strict=True))
+        return dict(zip(self.possible_agents, seen, strict=True))
 
     def _mask(self, row: int) -> Any:
         """An agent's mask as its action space's `sample` takes it."""
-        space = self.action_spaces[self.names[row]]
+        space = self.action_spaces[self.possible_agents[row]]
         mask = self.pool.action_mask(row)
         # A task may give a mask at some steps only.
         if isinstance(space, spaces.MultiDiscrete):
