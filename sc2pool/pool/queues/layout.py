@@ -111,6 +111,13 @@ class SpaceLayout:
         leaves = self.leaves or ()
         return self.build(lambda index: leaves[index].copied(array(index)))
 
+    def row_of(self, observations: Any, row: int) -> Any:
+        """One row's observation out of those of a batch, copied."""
+        if not self.fixed:
+            return observations[row]
+        parts = [part for _, part in self.parts(observations)]
+        return self.copied(lambda index: parts[index][row])
+
     def parts(self, value: Any) -> Iterator[tuple[Leaf, Any]]:
         """Each leaf with its part of `value`; KeyError, IndexError or TypeError if one lacks."""
         if self.is_array:

@@ -245,7 +245,4 @@ class Gatherer:
 
     def row(self, batch: Batch, row: int) -> Any:
         """One row's observation out of a batch, copied."""
-        if not self._layout.fixed:
-            return batch.observations[row]
-        parts = [part for _, part in self._layout.parts(batch.observations)]
-        return self._layout.copied(lambda index: parts[index][row])
+        return self._layout.row_of(batch.observations, row)

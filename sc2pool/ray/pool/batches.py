@@ -64,18 +64,10 @@ def truncation(layout: SpaceLayout, last: Batch, first: Batch, fault: Mapping[st
         terminated=np.zeros(n, np.bool_),
         truncated=np.ones(n, np.bool_),
         infos=[{"sc2pool.synthetic": True, "sc2pool.fault": dict(fault)} for _ in range(n)],
-        final_observations=[_row(layout, last, row) for row in range(n)],
+        final_observations=[layout.row_of(last.observations, row) for row in range(n)],
         reset_infos=first.reset_infos,
     )
 
 
 def _parts(layout: SpaceLayout, batch: Batch) -> list[Any]:
     return [part for _, part in layout.parts(batch.observations)]
-
-
-def _row(layout: SpaceLayout, batch: Batch, row: int) -> Any:
-    """One env's observation out of a batch, copied."""
-    if not layout.fixed:
-        return batch.observations[row]
-    parts = _parts(layout, batch)
-    return layout.copied(lambda leaf: parts[leaf][row])

@@ -20,7 +20,6 @@ import ray
 from sc2pool.envs.specs import make_players
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array
-from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.pool.stepping.batch import Batch
 from sc2pool.ray.agreement import Played
 from sc2pool.ray.node_end import end_with_node
@@ -113,10 +112,6 @@ class NodeGames:
     def call(self, name: str, *arguments: Any) -> Any:
         """Call a method of the pool."""
         return getattr(self._opened(), name)(*arguments)
-
-    def stats(self) -> PoolStats:
-        """The pool's counters."""
-        return self._opened().stats()
 
     def close(self) -> None:
         """End the games."""

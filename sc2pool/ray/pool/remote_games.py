@@ -153,7 +153,7 @@ class RemoteGames:
         """
         while not deadline.expired():
             # Ray knows best where declared games have room; CPUs are not reserved for games.
-            best = None if self.declared else max(nodes(), key=_cpus, default=None)
+            best = None if self.declared else max(nodes(), key=lambda node: node.cpus, default=None)
             if self.declared or (best is not None and best.cpus):
                 with suppress(LostError):
                     return self.placed(self.create(best), deadline)
@@ -220,10 +220,6 @@ class RemoteGames:
                 ray.kill(self._actor, no_restart=True)
 
 
-def _cpus(node: Node) -> float:
-    return node.cpus
-
-
 def close_all(every: Sequence[RemoteGames]) -> None:
     """End these actors: each closes its pool, which leaves no file behind, then it is killed."""
     if not ray.is_initialized():
@@ -262,7 +258,7 @@ def all_of(every: Sequence[RemoteGames], call: Callable[[RemoteGames], Any]) -> 
 def update_stats(every: Sequence[RemoteGames]) -> None:
     """Bring the statistics of these actors up to date, as far as they answer soon."""
     with suppress(RayError):
-        references = [games.submit("stats") for games in every]
+        references = [games.submit("call", "stats") for games in every]
         ray.wait(references, num_returns=len(references), timeout=_STATS_TIMEOUT_S)
         for games, one in zip(every, references, strict=True):
             with suppress(RayError):
