@@ -1,8 +1,8 @@
 """The pending call of `SC2VectorEnv`, in gymnasium's words.
 
-    begin(state) ─► WAITING_… ─► receive(state, timeout) ─► DEFAULT
-                                    └─ timed out, interrupted: received later, or dropped by the
-                                       next call
+    check_idle ─► state = WAITING_… ─► receive(state, timeout) ─► DEFAULT
+                                       └─ timed out, interrupted: received later, or dropped by
+                                          the next call
 
 Where each env's step is, the pool knows; this is gymnasium's state of the whole env. Rules: one
 call is pending at a time; a batch that came too late is never taken for the answer to a later call;
