@@ -152,8 +152,6 @@ class GameSetup:
     """How many API players there are; with two, each has a game process of its own."""
     disable_fog: bool = False
     realtime: bool = False
-    raw_affects_selection: bool = False
-    raw_crop_to_playable_area: bool = False
 
 
 @dataclass(frozen=True)

@@ -76,8 +76,8 @@ def join_game(
         show_cloaked=True,
         show_burrowed_shadows=True,
         show_placeholders=True,
-        raw_affects_selection=setup.raw_affects_selection,
-        raw_crop_to_playable_area=setup.raw_crop_to_playable_area,
+        raw_affects_selection=False,
+        raw_crop_to_playable_area=False,
     )
     join = sc_pb.RequestJoinGame(
         race=setup.race,  # type: ignore[arg-type]  # the config holds plain numbers

@@ -34,7 +34,7 @@ def test_create_game_without_seed():
 
 
 def test_join_game_asks_for_raw_and_score():
-    setup = GameSetup("x", race=common_pb2.Protoss, raw_affects_selection=True)
+    setup = GameSetup("x", race=common_pb2.Protoss)
     join = requests.join_game(setup).join_game
     assert join.race == common_pb2.Protoss
     options = join.options
@@ -43,7 +43,7 @@ def test_join_game_asks_for_raw_and_score():
     assert options.show_cloaked
     assert options.show_burrowed_shadows
     assert options.show_placeholders
-    assert options.raw_affects_selection
+    assert not options.raw_affects_selection
     assert not options.raw_crop_to_playable_area
     assert not options.HasField("feature_layer")
     assert not options.HasField("render")
