@@ -24,7 +24,7 @@ class TaskPlayerSpec:
         if task.players > 1 and not isinstance(spec.opponent, Computer):
             from sc2pool.tasks.players.match.match_player import MatchPlayer  # noqa: PLC0415
 
-            return MatchPlayer(spec, spec.opponent)
+            return MatchPlayer(spec)
         if issubclass(task, TeamTask):
             from sc2pool.tasks.players.team_player import TeamPlayer  # noqa: PLC0415
 

@@ -21,12 +21,12 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from sc2pool.config import Computer
 from sc2pool.deadline import Deadline
 from sc2pool.errors import GameFault
 from sc2pool.game.game import Game
 from sc2pool.game.match.match import Match
 from sc2pool.tasks.opponents.bots import PlainBot
-from sc2pool.tasks.opponents.opponent import Opponent
 from sc2pool.tasks.player import Episode, GameFacts
 from sc2pool.tasks.players.match.match_episode import MatchEpisode
 from sc2pool.tasks.players.match.sides import (
@@ -51,13 +51,13 @@ class MatchPlayer(SC2Player):
     """Plays a task of two players.
 
     Args:
-        spec: of the task.
-        opponent: who plays one of the sides; None if both are the learner's.
+        spec: of the task; its opponent is no `Computer`, which needs no second game.
     """
 
-    def __init__(self, spec: TaskSpec, opponent: Opponent | None) -> None:
+    def __init__(self, spec: TaskSpec) -> None:
         super().__init__(spec)
-        self._opponent = opponent
+        assert not isinstance(spec.opponent, Computer)
+        self._opponent = spec.opponent
         self._match: Match | None = None
         self._targets: Sequence[TaskDefinition] = ()
         self._playing: MatchEpisode | None = None
