@@ -170,7 +170,8 @@ def with_tags(
     rows = [row_of[tag] for tag in there]
     x, y = columns.x, columns.y
     positions = np.array([(x[row], y[row]) for row in rows], np.float64).reshape(-1, 2)
-    return np.array([tag in row_of for tag in tags]), Units(there, positions, source, rows)
+    is_there = np.array([tag in row_of for tag in tags], np.bool_)
+    return is_there, Units(there, positions, source, rows)
 
 
 class _Whole:

@@ -104,6 +104,8 @@ def test_none_of_the_tags_is_there(state):
     there, units = with_tags(state(), [4])
     assert there.tolist() == [False]
     assert units.positions.shape == (0, 2)
+    there, units = with_tags(state(), [])
+    assert (there.dtype, there.shape, len(units)) == (np.bool_, (0,), 0)
 
 
 def test_a_kind_is_named_or_numbered():
