@@ -23,6 +23,7 @@ from sc2pool.errors import ConfigError
 from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.episode_rules import awaited
+from sc2pool.tasks.teams.team_task import TeamTask
 
 _KEYS = ("observation", "last_action", "delay_periods")
 
@@ -38,7 +39,8 @@ class ActionInFlight(TaskDefinition):
       waits for actions.
 
     Raises:
-        ConfigError: it is not the first base class, or the action space is of another kind.
+        ConfigError: it is not the first base class, the task is a team's, or the action space is of
+            another kind.
     """
 
     _nothing_done: Any
@@ -49,6 +51,8 @@ class ActionInFlight(TaskDefinition):
             return  # a subclass of a combined class
         if getattr(cls, "observe", None) is not ActionInFlight.observe:
             raise ConfigError(f"{cls.__name__}: ActionInFlight must be the first of its bases")
+        if issubclass(cls, TeamTask):
+            raise ConfigError(f"{cls.__name__}: ActionInFlight is not for the agents of a team")
         shown, cls._nothing_done = _shown(cls.action_space, cls.__name__)
         delay = spaces.Box(0.0, np.inf, (1,), np.float32)
         parts = (cls.observation_space, shown, delay)

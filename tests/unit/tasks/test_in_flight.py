@@ -13,6 +13,7 @@ from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.tasks.definition import check_definition
 from sc2pool.tasks.in_flight import ActionInFlight
 from sc2pool.tasks.task import Task
+from sc2pool.tasks.teams.smac.task import smac_task
 
 SEEN = spaces.Box(-1.0, 1.0, (2,), np.float32)
 
@@ -93,3 +94,8 @@ def test_behind_the_task_it_would_do_nothing():
 def test_actions_that_cannot_be_shown():
     with pytest.raises(ConfigError, match="cannot show actions of Dict"):
         in_flight(spaces.Dict(a=spaces.Discrete(2)))
+
+
+def test_a_team_has_an_action_for_each_agent():
+    with pytest.raises(ConfigError, match="InFlight: ActionInFlight is not for the agents of a"):
+        type("InFlight", (ActionInFlight, smac_task("3m")), {})
