@@ -126,7 +126,9 @@ class SnapshotCallback(BaseCallback):
 
     def _on_rollout_end(self) -> None:
         rates = self._rates
-        rates.keep(snapshot.name for snapshot in self._store.snapshots())
+        present = self._store.snapshots()
+        if present:  # the first is never removed: the folder cannot be read just now
+            rates.keep(snapshot.name for snapshot in present)
         try:
             rates.save()
         except OSError as error:

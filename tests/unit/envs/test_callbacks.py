@@ -102,6 +102,17 @@ def test_a_disk_that_refuses_ends_no_training(model, tmp_path, caplog):
     assert any(line.startswith("the win rates cannot be written: ") for line in said)
 
 
+def test_win_rates_outlive_a_folder_that_cannot_be_listed_for_a_while(model, tmp_path, monkeypatch):
+    store = SnapshotStore(tmp_path / "store")
+    store.add(model, 0)
+    callback = SnapshotCallback(store, every=1000)
+    model.learn(64, callback=callback)
+    played = read_scores(store.folder / WIN_RATES_FILE)["step-0"].played
+    monkeypatch.setattr(SnapshotStore, "snapshots", lambda _: [])
+    model.learn(64, callback=callback, reset_num_timesteps=False)
+    assert read_scores(store.folder / WIN_RATES_FILE)["step-0"].played > played
+
+
 @pytest.mark.parametrize("every", [0, -1, 2.5, "10"])
 def test_every_must_be_a_number_of_steps(tmp_path, every):
     with pytest.raises(ConfigError, match="every must be a whole number of at least 1"):
