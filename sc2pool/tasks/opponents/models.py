@@ -216,8 +216,17 @@ def check_spaces(
         ("observes", observed, observation_space),
         ("acts in", acted, action_space),
     ):
-        if space is not None and space != wanted and space != channels_first(wanted):
+        if space is not None and not _fits(space, wanted):
             raise ConfigError(f"{what} {kind} {space}, expected the task's {wanted}")
+
+
+def _fits(space: spaces.Space[Any], wanted: spaces.Space[Any]) -> bool:
+    """True if a model with this space can play a task with the wanted one."""
+    if isinstance(space, spaces.Dict) and isinstance(wanted, spaces.Dict):
+        return space.keys() == wanted.keys() and all(
+            _fits(part, wanted[name]) for name, part in space.items()
+        )
+    return space == wanted or space == channels_first(wanted)
 
 
 def channels_first(space: spaces.Space[Any]) -> spaces.Space[Any] | None:

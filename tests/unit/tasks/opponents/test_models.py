@@ -157,6 +157,13 @@ def test_an_image_may_have_its_channels_first(saved):
     image = spaces.Box(0, 255, (40, 36, 3), np.uint8)
     transposed = spaces.Box(0, 255, (3, 40, 36), np.uint8)
     SavedModel("model", saved(observed=transposed)).check_spaces(image, FOUR)
+    both = spaces.Dict(image=image, vector=SEEN)
+    model = with_space(saved(), spaces.Dict(image=transposed, vector=SEEN))
+    model.check_spaces(both, FOUR)
+    with pytest.raises(ConfigError, match="observes Dict"):
+        model.check_spaces(spaces.Dict(image=image), FOUR)
+    with pytest.raises(ConfigError, match="observes Dict"):
+        model.check_spaces(image, FOUR)
 
 
 class Counted:
