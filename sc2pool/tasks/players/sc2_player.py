@@ -10,6 +10,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from typing import Any, Final, NoReturn
 
 from gymnasium.error import ResetNeeded
@@ -258,6 +259,8 @@ class Unstarted:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._definition, name)
+        if isinstance(value, property | cached_property):
+            raise AttributeError(f"{self._definition.__name__}.{name} has no value before reset()")
         if not callable(value):
             return value
 

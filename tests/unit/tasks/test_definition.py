@@ -96,6 +96,15 @@ def test_a_pool_overrides_step_mul_and_max_loops():
     assert (TaskPlayerSpec(spec()).player().target().step_mul, spec().loops_per_step) == (8, 8)
 
 
+def test_a_property_has_no_value_before_the_first_episode():
+    target = TaskPlayerSpec(spec()).player().target()
+    assert target.map_name == "MoveToBeacon"
+    with pytest.raises(
+        AttributeError, match=r"MoveToBeacon\.observation has no value before reset"
+    ):
+        _ = target.observation
+
+
 @pytest.mark.parametrize("wrong", [0, -1, True, 2.0, "8"], ids=repr)
 @pytest.mark.parametrize("name", ["step_mul", "max_loops"])
 def test_an_override_that_is_no_number_of_loops(name, wrong):
