@@ -8,7 +8,7 @@ centre, has integer coordinates.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +44,7 @@ class View(NamedTuple):
 
         Far points and NaN are moved near the picture, because lines are drawn pixel by pixel.
         """
-        size = self.side_px
-        scale = size / self.side
+        size, scale = self.side_px, self.scale
         right, down = (x - self.left) * scale, size - (y - self.bottom) * scale
         return min(max(-size, right), 2 * size), min(max(-size, down), 2 * size)
 
@@ -93,13 +92,12 @@ def cells_of(grid: common_pb2.ImageData) -> Cells:
     return values.reshape(height, width)
 
 
-def spread(cells: NDArray[Any], view: View, *, beyond: int, smooth: bool = True) -> Image.Image:
-    """The visible part of a grid, as a picture of the view's size.
+def spread(cells: Cells, view: View, *, beyond: int) -> Image.Image:
+    """The visible part of a grid, as a picture of the view's size, smooth between cells' centres.
 
     Args:
         cells: (height, width), row 0 at the bottom; uint8.
         beyond: the value outside the grid.
-        smooth: whether values are interpolated between the centres of cells.
     """
     height, width = cells.shape
     left, bottom = math.floor(view.left), math.floor(view.bottom)
@@ -115,6 +113,5 @@ def spread(cells: NDArray[Any], view: View, *, beyond: int, smooth: bool = True)
         view.left + view.side - left,
         top - view.bottom,
     )
-    resample = Image.Resampling.BILINEAR if smooth else Image.Resampling.NEAREST
     picture = Image.fromarray(np.ascontiguousarray(cut[::-1]))
-    return picture.resize((view.side_px, view.side_px), resample, box)
+    return picture.resize((view.side_px, view.side_px), Image.Resampling.BILINEAR, box)
