@@ -89,11 +89,6 @@ class Rounds(tuple[Round, ...]):
         """How many cores' time other programs used meanwhile."""
         return median(one.others_cores for one in self)
 
-    @property
-    def stolen_cores(self) -> float:
-        """How many cores' time the machine's host gave to others meanwhile."""
-        return median(one.stolen_cores for one in self)
-
     def cpu_us_by_role(self) -> dict[str, float]:
         """CPU time of an env step, of each role."""
         return {role: self.cpu_us_per_step(role) for role in ROLES}
@@ -179,13 +174,12 @@ def measure(side: Side, seconds: float) -> Round:
     return Round(steps, elapsed_s, cpu_s, max(0.0, others_s) / took_s, stolen_s / took_s)
 
 
-def step_for(step: Callable[[], int], seconds: float, most: int | None = None) -> tuple[int, float]:
-    """Call `step` until the time is over, or until it has made `most` env steps.
+def step_for(step: Callable[[], int], seconds: float) -> tuple[int, float]:
+    """Call `step` until the time is over.
 
     Args:
         step: makes a step; returns how many env steps it was.
         seconds: end with the first step that ends after this.
-        most: end after this number of env steps; None for no such limit.
 
     Returns:
         Env steps made, and how many seconds they took.
@@ -194,5 +188,5 @@ def step_for(step: Callable[[], int], seconds: float, most: int | None = None) -
     while True:
         steps += step()
         elapsed_s = time.perf_counter() - began_s
-        if elapsed_s >= seconds or (most is not None and steps >= most):
+        if elapsed_s >= seconds:
             return steps, elapsed_s

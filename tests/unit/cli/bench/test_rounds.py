@@ -127,8 +127,7 @@ def test_a_round_tells_what_other_programs_used():
         psutil.wait_procs([other], 5.0)
 
 
-def test_steps_end_by_time_or_by_number():
-    assert step_for(lambda: 3, 60.0, most=10)[0] == 12
+def test_steps_end_by_time():
     steps, elapsed_s = step_for(lambda: 1, 0.01)
     assert steps > 0
     assert elapsed_s >= 0.01
