@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import importlib
+import json
 import logging
 import os
 import sys
@@ -36,7 +37,7 @@ from bench.settings import Settings
 from bench.standin import install
 
 from sc2pool.cli.bench.machine import machine_facts
-from sc2pool.cli.bench.output import tell, write_json
+from sc2pool.cli.bench.output import tell
 from sc2pool.cli.stop import Stop
 from sc2pool.processes.tree import kill_tree
 
@@ -176,7 +177,8 @@ def write(folder: Path, rows: list[Row]) -> None:
         "rows": [row.as_dict() for row in rows],
         "goals": goals_as_dicts(rows),
     }
-    write_json(folder / "benchmark.json", result)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "benchmark.json").write_text(json.dumps(result, indent=1) + "\n")
     from bench.picture import draw  # noqa: PLC0415 - heavy, and only needed here
 
     draw(folder / "benchmark.png", rows, result["machine"])

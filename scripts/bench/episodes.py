@@ -5,6 +5,8 @@ Resets have a case of their own; here they would outweigh the steps.
 
 from __future__ import annotations
 
+WARM_UP_S = 0.1
+"""Before a round, if the side does not count its warm-up in steps."""
 WARM_UP_STEPS = 20
 
 

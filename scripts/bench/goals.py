@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench import sides
-from bench.report import Row
-from sc2pool.cli.bench.output import markdown, number
+from bench.report import Row, number
+from sc2pool.cli.bench.output import markdown
 
 POOL_ONLY, WHOLE_STACK, GAME_COST = "pool only", "whole stack", "game cost"
 RESETS, MEMORY = "resets", "memory"

@@ -17,8 +17,7 @@ from matplotlib.ticker import NullFormatter, NullLocator
 
 from bench import sides
 from bench.cases import game_cost, memory, pool_only, resets, training, whole_stack
-from bench.report import STEPS_PER_S, Row
-from sc2pool.cli.bench.output import number
+from bench.report import STEPS_PER_S, Row, number
 from sc2pool.cli.drawing import (
     BLUE,
     GREEN,

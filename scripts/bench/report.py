@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import Any
 
-from sc2pool.cli.bench.output import markdown, number
+from bench.comparison import ratio, ratio_interval
+from sc2pool.cli.bench.output import markdown
 from sc2pool.cli.bench.processes import ROLES
 from sc2pool.cli.bench.rounds import Rounds
 
@@ -34,7 +35,7 @@ class Row:
     ratios: Mapping[str, float] = field(default_factory=dict)
     """How many times another side's figure, by its name."""
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """Where such a ratio lies; see `rounds.median_interval`."""
+    """Where such a ratio lies; see `comparison.median_interval`."""
     cpu_us_per_step: Mapping[str, float] | None = None
     """By role."""
     rounds: Rounds = field(default_factory=Rounds)
@@ -69,8 +70,8 @@ def throughput_rows(
             STEPS_PER_S,
             min(rounds.rates),
             max(rounds.rates),
-            {other: rounds.ratio(measured[other]) for other in others},
-            {other: rounds.ratio_interval(measured[other]) for other in others},
+            {other: ratio(rounds, measured[other]) for other in others},
+            {other: ratio_interval(rounds, measured[other]) for other in others},
             rounds.cpu_us_by_role(),
             rounds,
         )
@@ -120,6 +121,15 @@ def compared(row: Row, other: str) -> str:
     interval = row.intervals.get(other)
     within = f" ({number(interval[0])}–{number(interval[1])})" if interval else ""
     return f"{number(row.ratios[other])}{within} × {other}"
+
+
+def number(value: float) -> str:
+    """Three significant digits, or all digits before the point."""
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    if abs(value) >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if abs(value) >= 0.1 or value == 0 else f"{value:.2g}"
 
 
 def noise(rows: Iterable[Row]) -> str:

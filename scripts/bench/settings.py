@@ -9,9 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from bench.comparison import alternate
 from bench.revision import CHECKOUT, RevisionSide
 from sc2pool.cli.bench.output import tell
-from sc2pool.cli.bench.rounds import Round, Rounds, Side, alternate
+from sc2pool.cli.bench.rounds import Round, Rounds, Side
 from sc2pool.game.installation import Installation
 
 

@@ -18,7 +18,7 @@ from sc2pool.cli.bench.figures import Measured, Resets
 from sc2pool.cli.bench.output import tell
 from sc2pool.cli.bench.processes import GAME, WORKER, memory_by_role
 from sc2pool.cli.bench.resets import RESET_KINDS, ShortEpisodes, short
-from sc2pool.cli.bench.rounds import alternate, step_for
+from sc2pool.cli.bench.rounds import Rounds, measure, step_for
 from sc2pool.envs.sb3 import SubprocSC2VecEnv
 from sc2pool.tasks.definition import TaskDefinition
 
@@ -66,12 +66,10 @@ def measure_sizes(
         try:
             side = PoolSide(env)
             started_s = time.perf_counter() - began_s
-            (rounds,) = alternate(
-                {f"n={n}": side},
-                ROUNDS,
-                seconds / ROUNDS,
-                lambda name, one: tell(f"{name}: {one.steps_per_s:,.0f} steps/s"),
-            ).values()
+            rounds = []
+            for _ in range(ROUNDS):
+                rounds.append(measure(side, seconds / ROUNDS))
+                tell(f"n={n}: {rounds[-1].steps_per_s:,.0f} steps/s")
             memory = memory_by_role()
             version = env.stats().game_version or ""
         finally:
@@ -81,7 +79,7 @@ def measure_sizes(
             int(median([one.pss_bytes for one in memory[role]][:n] or [0]))
             for role in (GAME, WORKER)
         )
-        found.append(Measured(n, rounds, started_s, game_bytes, worker_bytes))
+        found.append(Measured(n, Rounds(rounds), started_s, game_bytes, worker_bytes))
     return found, version
 
 

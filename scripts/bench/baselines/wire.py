@@ -22,8 +22,7 @@ import picows
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from bench import child
-from bench.episodes import WARM_UP_STEPS, EpisodeBudget
-from sc2pool.cli.bench.rounds import WARM_UP_S
+from bench.episodes import WARM_UP_S, WARM_UP_STEPS, EpisodeBudget
 from sc2pool.game.installation import find_map, read_installation
 from sc2pool.game.lease import HOST, PortLease
 from sc2pool.game.process import GameProcess

@@ -16,6 +16,7 @@ from typing import Any
 
 import psutil
 
+from bench.comparison import ratio
 from bench.report import Row, throughput_rows, value_row
 from bench.settings import Settings, before
 from bench.sides import (
@@ -78,7 +79,7 @@ def sleeping(settings: Settings) -> list[Row]:
         alone = measured.pop(ONE_GAME, None)
         against = {POOL_TASK: (before(POOL_TASK), WIRE), POOL_FIRST_READY: (WIRE,)}
         for row in throughput_rows(CASE, setting, measured, against):
-            share = {ALONE: row.rounds.ratio(alone) / n} if alone else {}
+            share = {ALONE: ratio(row.rounds, alone) / n} if alone else {}
             rows.append(replace(row, ratios={**share, **row.ratios}))
         if alone:
             rows += throughput_rows(CASE, setting, {ONE_GAME: alone}, {})
@@ -110,7 +111,7 @@ def scaling(settings: Settings) -> list[Row]:
         for n, rounds in measured.items():
             cpu_us = methodcaller("cpu_us_per_step", *roles)
             used_us = [cpu_us(one) for one in rounds]
-            rise = rounds.ratio(measured[smallest], cpu_us)
+            rise = ratio(rounds, measured[smallest], cpu_us)
             ratios = {smallest: rise} if n != smallest else {}
             rows.append(value_row(CASE, f"{n}, {SLEEP}", name, used_us, unit="µs", ratios=ratios))
     return rows

@@ -1,0 +1,93 @@
+"""Sides are compared by rounds in turn, so that a busy machine is busy for all.
+
+    A B C   C B A   A B C …      one round each; the order alternates
+
+Rules: two sides are compared round by round, and the median of these ratios is given beside the
+absolute figures, because it holds when the machine's speed changes; how sure such a median is can be
+told from the rounds themselves, and more are made where it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import comb
+from statistics import median
+
+from sc2pool.cli.bench.rounds import Round, Rounds, Side, measure
+
+CERTAINTY = 0.9
+"""That the true median lies in its interval."""
+NARROW = 0.1
+"""The width of a narrow interval, as a share of its median."""
+
+
+def alternate(
+    sides: Mapping[str, Side],
+    rounds: int,
+    seconds: float,
+    on_round: Callable[[str, Round], None] = lambda _name, _round: None,
+    most_rounds: int = 0,
+) -> dict[str, Rounds]:
+    """Measure all sides in turn.
+
+    Args:
+        sides: by name.
+        rounds: of each side, at least.
+        seconds: about how long a round takes.
+        on_round: called after each round.
+        most_rounds: of each side, while the ratios to the first side are not certain to a tenth.
+
+    Returns:
+        The rounds of each side, in their order.
+    """
+    measured: dict[str, Rounds] = {name: Rounds() for name in sides}
+    number = 0
+    while number < rounds or (number < most_rounds and not is_certain(list(measured.values()))):
+        for name in list(sides)[:: 1 if number % 2 == 0 else -1]:
+            one = measure(sides[name], seconds)
+            measured[name] = Rounds((*measured[name], one))
+            on_round(name, one)
+        number += 1
+    return measured
+
+
+def is_certain(measured: Sequence[Rounds]) -> bool:
+    """True if the ratios of all others to the first have narrow intervals."""
+    for rounds in measured[1:]:
+        low, high = ratio_interval(rounds, measured[0])
+        if high - low > NARROW * ratio(rounds, measured[0]):
+            return False
+    return True
+
+
+def ratio(
+    ours: Rounds, theirs: Rounds, figure: Callable[[Round], float] = lambda one: one.steps_per_s
+) -> float:
+    """How many times the other side's figure, round by round."""
+    return median(_ratios(ours, theirs, figure))
+
+
+def ratio_interval(ours: Rounds, theirs: Rounds) -> tuple[float, float]:
+    """Where the ratio of the rates lies; see `median_interval`."""
+    return median_interval(_ratios(ours, theirs, lambda one: one.steps_per_s))
+
+
+def _ratios(ours: Rounds, theirs: Rounds, figure: Callable[[Round], float]) -> list[float]:
+    return [figure(our) / figure(their) for our, their in zip(ours, theirs, strict=True)]
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float]:
+    """The narrowest pair of values that the true median lies between, with 90 % certainty.
+
+    It counts values on both sides of the median, which is right for any distribution (the sign
+    test). Fewer than five values cannot be that certain; then it is the lowest and the highest.
+    """
+    n = len(values)
+    ordered = sorted(values)
+    lowest, outside = 0, 2 / 2**n  # the chance that all values are on one side of the median
+    while 2 * (lowest + 1) < n:
+        outside += 2 * comb(n, lowest + 1) / 2**n
+        if outside > 1 - CERTAINTY:
+            break
+        lowest += 1
+    return ordered[lowest], ordered[n - 1 - lowest]
