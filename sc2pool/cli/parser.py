@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sc2pool import __version__
-from sc2pool.cli.arguments import integer, positive_integers, positive_number, task_of
+from sc2pool.cli.arguments import integer, positive_integers, positive_number
 from sc2pool.cli.completion import SHELLS, PrintCompletion
 from sc2pool.cli.mistakes import Parser
 from sc2pool.cli.options import (
@@ -28,7 +28,7 @@ from sc2pool.cli.options import (
 from sc2pool.cli.running.top_table import NAMES
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.cli.training.settings.self_play import MODES
-from sc2pool.tasks.registry import DEFAULT_TASK, GROUPS
+from sc2pool.tasks.registry import GROUPS
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[Parser]
@@ -336,7 +336,7 @@ def add_bench(commands: Commands) -> None:
         description="Measure a task on this machine: env steps a second, CPU time and memory for "
         "several numbers of games, the resets, and what limits the rate.",
     )
-    bench.set_defaults(run=run_bench)
+    bench.set_defaults(run=run_of("bench.command"))
     add_task_alone(bench)
     add_game(bench, default="auto")
     bench.add_argument(
@@ -461,22 +461,6 @@ def run_train(args: argparse.Namespace) -> int:
     # torch and SB3 take seconds to import: only now, when the arguments are known to be good.
     from sc2pool.cli.training.train import run  # noqa: PLC0415
 
-    return run(options)
-
-
-def run_bench(args: argparse.Namespace) -> int:
-    """Check the options, then measure."""
-    from sc2pool.cli.bench.command import BenchOptions, run  # noqa: PLC0415
-
-    options = BenchOptions(
-        task_of(args) or DEFAULT_TASK,
-        args.game,
-        args.n,
-        args.spares,
-        args.seconds,
-        args.json,
-        args.png,
-    )
     return run(options)
 
 

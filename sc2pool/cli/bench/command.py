@@ -7,57 +7,38 @@ Rules: progress goes to stderr, the result to stdout; Ctrl-C ends every process.
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import psutil
 
-from sc2pool.cli.arguments import check_file, find_game
+from sc2pool.cli.arguments import check_file, find_game, task_of
 from sc2pool.cli.bench.advice import advice, best
 from sc2pool.cli.bench.figures import Measured, Resets
 from sc2pool.cli.bench.machine import machine_facts
 from sc2pool.cli.bench.output import markdown
 from sc2pool.cli.stop import Stop
 from sc2pool.errors import ConfigError
-from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.registry import DEFAULT_TASK, resolve
 
 
-@dataclass(frozen=True)
-class BenchOptions:
-    """A checked run of the command."""
-
-    task: str
-    game: str
-    ns: tuple[int, ...]
-    spares: int
-    """0 to leave the resets with spares out."""
-    seconds: float
-    """Of each pool, start and end not included."""
-    json: bool = False
-    """Print the results as JSON, not as tables."""
-    png: Path | None = None
-
-    def check(self) -> Path:
-        """The installation to play; `ConfigError` before any game runs if this cannot work."""
-        installation = find_game(self.game, self.task, says=False)  # the results name it
-        if self.png is not None:
-            check_file(self.png, "--png")
-            if importlib.util.find_spec("matplotlib") is None:
-                raise ConfigError("--png needs matplotlib: pip install 'sc2pool[train]'")
-        return installation
-
-
-def run(options: BenchOptions) -> int:
-    """Measure and print; returns the exit code."""
-    installation = options.check()
+def run(args: argparse.Namespace) -> int:
+    """Measure as the arguments say, and print; returns the exit code."""
+    task = task_of(args) or DEFAULT_TASK
+    game = find_game(args.game, task, says=False)  # the results name it
+    if args.png is not None:
+        check_file(args.png, "--png")
+        if importlib.util.find_spec("matplotlib") is None:
+            raise ConfigError("--png needs matplotlib: pip install 'sc2pool[train]'")
     with Stop().handling():
-        return _run(options, installation)
+        return _run(args, task, game)
 
 
-def _run(options: BenchOptions, game: Path) -> int:
+def _run(args: argparse.Namespace, task: str, game: Path) -> int:
     # SB3 and with it torch take seconds to import: only now, when all arguments are good.
     from sc2pool.cli.bench.own_game import measure_resets, measure_sizes  # noqa: PLC0415
 
@@ -66,19 +47,19 @@ def _run(options: BenchOptions, game: Path) -> int:
 
     torch.set_num_threads(1)  # as in a training
     free_bytes = psutil.virtual_memory().available
-    task = resolve(options.task)
+    definition = resolve(task)
 
-    measured, version = measure_sizes(task, game, options.ns, seconds=options.seconds)
+    measured, version = measure_sizes(definition, game, args.n, seconds=args.seconds)
     chosen = best(measured)
     resets = [
-        measure_resets(task, game, chosen.n, spares, seconds=options.seconds)
-        for spares in sorted({0, options.spares})
+        measure_resets(definition, game, chosen.n, spares, seconds=args.seconds)
+        for spares in sorted({0, args.spares})
     ]
     said = advice(measured, resets, machine["cores"], free_bytes)
 
-    if options.json:
+    if args.json:
         result = {
-            "task": options.task,
+            "task": task,
             "game_version": version,
             "machine": machine,
             "free_bytes": free_bytes,
@@ -88,16 +69,13 @@ def _run(options: BenchOptions, game: Path) -> int:
         }
         print(json.dumps(result, indent=2))
     else:
-        print(
-            f"{options.task} on game version {version}; {machine['cpu']}, {machine['cores']} cores"
-        )
+        print(f"{task} on game version {version}; {machine['cpu']}, {machine['cores']} cores")
         print(f"\n{as_text(measured, resets)}\n")
         print("\n".join(said))
-    if options.png is not None:
+    if args.png is not None:
         from sc2pool.cli.bench.picture import draw_sizes  # noqa: PLC0415 - slow to import
 
-        title = f"{options.task}, game version {version}"
-        draw_sizes(options.png, measured, machine["cores"], title)
+        draw_sizes(args.png, measured, machine["cores"], f"{task}, game version {version}")
     return 0
 
 

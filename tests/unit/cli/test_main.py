@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from sc2pool.cli.bench.command import BenchOptions
 from sc2pool.cli.main import main
 from sc2pool.cli.parser import make_parser
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
@@ -175,16 +174,17 @@ def test_bench_refuses_a_file_it_cannot_write_before_it_measures(
 ) -> None:
     (tmp_path / "file").touch()
     for place in (tmp_path, tmp_path / "file" / "x.png"):
-        options = BenchOptions("MoveToBeacon", str(installation), (1,), 0, 1.0, png=place)
+        arguments = ["bench", "--game", str(installation), "--png", str(place)]
+        args = make_parser().parse_args(arguments)
         with pytest.raises(ConfigError, match=r"^--png .* folder"):
-            options.check()
+            args.run(args)
 
 
 @pytest.mark.parametrize("command", ["train", "bench"])
 def test_help_loads_nothing_heavy(command: str) -> None:
     program = f"""
 import sys
-from sc2pool.cli.bench.command import BenchOptions
+import sc2pool.cli.bench.command
 from sc2pool.cli.main import main
 try:
     main(["{command}", "--help"])
