@@ -16,6 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from sc2pool.cli.bench.processes import ROLES
+from sc2pool.replacing import replacing
 
 SKY, BLUE, GREEN, VERMILION, PURPLE, GREY = (
     "#56B4E9",
@@ -38,9 +39,8 @@ def new_figure(width_inches: float, height_inches: float, **options: Any) -> Fig
 def save(figure: Figure, path: Path) -> None:
     """Write the PNG file, with its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(path.name + ".part")
-    figure.savefig(unfinished, format="png")
-    unfinished.replace(path)
+    with replacing(path) as unfinished:
+        figure.savefig(unfinished, format="png")
 
 
 def tidy(axes: Axes, title: str = "", *, grid: Literal["y", "both"] = "y") -> None:

@@ -26,6 +26,7 @@ from gymnasium.envs.registration import EnvSpec
 from sc2pool.datasets.collector import Episode
 from sc2pool.errors import ConfigError
 from sc2pool.optional import needed_for
+from sc2pool.replacing import replacing
 
 SHARD_STEPS = 50_000
 SHARD_BYTES = 128_000_000
@@ -173,7 +174,7 @@ class MinariWriter:
 
         steps = 0
         with (
-            _replaced(self.folder / _MAIN) as unfinished,
+            _changing(self.folder / _MAIN) as unfinished,
             h5py.File(unfinished, "a", track_order=True) as main,
         ):
             if anew:
@@ -199,7 +200,7 @@ class MinariWriter:
         """Add to the metadata."""
         path = self.folder / _METADATA
         known = json.loads(path.read_text())
-        with _replaced(path) as unfinished:
+        with _changing(path) as unfinished:
             unfinished.write_text(json.dumps({**known, **facts}))
 
 
@@ -227,12 +228,11 @@ def _make_namespace(dataset_id: str) -> None:
 
 
 @contextmanager
-def _replaced(path: Path) -> Iterator[Path]:
+def _changing(path: Path) -> Iterator[Path]:
     """A copy of the file to change, which replaces it when the block is done."""
-    unfinished = path.with_name(f"unfinished-{path.name}")
-    shutil.copyfile(path, unfinished)
-    yield unfinished
-    unfinished.replace(path)
+    with replacing(path) as unfinished:
+        shutil.copyfile(path, unfinished)
+        yield unfinished
 
 
 def _bytes_of(arrays: Any) -> int:

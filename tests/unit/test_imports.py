@@ -20,7 +20,16 @@ from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not import this file
 
 PACKAGE = Path(sc2pool.__file__).parent
-FOUNDATIONS = {"config", "deadline", "waiting", "errors", "optional", "platform", "_fast"}
+FOUNDATIONS = {
+    "config",
+    "deadline",
+    "waiting",
+    "errors",
+    "optional",
+    "platform",
+    "replacing",
+    "_fast",
+}
 MAY_IMPORT = {
     "config": {"errors"},
     "deadline": set(),
@@ -28,6 +37,7 @@ MAY_IMPORT = {
     "errors": set(),
     "optional": {"errors"},
     "platform": set(),
+    "replacing": set(),
     "_fast": set(),
     "protocol": FOUNDATIONS,
     "commands": {"errors"},

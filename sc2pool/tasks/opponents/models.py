@@ -17,7 +17,6 @@ import json
 import pickle
 import zipfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from io import BytesIO
@@ -29,6 +28,7 @@ from gymnasium import spaces
 
 from sc2pool.errors import ConfigError
 from sc2pool.optional import needed_for
+from sc2pool.replacing import replacing
 from sc2pool.tasks.opponents.pickled_spaces import load_space
 from sc2pool.tasks.opponents.policies import Policy, PredictPair, action_of
 from sc2pool.tasks.player import Episode
@@ -57,14 +57,8 @@ def save_model(model: Saveable, path: Path) -> None:
     Raises:
         OSError: it cannot be written; the file that was there stays.
     """
-    unfinished = path.with_name("unfinished-" + path.name)
-    try:
+    with replacing(path) as unfinished:
         model.save(unfinished)
-        unfinished.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)
-        raise
 
 
 @dataclass(frozen=True)

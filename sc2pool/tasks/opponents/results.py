@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from sc2pool.replacing import replacing
 
 OPPONENT = "sc2pool.opponent"
 RESULT = "sc2pool.result"
@@ -94,14 +95,8 @@ class WinRates:
         """
         if not self._changed:
             return
-        unfinished = self._path.with_name("unfinished-" + self._path.name)
-        try:
+        with replacing(self._path) as unfinished:
             unfinished.write_text(json.dumps({n: vars(s) for n, s in self.scores.items()}))
-            unfinished.replace(self._path)
-        except OSError:
-            with suppress(OSError):
-                unfinished.unlink(missing_ok=True)
-            raise
         self._changed = False
 
 

@@ -1,0 +1,34 @@
+"""A file is replaced in one piece, or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sc2pool.replacing import replacing
+
+
+def test_a_file_is_there_when_it_is_complete(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with replacing(path) as unfinished:
+        unfinished.write_text("half")
+        assert not path.exists()
+        unfinished.write_text("whole")
+    assert path.read_text() == "whole"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("before")
+
+    def fail() -> None:
+        with replacing(path) as unfinished:
+            unfinished.write_text("half")
+            raise OSError("no space left on device")
+
+    with pytest.raises(OSError, match="no space"):
+        fail()
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
