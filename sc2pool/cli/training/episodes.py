@@ -2,8 +2,8 @@
 
 Rules: the file grows by one line per episode, and only its last line can be cut off when the
 program ends; a resumed run continues the same file; rows that a full disk refuses are written with
-a later one. An episode cut short by a fault of its game is
-recorded with the fault, but counts in no mean: its return says nothing about the policy.
+a later one. An episode cut short by a fault of its game is recorded with the fault, but counts in no
+mean: its return says nothing about the policy.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from __future__ import annotations
 import csv
 import math
 from collections import deque
-from collections.abc import Iterable
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TextIO
+
+from sc2pool.cli.training.records import read_rows, write_rows
 
 WINDOW = 100
 """How many of the latest episodes the mean return covers."""
@@ -49,13 +50,12 @@ class EpisodeLog:
     """
 
     def __init__(self, path: Path, steps_done: int = 0) -> None:
-        known = read_episodes(path) if path.exists() else []
         self.episodes: list[EpisodeRow] = []
         self.faults = 0
         self.wall_time_s = 0.0
         self._latest: deque[float] = deque(maxlen=WINDOW)
         self._path = path
-        for episode in known:
+        for episode in read_episodes(path):
             if episode.total_steps <= steps_done:
                 self._count(episode)
         self._file: TextIO | None = self._write_all()
@@ -82,14 +82,7 @@ class EpisodeLog:
         Raises:
             OSError: it cannot be written; the file that was there stays.
         """
-        unfinished = self._path.with_name(self._path.name + ".part")
-        with ExitStack() as undo:
-            undo.callback(unfinished.unlink, missing_ok=True)
-            with unfinished.open("w", newline="") as file:
-                rows = csv.writer(file)
-                rows.writerow(EpisodeRow._fields)
-                rows.writerows(self.episodes)
-            unfinished.replace(self._path)  # closed, or Windows would not do it
+        write_rows(self._path, EpisodeRow, self.episodes)
         return self._path.open("a", buffering=1, newline="")
 
     def _count(self, episode: EpisodeRow) -> None:
@@ -107,26 +100,10 @@ class EpisodeLog:
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
-            _close(self._file)
-
-
-def _close(file: TextIO) -> None:
-    with suppress(OSError):  # what the disk has refused is refused again
-        file.close()
+            with suppress(OSError):  # what the disk has refused is refused again
+                self._file.close()
 
 
 def read_episodes(path: Path) -> list[EpisodeRow]:
-    """The episodes in a file, without a last line that was cut off."""
-    with path.open(newline="") as file:
-        rows = csv.reader(file)
-        next(rows, None)
-        return list(_parse(rows))
-
-
-def _parse(rows: Iterable[list[str]]) -> Iterable[EpisodeRow]:
-    for row in rows:
-        if len(row) == len(EpisodeRow._fields):
-            steps, episode_return, length, wall_time_s, fault = row
-            yield EpisodeRow(
-                int(steps), float(episode_return), int(length), float(wall_time_s), fault
-            )
+    """The episodes in a file; see `read_rows`."""
+    return read_rows(path, EpisodeRow)

@@ -8,7 +8,6 @@ goes on.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecEnv
 
 from sc2pool.cli.stop import Stop, say
+from sc2pool.cli.training.records import read_rows, write_rows
 from sc2pool.cli.training.run_folder import BEST_MODEL_FILE, EVALUATIONS_FILE, VIDEOS_FOLDER
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.cli.training.settings.options import TrainOptions
@@ -97,8 +97,8 @@ class Evaluation(BaseCallback):
         self._stop = stop
         self._algorithm = ALGORITHMS[options.algo]
         self._path = options.out / EVALUATIONS_FILE
-        earlier = read_evaluations(self._path) if self._path.exists() else []
-        self.best = max(earlier, key=lambda row: row.mean_return, default=None)
+        self._rows = read_evaluations(self._path)
+        self.best = max(self._rows, key=lambda row: row.mean_return, default=None)
         self._evaluated_at = -1
         self._every = inf if options.eval_every is None else options.eval_every
         self._next_at = options.steps_done + self._every
@@ -132,7 +132,8 @@ class Evaluation(BaseCallback):
             f"{row.std_return:.2f} over {row.episodes} episodes{', the best so far' * best}"
         )
         try:
-            append(self._path, row)
+            write_rows(self._path, EvaluationRow, [*self._rows, row])
+            self._rows.append(row)
             if best:
                 save_model(self.model, self._options.out / BEST_MODEL_FILE)
                 self.best = row
@@ -199,31 +200,6 @@ def filmed(env: VecEnv, options: TrainOptions, steps: int) -> Iterator[Callable[
         yield video.film
 
 
-def append(path: Path, row: EvaluationRow) -> None:
-    """Add a row to the file.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    with path.open("a", newline="") as file:
-        rows = csv.writer(file)
-        if not file.tell():
-            rows.writerow(EvaluationRow._fields)
-        rows.writerow(row)
-
-
 def read_evaluations(path: Path) -> list[EvaluationRow]:
-    """The evaluations in a file."""
-    with path.open(newline="") as file:
-        rows = csv.DictReader(file)
-        return [
-            EvaluationRow(
-                int(row["total_steps"]),
-                float(row["mean_return"]),
-                float(row["std_return"]),
-                float(row["mean_length"]),
-                int(row["episodes"]),
-            )
-            for row in rows
-            if None not in row.values()  # a last line that a full disk cut off
-        ]
+    """The evaluations in a file; see `read_rows`."""
+    return read_rows(path, EvaluationRow)

@@ -1,15 +1,15 @@
 """The results of a run's evaluations against fixed opponents: a row for each in a CSV file.
 
-Rules: a resumed run continues the file, without the rows of a later time; only the last line can be
-cut off when the program ends.
+Rule: a resumed run continues the file, without the rows of a later time.
 """
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from sc2pool.cli.training.records import read_rows, write_rows
 
 
 class ResultRow(NamedTuple):
@@ -42,9 +42,7 @@ class ResultLog:
 
     def __init__(self, path: Path, steps_done: int = 0) -> None:
         self._path = path
-        known = read_results(path) if path.exists() else []
-        self.rows = [row for row in known if row.total_steps <= steps_done]
-        self._complete = len(self.rows) == len(known)
+        self.rows = [row for row in read_results(path) if row.total_steps <= steps_done]
 
     def add(self, row: ResultRow) -> None:
         """Record a row.
@@ -53,15 +51,7 @@ class ResultLog:
             OSError: it cannot be written; it is written with a later one.
         """
         self.rows.append(row)
-        new = self.rows if not self._complete else [row]
-        mode = "w" if not self._complete else "a"
-        self._complete = False
-        with self._path.open(mode, newline="") as file:
-            rows = csv.writer(file)
-            if not file.tell():
-                rows.writerow(ResultRow._fields)
-            rows.writerows(new)
-        self._complete = True
+        write_rows(self._path, ResultRow, self.rows)
 
     def latest(self) -> Mapping[str, ResultRow]:
         """The newest row against each opponent."""
@@ -77,13 +67,5 @@ def best_of(rows: Sequence[ResultRow]) -> ResultRow | None:
 
 
 def read_results(path: Path) -> list[ResultRow]:
-    """The rows in a file, without a last line that was cut off."""
-    with path.open(newline="") as file:
-        rows = csv.reader(file)
-        next(rows, None)
-        return [
-            ResultRow(int(steps), opponent, int(games), int(wins), int(losses))
-            for steps, opponent, games, wins, losses in (
-                row for row in rows if len(row) == len(ResultRow._fields) and row[-1]
-            )
-        ]
+    """The rows in a file; see `read_rows`."""
+    return read_rows(path, ResultRow)

@@ -1,0 +1,39 @@
+"""The CSV files of a run: rows of one kind, a named tuple each, under the names of its fields."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple, TypeVar, get_type_hints
+
+from sc2pool.replacing import replacing
+
+Row = TypeVar("Row", bound=NamedTuple)
+
+
+def read_rows(path: Path, kind: type[Row]) -> list[Row]:
+    """The rows in a file, without a last line that was cut off; none if there is no file."""
+    if not path.exists():
+        return []
+    types = list(get_type_hints(kind).values())
+    with path.open(newline="") as file:
+        rows = csv.reader(line for line in file if line.endswith("\n"))
+        next(rows, None)
+        return [
+            kind(*(of(cell) for of, cell in zip(types, row, strict=True)))
+            for row in rows
+            if len(row) == len(types)
+        ]
+
+
+def write_rows(path: Path, kind: type[Row], rows: Iterable[Row]) -> None:
+    """Write a file with these rows, in one piece.
+
+    Raises:
+        OSError: it cannot be written; the file that was there stays.
+    """
+    with replacing(path) as unfinished, unfinished.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(kind._fields)
+        writer.writerows(rows)
