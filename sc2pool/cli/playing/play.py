@@ -85,7 +85,7 @@ def make_games(args: argparse.Namespace, subject: Subject, replays: Path) -> Poo
         realtime=args.realtime,
         render_mode="human" if args.watch else "rgb_array",
         config=PoolConfig(replays=keep),
-        **({} if opponent is None else {"opponent": opponent}),
+        opponent=opponent,
     )
 
 

@@ -34,9 +34,9 @@ def training_games(options: TrainOptions) -> PoolVecEnv[Any]:
     """The games that are learned from. They have no seed: the model seeds the env."""
     return _make(
         options,
+        learns_against(options),
         n=options.n,
         spares=options.spares,
-        **_opponent(learns_against(options)),
         render_mode="human" if options.watch else None,
         config=PoolConfig(metrics_port=options.metrics_port),
     )
@@ -46,32 +46,29 @@ def evaluation_games(options: TrainOptions) -> PoolVecEnv[Any]:
     """The games of evaluations; with self-play against opponents that take turns."""
     return _make(
         options,
-        **_opponent(taking_turns(yardsticks(options)) if options.self_play else None),
+        taking_turns(yardsticks(options)) if options.self_play else None,
         n=min(MOST_EVALUATED, options.n, options.eval_episodes),
         render_mode="rgb_array" if options.video else None,
     )
 
 
-def _make(options: TrainOptions, **keywords: Any) -> PoolVecEnv[Any]:
+def _make(options: TrainOptions, opponent: object, **keywords: Any) -> PoolVecEnv[Any]:
     if options.ray is None:
         return SubprocSC2VecEnv(
             task=options.task,
             game=str(options.installation),
             realtime=options.realtime,
+            opponent=opponent,
             **keywords,
         )
     from sc2pool.ray import RaySC2VecEnv  # noqa: PLC0415
 
+    assert opponent is None, "self-play is refused with a cluster"
     task = resolve(options.task)
     if not task.__module__.startswith("sc2pool."):
         # The nodes need not have the user's module: the class travels as a whole.
         cloudpickle.register_pickle_by_value(sys.modules[task.__module__])
     return RaySC2VecEnv(task=task, address=options.ray, game=options.game, **keywords)
-
-
-def _opponent(opponent: object) -> dict[str, Any]:
-    """The keyword, which only games on this machine have; nothing for no opponent."""
-    return {} if opponent is None else {"opponent": opponent}
 
 
 def where(env: object) -> str:
