@@ -15,7 +15,7 @@ class ScaledRewards(VecEnvWrapper):
     """Multiplies all rewards.
 
     Args:
-        scale: by what.
+        scale: by what; 1 changes nothing.
     """
 
     def __init__(self, env: VecEnv, scale: float) -> None:

@@ -109,9 +109,7 @@ def train(
     # The networks are small; the games need the cores.
     torch.set_num_threads(1)
     algorithm = ALGORITHMS[options.algo]
-    learned_from: VecEnv = VecMonitor(env)
-    if options.hyperparameters.reward_scale != 1:
-        learned_from = ScaledRewards(learned_from, options.hyperparameters.reward_scale)
+    learned_from = ScaledRewards(VecMonitor(env), options.hyperparameters.reward_scale)
     model = make_model(learned_from, options)
 
     about = description(options, game_version)

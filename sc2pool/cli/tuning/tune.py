@@ -26,7 +26,7 @@ import torch
 import yaml
 from sqlalchemy.exc import SQLAlchemyError
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.vec_env import VecEnv, VecMonitor
+from stable_baselines3.common.vec_env import VecMonitor
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.cli.arguments import check_writable, find_game, task_class, task_of
@@ -138,9 +138,7 @@ class _Search:
         self._args = args
         self._stop = stop
         self._out = out
-        self._learned_from: VecEnv = VecMonitor(env)
-        if bundled.reward_scale != 1:
-            self._learned_from = ScaledRewards(self._learned_from, bundled.reward_scale)
+        self._learned_from = ScaledRewards(VecMonitor(env), bundled.reward_scale)
 
     def done(self) -> int:
         """Trials that have come to an end, earlier parts of the search included."""
