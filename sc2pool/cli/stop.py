@@ -51,6 +51,11 @@ class Stop:
         self.signal: int | None = None
         self._polite = False
 
+    @property
+    def exit_code(self) -> int:
+        """0 before the first signal; then 128 + its number, as in a shell."""
+        return 0 if self.signal is None else 128 + self.signal
+
     @contextmanager
     def handling(self) -> Iterator[None]:
         """Handle the signals in the block; afterwards restore the former handlers.

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     taken = duration(time.monotonic() - began_s)
     say(f"{writer.steps:,} steps in {writer.episodes:,} episodes, {taken}")
     say(f'to read it: minari.load_dataset("{dataset}")')
-    return 0 if stop.signal is None else 128 + stop.signal
+    return stop.exit_code
 
 
 def fill(

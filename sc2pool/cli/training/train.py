@@ -87,9 +87,7 @@ def run(options: TrainOptions) -> int:
             evaluation_env=others,
             wandb=wandb,
         )
-    if not saved:
-        return 1
-    return 0 if stop.signal is None else 128 + stop.signal
+    return stop.exit_code if saved else 1
 
 
 def train(

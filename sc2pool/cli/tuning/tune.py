@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     say(f"{search.done()} trials, {duration(time.monotonic() - began_s)}")
     if search.best is not None:
         say(f"best: sc2pool train --task {name} --algo {algo} --hyperparameters {out / 'best.yml'}")
-    return 0 if stop.signal is None else 128 + stop.signal
+    return stop.exit_code
 
 
 def open_study(out: Path, asked: Mapping[str, Any], seed: int) -> optuna.Study:
