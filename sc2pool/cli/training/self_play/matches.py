@@ -113,8 +113,8 @@ class MatchEvaluation(BaseCallback):
         ]
         for row in rows:
             self.logger.record(f"self_play/win_rate/{row.opponent}", row.win_rate)
-        words = [f"won {row.wins} of {row.games} against {row.opponent}" for row in rows]
-        say(f"evaluation at {self.num_timesteps:,} steps: {', '.join(words) or 'no match ended'}")
+        words = ", ".join(map(str, rows)) or "no match ended"
+        say(f"evaluation at {self.num_timesteps:,} steps: {words}")
         try:
             for row in rows:
                 self._results.add(row)
@@ -171,13 +171,9 @@ def play_matches(
         for index in np.flatnonzero(starts[::agents]).tolist():
             if playing[index] < matches:
                 over += 1
-                note(infos[index * agents], found)
+                info = infos[index * agents]
+                if RESULT in info:  # a fault's has none
+                    found.setdefault(info[OPPONENT], Counter())[info[RESULT]] += 1
             playing[index] = begun
             begun += 1
     return found
-
-
-def note(info: dict[str, Any], found: dict[str, Counter[str]]) -> None:
-    """Count the result of a match that ended with this info; a fault's has none."""
-    if RESULT in info:
-        found.setdefault(info[OPPONENT], Counter())[info[RESULT]] += 1

@@ -28,6 +28,9 @@ class ResultRow(NamedTuple):
         """Wins per game; ties and matches that the time limit ended are not won."""
         return self.wins / self.games
 
+    def __str__(self) -> str:
+        return f"won {self.wins} of {self.games} against {self.opponent}"
+
 
 class ResultLog:
     """The file and what is in it.

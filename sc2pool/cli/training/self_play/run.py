@@ -73,9 +73,7 @@ class SelfPlay:
 
     def outcome(self) -> str:
         """The newest evaluation in words."""
-        rows = self._results.latest().values()
-        won = [f"won {row.wins} of {row.games} against {row.opponent}" for row in rows]
-        return ", ".join(won) or "no match was played"
+        return ", ".join(map(str, self._results.latest().values())) or "no match was played"
 
 
 def how(options: TrainOptions) -> str:
