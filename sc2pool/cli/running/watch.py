@@ -72,11 +72,10 @@ class Watch:
         Keys: `ended`, `pool` (None until the pool has answered), `is_standin`, `age_s`, `views`
         (by instance).
         """
-        if self._pool.ended():
-            return {"ended": True, "pool": None, "is_standin": False, "age_s": None, "views": {}}
-        seen = self._pool.poll()
+        ended = self._pool.ended()
+        seen = None if ended else self._pool.poll()
         if seen is None:
-            return {"ended": False, "pool": None, "is_standin": False, "age_s": None, "views": {}}
+            return {"ended": ended, "pool": None, "is_standin": False, "age_s": None, "views": {}}
         pool, age_s = seen
         views = {}
         for row in pool["instances"]:

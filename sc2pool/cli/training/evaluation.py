@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -52,18 +52,13 @@ class _StopAskedForError(Exception):
 
 @dataclass
 class _Watch:
-    """The callback of `evaluate_policy`, called after every step of every env.
-
-    Attributes:
-        whole: for each ended episode, in order, whether no fault cut it short.
-    """
+    """The callback of `evaluate_policy`, called after every step of every env."""
 
     stop: Stop
     film: Callable[[bool], None]
     """Called after every step of the first env, with whether its episode is over."""
-
-    def __post_init__(self) -> None:
-        self.whole: list[bool] = []
+    whole: list[bool] = field(default_factory=list)
+    """For each ended episode, in order, whether no fault cut it short."""
 
     def __call__(self, seen: dict[str, Any], _: dict[str, Any]) -> None:
         if self.stop.signal is not None:

@@ -162,11 +162,8 @@ class _Search:
             self._study.tell(trial, state=optuna.trial.TrialState.PRUNED)
             self._say(trial, f"pruned at {pruned.value:.2f}", section)
             return
-        except (
-            ValueError,
-            AssertionError,
-            RuntimeError,
-        ) as error:  # a combination SB3 refuses; NaN
+        except (ValueError, AssertionError, RuntimeError) as error:
+            # A combination that SB3 refuses, or NaN.
             self._study.tell(trial, state=optuna.trial.TrialState.FAIL)
             self._say(trial, f"failed: {str(error).splitlines()[0]}", section)
             return

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import torch as th
@@ -36,7 +36,6 @@ from sc2pool.realtime.async_ppo.frozen_statistics import frozen
 from sc2pool.realtime.async_ppo.update_process import UpdateProcess
 
 ActorKind = Literal["thread", "process"]
-SelfAsyncPPO = TypeVar("SelfAsyncPPO", bound="AsyncPPO")
 
 
 class AsyncPPO(PPO):
@@ -111,14 +110,14 @@ class AsyncPPO(PPO):
         super().__init__(*args, **kwargs)
 
     def learn(  # noqa: PLR0917 - the arguments are SB3's
-        self: SelfAsyncPPO,
+        self,
         total_timesteps: int,
         callback: MaybeCallback = None,
         log_interval: int = 1,
         tb_log_name: str = "AsyncPPO",
         reset_num_timesteps: bool = True,
         progress_bar: bool = False,
-    ) -> SelfAsyncPPO:
+    ) -> Self:
         """As PPO's; the actor runs from the first step to the end of the last update."""
         iteration = 0
         with closing(UpdateProcess(self)) if self.actor == "process" else nullcontext() as process:

@@ -9,7 +9,7 @@ cannot be written (a full disk) is said, and the training goes on.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -152,7 +152,7 @@ def play_matches(
     Returns:
         For each opponent, how often each result came; None if stopped.
     """
-    found: dict[str, Counter[str]] = {}
+    found: dict[str, Counter[str]] = defaultdict(Counter)
     env.seed(SEED)
     seen: Any = env.reset()
     playing = list(range(env.num_envs // agents))
@@ -173,7 +173,7 @@ def play_matches(
                 over += 1
                 info = infos[index * agents]
                 if RESULT in info:  # a fault's has none
-                    found.setdefault(info[OPPONENT], Counter())[info[RESULT]] += 1
+                    found[info[OPPONENT]][info[RESULT]] += 1
             playing[index] = begun
             begun += 1
     return found

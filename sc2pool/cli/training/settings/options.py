@@ -35,6 +35,7 @@ from sc2pool.cli.training.settings.self_play import (
 )
 from sc2pool.errors import ConfigError
 from sc2pool.optional import EXTRAS, require
+from sc2pool.tasks.registry import DEFAULT_TASK
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class TrainOptions:
     steps: int
     """Env steps in all, those before a resume included."""
     hyperparameters: Hyperparameters
-    task: str = "MoveToBeacon"
+    task: str = DEFAULT_TASK
     algo: str = "ppo"
     """A name in `algorithms`."""
     n: int = 8
