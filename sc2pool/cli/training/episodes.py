@@ -58,7 +58,9 @@ class EpisodeLog:
         for episode in read_episodes(path):
             if episode.total_steps <= steps_done:
                 self._count(episode)
-        self._file: TextIO | None = self._write_all()
+        self._file: TextIO | None = None
+        with suppress(OSError):
+            self._file = self._write_all()
 
     def end(self, wall_time_s: float) -> None:
         """The training has ended, this long after the run's start."""

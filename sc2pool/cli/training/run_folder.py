@@ -25,6 +25,7 @@ from typing import Any
 
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS, Algorithm
 from sc2pool.errors import ConfigError
+from sc2pool.replacing import replacing
 
 MODEL_FILE = "model.zip"
 BEST_MODEL_FILE = "best_model.zip"
@@ -55,7 +56,7 @@ def reserved(out: Path) -> Iterator[None]:
         with TemporaryFile(dir=out) as file:
             file.write(b"!")
     except OSError as error:
-        raise ConfigError(f"--out {out}: cannot be written to ({error.strerror})") from error
+        raise _not_writable(out, error) from error
     try:
         yield
     finally:
@@ -72,21 +73,28 @@ def open_folder(out: Path, resume: Path | None, description: Mapping[str, Any]) 
         description: for `config.json`.
 
     Raises:
-        ConfigError: the folder cannot be made.
+        ConfigError: the folder cannot be written to; a description that is there stays.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
+        if resume is not None and resume.parent.resolve() != out.resolve():
+            _copy_records(resume.parent, out)
+        with replacing(out / CONFIG_FILE) as unfinished:
+            unfinished.write_text(json.dumps(description, indent=2, default=str) + "\n")
     except OSError as error:
-        raise ConfigError(f"--out {out}: cannot be made ({error.strerror})") from error
-    if resume is not None and resume.parent.resolve() != out.resolve():
-        for name in _KEPT_FILES:
-            if (resume.parent / name).exists():
-                shutil.copy(resume.parent / name, out / name)
-        if (resume.parent / SNAPSHOTS_FOLDER).exists():
-            shutil.copytree(
-                resume.parent / SNAPSHOTS_FOLDER, out / SNAPSHOTS_FOLDER, dirs_exist_ok=True
-            )
-    (out / CONFIG_FILE).write_text(json.dumps(description, indent=2, default=str) + "\n")
+        raise _not_writable(out, error) from error
+
+
+def _copy_records(earlier: Path, out: Path) -> None:
+    for name in _KEPT_FILES:
+        if (earlier / name).exists():
+            shutil.copy(earlier / name, out / name)
+    if (earlier / SNAPSHOTS_FOLDER).exists():
+        shutil.copytree(earlier / SNAPSHOTS_FOLDER, out / SNAPSHOTS_FOLDER, dirs_exist_ok=True)
+
+
+def _not_writable(out: Path, error: OSError) -> ConfigError:
+    return ConfigError(f"--out {out}: cannot be written to ({error.strerror or error})")
 
 
 def find_model(path: Path) -> Path:

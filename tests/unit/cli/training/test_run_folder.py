@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import zipfile
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.envs import IdentityEnv
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from sc2pool.cli.training.run_folder import read_steps
+from sc2pool.cli.training.run_folder import open_folder, read_config, read_steps
 from sc2pool.errors import ConfigError
 
 
@@ -88,3 +90,13 @@ def test_no_archive(tmp_path: Path) -> None:
         read_steps(path, "ppo")
     with pytest.raises(ConfigError, match="not a model saved by training"):
         read_steps(tmp_path, "ppo")
+
+
+def test_a_full_disk_is_said_and_leaves_the_description(
+    tmp_path: Path, full_disk: Callable[[], AbstractContextManager[None]]
+) -> None:
+    open_folder(tmp_path, None, {"options": {"n": 1}})
+    with full_disk(), pytest.raises(ConfigError, match=f"^--out {tmp_path}: cannot be written to"):
+        open_folder(tmp_path, tmp_path / "model.zip", {"options": {"n": 2}})
+    assert read_config(tmp_path) == {"options": {"n": 1}}
+    assert [path.name for path in tmp_path.iterdir()] == ["config.json"]

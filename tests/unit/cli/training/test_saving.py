@@ -79,7 +79,9 @@ def test_episodes_that_a_full_disk_refuses_are_written_later(
 ) -> None:
     path = tmp_path / "episodes.csv"
     rows = [EpisodeRow(number, float(number), 1, float(number)) for number in range(4)]
-    log = EpisodeLog(path)
+    with full_disk():
+        log = EpisodeLog(path)
+    assert list(tmp_path.iterdir()) == []
     log.add(rows[0])
     with full_disk():
         log.add(rows[1])
