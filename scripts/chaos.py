@@ -137,7 +137,7 @@ class Run:
         self.skipped: list[str] = []
         self.samples: list[list[dict[str, int]]] = []
         self.next = 0
-        self._round: dict[str, Any] = {}
+        self.round: dict[str, Any] = {}
 
     def take(self, line: Line) -> None:
         """One line of the program's."""
@@ -146,7 +146,7 @@ class Run:
                 self.samples.append([])
                 self.skipped = line["skipped"]
             case "begins":
-                self._round = line["round"]
+                self.round = line["round"]
                 self.next = line["number"] + 1
                 self.adapters[line["round"]["adapter"]] += 1
             case "played":
@@ -164,7 +164,7 @@ class Run:
                 self._fail(died=line["errors"], status=line["status"])
 
     def _fail(self, **how: Any) -> None:
-        self.failed.append({"round": self._round, **how})
+        self.failed.append({"round": self.round, **how})
         print(json.dumps(self.failed[-1], indent=1)[:6000], flush=True)
 
     def growth(self, what: str) -> int:
@@ -232,18 +232,13 @@ def run(options: argparse.Namespace) -> int:
         for line in played(orders):
             seen.take(line)
             if line["event"] == "played":
-                adapter, took_s = line_of(seen, line)
+                took_s, adapter = line["result"]["took_s"], seen.round["adapter"]
                 print(f"{seen.next:5}  {took_s:6.1f} s  {adapter:40}  {seen}", flush=True)
         if seen.next == before:
             break  # the next program would not get further
     write(options, {"passed": seen.passed, **seen.figures()})
     print(("passed: " if seen.passed else "FAILED: ") + str(seen))
     return 0 if seen.passed else 1
-
-
-def line_of(seen: Run, line: Line) -> tuple[str, float]:
-    """The adapter and the duration of the round that was just played."""
-    return seen._round["adapter"], line["result"]["took_s"]
 
 
 def rounds_in(report: Path) -> list[dict[str, Any]]:

@@ -60,21 +60,6 @@ def add_game(command: argparse.ArgumentParser, default: str | None = None) -> No
     )
 
 
-def add_pace(command: argparse.ArgumentParser) -> None:
-    """Add the options that say how the games are played; one that is not given is None."""
-    command.add_argument(
-        "--realtime",
-        action="store_true",
-        default=None,
-        help="the games run by themselves, 22.4 loops a second",
-    )
-    command.add_argument(
-        "--spares",
-        type=integer(0),
-        help="more games that hold the next episodes ready (default: 0)",
-    )
-
-
 def add_ray(command: argparse._ActionsContainer, what: str) -> None:
     """Add the option that names a cluster."""
     command.add_argument(

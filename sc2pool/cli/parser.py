@@ -19,7 +19,6 @@ from sc2pool.cli.completion import SHELLS, PrintCompletion
 from sc2pool.cli.mistakes import Parser
 from sc2pool.cli.options import (
     add_game,
-    add_pace,
     add_player,
     add_ray,
     add_task_alone,
@@ -94,7 +93,17 @@ def add_train(commands: Commands) -> None:
         "ones)",
     )
     train.add_argument("--n", type=integer(1), help="number of games (default: 8)")
-    add_pace(train)
+    train.add_argument(
+        "--realtime",
+        action="store_true",
+        default=None,
+        help="the games run by themselves, 22.4 loops a second",
+    )
+    train.add_argument(
+        "--spares",
+        type=integer(0),
+        help="more games that hold the next episodes ready (default: 0)",
+    )
     train.add_argument(
         "--steps",
         type=integer(1),

@@ -12,7 +12,6 @@ from sc2pool.cli.bench.output import markdown
 
 POOL_ONLY, WHOLE_STACK, GAME_COST = "pool only", "whole stack", "game cost"
 RESETS, MEMORY = "resets", "memory"
-SB3_ENV = f"{sides.SB3}, gymnasium env"
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ GOALS = (
     Goal(GAME_COST, "n=64, sleep 5 ms", "CPU of a step, without games", "n=8", 1.15, at_most=True),
     Goal(RESETS, "n=8, spares=1", "batch with restart_game", None, 10.0, at_most=True),
     Goal(RESETS, "n=8, spares=1", "batch with create_game", None, 10.0, at_most=True),
-    Goal(MEMORY, "n=8, worker, USS", sides.POOL_TASK, SB3_ENV, 0.5, at_most=True),
+    Goal(MEMORY, "n=8, worker, USS", sides.POOL_TASK, sides.SB3_ENV, 0.5, at_most=True),
 )
 
 

@@ -34,6 +34,8 @@ POOL_TASK = "pool, Task"
 POOL_ALONE = "pool, Task, 1 env a worker"
 POOL_BOT = "pool, RLBotAI"
 POOL_FIRST_READY = "pool, recv(min_ready=8)"
+POOL_ENV = "pool, gymnasium env"
+SB3_ENV = f"{SB3}, gymnasium env"
 RECIPE = "recipe"
 WIRE = "bare wire"
 

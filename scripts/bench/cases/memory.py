@@ -17,15 +17,23 @@ from typing import Any
 from bench import child
 from bench.report import Row, value_row
 from bench.settings import Settings
-from bench.sides import POOL_BOT, POOL_TASK, RECIPE, SB3, empty_side, game_side
+from bench.sides import (
+    POOL,
+    POOL_BOT,
+    POOL_ENV,
+    POOL_TASK,
+    RECIPE,
+    SB3,
+    SB3_ENV,
+    empty_side,
+    game_side,
+)
 from sc2pool.cli.bench.output import tell
 from sc2pool.cli.bench.processes import GAME, TRAINER, WORKER, memory_by_role
 
 CASE = "memory"
 N = 8
 STEPS = 50
-POOL_ENV = "pool, gymnasium env"
-SB3_ENV = f"{SB3}, gymnasium env"
 MAP = "MoveToBeacon"
 OBSERVATION_BYTES = 1024
 PER_ENV = {RECIPE: 2}
@@ -94,7 +102,7 @@ def main(side: str, n: int, root: str) -> None:
     """One side: make it, step it, and print its memory."""
     made = {
         SB3_ENV: partial(empty_side, SB3, n, OBSERVATION_BYTES),
-        POOL_ENV: partial(empty_side, "SubprocSC2VecEnv", n, OBSERVATION_BYTES),
+        POOL_ENV: partial(empty_side, POOL, n, OBSERVATION_BYTES),
     }.get(side, partial(game_side, side, MAP, n, root))()
     try:
         made.prepare()
