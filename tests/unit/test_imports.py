@@ -93,7 +93,6 @@ HEAVY = {
         "processes/",
         "game/",
         "pool/ipc/descriptors.py",
-        "pool/machine/watchdog.py",
         "ray/viewer.py",
         "realtime/",
         "cli/",

@@ -14,8 +14,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-import psutil
-
 from sc2pool.cli.arguments import check_file, find_game, task_of
 from sc2pool.cli.bench.advice import advice, best
 from sc2pool.cli.bench.figures import Measured, Resets
@@ -23,6 +21,7 @@ from sc2pool.cli.bench.machine import machine_facts
 from sc2pool.cli.bench.output import markdown
 from sc2pool.cli.stop import Stop
 from sc2pool.errors import ConfigError
+from sc2pool.processes.memory import available_bytes
 from sc2pool.tasks.registry import DEFAULT_TASK, resolve
 
 
@@ -46,7 +45,7 @@ def _run(args: argparse.Namespace, task: str, game: Path) -> int:
     import torch  # noqa: PLC0415 - after SB3, which is what must be named as missing
 
     torch.set_num_threads(1)  # as in a training
-    free_bytes = psutil.virtual_memory().available
+    free_bytes = available_bytes()
     definition = resolve(task)
 
     measured, version = measure_sizes(definition, game, args.n, seconds=args.seconds)

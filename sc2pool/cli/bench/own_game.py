@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-import psutil
-
 from sc2pool.cli.bench.actions import Actions
 from sc2pool.cli.bench.figures import Measured, Resets
 from sc2pool.cli.bench.output import tell
@@ -20,6 +18,7 @@ from sc2pool.cli.bench.processes import GAME, WORKER, memory_by_role
 from sc2pool.cli.bench.resets import RESET_KINDS, ShortEpisodes, short
 from sc2pool.cli.bench.rounds import Rounds, measure, step_for
 from sc2pool.envs.sb3 import SubprocSC2VecEnv
+from sc2pool.processes.memory import available_bytes
 from sc2pool.tasks.definition import TaskDefinition
 
 ROUNDS = 3
@@ -57,7 +56,7 @@ def measure_sizes(
     found: list[Measured] = []
     version = ""
     for n in sorted(set(ns)):
-        if found and n * found[-1].env_bytes > psutil.virtual_memory().available:
+        if found and n * found[-1].env_bytes > available_bytes():
             tell(f"n={n}: left out, these games do not fit into the memory")
             continue
         tell(f"n={n}: starting")

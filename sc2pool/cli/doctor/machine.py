@@ -24,13 +24,13 @@ from sc2pool.game.installation import MAP_SUFFIX, Installation, find, find_map
 from sc2pool.game.launch import find_listener
 from sc2pool.game.lease import HOST, PortLease, candidate_ports, ephemeral_range
 from sc2pool.platform import SYSTEM, WINDOWS
+from sc2pool.processes.memory import available_and_total_bytes
 from sc2pool.processes.table import usable_cores
 from sc2pool.protocol.compiled import STEP_PATH
 from sc2pool.tasks.minigames.scores import PUBLISHED
 from sc2pool.tasks.registry import available, resolve
 
 _SHARED_MEMORY: Final = Path("/dev/shm")
-_CGROUP: Final = Path("/sys/fs/cgroup")
 
 Playable = tuple[GameSetup, Path]
 """The task of the examination, and its map."""
@@ -100,7 +100,7 @@ def probe_machine(findings: Findings) -> None:
     findings.note(checks.step_path, STEP_PATH)
     findings.note(checks.cores, usable_cores(), os.cpu_count() or 1)
     probe_worker(findings)
-    findings.note(checks.memory, *free_and_total_memory())
+    findings.note(checks.memory, *available_and_total_bytes())
     with suppress(ProbeFailed), findings.trying(checks.disk):
         folder = Path(tempfile.gettempdir())
         findings.note(checks.disk, folder, *free_and_total_space(folder))
@@ -137,17 +137,6 @@ def version_of(package: str) -> str | None:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
-
-
-def free_and_total_memory() -> tuple[int, int]:
-    """Bytes of main memory, within the limit of the container if there is one."""
-    system = psutil.virtual_memory()
-    available, total = system.available, system.total
-    with suppress(OSError, ValueError):  # "max", or no such container
-        limit = int((_CGROUP / "memory.max").read_text())
-        used = int((_CGROUP / "memory.current").read_text())
-        available, total = min(available, limit - used), min(total, limit)
-    return available, total
 
 
 def free_and_total_space(place: Path) -> tuple[int, int]:

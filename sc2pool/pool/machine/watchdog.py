@@ -22,8 +22,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-import psutil
-
 from sc2pool.config import RecyclePolicy
 from sc2pool.errors import FaultKind
 from sc2pool.game.hang_detection import IDLE_CPU_SHARE
@@ -403,8 +401,3 @@ def memory_warning(first: Sequence[int], instances: int, free_bytes: int) -> str
         f"{len(first) * instances} games of {max(first) / 1e6:,.0f} MB each will not fit: "
         f"{running} running, and {free_bytes / 1e6:,.0f} MB are free; take fewer envs or spares"
     )
-
-
-def available_bytes() -> int:
-    """Memory that is free for new processes."""
-    return int(psutil.virtual_memory().available)
