@@ -1,6 +1,6 @@
 """The text of `sc2pool top`: pure functions of the statistics in a pool's live files.
 
-    statistics, width ─► fitting: which columns ─► table_lines, head_lines, event_lines
+    statistics, width ─► fitting: which columns ─► head_lines, title_line, row_lines, event_lines
 
 Rules: nothing is cut off at the right. In a narrow terminal the least important columns are hidden,
 and named in the last line; the column that the rows are sorted by is always there; causes of

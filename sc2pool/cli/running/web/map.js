@@ -19,11 +19,12 @@ export function changeColours() {
   colours = readColours();
 }
 
-// How many units of each kind a view has, by the kind's name.
-export function countUnits(view) {
+// How many units of each kind a view has, in words.
+export function unitsInWords(view) {
   const counts = {};
   for (const [kind] of view.units) counts[KINDS[kind]] = (counts[KINDS[kind]] || 0) + 1;
-  return counts;
+  const told = Object.entries(counts).map(([kind, count]) => `${count} ${kind}`);
+  return told.join(", ");
 }
 
 // The width of a map's picture, divided by its height.
@@ -104,8 +105,7 @@ export function drawView(canvas, map, view) {
   for (const unit of drawn) drawOrder(context, unit, toX, toY, ratio);
   for (const unit of drawn) drawUnit(context, unit, toX, toY, scale, ratio);
   for (const unit of drawn) drawHealth(context, unit, toX, toY, scale, ratio);
-  const told = Object.entries(countUnits(view)).map(([kind, count]) => `${count} ${kind}`);
-  canvas.setAttribute("aria-label", `${map.name}: ${told.join(", ") || "no units"}`);
+  canvas.setAttribute("aria-label", `${map.name}: ${unitsInWords(view) || "no units"}`);
 }
 
 function visibleArea(map) {

@@ -2,7 +2,7 @@
 // Everything told is put in as text, never as HTML; nothing is loaded from elsewhere.
 
 import { showCurves } from "./curves.js";
-import { aspectOf, changeColours, countUnits, drawGround, drawView } from "./map.js";
+import { aspectOf, changeColours, drawGround, drawView, unitsInWords } from "./map.js";
 
 const ASK_EVERY_MS = 400;
 const ASK_LARGER_EVERY_MS = 250; // while a game is shown larger; the pool writes no faster
@@ -293,10 +293,9 @@ function figuresOf(row, view, pool) {
   if (row.seat !== larger()) return figures;
   figures.push(["running", row.episode === null ? "–" : `episode no. ${row.episode}`]);
   if (!view) return figures;
-  const units = Object.entries(countUnits(view)).map(([kind, count]) => `${count} ${kind}`);
   return [...figures, ["game loop", number(view.loop)], ["score", number(view.score)],
     ["minerals", number(view.minerals)], ["gas", number(view.vespene)],
-    ["supply", `${view.food_used} / ${view.food_cap}`], ["units", units.join(", ") || "none"]];
+    ["supply", `${view.food_used} / ${view.food_cap}`], ["units", unitsInWords(view) || "none"]];
 }
 
 function blankReason(row) {
