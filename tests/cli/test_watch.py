@@ -11,12 +11,16 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from sc2pool.cli.running.watch import Server, Watch
+from sc2pool.pool.report.window import listen
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))),
@@ -180,7 +184,7 @@ class Games(HTMLParser):
     def __init__(self, page: str) -> None:
         super().__init__()
         self.games: list[dict[str, str]] = []
-        self.notice = ""
+        self.notice = self.about = ""
         self.columns = ""
         self.curves: list[str] = []
         self.words: dict[str, str] = {}
@@ -202,7 +206,7 @@ class Games(HTMLParser):
             self.games.append({"state": given["data-state"], "health": given["data-health"]})
             self.games[-1]["larger"] = str("larger" in given["class"])
         if tag == "canvas":
-            self.games[-1] |= {"units": given["data-units"], "told": given["aria-label"]}
+            self.games[-1] |= {"units": given["data-units"], "told": given.get("aria-label", "")}
 
     def handle_endtag(self, tag: str) -> None:
         self._in_template &= tag != "template"
@@ -212,6 +216,8 @@ class Games(HTMLParser):
             self.games[-1][self._class] = data.strip()
         if self._class == "notice":
             self.notice = data.strip()
+        if self._class == "about" and data.strip():
+            self.about = data.strip()
         if self._class in ("task", "standin") and data.strip():
             self.words[self._class] = data.strip()
 
@@ -250,6 +256,7 @@ def test_a_browser_shows_every_game(watching, tmp_path, wait_for):
     assert [game["seat"] for game in shown.games] == ["env 0", "env 1", "spare 2"]
     assert "repeat(3, " in shown.columns, "as many as there is room for"
     assert shown.words == {"task": "DefeatRoaches", "standin": "stand-in, not StarCraft II"}
+    assert f" · process {watching.state()['pool']['trainer_pid']} · " in shown.about
     assert shown.curves[:2] == ["mean return", "steps/s"]
     assert {game["larger"] for game in shown.games} == {"False"}
     for game in shown.games:
@@ -268,6 +275,38 @@ def test_the_chosen_game_is_shown_larger(watching, tmp_path, wait_for):
     shown = in_browser(f"{watching.address}#env%201", tmp_path)
     assert [game["larger"] for game in shown.games] == ["False", "True", "False"]
     assert "repeat(2, " in shown.columns, "the others share the room below"
+
+
+class OnNodes:
+    """A pool's statistics as those of the pools of a cluster."""
+
+    def __init__(self, stats: dict[str, Any]) -> None:
+        rows = enumerate(stats["instances"])
+        instances = [{**row, "node": f"node {number % 2}"} for number, row in rows]
+        self._stats = {**stats, "instances": instances}
+
+    def ended(self) -> bool:
+        return False
+
+    def poll(self) -> tuple[dict[str, Any], float]:
+        return self._stats, 0.0
+
+    def read(self, *_: object) -> None:
+        """No view, no curves."""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+def test_a_browser_shows_how_many_nodes_play(watching, tmp_path, wait_for):
+    wait_for(lambda: watching.state()["pool"])
+    pools: Any = OnNodes(watching.state()["pool"])
+    with Server(Watch(pools), listen()) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            shown = in_browser(server.address, tmp_path)
+        finally:
+            server.shutdown()
+    assert " · 2 Ray nodes · " in shown.about
+    assert "process" not in shown.about
 
 
 def test_a_fault_and_the_end_are_told(start_pool, tmp_path, wait_for):

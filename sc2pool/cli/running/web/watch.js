@@ -179,7 +179,7 @@ function showTotals(pool, isStandin) {
   document.getElementById("task").textContent = pool.task || "sc2pool";
   document.getElementById("standin").hidden = !isStandin;
   const parts = [`${envs} ${envs === 1 ? "game" : "games"}${spares ? ` and ${spares} spare` : ""}`,
-    pool.game_version || "no game", `process ${pool.trainer_pid}`, `up ${duration(pool.uptime_s)}`];
+    pool.game_version || "no game", placeOf(pool), `up ${duration(pool.uptime_s)}`];
   document.getElementById("about").textContent = parts.join(" · ");
   const recycles = Object.entries(pool.recycles).map(([cause, count]) => `${cause} ${count}`);
   const late = pool.realtime.steps ? [
@@ -199,6 +199,12 @@ function showTotals(pool, isStandin) {
     ...late,
     ["recycles", recycles.join(", ") || "none"],
   ]);
+}
+
+// The process that has the pool, or how many nodes of a Ray cluster have one.
+function placeOf(pool) {
+  const nodes = new Set(pool.instances.map((row) => row.node).filter(Boolean)).size;
+  return nodes ? `${nodes} Ray ${nodes === 1 ? "node" : "nodes"}` : `process ${pool.trainer_pid}`;
 }
 
 function showFigures(list, figures) {
