@@ -75,9 +75,12 @@ class PauseGate:
     def resume(self) -> None:
         """Undo one pause; the last one resumes the tree. No effect without a pause."""
         with self._lock:
-            self._pauses = max(0, self._pauses - 1)
             if self._pauses == 0:
-                self._resume()
+                return
+            self._pauses -= 1
+            if self._pauses == 0:
+                self._tree.resume()
+                self._guard.note(None)
 
     @contextmanager
     def pausing(self) -> Iterator[None]:
@@ -95,12 +98,8 @@ class PauseGate:
                 return
             self._closed = True
             self._pauses = 0
-            self._resume()
-            self._guard.close()
-
-    def _resume(self) -> None:
-        self._tree.resume()
-        self._guard.note(None)
+            self._tree.resume()
+            self._guard.dismiss()
 
     def __enter__(self) -> PauseGate:
         return self

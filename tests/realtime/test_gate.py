@@ -66,6 +66,15 @@ def test_close_resumes_the_tree(family):
     assert stopped(family) == {False}
 
 
+def test_a_gate_may_be_closed_in_a_pause(family):
+    gate = PauseGate(family[0].pid)
+    with gate.pausing():
+        gate.close()
+        assert stopped(family) == {False}
+    gate.resume()
+    assert not gate.paused
+
+
 def test_a_process_that_has_ended_is_a_pause_error():
     ended = subprocess.Popen(["true"])
     ended.wait()
