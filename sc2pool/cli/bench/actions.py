@@ -15,18 +15,13 @@ N_BATCHES = 64
 
 
 class Actions:
-    """For a vectorised env that has been reset.
+    """For a `SubprocSC2VecEnv` that has been reset; the same ones in every run."""
 
-    Args:
-        env: a `SubprocSC2VecEnv`.
-        seed: makes them repeatable.
-    """
-
-    def __init__(self, env: Any, seed: int = 0) -> None:
+    def __init__(self, env: Any) -> None:
         self._env = env
         self._space = space = env.action_space
         self._masked = isinstance(space, spaces.Discrete) and env.has_attr("action_masks")
-        space.seed(seed)
+        space.seed(0)
         self._batches = [
             np.array([space.sample() for _ in range(env.num_envs)])
             if isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.Box)
