@@ -8,7 +8,6 @@ Rules: progress goes to stderr, the result to stdout; Ctrl-C ends every process.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -20,7 +19,7 @@ from sc2pool.cli.bench.figures import Measured, Resets
 from sc2pool.cli.bench.machine import machine_facts
 from sc2pool.cli.bench.output import markdown
 from sc2pool.cli.stop import Stop
-from sc2pool.errors import ConfigError
+from sc2pool.optional import require
 from sc2pool.processes.memory import available_bytes
 from sc2pool.tasks.registry import DEFAULT_TASK, resolve
 
@@ -31,8 +30,7 @@ def run(args: argparse.Namespace) -> int:
     game = find_game(args.game, task, says=False)  # the results name it
     if args.png is not None:
         check_file(args.png, "--png")
-        if importlib.util.find_spec("matplotlib") is None:
-            raise ConfigError("--png needs matplotlib: pip install 'sc2pool[train]'")
+        require("--png", "matplotlib")
     with Stop().handling():
         return _run(args, task, game)
 
