@@ -1,4 +1,4 @@
-"""Files that are written in one piece: a reader, or the end of the program, finds no half of one."""
+"""Files that appear in one piece: a reader finds a whole one, whenever the program ends."""
 
 from __future__ import annotations
 

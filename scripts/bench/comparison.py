@@ -3,8 +3,8 @@
     A B C   C B A   A B C …      one round each; the order alternates
 
 Rules: two sides are compared round by round, and the median of these ratios is given beside the
-absolute figures, because it holds when the machine's speed changes; how sure such a median is can be
-told from the rounds themselves, and more are made where it is not.
+absolute figures, because it holds when the machine's speed changes; rounds are repeated until the
+interval of the median is narrow.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Rules: the file grows by one line per episode, and only its last line can be cut off when the
 program ends; a resumed run continues the same file; rows that a full disk refuses are written with
-a later one. An episode cut short by a fault of its game is recorded with the fault, but counts in no
-mean: its return says nothing about the policy.
+a later one. An episode cut short by a fault of its game is recorded with the fault, but counts in
+no mean: its return says nothing about the policy.
 """
 
 from __future__ import annotations
