@@ -71,25 +71,25 @@ class Crooked:
 
     def step(self, actions: Any) -> Step:
         self.steps += 1
-        step = self.lie(actions, *self.env.step(actions))
+        step = self.lie(*self.env.step(actions))
         self.before = step[0]
         return step
 
-    def lie(self, actions: Any, observations: Any, *rest: Any) -> Step:
+    def lie(self, observations: Any, *rest: Any) -> Step:
         return (observations, *rest)
 
 
 class SwapsObservations(Crooked):
     """Two envs' rows change places."""
 
-    def lie(self, actions: Any, observations: Any, *rest: Any) -> Step:
+    def lie(self, observations: Any, *rest: Any) -> Step:
         return (observations[::-1], *rest)
 
 
 class SwapsRewards(Crooked):
     """Only the rewards do."""
 
-    def lie(self, actions: Any, observations: Any, rewards: Any, *rest: Any) -> Step:
+    def lie(self, observations: Any, rewards: Any, *rest: Any) -> Step:
         return observations, rewards[::-1], *rest
 
 
@@ -103,7 +103,7 @@ class SwapsActions(Crooked):
 class RepeatsAnObservation(Crooked):
     """One env's row is not written anew."""
 
-    def lie(self, actions: Any, observations: Any, *rest: Any) -> Step:
+    def lie(self, observations: Any, *rest: Any) -> Step:
         if self.steps == 5:
             observations[1] = self.before[1]
         return (observations, *rest)
@@ -133,19 +133,19 @@ class LosesATransition(Crooked):
 class PlaysATicketTwice(Crooked):
     """Two envs play the same episode."""
 
-    def lie(self, actions: Any, observations: Any, *rest: Any) -> Step:
+    def lie(self, observations: Any, *rest: Any) -> Step:
         observations[:, EPISODE] = observations[0, EPISODE]
         return (observations, *rest)
 
     def reset(self) -> Any:
-        (observations,) = self.lie(None, super().reset())
+        (observations,) = self.lie(super().reset())
         return observations
 
 
 class CallsAFaultAnEnd(Crooked):
     """A fault is reported as the game's own end."""
 
-    def lie(self, actions: Any, observations: Any, rewards: Any, dones: Any, infos: Any) -> Step:
+    def lie(self, observations: Any, rewards: Any, dones: Any, infos: Any) -> Step:
         for info in infos:
             if info.pop("sc2pool.synthetic", False):
                 del info["sc2pool.fault"]
@@ -156,7 +156,7 @@ class CallsAFaultAnEnd(Crooked):
 class HidesAFault(Crooked):
     """The env goes on with its next episode as if nothing had been."""
 
-    def lie(self, actions: Any, observations: Any, rewards: Any, dones: Any, infos: Any) -> Step:
+    def lie(self, observations: Any, rewards: Any, dones: Any, infos: Any) -> Step:
         for env, info in enumerate(infos):
             if "sc2pool.fault" in info:
                 infos[env] = {"TimeLimit.truncated": False}
@@ -169,7 +169,7 @@ class TellsAFaultTwice(Crooked):
 
     reset_infos: list[dict[str, Any]] = []  # noqa: RUF012  # shadows the property
 
-    def lie(self, actions: Any, observations: Any, rewards: Any, dones: Any, infos: Any) -> Step:
+    def lie(self, observations: Any, rewards: Any, dones: Any, infos: Any) -> Step:
         self.reset_infos = infos
         return observations, rewards, dones, infos
 
@@ -181,7 +181,7 @@ class TellsAFaultTwice(Crooked):
 class PaysForAFault(Crooked):
     """A synthetic transition has a reward."""
 
-    def lie(self, actions: Any, observations: Any, rewards: Any, dones: Any, infos: Any) -> Step:
+    def lie(self, observations: Any, rewards: Any, dones: Any, infos: Any) -> Step:
         made_up = np.array([info.get("sc2pool.synthetic", False) for info in infos])
         return observations, rewards + 0.5 * made_up, dones, infos
 
@@ -189,7 +189,7 @@ class PaysForAFault(Crooked):
 class EndsAFaultWithTheNextEpisode(Crooked):
     """The terminal observation is the new episode's first."""
 
-    def lie(self, actions: Any, observations: Any, rewards: Any, dones: Any, infos: Any) -> Step:
+    def lie(self, observations: Any, rewards: Any, dones: Any, infos: Any) -> Step:
         for env, info in enumerate(infos):
             if "sc2pool.fault" in info:
                 info["terminal_observation"] = observations[env].copy()
@@ -199,7 +199,7 @@ class EndsAFaultWithTheNextEpisode(Crooked):
 class EndsWithoutATerminalObservation(Crooked):
     """An episode is over, and its last observation is nowhere."""
 
-    def lie(self, actions: Any, observations: Any, rewards: Any, dones: Any, infos: Any) -> Step:
+    def lie(self, observations: Any, rewards: Any, dones: Any, infos: Any) -> Step:
         for info in infos:
             info.pop("terminal_observation", None)
         return observations, rewards, dones, infos
@@ -208,7 +208,7 @@ class EndsWithoutATerminalObservation(Crooked):
 class CallsAnEndATimeLimit(Crooked):
     """The game's own end is reported as a truncation."""
 
-    def lie(self, actions: Any, observations: Any, rewards: Any, dones: Any, infos: Any) -> Step:
+    def lie(self, observations: Any, rewards: Any, dones: Any, infos: Any) -> Step:
         for done, info in zip(dones, infos, strict=True):
             info["TimeLimit.truncated"] = bool(done)
         return observations, rewards, dones, infos
@@ -217,7 +217,7 @@ class CallsAnEndATimeLimit(Crooked):
 class SwapsPlayers(Crooked):
     """The two players of each match change places."""
 
-    def lie(self, actions: Any, observations: Any, *rest: Any) -> Step:
+    def lie(self, observations: Any, *rest: Any) -> Step:
         pairs = observations.reshape(-1, 2, observations.shape[-1])
         return (pairs[:, ::-1].reshape(observations.shape), *rest)
 
@@ -232,7 +232,7 @@ class SwapsPlayersActions(Crooked):
 class HidesAFaultFromOnePlayer(Crooked):
     """Only the first player of the match hears of it."""
 
-    def lie(self, actions: Any, observations: Any, rewards: Any, dones: Any, infos: Any) -> Step:
+    def lie(self, observations: Any, rewards: Any, dones: Any, infos: Any) -> Step:
         for env in range(1, self.num_envs, 2):
             if "sc2pool.fault" in infos[env]:
                 infos[env] = {"TimeLimit.truncated": False}
@@ -243,7 +243,7 @@ class HidesAFaultFromOnePlayer(Crooked):
 class EndsForOnePlayer(Crooked):
     """The match is over for the second player, and cut short for the first one."""
 
-    def lie(self, actions: Any, observations: Any, rewards: Any, dones: Any, infos: Any) -> Step:
+    def lie(self, observations: Any, rewards: Any, dones: Any, infos: Any) -> Step:
         for info in infos[::2]:
             info["TimeLimit.truncated"] = "terminal_observation" in info
         return observations, rewards, dones, infos

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from broken_pools import (
+
+from sc2pool import SubprocSC2VecEnv
+from sc2pool.config import Limits, PoolConfig, RestartPolicy
+from sc2pool.pool.statistics.stats import PoolEvent
+from tests.audit.broken_pools import (
     BROKEN,
     BROKEN_MATCHES,
     Crooked,
@@ -20,13 +24,6 @@ from broken_pools import (
     SwapsPlayersActions,
     Tape,
 )
-
-from sc2pool import SubprocSC2VecEnv
-from sc2pool.config import PoolConfig
-from sc2pool.pool.episode_book import EpisodeBook
-from sc2pool.pool.queues.slots import SlotBatch
-from sc2pool.pool.queues.trainer_end import TrainerEnd
-from sc2pool.pool.statistics.stats import PoolEvent
 from tests.support.audit.checker import Checker, Mark, Received, Record, check
 from tests.support.audit.ledger import Ledger
 from tests.support.audit.match_task import AuditMatch
@@ -37,7 +34,12 @@ from tests.support.audit.team_task import AuditTeam, AuditTeamMatch
 from tests.support.audit.victims import pid_of
 
 MakeEnv = Callable[..., SubprocSC2VecEnv]
-
+QUICK = PoolConfig(
+    limits=Limits(launch_s=30.0, create_join_s=10.0, reset_s=10.0, step_s=1.5, worker_grace_s=1.0),
+    watchdog_interval_s=0.25,
+    restart=RestartPolicy(per_env=20, per_pool_per_env=20),  # two matches are struck ten times
+    envs_per_worker=1,  # `Bad` books the harm done to a worker for one instance
+)
 EPISODE_STEPS = LAST_LOOP // STEP_MUL
 STRIKES = {
     5: (0, "game", signal.SIGKILL),
@@ -58,6 +60,19 @@ OF_MATCHES = {
     28: (-1, "guest", signal.SIGKILL),
 }
 """As `STRIKES`, of matches: the game is the host's."""
+
+
+@pytest.fixture
+def make_env(standin_dir: Path) -> Iterator[MakeEnv]:
+    """Makes pools that play the audit, and closes them."""
+    with ExitStack() as stack:
+
+        def make(**options: Any) -> SubprocSC2VecEnv:
+            defaults = {"n": 3, "task": AuditTask, "seed": 3, "config": QUICK}
+            env = SubprocSC2VecEnv(game=standin_dir, **(defaults | options))
+            return stack.enter_context(closing(env))
+
+        yield make
 
 
 class Bad:
@@ -166,16 +181,22 @@ def recorded(env: Any, steps: int = STEPS) -> list[Record]:
 
 
 @pytest.fixture(scope="module")
-def tape(standin_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Tape:
+def tape(standin_dir: Path) -> Tape:
     """A sound pool's run, with a fault in it."""
-    config = PoolConfig(fault_report_dir=tmp_path_factory.mktemp("faults"))
-    env = SubprocSC2VecEnv(n=2, task=AuditTask, game=standin_dir, config=config)
-    try:
+    return taped(AuditTask, standin_dir)
+
+
+@pytest.fixture(scope="module")
+def tape_of_matches(standin_dir: Path) -> Tape:
+    """The same of two matches: the host of the first one crashes."""
+    return taped(AuditMatch, standin_dir, rows=2)
+
+
+def taped(task: type[AuditTask], game: Path, rows: int = 1) -> Tape:
+    with closing(SubprocSC2VecEnv(n=2, task=task, game=game)) as env:
         tape = Tape(env)
-        assert wordings(recorded(tape)) == ""
-        return tape
-    finally:
-        env.close()
+        assert wordings(recorded(tape), rows) == ""
+    return tape
 
 
 def wordings(records: Iterable[Record], rows: int = 1, agents: int = 1) -> str:
@@ -188,57 +209,27 @@ def test_a_broken_pool_fails(tape: Tape, broken: type[Crooked]) -> None:
     assert BROKEN[broken] in wordings(recorded(broken(tape.rewound()), steps=STEPS - 1))
 
 
-@pytest.fixture(scope="module")
-def tape_of_matches(standin_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Tape:
-    """The same of two matches: the host of the first one crashes."""
-    config = PoolConfig(fault_report_dir=tmp_path_factory.mktemp("faults"))
-    env = SubprocSC2VecEnv(n=2, task=AuditMatch, game=standin_dir, config=config)
-    try:
-        tape = Tape(env)
-        assert wordings(recorded(tape), rows=2) == ""
-        return tape
-    finally:
-        env.close()
-
-
 @pytest.mark.parametrize("broken", BROKEN_MATCHES, ids=lambda broken: broken.__name__)
 def test_a_broken_pool_of_matches_fails(tape_of_matches: Tape, broken: type[Crooked]) -> None:
     pool = broken(tape_of_matches.rewound())
     assert BROKEN_MATCHES[broken] in wordings(recorded(pool, steps=STEPS - 1), rows=2)
 
 
-@pytest.mark.parametrize(("task", "agents"), [(AuditMatch, 1), (AuditTeam, 2)])
-def test_a_pool_that_mixes_the_players_up_fails(
-    make_env: MakeEnv, task: type[AuditTask], agents: int
+@pytest.mark.parametrize(
+    ("mixing", "task", "rows", "agents"),
+    [
+        (SwapsActions, AuditTask, 1, 1),
+        (SwapsPlayersActions, AuditMatch, 2, 1),
+        (SwapsPlayersActions, AuditTeam, 2, 2),
+    ],
+    ids=["envs", "players", "agents"],
+)
+def test_a_pool_that_mixes_actions_up_fails(
+    make_env: MakeEnv, mixing: type[Crooked], task: type[AuditTask], rows: int, agents: int
 ) -> None:
-    env = SwapsPlayersActions(make_env(n=2, task=task))
-    assert "env 1: checksum is" in wordings(recorded(env, steps=1), rows=2, agents=agents)
-
-
-def test_a_pool_that_mixes_actions_up_fails(make_env: MakeEnv) -> None:
-    assert "checksum is" in wordings(recorded(SwapsActions(make_env(n=2)), steps=1))
-
-
-def test_a_pool_that_does_not_await_replies_fails(
-    make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A defect inside: what stands in the slot is taken for the answer."""
-    env = make_env(n=2)
-    batches = in_sync(env)
-    records = next(batches)
-    monkeypatch.setattr(TrainerEnd, "reply", TrainerEnd.flags)
-    monkeypatch.setattr(SlotBatch, "unanswered", lambda _: [])
-    records += itertools.chain.from_iterable(itertools.islice(batches, 3))
-    assert re.search("loop is [0-9]+, expected [0-9]+", wordings(records))
-
-
-def test_a_pool_that_deals_an_episode_twice_fails(
-    make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    env = make_env(n=2)
-    deal = EpisodeBook.deal
-    monkeypatch.setattr(EpisodeBook, "deal", lambda self, _: deal(EpisodeBook(), {}))
-    assert "episode 0 is played twice" in wordings(recorded(env, steps=1))
+    """No tape shows it: the game has to play the wrong action."""
+    pool = mixing(make_env(n=2, task=task))
+    assert "env 1: checksum is" in wordings(recorded(pool, steps=1), rows, agents)
 
 
 def test_an_action_that_nothing_came_of_is_lost(tape: Tape) -> None:
