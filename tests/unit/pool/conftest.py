@@ -1,4 +1,4 @@
-"""The two variants of what differs by system, and of the step path; and a second thread.
+"""The two variants of what differs by system, and of the step path; queue pairs; a second thread.
 
 Each variant must pass.
 """
@@ -8,13 +8,14 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 
 import pytest
 
 from sc2pool.platform import LINUX
 from sc2pool.pool.queues import doorbell, memory
 from sc2pool.protocol import compiled
+from tests.unit.pool.queue_pairs import Pairs
 
 needs_compiled = pytest.mark.skipif(
     compiled.STEP_PATH != "compiled", reason="the compiled step path is not there"
@@ -35,6 +36,13 @@ def step_path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     if request.param == "pure Python":
         monkeypatch.setattr(compiled, "_fast", None)
     return request.param
+
+
+@pytest.fixture
+def pair() -> Iterator[Pairs]:
+    """`pair(observation_space, action_space)` makes a queue pair; see `Pairs`."""
+    with closing(Pairs()) as pairs:
+        yield pairs
 
 
 @pytest.fixture

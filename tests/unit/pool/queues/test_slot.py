@@ -6,7 +6,6 @@ import asyncio
 import pickle
 import select
 import threading
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,10 +13,6 @@ from gymnasium import spaces
 
 from sc2pool.errors import ObservationError, Phase, UserCodeError
 from sc2pool.game.clock import Tick
-from sc2pool.pool.ipc.messages import OutOfBand
-from sc2pool.pool.queues import memory
-from sc2pool.pool.queues.doorbell import Doorbell
-from sc2pool.pool.queues.layout import slot_layout
 from sc2pool.pool.queues.slot import (
     HELD,
     MASKED,
@@ -27,86 +22,10 @@ from sc2pool.pool.queues.slot import (
     TERMINATED,
     TICK,
     TRUNCATED,
-    Slot,
 )
-from sc2pool.pool.queues.slots import Slots
-from sc2pool.pool.queues.trainer_end import TrainerEnd
-from sc2pool.pool.worker.doorbells import Doorbells
-from sc2pool.pool.worker.worker_end import WorkerEnd
-from sc2pool.tasks.queue_pair import Transition
+from tests.unit.pool.queue_pairs import VECTOR
 
 pytestmark = pytest.mark.usefixtures("variant")
-VECTOR = spaces.Box(-10, 10, (2,), np.float32)
-
-
-class Pair:
-    """A trainer's end and a worker's end on one memory."""
-
-    def __init__(self, observation_space, action_space, strict) -> None:
-        layout = slot_layout(observation_space, action_space)
-        self.slots = Slots(2)
-        self.slots.fit(layout)
-        self.trainer = TrainerEnd(self.slots, 1)
-        self.doorbells = request, reply = Doorbell.create(), Doorbell.create()
-        self.trainer.open(request)
-        self.trainer.attach(layout)
-        self.sent = sent = []
-        kinds = ["create", "create", "restart"]
-        self.player = SimpleNamespace(
-            strict=strict,
-            realtime=True,
-            reset_kind=kinds.pop,
-            recycle_due=False,
-            tick=lambda: None,
-            delay=lambda _: None,
-        )
-        self.can_be_held = True
-        self.flags_when_held: list[int | None] = []
-
-        def send(sequence: int, payload: bytes) -> None:
-            sent.append((sequence, payload))
-            self.trainer.deliver(OutOfBand(sequence, payload))
-
-        offset_bytes = self.trainer.offset_bytes
-        row = memory.map_memory(self.slots.descriptor, layout.size_bytes, offset_bytes)
-        self.worker_doorbells = Doorbells(request, reply)
-        self.worker = WorkerEnd(
-            Slot(memoryview(row), layout),
-            self.worker_doorbells,
-            self.player,
-            send_out_of_band=send,
-            hold=self.hold,
-        )
-
-    def hold(self) -> bool:
-        self.flags_when_held.append(self.trainer.reply())
-        return self.can_be_held
-
-    def begin(self, *, hold: bool = False) -> None:
-        self.worker.begin(self.trainer.begin_episode(), hold=hold)
-
-    def put(self, observation, reward=0.0, ended=(False, False), info=None, mask=None) -> None:
-        self.worker.put(Transition(observation, reward, *ended, info or {}, mask))
-
-    def action(self):
-        return asyncio.run(asyncio.wait_for(self.worker.get_action(), 30))
-
-
-@pytest.fixture
-def pair():
-    made = []
-
-    def make(observation_space=VECTOR, action_space=None, *, strict=True) -> Pair:
-        made.append(Pair(observation_space, action_space or spaces.Discrete(3), strict))
-        return made[-1]
-
-    yield make
-    for one in made:
-        one.trainer.close()
-        one.slots.close()
-        for doorbell in one.doorbells:
-            doorbell.close()
-    made.clear()  # the memory is unmapped with its last view
 
 
 def test_an_episode_there_and_back(pair):
@@ -381,7 +300,7 @@ def test_a_game_is_held_before_anyone_is_told_of_its_first_observation(pair, can
     ours.can_be_held = can
     ours.begin(hold=True)
     ours.put(np.zeros(2, np.float32))
-    assert ours.flags_when_held == [None]
+    assert ours.replies_when_held == [None]
     assert ours.trainer.reply() == flag
     ours.trainer.try_send(0)
     ours.action()
@@ -390,4 +309,4 @@ def test_a_game_is_held_before_anyone_is_told_of_its_first_observation(pair, can
     ours.begin()
     ours.put(np.zeros(2, np.float32))
     assert ours.trainer.reply() == 0
-    assert len(ours.flags_when_held) == 1
+    assert len(ours.replies_when_held) == 1

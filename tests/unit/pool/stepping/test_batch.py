@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from gymnasium import spaces
 
 from sc2pool.errors import Fault, FaultKind, Phase
 from sc2pool.pool.instances.seats import FaultReport
-from sc2pool.pool.ipc.messages import OutOfBand
-from sc2pool.pool.queues.doorbell import Doorbell
-from sc2pool.pool.queues.layout import SlotLayout, slot_layout, space_layout
-from sc2pool.pool.queues.memory import map_memory
-from sc2pool.pool.queues.slot import TERMINATED, TRUNCATED, Slot
-from sc2pool.pool.queues.slots import Slots
-from sc2pool.pool.queues.trainer_end import TrainerEnd
+from sc2pool.pool.queues.layout import space_layout
+from sc2pool.pool.queues.slot import TERMINATED, TRUNCATED
 from sc2pool.pool.stepping.batch import (
     Gatherer,
     Outcome,
@@ -24,9 +17,6 @@ from sc2pool.pool.stepping.batch import (
     real_outcome,
     synthetic_outcome,
 )
-from sc2pool.pool.worker.doorbells import Doorbells
-from sc2pool.pool.worker.worker_end import WorkerEnd
-from sc2pool.tasks.queue_pair import Transition
 
 SPACE = spaces.Dict(a=spaces.Box(-10, 10, (2,), np.float32), b=spaces.Discrete(9))
 UNFIXED = spaces.Text(5)
@@ -37,83 +27,11 @@ def value(number: int) -> dict:
     return {"a": np.full(2, number, np.float32), "b": np.int64(number)}
 
 
-class Pair:
-    """Both ends of a real queue pair, in one of the slots."""
-
-    def __init__(self, slots: Slots, slot: int, layout: SlotLayout) -> None:
-        self.queue = TrainerEnd(slots, slot)
-        self.doorbells = request, reply = Doorbell.create(), Doorbell.create()
-        self.queue.open(request)
-        self.queue.attach(layout)
-        memory = map_memory(slots.descriptor, layout.size_bytes, self.queue.offset_bytes)
-        self._slot = Slot(memoryview(memory), layout)
-        self._worker = WorkerEnd(
-            self._slot,
-            Doorbells(request, reply),
-            SimpleNamespace(
-                strict=True, realtime=False, reset_kind=lambda: "reset", recycle_due=False
-            ),
-            send_out_of_band=lambda *sent: self.queue.deliver(OutOfBand(*sent)),
-            hold=lambda: False,
-        )
-
-    def answer(
-        self, observation, reward=0.0, terminated=False, truncated=False, info=None
-    ) -> TrainerEnd:
-        self.queue.next_sequence()
-        return self.answer_newest(observation, reward, terminated, truncated, info)
-
-    def answer_newest(
-        self, observation, reward=0.0, terminated=False, truncated=False, info=None
-    ) -> TrainerEnd:
-        self._worker.begin(self.queue.sequence)
-        self._worker.put(Transition(observation, reward, terminated, truncated, info or {}, None))
-        return self.queue
-
-    def write_half(self, observation) -> None:
-        """As a worker that is killed while it answers."""
-        views = self._slot.place(self.queue.next_sequence()).observation
-        for view, part in zip(views, observation.values(), strict=True):
-            view[...] = part
-
-
-class Pairs:
-    """Queue pairs for envs with one space, each in the next of their slots."""
-
-    def __init__(self) -> None:
-        self.slots = Slots(3)
-        self._layout: SlotLayout | None = None
-        self._made: list[Pair] = []
-
-    def __call__(self, space=SPACE) -> Pair:
-        if self._layout is None:
-            self._layout = slot_layout(space, spaces.Discrete(2))
-            self.slots.fit(self._layout)
-        self._made.append(Pair(self.slots, len(self._made), self._layout))
-        return self._made[-1]
-
-    def close(self) -> None:
-        for one in self._made:
-            one.queue.close()
-            for doorbell in one.doorbells:
-                doorbell.close()
-        self._made.clear()  # the memory is unmapped with its last view
-        self.slots.close()
-
-
-@pytest.fixture
-def pair():
-    """Makes a queue pair for a space."""
-    pairs = Pairs()
-    yield pairs
-    pairs.close()
-
-
 @pytest.mark.parametrize("flags", [TERMINATED, TRUNCATED, TERMINATED | TRUNCATED])
 def test_a_real_outcome_of_an_episodes_end(pair, flags):
-    both = pair()
+    both = pair(SPACE)
     queue = both.answer(
-        value(3), 1.5, bool(flags & TERMINATED), bool(flags & TRUNCATED), {"step": "info"}
+        value(3), 1.5, (bool(flags & TERMINATED), bool(flags & TRUNCATED)), {"step": "info"}
     )
     outcome = real_outcome(queue, queue.reply())
     assert (outcome.rewards, outcome.infos, outcome.report) == ([1.5], [{"step": "info"}], None)
@@ -125,25 +43,25 @@ def test_a_real_outcome_of_an_episodes_end(pair, flags):
 
 
 def test_an_info_is_an_outcome_in_the_middle_of_an_episode(pair):
-    queue = pair().answer(value(3), 1.5, info={"step": "info"})
+    queue = pair(SPACE).answer(value(3), 1.5, info={"step": "info"})
     outcome = real_outcome(queue, queue.reply())
     assert (outcome.rewards, outcome.infos, outcome.over) == ([1.5], [{"step": "info"}], False)
     assert outcome.final_observations is None
 
 
 def test_a_plain_reply_is_no_outcome(pair):
-    queue = pair().answer(value(3), 1.5)
+    queue = pair(SPACE).answer(value(3), 1.5)
     assert real_outcome(queue, queue.reply()) is None
 
 
 def test_a_real_outcome_without_fixed_layout_comes_out_of_band(pair):
-    queue = pair(UNFIXED).answer("hello", terminated=True)
+    queue = pair(UNFIXED).answer("hello", ended=(True, False))
     outcome = real_outcome(queue, queue.reply())
     assert (outcome.observation, outcome.final_observations[0]) == ("hello", "hello")
 
 
 def test_a_synthetic_outcome_is_a_marked_truncation(pair):
-    queue = pair().answer(value(3), 1.5)
+    queue = pair(SPACE).answer(value(3), 1.5)
     outcome = synthetic_outcome(REPORT, queue, space_layout(SPACE, 0))
     assert (outcome.rewards, outcome.terminated, outcome.truncated) == ([0.0], False, True)
     np.testing.assert_equal(outcome.final_observations[0], value(3))
@@ -166,7 +84,7 @@ def test_a_fault_in_an_info_is_plain_data():
 
 
 def test_rows_belong_to_the_envs_that_are_gathered(pair):
-    queues = [pair().answer(value(number)) for number in range(3)]
+    queues = [pair(SPACE).answer(value(number)) for number in range(3)]
     gatherer = Gatherer(space_layout(SPACE, 0), 3)
     batch = gatherer.gather(
         [0, 2], [queues[0], queues[2]], [Outcome([1], [{}]), Outcome([2], [{}])]
@@ -181,7 +99,7 @@ def test_rows_belong_to_the_envs_that_are_gathered(pair):
 
 @pytest.mark.parametrize("rows", [[0, 1, 2], [2, 0, 1]], ids=str)
 def test_both_paths_gather_the_same(pair, rows):
-    queues = [pair().answer(value(number), number / 2) for number in range(3)]
+    queues = [pair(SPACE).answer(value(number), number / 2) for number in range(3)]
     queues = [queues[row] for row in rows]
     general, fast = (Gatherer(space_layout(SPACE, 0), 3) for _ in range(2))
     expected = general.gather(range(3), queues, [None] * 3)
@@ -196,7 +114,7 @@ def test_both_paths_gather_the_same(pair, rows):
 @pytest.mark.parametrize("rows", [[0, 1, 2], [2, 0, 1]], ids=str)
 def test_the_fast_path_takes_each_row_from_the_place_of_its_newest_answer(pair, rows):
     """After different numbers of episodes the envs' requests have odd and even numbers."""
-    pairs = [pair() for _ in range(3)]
+    pairs = [pair(SPACE) for _ in range(3)]
     for number, one in enumerate(pairs):
         for _ in range(number + 1):
             one.answer(value(8))
@@ -211,7 +129,7 @@ def test_the_fast_path_takes_each_row_from_the_place_of_its_newest_answer(pair, 
 
 
 def test_a_batch_is_never_written_again(pair):
-    both = pair()
+    both = pair(SPACE)
     gatherer = Gatherer(space_layout(SPACE, 0), 1)
     first = gatherer.gather([0], [both.answer(value(1))], [Outcome.empty(1)])
     second = gatherer.gather([0], [both.answer(value(2))], [Outcome.empty(1)])
@@ -221,7 +139,7 @@ def test_a_batch_is_never_written_again(pair):
 @pytest.mark.parametrize("unanswered", [False, True])
 def test_a_dead_envs_last_observation_survives_edits_of_the_batch(pair, unanswered):
     """As one does that is not reset by the pool (`SC2GymEnv`)."""
-    alive, dead = pair(), pair()
+    alive, dead = pair(SPACE), pair(SPACE)
     gatherer = Gatherer(space_layout(SPACE, 0), 2)
     queues = [alive.answer(value(5)), dead.answer(value(6))]
     given = gatherer.gather([0, 1], queues, [None, None])
@@ -229,11 +147,11 @@ def test_a_dead_envs_last_observation_survives_edits_of_the_batch(pair, unanswer
         array[...] = 9  # it is the trainer's own
     if unanswered:
         dead.write_half(value(7))
-        dead.queue.void()
-    dead.queue.close()
+        dead.trainer.void()
+    dead.trainer.close()
     alive.answer(value(7))
     for _ in range(2):
-        outcome = synthetic_outcome(REPORT, dead.queue, space_layout(SPACE, 0))
+        outcome = synthetic_outcome(REPORT, dead.trainer, space_layout(SPACE, 0))
         batch = gatherer.gather([0, 1], queues, [None, outcome])
         assert batch.observations["b"].tolist() == [7, 6]
         for array in batch.observations.values():
