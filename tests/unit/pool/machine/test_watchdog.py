@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import threading
+from contextlib import closing
 from dataclasses import replace
 
 import psutil
@@ -59,191 +59,126 @@ def without_game(sample: Sample, rss_bytes: int = 60 * MB) -> Sample:
     return replace(worker(sample, rss_bytes=rss_bytes), game=None)
 
 
-def large_worker(rss_bytes: int, alone: bool = True) -> Sample:
-    return replace(worker(NOW, rss_bytes=rss_bytes), watched=replace(WATCHED, alone=alone))
+def shared_worker(rss_bytes: int) -> Sample:
+    return replace(worker(NOW, rss_bytes=rss_bytes), watched=replace(WATCHED, alone=False))
 
 
-NONE = None
+STOPPED_THEN, STOPPED_NOW = (game(sample, stopped=True) for sample in (BEFORE, NOW))
+AWAITED_THEN, AWAITED_NOW = (awaited(sample, 80.0) for sample in (BEFORE, NOW))
+STOPPED, MEMORY, HUNG = FaultKind.STOPPED, FaultKind.MEMORY, FaultKind.HUNG
 SOFT = "soft"
-# What it is, first sample, previous sample, newest sample, policy, verdict.
-TABLE = [
-    ("all is well", BEFORE, BEFORE, NOW, POLICY, NONE),
-    ("the very first sample", NOW, NONE, NOW, POLICY, NONE),
-    # Stopped: at two samples in a row, and the same process.
-    ("game stopped once", BEFORE, BEFORE, game(NOW, stopped=True), POLICY, NONE),
-    (
-        "game stopped twice",
-        BEFORE,
-        game(BEFORE, stopped=True),
-        game(NOW, stopped=True),
-        POLICY,
-        FaultKind.STOPPED,
-    ),
-    (
-        "worker stopped twice",
-        BEFORE,
-        worker(BEFORE, stopped=True),
-        worker(NOW, stopped=True),
-        POLICY,
-        FaultKind.STOPPED,
-    ),
-    ("paused", BEFORE, paused(BEFORE, 1), paused(NOW, 1), POLICY, NONE),
-    ("about to be paused", BEFORE, game(BEFORE, stopped=True), paused(NOW, 1), POLICY, NONE),
-    ("paused anew", BEFORE, paused(BEFORE, 1, False), paused(NOW, 2, False), POLICY, NONE),
-    (
-        "stopped, and not paused for long",
-        BEFORE,
-        paused(BEFORE, 1, False),
-        paused(NOW, 1, False),
-        POLICY,
-        FaultKind.STOPPED,
-    ),
-    (
-        "worker stopped in a pause",
-        BEFORE,
-        worker(paused(BEFORE, 1), stopped=True),
-        worker(paused(NOW, 1), stopped=True),
-        POLICY,
-        FaultKind.STOPPED,
-    ),
-    (
-        "first the one, then the other",
-        BEFORE,
-        game(BEFORE, stopped=True),
-        worker(NOW, stopped=True),
-        POLICY,
-        NONE,
-    ),
-    ("continued", BEFORE, game(BEFORE, stopped=True), NOW, POLICY, NONE),
-    ("stopped, after a gap", BEFORE, NONE, game(NOW, stopped=True), POLICY, NONE),
-    ("stopped, then gone", BEFORE, game(BEFORE, stopped=True), without_game(NOW), POLICY, NONE),
-    # Memory: of game and worker together; the worker has 60 MB.
-    ("at the hard limit", BEFORE, BEFORE, game(NOW, rss_bytes=3940 * MB), POLICY, SOFT),
-    ("over it", BEFORE, BEFORE, game(NOW, rss_bytes=3940 * MB + 1), POLICY, FaultKind.MEMORY),
-    (
-        "over it, after a gap",
-        BEFORE,
-        NONE,
-        game(NOW, rss_bytes=5000 * MB),
-        POLICY,
-        FaultKind.MEMORY,
-    ),
-    (
-        "worker's memory beside a game",
-        BEFORE,
-        BEFORE,
-        worker(NOW, rss_bytes=9000 * MB),
-        POLICY,
-        FaultKind.MEMORY,
-    ),
-    ("worker's without", BEFORE, BEFORE, without_game(NOW, 9000 * MB), POLICY, FaultKind.MEMORY),
-    ("no limits", BEFORE, BEFORE, game(NOW, rss_bytes=9000 * MB), UNLIMITED, NONE),
-    (
-        "at the soft limit",
-        game(NOW, rss_bytes=1940 * MB),
-        BEFORE,
-        game(NOW, rss_bytes=1940 * MB),
-        POLICY,
-        NONE,
-    ),
-    (
-        "over it",
-        game(NOW, rss_bytes=2000 * MB),
-        BEFORE,
-        game(NOW, rss_bytes=2000 * MB + 1),
-        POLICY,
-        SOFT,
-    ),
-    ("grown as much as it may", BEFORE, BEFORE, game(NOW, rss_bytes=1100 * MB), POLICY, NONE),
-    ("grown more", BEFORE, BEFORE, game(NOW, rss_bytes=1100 * MB + 1), POLICY, SOFT),
-    # Hung: no reply for longer than the patience, and no CPU time used meanwhile.
-    (
-        "nothing awaited",
-        awaited(BEFORE, NONE),
-        awaited(BEFORE, NONE),
-        awaited(NOW, NONE),
-        POLICY,
-        NONE,
-    ),
-    ("patience at its end", BEFORE, awaited(BEFORE, 90.0), awaited(NOW, 90.0), POLICY, NONE),
-    ("past it, idle", BEFORE, awaited(BEFORE, 89.9), awaited(NOW, 89.9), POLICY, FaultKind.HUNG),
-    ("past it, after a gap", BEFORE, NONE, awaited(NOW, 89.9), POLICY, NONE),
-    ("another reply is awaited", BEFORE, awaited(BEFORE, 80.0), awaited(NOW, 89.9), POLICY, NONE),
-    (
-        "past it, the game is slow",
-        BEFORE,
-        awaited(BEFORE, 80.0),
-        game(awaited(NOW, 80.0), cpu_s=5.5),
-        POLICY,
-        NONE,
-    ),
-    (
-        "past it, the worker is slow",
-        BEFORE,
-        awaited(BEFORE, 80.0),
-        worker(awaited(NOW, 80.0), cpu_s=2.5),
-        POLICY,
-        NONE,
-    ),
-    (
-        "past it, hardly working",
-        BEFORE,
-        awaited(BEFORE, 80.0),
-        game(awaited(NOW, 80.0), cpu_s=5.009),
-        POLICY,
-        FaultKind.HUNG,
-    ),
-    (
-        "past it, no game yet",
-        BEFORE,
-        without_game(awaited(BEFORE, 80.0)),
-        without_game(awaited(NOW, 80.0)),
-        POLICY,
-        FaultKind.HUNG,
-    ),
-    # The graver comes first.
-    (
-        "stopped and too large",
-        BEFORE,
-        game(BEFORE, stopped=True),
-        game(NOW, stopped=True, rss_bytes=9000 * MB),
-        POLICY,
-        FaultKind.STOPPED,
-    ),
-    (
-        "hung and over the soft limit",
-        BEFORE,
-        game(awaited(BEFORE, 80.0), rss_bytes=3000 * MB),
-        game(awaited(NOW, 80.0), rss_bytes=3000 * MB),
-        POLICY,
-        FaultKind.HUNG,
-    ),
-    (
-        "hung, and its shared worker over the soft limit",
-        BEFORE,
-        awaited(BEFORE, 80.0),
-        awaited(large_worker(3950 * MB, alone=False), 80.0),
-        POLICY,
-        FaultKind.HUNG,
-    ),
-    # A worker that serves several envs does not count with their games, but has the same limits.
-    ("shared", BEFORE, BEFORE, large_worker(3950 * MB, alone=False), POLICY, SOFT),
-    (
-        "shared and too large",
-        BEFORE,
-        BEFORE,
-        large_worker(4001 * MB, alone=False),
-        POLICY,
-        FaultKind.MEMORY,
-    ),
-    ("both gone", BEFORE, BEFORE, Sample(100.0, WATCHED, None, None), POLICY, NONE),
-]
+
+
+def case(
+    name: str,
+    now: Sample,
+    expected: FaultKind | str | None,
+    *,
+    first: Sample = BEFORE,
+    previous: Sample | None = BEFORE,
+    policy: RecyclePolicy = POLICY,
+) -> object:
+    """What it is, the newest sample, and the verdict; before that all was well."""
+    return pytest.param(first, previous, now, policy, expected, id=name)
 
 
 @pytest.mark.parametrize(
     ("first", "previous", "now", "policy", "expected"),
-    [row[1:] for row in TABLE],
-    ids=[row[0] for row in TABLE],
+    [
+        case("all is well", NOW, None),
+        case("the very first sample", NOW, None, first=NOW, previous=None),
+        # Stopped: at two samples in a row, and the same process.
+        case("game stopped once", STOPPED_NOW, None),
+        case("game stopped twice", STOPPED_NOW, STOPPED, previous=STOPPED_THEN),
+        case(
+            "worker stopped twice",
+            worker(NOW, stopped=True),
+            STOPPED,
+            previous=worker(BEFORE, stopped=True),
+        ),
+        case("paused", paused(NOW, 1), None, previous=paused(BEFORE, 1)),
+        case("about to be paused", paused(NOW, 1), None, previous=STOPPED_THEN),
+        case("paused anew", paused(NOW, 2, False), None, previous=paused(BEFORE, 1, False)),
+        case(
+            "stopped, and not paused for long",
+            paused(NOW, 1, False),
+            STOPPED,
+            previous=paused(BEFORE, 1, False),
+        ),
+        case(
+            "worker stopped in a pause",
+            worker(paused(NOW, 1), stopped=True),
+            STOPPED,
+            previous=worker(paused(BEFORE, 1), stopped=True),
+        ),
+        case(
+            "first the one, then the other",
+            worker(NOW, stopped=True),
+            None,
+            previous=STOPPED_THEN,
+        ),
+        case("continued", NOW, None, previous=STOPPED_THEN),
+        case("stopped, after a gap", STOPPED_NOW, None, previous=None),
+        case("stopped, then gone", without_game(NOW), None, previous=STOPPED_THEN),
+        # Memory: of game and worker together; the worker has 60 MB.
+        case("at the hard limit", game(NOW, rss_bytes=3940 * MB), SOFT),
+        case("over the hard limit", game(NOW, rss_bytes=3940 * MB + 1), MEMORY),
+        case("over it, after a gap", game(NOW, rss_bytes=5000 * MB), MEMORY, previous=None),
+        case("worker's memory beside a game", worker(NOW, rss_bytes=9000 * MB), MEMORY),
+        case("worker's without", without_game(NOW, 9000 * MB), MEMORY),
+        case("no limits", game(NOW, rss_bytes=9000 * MB), None, policy=UNLIMITED),
+        case(
+            "at the soft limit",
+            game(NOW, rss_bytes=1940 * MB),
+            None,
+            first=game(NOW, rss_bytes=1940 * MB),
+        ),
+        case(
+            "over the soft limit",
+            game(NOW, rss_bytes=2000 * MB + 1),
+            SOFT,
+            first=game(NOW, rss_bytes=2000 * MB),
+        ),
+        case("grown as much as it may", game(NOW, rss_bytes=1100 * MB), None),
+        case("grown more", game(NOW, rss_bytes=1100 * MB + 1), SOFT),
+        # Hung: no reply for longer than the patience, and no CPU time used meanwhile.
+        case("patience at its end", awaited(NOW, 90.0), None, previous=awaited(BEFORE, 90.0)),
+        case("past it, idle", awaited(NOW, 89.9), HUNG, previous=awaited(BEFORE, 89.9)),
+        case("past it, after a gap", awaited(NOW, 89.9), None, previous=None),
+        case("another reply is awaited", awaited(NOW, 89.9), None, previous=AWAITED_THEN),
+        case("past it, game slow", game(AWAITED_NOW, cpu_s=5.5), None, previous=AWAITED_THEN),
+        case("past it, worker slow", worker(AWAITED_NOW, cpu_s=2.5), None, previous=AWAITED_THEN),
+        case("past it, hardly busy", game(AWAITED_NOW, cpu_s=5.009), HUNG, previous=AWAITED_THEN),
+        case(
+            "past it, no game yet",
+            without_game(AWAITED_NOW),
+            HUNG,
+            previous=without_game(AWAITED_THEN),
+        ),
+        # The graver comes first.
+        case(
+            "stopped and too large",
+            game(NOW, stopped=True, rss_bytes=9000 * MB),
+            STOPPED,
+            previous=STOPPED_THEN,
+        ),
+        case(
+            "hung and over the soft limit",
+            game(AWAITED_NOW, rss_bytes=3000 * MB),
+            HUNG,
+            previous=game(AWAITED_THEN, rss_bytes=3000 * MB),
+        ),
+        case(
+            "hung, and its shared worker over the soft limit",
+            awaited(shared_worker(3950 * MB), 80.0),
+            HUNG,
+            previous=AWAITED_THEN,
+        ),
+        # A worker that serves several envs does not count with their games; same limits.
+        case("shared", shared_worker(3950 * MB), SOFT),
+        case("shared and too large", shared_worker(4001 * MB), MEMORY),
+        case("both gone", Sample(100.0, WATCHED, None, None), None),
+    ],
 )
 def test_decide(first, previous, now, policy, expected):
     verdict = decide(first, previous, now, policy)
@@ -265,8 +200,7 @@ def test_verdicts_name_their_figures():
 
 @pytest.fixture
 def child():
-    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    with process:
+    with subprocess.Popen(["sleep", "60"]) as process:
         yield psutil.Process(process.pid)
         process.kill()
 
@@ -277,34 +211,25 @@ def watch(*watched: Watched) -> Watchdog:
 
 def next_verdict(dog: Watchdog) -> Verdict:
     """Waits on its doorbell, as the supervisor does."""
-    waiter = Waiter.create()
-    waiter.add_doorbell(dog.doorbell, None)
-    try:
+    with closing(Waiter.create()) as waiter:
+        waiter.add_doorbell(dog.doorbell, None)
         assert waiter.wait(10.0) == [None]
-    finally:
-        waiter.close()
     return dog.verdicts()[0]
 
 
 def test_the_thread_sees_a_stopped_process_and_rings(child):
-    dog = watch(Watched(3, child.pid, [], None, 0.0))
-    try:
+    with closing(watch(Watched(3, child.pid, [], None, 0.0))) as dog:
         assert dog.verdicts() == []
         child.suspend()
         verdict = next_verdict(dog)
         assert (verdict.instance, verdict.kind) == (3, FaultKind.STOPPED)
         assert "worker was stopped" in verdict.detail
         assert dog.samples()[3].worker.stopped
-    finally:
-        dog.close()
 
 
 def test_the_thread_sees_an_idle_process_hang(child):
-    dog = watch(Watched(3, child.pid, [], awaited_since_s=0.0, limit_s=0.1))
-    try:
+    with closing(watch(Watched(3, child.pid, [], awaited_since_s=0.0, limit_s=0.1))) as dog:
         assert next_verdict(dog).kind is FaultKind.HUNG
-    finally:
-        dog.close()
 
 
 def test_thread_survives_errors_of_inspection(child, caplog):
@@ -317,11 +242,8 @@ def test_thread_survives_errors_of_inspection(child, caplog):
         again.set()
         return [Watched(0, child.pid, [], None, 0.0)]
 
-    dog = Watchdog(watched, UNLIMITED, interval_s=0.01)
-    try:
+    with closing(Watchdog(watched, UNLIMITED, interval_s=0.01)):
         assert again.wait(10.0)
-    finally:
-        dog.close()
     assert "has failed to take a sample" in caplog.text
 
 
@@ -342,17 +264,10 @@ def test_close_does_not_wait_for_a_callback_that_is_blocked(child):
 
 
 @pytest.mark.timing
-def test_watchdog_counts_its_cpu_time(child):
-    dog = watch(Watched(0, child.pid, [], None, 0.0))
-    try:
-        waited = threading.Event()
-        for _ in range(1000):
-            if dog.cpu_s > 0.0:
-                break
-            waited.wait(0.01)
-        assert 0.0 < dog.cpu_s < 1.0
-    finally:
-        dog.close()
+def test_watchdog_counts_its_cpu_time(child, wait_for):
+    with closing(watch(Watched(0, child.pid, [], None, 0.0))) as dog:
+        wait_for(lambda: dog.cpu_s > 0.0)
+        assert dog.cpu_s < 1.0
 
 
 PARENT, WORKER_PID, SCRIPT_PID, GAME_PID = 1, 10, 11, 12
@@ -418,15 +333,12 @@ def test_the_thread_survives_without_a_free_descriptor(child, caplog, limited):
         samples.release()
         return [Watched(3, child.pid, [], None, 0.0)]
 
-    dog = Watchdog(watched, UNLIMITED, interval_s=0.02)
-    try:
+    with closing(Watchdog(watched, UNLIMITED, interval_s=0.02)) as dog:
         child.suspend()
         with limited("NOFILE", 0):
             for _ in range(4):
                 assert samples.acquire(timeout=300)
         assert next_verdict(dog).kind is FaultKind.STOPPED
-    finally:
-        dog.close()
     assert caplog.text.count("the watchdog cannot inspect the processes: [Errno 24]") == 1
 
 
