@@ -53,8 +53,8 @@ class Subclass(np.ndarray):
 class Putting:
     """A worker's end on memory of its own, and all that can be seen of what it does."""
 
-    def __init__(self, space: spaces.Space[Any], *, strict: bool) -> None:
-        layout = slot_layout(space, spaces.Discrete(ACTIONS))
+    def __init__(self, space: spaces.Space[Any], *, strict: bool, rows: int = 1) -> None:
+        layout = slot_layout(space, spaces.Discrete(ACTIONS), rows)
         self._memory = bytearray(layout.size_bytes)
         self._slot = Slot(memoryview(self._memory), layout)
         self._seen: Counter[str] = Counter()

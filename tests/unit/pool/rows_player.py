@@ -6,7 +6,6 @@ test knows every value. It travels to the workers by value.
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,7 +29,6 @@ DICT = spaces.Dict(
         "bits": spaces.MultiBinary(4),
     }
 )
-NO_LAYOUT = spaces.Text(10)
 ACTION = spaces.Discrete(MOST)
 ACTIONS = spaces.Box(-1, MOST, (2,), np.float32)
 ACTION_DICT = spaces.Dict({"kind": spaces.Discrete(MOST), "at": spaces.Box(-1, MOST, (2,))})
@@ -71,7 +69,6 @@ class Seat:
     """What `get_attr` and similar calls of one row act on."""
 
     row: int
-    pid: int
     level: int = 0
 
     def twice(self, number: int) -> tuple[int, int]:
@@ -88,7 +85,6 @@ class RowsSpec:
         action_space: one of those above.
         length: how many steps an episode has.
         masked: whether transitions have masks.
-        wrong: what the second row does at step 2: "shape", "end", "mask", "put" or nothing.
     """
 
     rows: int = 2
@@ -96,7 +92,6 @@ class RowsSpec:
     action_space: spaces.Space = field(default_factory=lambda: ACTION)
     length: int = 5
     masked: bool = False
-    wrong: str = ""
 
     def player(self) -> Player:
         return RowsPlayer(self)
@@ -114,7 +109,7 @@ class RowsPlayer(Player):
         self.rows = spec.rows
         self.observation_space = spec.observation_space
         self.action_space = spec.action_space
-        self._seats = [Seat(row, os.getpid()) for row in range(spec.rows)]
+        self._seats = [Seat(row) for row in range(spec.rows)]
 
     async def play(self, episode, pair) -> None:
         for seat, attributes in zip(self._seats, self.attributes, strict=True):
@@ -127,8 +122,6 @@ class RowsPlayer(Player):
                 self._transition(episode.number, row, step, action)
                 for row, action in enumerate(actions)
             ]
-            if step == 2 and self._spec.wrong == "put":
-                pair.put(transitions[0])
             pair.put_rows(transitions)
 
     def _transition(self, episode: int, row: int, step: int, action: int) -> Transition:
@@ -138,13 +131,6 @@ class RowsPlayer(Player):
         ends = [over and episode % 2 == 0, over and episode % 2 == 1]
         info = {"row": row, "step": step} if step % 3 == 0 and row == spec.rows - 1 else {}
         mask = mask_of(row, step) if spec.masked else None
-        if step == 2 and row == 1:
-            if spec.wrong == "shape":
-                observation = observation[:3]
-            if spec.wrong == "end":
-                ends[0] = True
-            if spec.wrong == "mask":
-                mask = None
         reward = 0.0 if step == 0 else reward_of(row, step, action)
         return Transition(observation, reward, *ends, info, mask)
 

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from sc2pool.config import PoolConfig
-from sc2pool.errors import ActionError, ConfigError, ObservationError, UserCodeError
+from sc2pool.errors import ActionError, ConfigError
 from sc2pool.pool.pool import Pool
 from tests.unit.pool.rows_player import (
     ACTION_DICT,
@@ -20,7 +20,6 @@ from tests.unit.pool.rows_player import (
     DICT,
     DISCRETE,
     MOST,
-    NO_LAYOUT,
     RowsSpec,
     mask_of,
     number_in,
@@ -31,24 +30,23 @@ from tests.unit.pool.rows_player import (
 N = 3
 
 
-def pool_of(spec: RowsSpec, n: int = N, **keywords: Any) -> Pool:
+def pool_of(spec: RowsSpec, **keywords: Any) -> Pool:
     keywords.setdefault("config", PoolConfig())
-    return Pool([spec] * n, one_book=True, **keywords)
+    return Pool([spec] * N, one_book=True, **keywords)
 
 
 class Expected:
     """What a pool must say, env by env; envs must be over in lockstep for the book's order."""
 
-    def __init__(self, spec: RowsSpec, n: int = N) -> None:
+    def __init__(self, spec: RowsSpec) -> None:
         self.spec = spec
-        self.playing = [[env, 0] for env in range(n)]
-        self.dealt = n
+        self.playing = [[env, 0] for env in range(N)]
+        self.dealt = N
 
     def check(self, pool: Pool, batch: Any, actions: Sequence[Any] | None) -> None:
         """Compare a batch of some envs with what must have come; None for a reset."""
         rows, space = self.spec.rows, self.spec.observation_space
         assert len(batch.infos) == len(batch.rewards) == rows * len(batch.envs)
-        over = []
         for place, env in enumerate(batch.envs.tolist()):
             episode, step = self.playing[env]
             step += actions is not None
@@ -57,7 +55,6 @@ class Expected:
             if ends:
                 self.playing[env] = [self.dealt, 0]
                 self.dealt += 1
-                over.append(env)
             for row in range(rows):
                 at = place * rows + row
                 action = 0 if actions is None else number_in(actions[at])
@@ -96,17 +93,29 @@ def random_actions(spec: RowsSpec, count: int, rng: np.random.Generator) -> Any:
     return numbers
 
 
-@pytest.mark.parametrize("envs_per_worker", [1, N])
+ONE_ROW = RowsSpec(rows=1, masked=True)
+
+
 @pytest.mark.parametrize(
-    "spec",
+    ("spec", "envs_per_worker"),
     [
-        RowsSpec(),
-        RowsSpec(rows=3, observation_space=DISCRETE, masked=True),
-        RowsSpec(observation_space=DICT, action_space=ACTIONS),
-        RowsSpec(rows=5, action_space=ACTION_DICT),
-        RowsSpec(rows=1, masked=True),
+        (RowsSpec(), 1),
+        (ONE_ROW, 1),
+        (RowsSpec(), N),
+        (ONE_ROW, N),
+        (RowsSpec(rows=3, observation_space=DISCRETE, masked=True), N),
+        (RowsSpec(observation_space=DICT, action_space=ACTIONS), N),
+        (RowsSpec(rows=5, action_space=ACTION_DICT), N),
     ],
-    ids=["box", "discrete", "dict", "actions in a dict", "one row"],
+    ids=[
+        "a worker for each",
+        "one row, a worker for each",
+        "box",
+        "one row",
+        "discrete",
+        "dict",
+        "actions in a dict",
+    ],
 )
 def test_every_row_gets_its_own_transitions(spec, envs_per_worker):
     rng = np.random.default_rng(5)
@@ -119,17 +128,6 @@ def test_every_row_gets_its_own_transitions(spec, envs_per_worker):
             pool.send(actions)
             expected.check(pool, pool.recv(), actions)
         assert pool.stats().env_steps == 23 * pool.n_rows
-
-
-def test_in_both_variants_of_the_system(variant):
-    spec = RowsSpec()
-    with closing(pool_of(spec)) as pool:
-        expected = Expected(spec)
-        expected.check(pool, pool.reset(), None)
-        for step in range(7):
-            actions = np.arange(pool.n_rows) + step
-            pool.send(actions)
-            expected.check(pool, pool.recv(), actions)
 
 
 def test_the_first_ready_come_with_all_their_rows():
@@ -169,7 +167,7 @@ def test_a_killed_worker_truncates_each_row_of_its_env_once(first, steps):
             pool.send(actions)
             before = pool.recv()
             expected.check(pool, before, actions)
-        worker = psutil.Process(pool.call([2], "get_attr", "pid")[0])
+        worker = psutil.Process(pool.stats().instances[1].worker_pid)
         getattr(worker, first)()
         actions = np.arange(pool.n_rows) + 100
         pool.send(actions)
@@ -204,7 +202,7 @@ def test_attributes_are_of_one_row_and_survive_the_instance():
         rows = range(pool.n_rows)
         assert pool.call(rows, "get_attr", "level") == [1, 1, 0, 7, 0, 0]
         assert pool.call([4, 3], "env_method", "twice", (4,), {}) == [(0, 8), (1, 8)]
-        psutil.Process(pool.call([2], "get_attr", "pid")[0]).kill()
+        psutil.Process(pool.stats().instances[1].worker_pid).kill()
         pool.send([0] * 6)
         assert pool.recv().truncated.tolist() == [False, False, True, True, False, False]
         pool.send([0] * 6)
@@ -226,37 +224,13 @@ def test_spares_hold_all_rows():
             expected.check(pool, pool.recv(), actions)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "error", "words"),
-    [
-        ("shape", ObservationError, r"row 1: observation has shape \(3,\)"),
-        ("mask", ObservationError, "row 0 and row 1 differ"),
-        ("end", UserCodeError, "row 1 terminated=True"),
-        ("put", UserCodeError, "use put_rows"),
-    ],
-)
-def test_observations_are_checked_row_by_row(wrong, error, words):
-    with closing(pool_of(RowsSpec(wrong=wrong, masked=wrong == "mask"), n=1)) as pool:
-        pool.reset()
-        pool.send([0, 0])
-        pool.recv()
-        pool.send([0, 0])
-        with pytest.raises(error, match=words):
-            pool.recv()
-
-
 def test_actions_are_counted_and_named_by_row():
-    with closing(pool_of(RowsSpec())) as pool:
+    with closing(pool_of(RowsSpec(), config=PoolConfig(envs_per_worker=N))) as pool:
         pool.reset()
         with pytest.raises(ActionError, match="expected 6 actions, one per row, got 3"):
             pool.send([0] * 3)
         with pytest.raises(ActionError, match=f"row 5: action {MOST} is not in"):
             pool.send([0, MOST], envs=[2])
-
-
-def test_several_rows_need_a_fixed_layout():
-    with pytest.raises(ConfigError, match="observation_space of an env with 2 rows must be made"):
-        pool_of(RowsSpec(observation_space=NO_LAYOUT))
 
 
 def test_all_envs_have_as_many_rows():

@@ -126,5 +126,7 @@ def test_rows_lie_one_behind_the_other_in_each_leaf():
 
 
 def test_several_rows_need_leaves():
-    with pytest.raises(ConfigError, match="action_space of an env with 2 rows"):
-        slot_layout(NESTED, spaces.Text(3), 2)
+    text = spaces.Text(3)
+    for name, unfixed in (("observation_space", (text, NESTED)), ("action_space", (NESTED, text))):
+        with pytest.raises(ConfigError, match=f"{name} of an env with 2 rows must be made of"):
+            slot_layout(*unfixed, 2)

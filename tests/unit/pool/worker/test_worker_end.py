@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from sc2pool.errors import ObservationError, UserCodeError
 from sc2pool.protocol import compiled
 from sc2pool.tasks.queue_pair import Transition
 from tests.support.fuzz.transitions import Putting, compare, count_taken
@@ -84,6 +85,33 @@ def test_numbers_that_are_not_finite(number, dtype):
         assert taken == 0
         assert error is not None and f"not finite at index [{place}]" in error
         assert put(of_a_step, space, strict=False) == (1, None)
+
+
+OF_A_ROW = Transition(HERE, 0.0, False, False, {})
+MASKED = OF_A_ROW._replace(action_masks=np.ones(3, bool))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error", "words"),
+    [
+        (
+            [OF_A_ROW, OF_A_ROW._replace(observation=HERE[:1])],
+            ObservationError,
+            r"row 1: observation has shape \(1,\)",
+        ),
+        ([MASKED, OF_A_ROW], ObservationError, "row 0 and row 1 differ"),
+        ([OF_A_ROW, OF_A_ROW._replace(terminated=True)], UserCodeError, "row 1 terminated=True"),
+        ([OF_A_ROW], UserCodeError, "1 transitions were put, expected one for each of 2 rows"),
+        (OF_A_ROW, UserCodeError, "use put_rows"),
+    ],
+    ids=["shape", "mask", "end", "number", "put"],
+)
+def test_transitions_are_checked_row_by_row(wrong, error, words):
+    putting = Putting(VECTOR, strict=True, rows=2)
+    putting.request(reset=True)
+    put = putting.end.put_rows if isinstance(wrong, list) else putting.end.put
+    with pytest.raises(error, match=words):
+        put(wrong)
 
 
 @needs_it
