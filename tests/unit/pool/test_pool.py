@@ -1,37 +1,39 @@
-"""The pool by itself, with workers, in both variants of what differs by system."""
+"""The pool by itself, with workers; what differs by system, in both variants of it."""
 
 from __future__ import annotations
 
 import os
 import signal
+from contextlib import closing
+from functools import partial
 
 import gymnasium
 import numpy as np
 import pytest
 
 from sc2pool.config import PoolConfig
-from sc2pool.deadline import Deadline
 from sc2pool.envs.specs import gym_specs
 from sc2pool.errors import ClosedError, ConfigError
 from sc2pool.pool.pool import Pool
 
-pytestmark = pytest.mark.usefixtures("variant")
-
 
 @pytest.fixture
 def pool():
-    def telling() -> gymnasium.Env:
-        env = gymnasium.make("CartPole-v1")
-        env.unwrapped.pid = os.getpid()
-        return env
-
-    env_fns = [telling] * 2
-    made = Pool(gym_specs(env_fns), one_book=False, config=PoolConfig())
-    yield made
-    made.close()
+    env_fns = [partial(gymnasium.make, "CartPole-v1")] * 2
+    with closing(Pool(gym_specs(env_fns), one_book=False, config=PoolConfig())) as made:
+        yield made
 
 
-def test_it_plays_the_very_episodes_of_the_envs(pool):
+portable = pytest.mark.parametrize("variant", ["portable"], indirect=True)
+"""`test_rows` and the contract play the variant of this system."""
+
+
+def kill_worker(pool: Pool, env: int) -> None:
+    os.kill(pool.stats().instances[env].worker_pid, signal.SIGKILL)
+
+
+@portable
+def test_it_plays_the_very_episodes_of_the_envs(variant, pool):
     alone = [gymnasium.make("CartPole-v1") for _ in range(2)]
     observations = [env.reset(seed=seed)[0] for env, seed in zip(alone, (3, 4), strict=True)]
     np.testing.assert_array_equal(pool.reset([3, 4]).observations, observations)
@@ -51,10 +53,10 @@ def test_it_plays_the_very_episodes_of_the_envs(pool):
     assert pool.stats().episodes > 10
 
 
-def test_a_killed_worker_is_replaced(pool):
+@portable
+def test_a_killed_worker_is_replaced(variant, pool):
     pool.reset()
-    (pid,) = pool.call([1], "get_attr", "pid")
-    os.kill(pid, signal.SIGKILL)
+    kill_worker(pool, 1)
     pool.send([0, 0])
     batch = pool.recv()
     assert batch.truncated.tolist() == [False, True]
@@ -63,7 +65,7 @@ def test_a_killed_worker_is_replaced(pool):
     assert not pool.recv().truncated.any()
 
 
-def test_poll_without_replies_leaves_the_records_alone(pool, variant, monkeypatch):
+def test_poll_without_replies_leaves_the_records_alone(variant, pool, monkeypatch, wait_for):
     pool.reset([1, 2])
     pool.send(np.zeros(2, np.int64))
     pool.recv()
@@ -78,10 +80,8 @@ def test_poll_without_replies_leaves_the_records_alone(pool, variant, monkeypatc
         assert polls, "it cannot tell, so it polls"
         return
     assert not polls
-    os.kill(pool.call([1], "get_attr", "pid")[0], signal.SIGKILL)
-    deadline = Deadline.after(60)
-    while not pool._loop._waiter.has_more():
-        assert not deadline.expired()
+    kill_worker(pool, 1)
+    wait_for(pool._loop._waiter.has_more)
     polls.clear()
     pool.send(np.zeros(2, np.int64))
     pool._loop._next_poll_s = 0.0
@@ -92,26 +92,16 @@ def test_poll_without_replies_leaves_the_records_alone(pool, variant, monkeypatc
 def test_a_rebuilt_env_with_other_spaces_ends_the_pool(tmp_path):
     def of_changing_size() -> gymnasium.Env:
         (tmp_path / str(os.getpid())).touch()
-        env = gymnasium.make("CartPole-v1" if len(list(tmp_path.iterdir())) == 1 else "Acrobot-v1")
-        env.unwrapped.pid = os.getpid()
-        return env
+        is_first = len(list(tmp_path.iterdir())) == 1
+        return gymnasium.make("CartPole-v1" if is_first else "Acrobot-v1")
 
-    pool = Pool(gym_specs([of_changing_size]), one_book=False, config=PoolConfig())
-    try:
+    specs = gym_specs([of_changing_size])
+    with closing(Pool(specs, one_book=False, config=PoolConfig())) as pool:
         pool.reset()
-        os.kill(pool.call([0], "get_attr", "pid")[0], signal.SIGKILL)
+        kill_worker(pool, 0)
         pool.send([0])
         with pytest.raises(ConfigError, match=r"env 0: the spaces have changed.*\(6,\).*\(4,\)"):
             pool.recv()
-    finally:
-        pool.close()
-
-
-def test_closed_is_closed(pool):
-    pool.close()
-    assert pool.closed
-    with pytest.raises(ClosedError):
-        pool.reset()
 
 
 def test_a_step_that_is_closed_under_says_so(pool, monkeypatch):
