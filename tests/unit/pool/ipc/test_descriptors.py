@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from functools import partial
+
 import gymnasium
 import psutil
 import pytest
@@ -17,26 +20,13 @@ from sc2pool.pool.ipc.descriptors import (
     shortage,
 )
 
-
-def make_env() -> gymnasium.Env:
-    return gymnasium.make("CartPole-v1")
-
-
+MAKE_ENV = partial(gymnasium.make, "CartPole-v1")
+"""Not a function of this module, which a worker would have to import, and torch with it."""
 ALONE = PER_INSTANCE + PER_WORKER
 
 
-@pytest.fixture
-def allow():
-    """`allow(number)` lets this process have so many more files open than it has."""
-    resource = pytest.importorskip("resource", reason="Windows has no such limit")
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-
-    def lower(more: int) -> None:
-        open_now = psutil.Process().num_fds()
-        resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + more, before[1]))
-
-    yield lower
-    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+def open_files_with(more: int) -> int:
+    return psutil.Process().num_fds() + more
 
 
 def test_shortage_names_both_numbers():
@@ -61,20 +51,17 @@ def test_more_than_one_wait_takes_on_windows(monkeypatch):
         require_descriptors(253, 1)
 
 
-def test_too_few(allow):
-    allow(PER_POOL + 2 * ALONE - 1)
-    with pytest.raises(ConfigError, match="2 envs and spares need about"):
-        SubprocSC2VecEnv([make_env] * 2)
+def test_too_few(limited):
+    refused = pytest.raises(ConfigError, match="2 envs and spares need about")
+    with limited("NOFILE", open_files_with(PER_POOL + 2 * ALONE - 1)), refused:
+        SubprocSC2VecEnv([MAKE_ENV] * 2)
 
 
-def test_just_enough_is_enough(allow):
-    allow(PER_POOL + 2 * ALONE)
-    env = SubprocSC2VecEnv([make_env] * 2)
-    try:
+def test_just_enough_is_enough(limited):
+    enough = limited("NOFILE", open_files_with(PER_POOL + 2 * ALONE))
+    with enough, closing(SubprocSC2VecEnv([MAKE_ENV] * 2)) as env:
         env.reset()
         assert not env.step([0, 0])[2].any()
         instance = env.stats().instances[0]
         psutil.Process(instance.worker_pid).kill()
         assert env.step([0, 0])[2].tolist() == [True, False]
-    finally:
-        env.close()
