@@ -53,7 +53,7 @@ def test_many_rings_are_at_least_one(doorbell, waiter):
 
 
 def test_it_can_be_rung_for_ever_without_a_listener(doorbell, waiter):
-    for _ in range(100_000):
+    for _ in range(10_000):
         doorbell.ring()
     waiter.add_doorbell(doorbell, "doorbell")
     assert waiter.wait(0) == ["doorbell"]
@@ -61,7 +61,7 @@ def test_it_can_be_rung_for_ever_without_a_listener(doorbell, waiter):
 
 def test_a_long_run_of_rings_each_wakes(doorbell, waiter):
     waiter.add_doorbell(doorbell, "doorbell")
-    for _ in range(50_000):
+    for _ in range(5_000):
         doorbell.ring()
         assert waiter.wait(1) == ["doorbell"]
 

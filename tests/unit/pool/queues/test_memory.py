@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from sc2pool.errors import ConfigError
 from sc2pool.pool.queues import memory
 
 pytestmark = pytest.mark.usefixtures("variant")
@@ -42,27 +43,8 @@ def test_it_has_no_name(descriptor, run_temp):
     assert not os.get_inheritable(descriptor)
 
 
-def test_memory_that_cannot_be_claimed_is_a_config_error(variant):
-    done = subprocess.run(
-        [sys.executable, "-c", CLAIM_TOO_MUCH, str(int(variant == "linux"))],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=300,
-    )
-    assert done.stdout.startswith("cannot claim 8192 bytes of shared memory"), done.stdout
-
-
-# A limit on the size of files stands in for a machine without memory left.
-CLAIM_TOO_MUCH = """
-import resource, sys
-from sc2pool.errors import ConfigError
-from sc2pool.pool.queues import memory
-
-memory.USE_MEMFD = sys.argv[1] == "1"
-resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-try:
-    memory.claim(memory.create(), 8192)
-except ConfigError as error:
-    print(error)
-"""
+def test_memory_that_cannot_be_claimed_is_a_config_error(descriptor, limited):
+    """A limit on the size of files stands in for a machine without memory left."""
+    refused = pytest.raises(ConfigError, match="cannot claim 8192 bytes of shared memory")
+    with limited("FSIZE", 4096), refused:
+        memory.claim(descriptor, 8192)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +11,7 @@ from gymnasium import spaces
 
 from sc2pool.errors import ConfigError
 from sc2pool.pool.queues.layout import slot_layout
+from sc2pool.pool.queues.memory import map_memory
 from sc2pool.pool.queues.slot import FLAGS_WORD, REPLY_WORD, REQUEST_WORD, REWARD_WORD, Slot
 from sc2pool.pool.queues.slots import Slots
 from sc2pool.pool.queues.trainer_end import TrainerEnd
@@ -144,13 +143,8 @@ def test_spaces_of_every_size_lie_on_it(space):
 
 def test_a_worker_maps_its_own_row_alone(slots):
     queue = TrainerEnd(slots, 2)
-    program = (
-        "from sc2pool.pool.queues.memory import map_memory;"
-        f"map_memory({slots.descriptor}, 8, {queue.offset_bytes})[:8] = b'abcdefgh'"
-    )
-    subprocess.run(
-        [sys.executable, "-c", program], pass_fds=[slots.descriptor], check=True, timeout=300
-    )
+    with map_memory(slots.descriptor, 8, queue.offset_bytes) as row:
+        row[:8] = b"abcdefgh"
     assert [bytes(row[:8]) for row in slots._slots] == [bytes(8)] * 2 + [b"abcdefgh", bytes(8)]
 
 
