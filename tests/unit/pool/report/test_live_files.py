@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import threading
 
 import pytest
 
@@ -62,23 +61,10 @@ def test_garbage_is_nothing(tmp_path):
         assert live_files.read(tmp_path / "pool.json") is None
 
 
-def test_no_reader_sees_half_of_it(tmp_path):
+def test_no_reader_sees_half_of_it(tmp_path, meanwhile):
     file = tmp_path / "pool.json"
     whole = [{"all": [number] * 5000} for number in range(2)]
     live_files.write(file, whole[0])
-    over = threading.Event()
-
-    def write() -> None:
-        number = 0
-        while not over.is_set():
-            number = 1 - number
-            live_files.write(file, whole[number])
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
+    with meanwhile(lambda turn: live_files.write(file, whole[turn % 2])):
         for _ in range(300):
             assert json.loads(file.read_text()) in whole
-    finally:
-        over.set()
-        writer.join()

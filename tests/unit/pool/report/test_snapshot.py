@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
+from sc2pool.game.clock import Tick
 from sc2pool.pool.report import live_files, snapshot
 from sc2pool.pool.report.snapshot import EVENTS_IN_FILE, Snapshots
 from sc2pool.pool.statistics import stats
 from sc2pool.pool.statistics.stats import Counters, InstanceStats
+from sc2pool.tasks.player import GameFacts
 
 ROW = InstanceStats(
     seat="env 0",
@@ -67,6 +70,21 @@ def test_each_env_has_its_own_count_of_episodes(tmp_path):
     told = Snapshots(counters, tmp_path).take(rows, 0.0)
     assert [row.episodes for row in told.instances] == [1, 2, 0]
     assert (told.episodes, told.mean_return) == (3, 1.0)
+
+
+def test_json_can_hold_it(tmp_path):
+    counters = Counters()
+    counters.count_launch("env 0", 0, [GameFacts(1, 1, 2, "standin-1", 75689)])
+    counters.count_reset("create", 0.5)
+    counters.lateness.note(0, Tick(0.1, 0, 0))
+    told = Snapshots(counters, tmp_path).take([replace(ROW, episode_steps=3)], 0.1)
+    plain = json.loads(json.dumps(told.as_dict()))
+    assert (plain["game_version"], plain["base_build"]) == ("standin-1", 75689)
+    assert plain["reset_s"]["create"]["max"] == 0.5
+    assert plain["realtime"]["gap_s"]["max"] == 0.1
+    assert plain["events"][0]["event"] == "launch"
+    assert plain["instances"][0]["episode_steps"] == 3
+    assert plain == told.as_dict()
 
 
 def test_the_file_is_written_only_while_it_is_requested(tmp_path):

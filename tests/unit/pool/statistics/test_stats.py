@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import signal
 
@@ -14,11 +13,9 @@ from sc2pool.platform import WINDOWS
 from sc2pool.pool.statistics.stats import (
     RETURNS_KEPT,
     Counters,
-    InstanceStats,
     PauseStats,
     PoolStats,
 )
-from sc2pool.tasks.player import GameFacts
 
 
 def stats_of(counters: Counters) -> PoolStats:
@@ -91,34 +88,6 @@ def test_pauses_are_summed():
     counters.count_pause(1.5, 3)
     counters.count_pause(0.5, None)
     assert stats_of(counters).pauses == PauseStats(2, 2.0, 3)
-
-
-def test_json_can_hold_it():
-    counters = Counters()
-    counters.count_launch("env 0", 0, [GameFacts(1, 1, 2, "standin-1", 75689)])
-    counters.count_reset("create", 0.5)
-    row = InstanceStats(
-        seat="env 0",
-        instance=0,
-        state="playing",
-        episode=0,
-        steps=3,
-        episode_steps=3,
-        episode_return=None,
-        pid=1,
-        worker_pid=2,
-        port=3,
-        listener="proven",
-        memory_bytes=None,
-        cpu_s=None,
-    )
-    stats = counters.snapshot([row], steps_per_s=2.0, watchdog_cpu_s=0.1)
-    plain = json.loads(json.dumps(stats.as_dict()))
-    assert (plain["game_version"], plain["base_build"]) == ("standin-1", 75689)
-    assert plain["reset_s"]["create"]["max"] == 0.5
-    assert plain["events"][0]["event"] == "launch"
-    assert plain["instances"][0]["episode_steps"] == 3
-    assert plain == stats.as_dict()
 
 
 def test_counters_are_read_whole_while_they_are_counted(meanwhile):
