@@ -105,22 +105,15 @@ def test_a_seeded_run_takes_the_first_episode_although_another_is_ready(spares, 
     assert envs[0].episode.number == 0
 
 
-def test_without_seeds_one_that_is_ready_is_taken(spares, envs, spare_seats, book):
+@pytest.mark.parametrize("state", [State.READY, State.HELD])
+def test_without_seeds_one_that_is_ready_is_taken(spares, envs, spare_seats, book, state):
     book.begin(None)
     spares.prepare()
-    spare_seats[1].instance.state = State.READY
+    spare_seats[1].instance.state = state
     spares.play_next(envs[0])
     assert envs[0].episode.number == 1
     spares.play_next(envs[1])
     assert envs[1].episode.number == 0, "if none is, the first"
-
-
-def test_one_that_is_held_is_ready_too(spares, envs, spare_seats, book):
-    book.begin(None)
-    spares.prepare()
-    spare_seats[1].instance.state = State.HELD
-    spares.play_next(envs[0])
-    assert envs[0].episode.number == 1
 
 
 def test_spares_that_cannot_be_held_serve_nobody(spares, envs, spare_seats, plays):

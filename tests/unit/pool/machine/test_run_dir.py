@@ -7,7 +7,6 @@ import shutil
 import signal
 import stat
 import subprocess
-import sys
 
 import pytest
 
@@ -38,13 +37,14 @@ def test_it_is_private_and_goes_with_the_run(temp):
     assert list(temp.iterdir()) == []
 
 
-def test_living_runs_and_foreign_files_are_left_alone(temp):
+def test_living_runs_and_foreign_files_are_left_alone(temp, sleeper):
     run = RunDir()
     others = [
         "other",
         "sc2pool-run-x1y2z3",
         "sc2pool-run-a-b-c-d-e",
         "sc2pool-run-00000000-1-1.0-0-xyz",
+        NAME.format(pid=sleeper.pid, created_s=created_at_s(sleeper.pid)),
     ]
     for name in others:
         (temp / name).mkdir()
@@ -101,28 +101,6 @@ def test_a_sweep_follows_no_link(temp, left_behind, sleeper):
     assert (kept / "0" / "processes").exists()
     assert not run.exists()
     assert sleeper.poll() is None
-
-
-def test_the_folder_of_a_killed_trainer_is_swept_by_the_next(temp):
-    program = (
-        "import time; from sc2pool.pool.machine.run_dir import RunDir; run = RunDir();"
-        "run.instance_dir(0); print(run.path, flush=True); time.sleep(60)"
-    )
-    trainer = subprocess.Popen(
-        [sys.executable, "-c", program],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TMPDIR": str(temp)},
-    )
-    with trainer:
-        left = trainer.stdout.readline().strip()
-        sweep(temp)
-        assert [str(path) for path in temp.iterdir()] == [left], "its trainer lives"
-        trainer.kill()
-        trainer.wait(10)
-    run = RunDir()
-    assert list(temp.iterdir()) == [run.path]
-    run.close()
 
 
 def test_no_place_for_it_is_a_config_error(temp, monkeypatch):
