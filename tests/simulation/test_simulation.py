@@ -6,7 +6,6 @@ If `test_schedules` fails, its message is the shortest schedule that fails. Repl
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -212,7 +211,6 @@ FOUND = {
 
 def search(seed: int, schedules: int, reports: Path) -> str | None:
     """What the first of these schedules that fails has broken, and its shortest form."""
-    gc.freeze()
     for index in range(schedules):
         schedule = draw(seed, index)
         if play(schedule, reports) is not None:
