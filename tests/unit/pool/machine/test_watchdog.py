@@ -247,8 +247,9 @@ def test_thread_survives_errors_of_inspection(child, caplog):
     assert "has failed to take a sample" in caplog.text
 
 
-def test_close_does_not_wait_for_a_callback_that_is_blocked(child):
+def test_close_does_not_wait_for_a_callback_that_is_blocked(child, monkeypatch):
     """It may want a lock of the thread that closes, in a signal handler."""
+    monkeypatch.setattr("sc2pool.pool.machine.watchdog._ENDS_WITHIN_S", 0.05)
     blocked, goes_on = threading.Event(), threading.Event()
 
     def after_sample(_: object) -> None:
