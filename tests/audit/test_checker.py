@@ -112,10 +112,23 @@ class Bad:
                 harms[0] = HARMS.index(ASKED[self.batch])
         return harms
 
-    def take(self, records: list[Record]) -> None:
-        """After each batch."""
-        self.ledger.take_marks(marks_of(records, self.rows), time.monotonic())
-        self.ledger.take_events(self.env.stats().events)
+    def play(
+        self, batches: Iterator[list[Record]], checker: Checker, at_least: int
+    ) -> list[Record]:
+        """Play so many batches, and on until all harm is settled; nothing may be wrong."""
+        played: list[Record] = []
+        violations: list[Any] = []
+        while self.batch < at_least or not self.ledger.settled():
+            records = next(batches)
+            violations += [found for record in records for found in checker.check(record)]
+            played += records
+            self.ledger.take_marks(marks_of(records, self.rows), time.monotonic())
+            self.ledger.take_events(self.env.stats().events)
+            self.strike()
+        assert violations == []
+        assert self.ledger.reconcile() == []
+        assert len(self.ledger.events) >= len(self.strikes)
+        return played
 
 
 @pytest.mark.parametrize(
@@ -125,20 +138,10 @@ class Bad:
 def test_a_sound_pool_passes(make_env: MakeEnv, play: Any, spares: int, seed: int | None) -> None:
     env = make_env(spares=spares, seed=seed)
     bad, checker = Bad(env), Checker(ahead=env.num_envs + spares)
-    violations: list[Any] = []
-    received = 0
-    batches = play(env, bad.harms)
-    while bad.batch < 2 * EPISODE_STEPS or not bad.ledger.settled():
-        records = next(batches)
-        violations += [found for record in records for found in checker.check(record)]
-        received += sum(isinstance(record, Received) for record in records)
-        bad.take(records)
-        bad.strike()
-    assert violations == []
-    assert bad.ledger.reconcile() == []
-    assert len(bad.ledger.events) >= len(STRIKES)
+    records = bad.play(play(env, bad.harms), checker, 2 * EPISODE_STEPS)
     assert checker.synthetic >= len(ASKED)
-    assert received == env.stats().env_steps
+    received = [record for record in records if isinstance(record, Received)]
+    assert len(received) == env.stats().env_steps
     assert sum(env.stats().recycles.values()) == len(bad.ledger.injected)
 
 
@@ -149,16 +152,7 @@ def test_a_sound_pool_of_matches_passes(make_env: MakeEnv) -> None:
     rows = 2 * agents
     bad = Bad(env, OF_MATCHES, games=2)
     checker = Checker(ahead=2 + spares, rows=rows, agents=agents)
-    violations: list[Any] = []
-    batches = first_ready(env, bad.harms)
-    while bad.batch < EPISODE_STEPS + 5 or not bad.ledger.settled():
-        records = next(batches)
-        violations += [found for record in records for found in checker.check(record)]
-        bad.take(records)
-        bad.strike()
-    assert violations == []
-    assert bad.ledger.reconcile() == []
-    assert len(bad.ledger.events) >= len(OF_MATCHES)
+    bad.play(first_ready(env, bad.harms), checker, EPISODE_STEPS + 5)
     of_envs = [mark for mark in bad.ledger.reported.values() if mark.env < 2]
     assert checker.synthetic >= len(ASKED) * rows
     assert checker.synthetic % rows == 0
