@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -114,15 +115,17 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 STANDIN = sorted(Path(sc2standin.__file__).parent.rglob("*.py"))
 
 
-def imports(file: Path) -> Iterator[str]:
+@cache
+def imports(file: Path) -> list[str]:
     """The modules a file imports, at its top or inside a function."""
+    found = []
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file}: relative import"
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return found
 
 
 def name_of(file: Path) -> str:
