@@ -22,12 +22,11 @@ UNIT = TESTS / "unit"
 NOT_ONE_MODULE = {
     "test_bad_input.py": "wrong arguments of the env classes",
     "test_clock.py": "a rule of the whole package",
-    "test_game_option.py": "the option --game of tests/conftest.py",
     "test_imports.py": "a rule of the whole package",
     "test_platforms.py": "a rule of the whole package",
     "test_records.py": "rules of the whole package",
     "test_structure.py": "rules of the tests",
-    "test_tiers.py": "the option --tier of tests/conftest.py",
+    "test_tiers.py": "the options --tier and --game of tests/conftest.py",
     "test_waits.py": "a rule of the whole package",
     "pool/test_rows.py": "envs of several rows, through the whole pool",
     "tasks/minigames/test_spaces.py": "one property of every mini-game",

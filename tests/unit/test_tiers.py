@@ -1,4 +1,4 @@
-"""`--tier`: which tests it runs, and what such a run says of itself."""
+"""`--tier` and `--game`: which tests they run, and what such a run says of itself."""
 
 from __future__ import annotations
 
@@ -50,10 +50,11 @@ def suite(tmp_path: Path) -> Path:
 
 def run(suite: Path, *arguments: str) -> tuple[int, str]:
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "--tier=fast", *arguments],
+        [sys.executable, "-m", "pytest", "-q", *arguments],
         cwd=suite,
         env=os.environ | {"PYTHONPATH": f"{TESTS.parent / 'scripts'}:{TESTS.parent}"},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
         timeout=300,
         check=False,
@@ -61,11 +62,8 @@ def run(suite: Path, *arguments: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-@pytest.mark.parametrize("parallel", [(), ("-n", "2")], ids=["alone", "in parallel"])
-def test_a_run_shows_progress_failures_and_the_slowest(
-    suite: Path, parallel: tuple[str, ...]
-) -> None:
-    code, out = run(suite, *parallel)
+def assert_shows_all(code: int, out: str) -> None:
+    """Progress, failures and the slowest tests of a first run."""
     assert code == 1
     assert "2 of 2 tests, 1 failed; tests/unit/test_two.py\n" in out
     assert "FAILED tests/unit/test_two.py::test_unstable (call): Failed: this time\n" in out
@@ -85,10 +83,34 @@ def test_only_workers_beyond_the_fourth_wait_until_the_cores_are_not_busy(
     pacer.pytest_runtest_protocol(request.node)  # of the same file: it asks no more
 
 
-def test_a_second_run_names_what_passes_only_now(suite: Path) -> None:
-    assert run(suite)[0] == 1
-    code, out = run(suite, "--last-failed")
+def test_a_run(suite: Path) -> None:
+    assert_shows_all(*run(suite, "--tier=fast"))
+
+
+def test_a_run_in_parallel_and_a_second_one_which_names_what_passes_only_now(suite: Path) -> None:
+    assert_shows_all(*run(suite, "--tier=fast", "-n", "2"))
+    code, out = run(suite, "--tier=fast", "--last-failed")
     assert code == 0
     assert out.count("test_unstable") == 1
     assert "passed only the second time: to be mended" in out
     assert "test_stable" not in out
+
+
+def test_game_alone_runs_the_contract_with_the_game(suite: Path, standin_dir: Path) -> None:
+    for folder in ("unit/protocol", "game", "tasks", "cli"):
+        place = suite / "tests" / folder
+        place.mkdir(exist_ok=True)
+        (place / "test_one.py").write_text("def test_one(): pass")
+    code, out = run(suite, f"--game={standin_dir}", "--collect-only")
+    assert code == 0
+    assert [line.partition("::")[0] for line in out.splitlines() if "::" in line] == [
+        "tests/unit/protocol/test_one.py",
+        "tests/game/test_one.py",
+        "tests/tasks/test_one.py",
+    ]
+
+
+def test_a_wrong_path_of_a_game_is_an_error_at_once(suite: Path, tmp_path: Path) -> None:
+    code, out = run(suite, f"--game={tmp_path}")
+    assert code == 4
+    assert f"{tmp_path} has no folder Versions" in out
