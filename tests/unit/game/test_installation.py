@@ -186,18 +186,15 @@ def test_broken_path(tmp_path, build, said):
 
 
 @pytest.mark.parametrize("game", ["auto", "real"])
-@pytest.mark.parametrize(("build", "said"), BROKEN)
-def test_broken_environment_never_falls_back(tmp_path, monkeypatch, build, said, game):
-    build(tmp_path / "sc2")
+def test_broken_environment_never_falls_back(tmp_path, monkeypatch, game):
     monkeypatch.setenv("SC2PATH", str(tmp_path / "sc2"))
-    with pytest.raises(ConfigError, match=f"SC2PATH.*{said}"):
+    with pytest.raises(ConfigError, match=r"SC2PATH.* does not exist"):
         find(game)
 
 
-@pytest.mark.parametrize(("build", "said"), BROKEN[1:])
-def test_broken_usual_place_is_not_passed_over(machine, build, said):
-    build(machine / "StarCraftII")
-    with pytest.raises(ConfigError, match=said):
+def test_broken_usual_place_is_not_passed_over(machine):
+    (machine / "StarCraftII").mkdir()
+    with pytest.raises(ConfigError, match="no folder Versions"):
         find("auto")
 
 

@@ -16,7 +16,6 @@ from sc2pool.game.installation import Installation
 from sc2pool.game.lease import PortLease
 from sc2pool.game.process import GameProcess, game_environment, log_left_in
 from sc2pool.processes import follower
-from sc2pool.processes.output import RING_BYTES
 
 
 def test_environment_is_an_allow_list():
@@ -96,17 +95,6 @@ def test_log_tail(spawn):
     game.close()
     assert game.log_tail(1) == "to stderr"
     assert log_left_in(game._temp_dir.parent) == ""
-
-
-def test_a_flood_takes_no_room(spawn):
-    game = spawn("echo begun; while :; do echo flood flood flood flood; done")
-    while "flood" not in game.log_tail():
-        assert game.exit_code() is None
-    before = game._output._total
-    while game._output._total < before + 10 * RING_BYTES:
-        sizes = [file.stat().st_size for file in game._temp_dir.iterdir()]
-        assert sum(sizes) < RING_BYTES + 100
-    assert game.log_tail(1) == "flood flood flood flood"
 
 
 def test_refusal_of_the_system_is_no_error_of_the_user(tmp_path, limited):

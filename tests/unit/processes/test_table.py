@@ -17,7 +17,7 @@ MB = 1_000_000
 FAMILY = """
 import subprocess, sys
 data = b"1" * 50_000_000
-while sum(range(100_000)) and sum(__import__("os").times()[:2]) < 0.3:
+while sum(range(100_000)) and sum(__import__("os").times()[:2]) < 0.1:
     pass
 if len(sys.argv) > 1:
     child = subprocess.Popen([sys.executable, "-S", "-c", sys.argv[1]], stdout=subprocess.PIPE)
@@ -52,7 +52,7 @@ def test_a_process_and_all_below_it(make, family):
     row = processes.at(parent)
     assert row.parent_pid == os.getpid()
     assert 50 * MB < row.rss_bytes < 100 * MB
-    assert 0.3 <= row.cpu_s < 60.0
+    assert 0.1 <= row.cpu_s < 60.0
     assert processes.below(parent) == [processes.at(child)]
     assert processes.below(child) == []
     assert {row, processes.at(child)} <= set(processes.below(os.getpid()))

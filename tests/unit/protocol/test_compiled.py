@@ -101,7 +101,7 @@ def test_messages_of_the_real_game(recorded_dir):
 
 
 @needs_it
-@pytest.mark.parametrize("name", ["MoveToBeacon", "CollectMineralShards", "DefeatRoaches"])
+@pytest.mark.parametrize("name", ["CollectMineralShards", "DefeatRoaches"])
 def test_messages_of_the_stand_in(standin_dir: Path, name: str):
     async def play() -> int:
         installation = find(standin_dir)
@@ -243,7 +243,7 @@ def test_an_environment_variable_leaves_it_out(value, monkeypatch):
 @needs_it
 @pytest.mark.parametrize("first_id", [1, 127, 128, 16_383, 16_384, 2**31 - 2, 2**31 - 1])
 @pytest.mark.parametrize("n_commands", [0, 1, 9, 3000])
-@pytest.mark.parametrize("loops", [1, 8, 300])
+@pytest.mark.parametrize("loops", [8, 300])
 def test_the_requests_of_a_step_are_the_same_bytes(first_id, n_commands, loops):
     actions = as_actions(
         commands.attack([2**33 + n, 5], (0.1 * n, 7.5) if n % 2 else n) for n in range(n_commands)
