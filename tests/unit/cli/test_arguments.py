@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from sc2pool.cli.arguments import integer
+from sc2pool.cli.arguments import integer, positive_number
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,9 @@ def test_whole_numbers_as_people_write_them(text: str, value: int) -> None:
 def test_other_texts_than_whole_numbers_are_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="expected a whole number of at least 1"):
         integer(1)(text)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "soon", ""])
+def test_other_texts_than_numbers_above_0_are_refused(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match=f"a number above 0, got '{text}'"):
+        positive_number(text)

@@ -109,32 +109,22 @@ def test_bad_arguments(
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["train", "--n", "0"], "argument --n: expected a whole number of at least 1, got '0'"),
-        (["train", "--steps", "1.5"], "expected a whole number of at least 1, got '1.5'"),
-        (["train", "--seed", "-1"], "expected a whole number from 0 to 4294967295, got '-1'"),
-        (["train", "--metrics-port", "70000"], "expected a whole number from 1 to 65535, got"),
-        (["bench", "--n", "1,,2"], "argument --n: expected a whole number of at least 1, got ''"),
-        (["bench", "--seconds", "soon"], "expected a number above 0, got 'soon'"),
-        (["doctor", "--timeout", "nan"], "expected a number above 0, got 'nan'"),
-    ],
-)
-def test_bad_numbers(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("command", ["train", "bench"])
+def test_an_error_is_one_message_without_a_traceback(
+    command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    assert caught.value.code == 2
-    assert message in capsys.readouterr().err
-
-
-def test_an_error_is_one_message_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["train", "--task", "Chess"]) == 2
+    assert main([command, "--task", "Chess"]) == 2
     error = capsys.readouterr().err
     assert error.startswith("sc2pool: unknown task 'Chess'")
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["top", "watch"])
+def test_no_pool_to_look_at(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, "--run", str(tmp_path)]) == 2
+    assert "no pool of yours is running there" in capsys.readouterr().err
 
 
 def test_a_file_of_hyperparameters_has_its_say(installation: Path, tmp_path: Path) -> None:

@@ -18,9 +18,15 @@ from sc2pool.cli.parser import make_parser
         (["train", "--algo", "pop"], "; did you mean ppo?", "sc2pool train"),
         (["train", "a", "b"], "unknown argument b", "sc2pool train"),
         (["train", "--self-play=best"], "invalid choice: 'best' (choose from ", "sc2pool train"),
-        (["train", "--snapshot-every=0"], "a whole number of at least 1, got '0'", "sc2pool train"),
         (["play"], "the following arguments are required: RUN|MODEL", "sc2pool play"),
-        (["bench", "--n", "0"], "expected a whole number of at least 1, got '0'", "sc2pool bench"),
+        (["train", "--n", "0"], "argument --n: expected a whole number of at", "sc2pool train"),
+        (["train", "--seed", "-1"], "from 0 to 4294967295, got '-1'", "sc2pool train"),
+        (["train", "--metrics-port", "70000"], "from 1 to 65535, got '70000'", "sc2pool train"),
+        (["bench", "--n", "1,,2"], "argument --n: expected a whole number of at", "sc2pool bench"),
+        (["bench", "--spares", "-1"], "a whole number of at least 0, got '-1'", "sc2pool bench"),
+        (["bench", "--seconds", "soon"], "a number above 0, got 'soon'", "sc2pool bench"),
+        (["doctor", "--timeout", "0"], "a number above 0, got '0'", "sc2pool doctor"),
+        (["top", "--sort", "colour"], "invalid choice: 'colour' (choose from ", "sc2pool top"),
     ],
 )
 def test_two_lines(capsys, given, complaint, command):

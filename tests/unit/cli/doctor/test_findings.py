@@ -36,7 +36,15 @@ def broken() -> Findings:
 
 def test_failures_come_last_with_the_way_to_fix_them(broken: Findings) -> None:
     text = as_text(in_order(broken), 100)
+    assert [line for line in text.splitlines() if line.isupper()] == [
+        "INSTALLATION",
+        "MACHINE",
+        "TIMES AND MEMORY OF THE GAME",
+        "BEHAVIOUR OF THE GAME",
+        "WHAT IS WRONG, AND HOW TO FIX IT",
+    ]
     above, _, below = text.partition("WHAT IS WRONG, AND HOW TO FIX IT")
+    assert " 2 of 8" in above
     assert "its log ends with: (see below)" in above
     assert "no graphics card" not in above
     assert "1. launch: the game ended" in below

@@ -216,8 +216,7 @@ def test_the_column_of_the_order_is_never_hidden(name):
     assert any("▲" in line or "▼" in line for line in lines)
 
 
-@pytest.mark.parametrize("height", [12, 24, 50])
-@pytest.mark.parametrize("width", [60, 80])
+@pytest.mark.parametrize(("width", "height"), [(60, 12), (80, 24), (60, 50)])
 def test_a_low_terminal_scrolls(width, height):
     envs = [row(f"env {number}") for number in range(64)]
     fault = FAULT | {"detail": "no reply for 10 s, and a long story about it " * 3}
@@ -233,7 +232,6 @@ def test_a_low_terminal_scrolls(width, height):
     assert seen == {str(number) for number in range(64)}
     for _ in range(100):
         view.press("\x1bOA")
-        drawn(view, width, height)
     assert any(line.startswith("env 0 ") for line in drawn(view, width, height))
 
 

@@ -27,16 +27,17 @@ MoveToBeacon:
 
 
 @pytest.mark.parametrize("algo", ALGORITHMS)
-@pytest.mark.parametrize("task", BUILT_IN)
-def test_the_bundled_ones(algo: str, task: str) -> None:
-    assert read_hyperparameters(algo, task).n_timesteps >= 100_000
+def test_the_bundled_ones(algo: str) -> None:
+    for task in BUILT_IN:
+        assert read_hyperparameters(algo, task).n_timesteps >= 100_000, task
 
 
-@pytest.mark.parametrize("task", SMAC_DUELS)
-def test_every_duel_of_teams_has_scaled_rewards(task: str) -> None:
+def test_every_duel_of_teams_has_scaled_rewards() -> None:
     """A battle returns up to 20."""
-    assert read_hyperparameters("ppo", task) == read_hyperparameters("maskable-ppo", task)
-    assert read_hyperparameters("ppo", task).reward_scale == 0.1
+    for task in SMAC_DUELS:
+        found = read_hyperparameters("ppo", task)
+        assert found == read_hyperparameters("maskable-ppo", task)
+        assert found.reward_scale == 0.1, task
 
 
 def test_a_section_and_the_default(tmp_path: Path) -> None:
