@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,9 +15,14 @@ from typing import Any
 
 import pytest
 
+from sc2pool.cli.main import main
 from sc2pool.cli.running.runs import choose
 
 PROGRAM = Path(__file__).with_name("playing_pool.py")
+COMMAND = (sys.executable, "-m", "sc2pool")
+TMUX = shutil.which("tmux")
+SCREEN_HEIGHT = 24
+SIZES = ("COLUMNS", "LINES")
 
 
 class PlayingPool:
@@ -55,17 +64,10 @@ class PlayingPool:
             self.process.wait()
 
 
-StartPool = Callable[..., PlayingPool]
-
-
-def sc2pool(*arguments: str, timeout_s: float = 30.0) -> subprocess.CompletedProcess[str]:
+def sc2pool(*arguments: str | Path, timeout_s: float = 100.0) -> subprocess.CompletedProcess[str]:
     """Run the command to its end."""
     return subprocess.run(
-        [sys.executable, "-m", "sc2pool", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
+        [*COMMAND, *arguments], capture_output=True, text=True, timeout=timeout_s, check=False
     )
 
 
@@ -76,12 +78,102 @@ def command() -> Callable[..., subprocess.CompletedProcess[str]]:
 
 
 @pytest.fixture
-def start_pool(standin_dir: Path) -> Iterator[StartPool]:
-    """Starts a pool; `start_pool(n=2, spares=0)` returns when it plays."""
+def in_process(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Runs `sc2pool` with these arguments in this process: its exit code, and what it prints."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        code = main(list(map(str, arguments)))
+        return code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def into_closed_pipe() -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs `sc2pool` with these arguments, and with a pipe that nobody reads."""
+
+    def run(
+        *arguments: str, closed: str = "stdout", buffered: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        env = {**os.environ, "PYTHONUNBUFFERED": "" if buffered else "1"}
+        reading, writing = os.pipe()
+        os.close(reading)
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, closed: writing}
+        try:
+            return subprocess.run(
+                [*COMMAND, *arguments], **streams, env=env, text=True, timeout=300, check=False
+            )
+        finally:
+            os.close(writing)
+
+    return run
+
+
+class Screen:
+    """A terminal of tmux in which one program runs."""
+
+    def __init__(self, width: int, *program: str) -> None:
+        # Not the test's folder: the path of a socket is short.
+        self._folder = tempfile.mkdtemp(prefix="sc2pool-tmux-", dir="/tmp")
+        size = ("-x", str(width), "-y", str(SCREEN_HEIGHT))
+        self._tmux("-f", os.devnull, "new-session", "-d", *size, f"exec {shlex.join(program)}")
+
+    def _tmux(self, *arguments: str) -> str:
+        assert TMUX is not None
+        # pytest-xdist says in two of them how large its own terminal is.
+        inherited = {name: value for name, value in os.environ.items() if name not in SIZES}
+        done = subprocess.run(
+            [TMUX, "-u", "-S", f"{self._folder}/socket", *arguments],
+            env={**inherited, "LC_ALL": "C.UTF-8", "TERM": "xterm-256color"},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        return done.stdout
+
+    def lines(self) -> list[str]:
+        """What is on the screen."""
+        return [line.rstrip() for line in self._tmux("capture-pane", "-p").splitlines()]
+
+    def shows(self, *texts: str) -> bool:
+        screen = "\n".join(self.lines())
+        return all(text in screen for text in texts)
+
+    def press(self, *keys: str) -> None:
+        self._tmux("send-keys", *keys)
+
+    @property
+    def ended(self) -> bool:
+        return not self._tmux("list-sessions")
+
+    def close(self) -> None:
+        self._tmux("kill-server")
+        shutil.rmtree(self._folder)
+
+
+@pytest.fixture
+def screen() -> Iterator[Callable[..., Screen]]:
+    """Opens a terminal: `screen(width, program, argument, …)`; skips the test without tmux."""
+    if TMUX is None:
+        pytest.skip("no tmux on this machine")
+    with ExitStack() as opened:
+
+        def open_one(width: int, *program: str) -> Screen:
+            made = Screen(width, *program)
+            opened.callback(made.close)
+            return made
+
+        yield open_one
+
+
+@pytest.fixture
+def start_pool(standin_dir: Path) -> Iterator[Callable[[int], PlayingPool]]:
+    """Starts a pool; `start_pool(2)`, of two envs, returns when it plays."""
     with ExitStack() as pools:
 
-        def start(n: int = 1, spares: int = 0) -> PlayingPool:
-            pool = PlayingPool(standin_dir, n, spares)
+        def start(n: int) -> PlayingPool:
+            pool = PlayingPool(standin_dir, n, 0)
             pools.callback(pool.end)
             pool.wait_until_it_plays()
             return pool

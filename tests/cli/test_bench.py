@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 
 
 @pytest.fixture(scope="module")
-def benched(standin_dir, tmp_path_factory):
+def benched(command, standin_dir, tmp_path_factory):
     out = tmp_path_factory.mktemp("bench")
     options = ["--n", "1,2", "--seconds", "0.6", "--game", standin_dir]
     options += ["--json", "--png", out / "deeper" / "bench.png"]
-    done = subprocess.run(
-        [sys.executable, "-m", "sc2pool", "bench", *options],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = command("bench", *options, timeout_s=300)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), out
 
@@ -50,27 +43,3 @@ def test_advice_and_picture(benched):
     result, out = benched
     assert "looks best" in result["advice"][0]
     assert (out / "deeper" / "bench.png").stat().st_size > 10_000
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (["--n", "1,0"], "of at least 1, got '0'"),
-        (["--seconds", "0"], "a number above 0, got '0'"),
-        (["--spares", "-1"], "of at least 0, got '-1'"),
-        (["--task", "Chess"], "unknown task 'Chess'"),
-        (["--png", "{folder}"], "is a folder"),
-    ],
-)
-def test_bad_arguments_start_nothing(options, told, standin_dir, tmp_path):
-    options = [option.format(folder=tmp_path) for option in options]
-    done = subprocess.run(
-        [sys.executable, "-m", "sc2pool", "bench", "--game", standin_dir, *options],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert told in done.stderr
-    assert "starting" not in done.stderr

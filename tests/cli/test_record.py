@@ -6,22 +6,16 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 
 import minari
 import pytest
 
-from sc2pool.cli.main import main
-
 
 @pytest.fixture
-def record(standin_dir, tmp_path, monkeypatch, capsys):
+def record(in_process, standin_dir, tmp_path, monkeypatch):
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        code = main(["record", *map(str, arguments), f"--game={standin_dir}"])
-        return code, *capsys.readouterr()
-
-    return run
+    return partial(in_process, "record", f"--game={standin_dir}")
 
 
 def test_a_scripted_player_then_more_of_it(record):

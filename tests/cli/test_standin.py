@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,13 +11,6 @@ from sc2pool.cli.main import main
 from sc2pool.cli.parser import AFTER_STOP, make_parser
 from sc2pool.game.installation import find, read_installation
 from sc2standin.process.stops import AfterStop
-
-
-def standin(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "sc2pool", "standin", *arguments]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=False, timeout=300, stdin=subprocess.DEVNULL
-    )
 
 
 def test_path_prints_the_folder_that_auto_plays(
@@ -52,19 +43,22 @@ def test_the_choices_are_the_stand_ins() -> None:
 
 
 @pytest.mark.parametrize("after_stop", AFTER_STOP)
-def test_install_passes_its_choices_on(after_stop: str, tmp_path: Path) -> None:
+def test_install_passes_its_choices_on(
+    after_stop: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     others = ["--any-race"] if after_stop == "freeze" else []
-    done = standin("install", tmp_path / "game", "--after-stop", after_stop, *others)
-    assert done.returncode == 0, done.stderr
-    executable = Path(done.stdout.strip())
+    given = ["standin", "install", str(tmp_path / "game"), "--after-stop", after_stop, *others]
+    assert main(given) == 0
+    executable = Path(capsys.readouterr().out.strip())
     assert os.access(executable, os.X_OK)
     added = ' --after-stop freeze --any-race "$@"' in executable.read_text()
     assert added == (after_stop == "freeze")
 
 
-def test_install_leaves_a_folder_with_other_files_alone(tmp_path: Path) -> None:
+def test_install_leaves_a_folder_with_other_files_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "thesis.tex").touch()
-    done = standin("install", tmp_path)
-    assert done.returncode == 2
-    assert "thesis.tex" in done.stderr
+    assert main(["standin", "install", str(tmp_path)]) == 2
+    assert "thesis.tex" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -20,6 +21,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+
+IMPORTANT = "ENV STATE EPISODES RETURN STEPS/S CPU FAULTS"
+"""The columns that even a narrow terminal shows."""
 
 
 class Terminal:
@@ -111,7 +115,6 @@ def test_rows_are_sorted_as_asked(pool, command):
     numbers = [int(line.split()[2]) for line in done.stdout.splitlines()[5:8]]
     assert numbers == sorted(numbers, reverse=True)
     assert "INST▼" in done.stdout
-    assert command("top", "--sort", "colour").returncode == 2
 
 
 def test_with_nobody_looking_nothing_is_written(pool, wait_for):
@@ -146,8 +149,33 @@ def test_the_live_table(pool, terminal):
     assert screen.process.wait(10) == 0
 
 
+@pytest.mark.parametrize("width", [60, 120])
+def test_the_screen_shows_all_that_is_important(pool, screen, wait_for, width):
+    shown = screen(width, sys.executable, "-m", "sc2pool", "top", "--pid", str(pool.pid))
+    wait_for(lambda: shown.shows("spare 2", "q quit"), 120)
+    lines = shown.lines()
+    assert lines[0].startswith("DefeatRoaches · 2 envs, 1 spare")
+    head = " ".join(lines[:8])
+    for part in ("stand-in, not StarCraft II", "mean return", f"process {pool.pid}", "recycles:"):
+        assert part in head
+    (titles,) = (line for line in lines if line.startswith("ENV"))
+    assert set(IMPORTANT.split()) <= set(titles.replace("▲", "").split())
+    for seat in ("env 0", "env 1", "spare 2"):
+        (row,) = (line for line in lines if line.startswith(seat))
+        state = titles.index("STATE")
+        assert re.match(r"[a-z]+ ", row[state:]), "the cells stand below their titles"
+    everything = titles.replace("▲", "").split()
+    everything += " ".join(lines).partition("hidden:")[2].split()
+    for name in ("INST", "PID", "PORT", "STEPS", "MEMORY"):
+        assert name in everything
+    shown.press("Right")
+    wait_for(lambda: shown.shows("INST▼"))
+    shown.press("q")
+    wait_for(lambda: shown.ended)
+
+
 def test_a_killed_game_shows_and_so_does_the_end(start_pool, command, terminal, wait_for):
-    pool = start_pool(n=2)
+    pool = start_pool(2)
     screen = terminal("--pid", str(pool.pid))
     screen.wait_for("recycles: none")
     struck = pool.told()["instances"][1]
@@ -169,14 +197,10 @@ def test_a_killed_game_shows_and_so_does_the_end(start_pool, command, terminal, 
     assert screen.process.wait(10) == 0
 
 
-def test_no_pool(command, tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    for arguments in ([], ["--pid", "1"], ["--run", str(tmp_path)]):
-        done = command("top", "--once", *arguments)
-        assert done.returncode == 2
-        assert "no pool" in done.stderr
-        assert "running" in done.stderr
-        assert "Traceback" not in done.stderr
+@pytest.mark.parametrize("argument", ["--json", "--once"])
+def test_into_a_closed_pipe(pool, into_closed_pipe, argument):
+    done = into_closed_pipe("top", "--pid", str(pool.pid), argument)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_a_live_table_needs_a_terminal(pool, command):

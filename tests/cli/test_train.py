@@ -1,10 +1,10 @@
 """A training run on CartPole: what it leaves behind, going on with it, stopping it."""
 
 import csv
-import importlib.util
 import json
-import subprocess
+import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +19,37 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from sc2pool.cli.stop import Stop
 from sc2pool.cli.training.episodes import read_episodes
 from sc2pool.cli.training.model import make_model
-from sc2pool.cli.training.settings.hyperparameters import Hyperparameters
+from sc2pool.cli.training.run_folder import read_steps
+from sc2pool.cli.training.settings.hyperparameters import Hyperparameters, read_hyperparameters
 from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.cli.training.train import train
 from sc2pool.errors import ConfigError, CrashLoopError
 
 SHORT = Hyperparameters(arguments={"n_steps": 128})
-PROGRAM = Path(__file__).with_name("train_cartpole.py")
-_spec = importlib.util.spec_from_file_location("train_cartpole", PROGRAM)
-assert _spec is not None
-assert _spec.loader is not None
-train_cartpole = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(train_cartpole)
+
+
+def make_env() -> gymnasium.Env[Any, Any]:
+    return gymnasium.make("CartPole-v1")
+
+
+def train_cartpole(
+    out: Path,
+    steps: int,
+    *,
+    resume: Path | None = None,
+    stop: Stop | None = None,
+    make: Callable[[], gymnasium.Env[Any, Any]] = make_env,
+) -> None:
+    options = TrainOptions(
+        out=out,
+        n=2,
+        steps=steps,
+        hyperparameters=read_hyperparameters("ppo", "MoveToBeacon"),
+        seed=1,
+        resume=resume,
+        steps_done=0 if resume is None else read_steps(resume, "ppo"),
+    )
+    train(DummyVecEnv([make] * 2), options, game_version="CartPole", stop=stop or Stop())
 
 
 def column(path: Path, name: str) -> list[str]:
@@ -47,7 +66,7 @@ def weights(model_file: Path) -> torch.Tensor:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run of 512 steps."""
     out: Path = tmp_path_factory.mktemp("runs") / "first"
-    train_cartpole.train_cartpole(out, 512)
+    train_cartpole(out, 512)
     return out
 
 
@@ -77,14 +96,14 @@ def test_the_episodes_add_up(finished: Path) -> None:
 
 
 def test_the_same_seed_gives_the_same_policy(finished: Path, tmp_path: Path) -> None:
-    train_cartpole.train_cartpole(tmp_path / "again", 512)
+    train_cartpole(tmp_path / "again", 512)
     assert torch.equal(weights(finished / "model.zip"), weights(tmp_path / "again/model.zip"))
 
 
 def test_a_resumed_run_appends_and_counts_on(finished: Path, tmp_path: Path) -> None:
     out = tmp_path / "resumed"
     before = read_episodes(finished / "episodes.csv")
-    train_cartpole.train_cartpole(out, 1024, resume=finished / "model.zip")
+    train_cartpole(out, 1024, resume=finished / "model.zip")
     episodes = read_episodes(out / "episodes.csv")
     assert episodes[: len(before)] == before
     assert len(episodes) > len(before)
@@ -97,23 +116,58 @@ def test_a_resumed_run_appends_and_counts_on(finished: Path, tmp_path: Path) -> 
     assert [e.length for e in episodes[len(before) :]][:5] != [e.length for e in before][:5]
 
 
-def test_sigterm_saves_and_ends(tmp_path: Path) -> None:
-    """`test_train_games.py` does it with Ctrl-C."""
-    out = tmp_path / "run"
-    with subprocess.Popen(
-        [sys.executable, str(PROGRAM), str(out), "100000000"], stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if "steps/s" in line:
-                process.terminate()
-                break
-        rest = process.stdout.read()
-        assert process.wait() == 143
-    assert f"--resume {out}" in rest
-    assert PPO.load(out / "model.zip", device="cpu").num_timesteps > 0
+def test_sigterm_saves_and_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`test_train_games.py` ends a whole program, with Ctrl-C."""
+
+    class Terminated(gymnasium.Wrapper[Any, Any, Any, Any]):
+        steps = 0
+
+        def step(self, action: Any) -> Any:
+            self.steps += 1
+            if self.steps == 200 and stop.signal is None:
+                signal.raise_signal(signal.SIGTERM)
+            return super().step(action)
+
+    out, stop = tmp_path / "run", Stop()
+    with stop.handling():
+        train_cartpole(out, 100_000, stop=stop, make=lambda: Terminated(make_env()))
+    assert stop.signal == signal.SIGTERM
+    assert f"--resume {out}" in capsys.readouterr().out
+    assert 0 < PPO.load(out / "model.zip", device="cpu").num_timesteps < 1000
     assert (out / "learning_curve.png").stat().st_size > 0
     assert read_episodes(out / "episodes.csv")
+
+
+PROGRESS = """
+import sys
+from sc2pool.cli.training.progress import Figures, open_display
+with open_display() as display:
+    for steps in (0, 123_456):
+        display.show(Figures(steps, 1_500_000, 1234.5, -123.45, 12_345, 17))
+    sys.stdin.readline()
+print("the end")
+"""
+
+
+@pytest.mark.parametrize("width", [60, 120])
+def test_the_progress_is_redrawn_in_place_and_never_cut(
+    screen: Callable[..., Any], wait_for: Callable[..., None], width: int
+) -> None:
+    shown = screen(width, sys.executable, "-c", PROGRESS)
+    wait_for(lambda: shown.shows("123,456"), 120)
+    words = " ".join(" ".join(shown.lines()).split())
+    assert "━" in words or "╸" in words, "the bar"
+    for part in (
+        "123,456 / 1,500,000 steps",
+        "18m35s left",
+        "1,234 steps/s",
+        "mean return -123.45 (12,345 episodes)",
+        "17 cut short by faults",
+    ):
+        assert part in words
+    assert words.count("123,456") == 1
+    shown.press("Enter")
+    wait_for(lambda: shown.ended)
 
 
 class Failing(gymnasium.Env[Any, Any]):

@@ -14,7 +14,6 @@ from typing import Any
 import imageio_ffmpeg
 import numpy as np
 import psutil
-import pytest
 from sb3_contrib import MaskablePPO
 from stable_baselines3 import PPO, SAC
 
@@ -25,15 +24,6 @@ from sc2pool.protocol.compiled import STEP_PATH
 TRAIN = [sys.executable, "-m", "sc2pool", "train"]
 
 
-@pytest.fixture(scope="module")
-def stand_in(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An installation of the stand-in."""
-    folder: Path = tmp_path_factory.mktemp("standin") / "StarCraftII"
-    command = [sys.executable, "-m", "sc2pool", "standin", "install", str(folder)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return folder
-
-
 def pool_at(page: str) -> dict[str, Any]:
     """The pool that a page shows; empty until the pool has answered."""
     with urllib.request.urlopen(f"{page}state", timeout=300) as answer:
@@ -41,12 +31,12 @@ def pool_at(page: str) -> dict[str, Any]:
 
 
 def test_train_stop_and_go_on(
-    stand_in: Path, tmp_path: Path, wait_for: Callable[..., None]
+    standin_dir: Path, tmp_path: Path, wait_for: Callable[..., None]
 ) -> None:
     out = tmp_path / "run"
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    command = [*TRAIN, "--n", "2", "--seed", "1", "--game", str(stand_in), "--out", str(out)]
+    command = [*TRAIN, "--n", "2", "--seed", "1", "--game", str(standin_dir), "--out", str(out)]
     command += ["--metrics-port", str(port), "--watch"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -91,10 +81,10 @@ def test_train_stop_and_go_on(
     assert ends == sorted(ends)
 
 
-def test_masks_evaluations_and_videos(stand_in: Path, tmp_path: Path) -> None:
+def test_masks_evaluations_and_videos(standin_dir: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     command = [*TRAIN, "--task", "DefeatRoaches", "--algo", "maskable-ppo", "--n", "1"]
-    command += ["--game", str(stand_in), "--out", str(out), "--steps", "400", "--spares", "1"]
+    command += ["--game", str(standin_dir), "--out", str(out), "--steps", "400", "--spares", "1"]
     command += ["--eval-every", "300", "--eval-episodes", "1", "--video"]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert f"\nsteps   {STEP_PATH}\n" in said
@@ -136,12 +126,13 @@ default:
 """
 
 
-def test_a_task_and_hyperparameters_of_the_users_own(stand_in: Path, tmp_path: Path) -> None:
+def test_a_task_and_hyperparameters_of_the_users_own(standin_dir: Path, tmp_path: Path) -> None:
     """The script `sc2pool` finds the task in the folder that it is called in."""
     (tmp_path / "my_tasks.py").write_text(OWN_TASK)
     (tmp_path / "sac.yml").write_text(OWN_HYPERPARAMETERS)
     command = [Path(sys.executable).with_name("sc2pool"), "train", "--task", "my_tasks:Walk"]
-    command += ["--algo", "sac", "--hyperparameters", "sac.yml", "--game", stand_in, "--out", "run"]
+    command += ["--algo", "sac", "--hyperparameters", "sac.yml"]
+    command += ["--game", standin_dir, "--out", "run"]
     first = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
     assert "my_tasks:Walk, 1 game, to 300 steps" in first.stdout
     assert "learns  sac on cpu" in first.stdout

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import optuna
 import pytest
 import yaml
 
-from sc2pool.cli.main import main
 from sc2pool.cli.training.settings.hyperparameters import read_hyperparameters
 
 
 @pytest.fixture
-def tune(standin_dir, tmp_path, capsys):
-    def run(*arguments: object) -> tuple[int, str, str]:
-        always = [f"--game={standin_dir}", f"--out={tmp_path / 'search'}", "--n=1"]
-        code = main(["tune", *map(str, arguments), *always, "--eval-episodes=1"])
-        return code, *capsys.readouterr()
-
-    return run
+def tune(in_process, standin_dir, tmp_path):
+    options = [f"--game={standin_dir}", f"--out={tmp_path / 'search'}", "--n=1"]
+    return partial(in_process, "tune", *options, "--eval-episodes=1")
 
 
 def test_it_searches_goes_on_and_writes_the_best(tune, tmp_path):

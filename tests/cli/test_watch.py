@@ -172,10 +172,9 @@ def test_a_taken_port(pool, watching, command):
     assert f"--port {watching.port}: cannot listen there" in done.stderr
 
 
-def test_no_pool_to_watch(command, tmp_path):
-    done = command("watch", "--run", str(tmp_path))
-    assert done.returncode == 2
-    assert "no pool of yours is running" in done.stderr
+def test_into_a_closed_pipe(pool, into_closed_pipe):
+    done = into_closed_pipe("watch", "--pid", str(pool.pid))
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 class Games(HTMLParser):
@@ -310,7 +309,7 @@ def test_a_browser_shows_how_many_nodes_play(watching, tmp_path, wait_for):
 
 
 def test_a_fault_and_the_end_are_told(start_pool, tmp_path, wait_for):
-    pool = start_pool(n=1)
+    pool = start_pool(1)
     page = Watching(pool.pid)
     try:
         wait_for(lambda: len(page.state()["views"]) == 1)
