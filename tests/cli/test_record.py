@@ -19,11 +19,11 @@ def record(in_process, standin_dir, tmp_path, monkeypatch):
 
 
 def test_a_scripted_player_then_more_of_it(record):
-    code, said, _ = record("scripted", "--steps=1000", "--n=2", "--seed=1")
+    code, said, _ = record("scripted", "--steps=300", "--n=2", "--seed=1")
     assert code == 0
     assert '\nto read it: minari.load_dataset("sc2pool/MoveToBeacon/scripted-v0")' in said
     dataset = minari.load_dataset("sc2pool/MoveToBeacon/scripted-v0")
-    assert (dataset.total_episodes, dataset.total_steps) == (6, 1440)
+    assert (dataset.total_episodes, dataset.total_steps) == (2, 480)
     assert all(episode.rewards.sum() > 15 for episode in dataset.iterate_episodes())
     assert all(episode.truncations[-1] for episode in dataset.iterate_episodes())
     first = dataset[0]
@@ -31,13 +31,13 @@ def test_a_scripted_player_then_more_of_it(record):
     assert all(seen in dataset.observation_space for seen in first.observations)
     assert all(action in dataset.action_space for action in first.actions)
 
-    code, _, complaint = record("scripted", "--steps=1000")
+    code, _, complaint = record("scripted", "--steps=300")
     assert code == 2
     assert "already; resume it?" in complaint
-    assert record("scripted", "--steps=1500", "--n=1", "--resume")[0] == 0
-    assert minari.load_dataset("sc2pool/MoveToBeacon/scripted-v0").total_episodes == 7
-    assert record("scripted", "--steps=1500", "--n=1", "--resume")[0] == 0
-    assert minari.load_dataset("sc2pool/MoveToBeacon/scripted-v0").total_episodes == 7, "enough"
+    assert record("scripted", "--steps=500", "--n=1", "--resume")[0] == 0
+    assert minari.load_dataset("sc2pool/MoveToBeacon/scripted-v0").total_episodes == 3
+    assert record("scripted", "--steps=500", "--n=1", "--resume")[0] == 0
+    assert minari.load_dataset("sc2pool/MoveToBeacon/scripted-v0").total_episodes == 3, "enough"
 
 
 def test_random_agents_of_a_team(record):
