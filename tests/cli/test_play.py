@@ -47,8 +47,9 @@ def play(in_process, standin_dir):
 
 
 def test_two_models(play, trained, tmp_path):
-    folder = tmp_path / "made" / "for them"
-    replay, gif, video = folder / "a.SC2Replay", folder / "a.gif", folder / "a.mp4"
+    # Each folder is made.
+    replay, gif = tmp_path / "replays" / "a.SC2Replay", tmp_path / "pictures" / "a.gif"
+    video = tmp_path / "videos" / "a.mp4"
     code, said, complaints = play(
         trained,
         f"--against={trained}",

@@ -130,7 +130,7 @@ def test_sigterm_saves_and_ends(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
     out, stop = tmp_path / "run", Stop()
     with stop.handling():
-        train_cartpole(out, 100_000, stop=stop, make=lambda: Terminated(make_env()))
+        train_cartpole(out, 2000, stop=stop, make=lambda: Terminated(make_env()))
     assert stop.signal == signal.SIGTERM
     assert f"--resume {out}" in capsys.readouterr().out
     assert 0 < PPO.load(out / "model.zip", device="cpu").num_timesteps < 1000
