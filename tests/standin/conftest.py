@@ -7,8 +7,10 @@ fragments, an Origin header, a second connection.
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,7 @@ from sc2standin.install import install
 from sc2standin.process import session
 from sc2standin.process.state import State
 from sc2standin.simulation.fights import pair_loops
-from tests.support.duels import free_ports
+from tests.support.duels import RAW, Pair, free_ports
 from tests.support.fuzz.wire import TIMEOUT_S
 from tests.support.fuzz.wire import Wire as BareWire
 
@@ -41,8 +43,8 @@ EMPTY_MAP = {
 STARTED = "Startup Phase 3 complete. Ready for commands.\n"
 Spawn = tuple[float, ...]
 """Unit type, owner, x, y, and how many if it is not one."""
-RAW = sc_pb.InterfaceOptions(raw=True, score=True)
 ALONE = [sc_pb.PlayerSetup(type=sc_pb.Participant)]
+Launch = Callable[..., "GameProcess"]
 
 
 class Wire(BareWire):
@@ -64,6 +66,14 @@ class GameProcess:
         wire = Wire(self.port, **options)
         self.wires.append(wire)
         return wire
+
+    def let_go(self) -> None:
+        """End all connections, and the game that was played: as if nobody had been here."""
+        while self.wires:
+            self.wires.pop().close()
+        wire = Wire(self.port)
+        wire.ask(leave_game=sc_pb.RequestLeaveGame())
+        wire.close()
 
     def end(self) -> None:
         for wire in self.wires:
@@ -115,6 +125,21 @@ class OfflineSession:
     def kill(self, tags: list[int]) -> None:
         self.debug(debug_pb.DebugCommand(kill_unit=debug_pb.DebugKillUnit(tag=tags)))
 
+    def set_value(self, unit: raw_pb.Unit, name: str, value: float) -> None:
+        """Give a unit other "Life", "Shields" or "Energy", with the next loop."""
+        kind = debug_pb.DebugSetUnitValue.UnitValue.Value(name)
+        change = debug_pb.DebugSetUnitValue(unit_value=kind, value=value, unit_tag=unit.tag)
+        self.debug(debug_pb.DebugCommand(unit_value=change))
+
+    def money(self) -> tuple[int, int]:
+        """Minerals and gas."""
+        player = self.observe().player_common
+        return player.minerals, player.vespene
+
+    def rich(self, minerals: int = 5000) -> None:
+        """Have so many minerals."""
+        self.state.playing().world.minerals = minerals
+
     def debug(self, *commands: debug_pb.DebugCommand) -> None:
         assert not self.ask(debug=sc_pb.RequestDebug(debug=commands)).error
 
@@ -124,6 +149,11 @@ class OfflineSession:
     def units(self, unit_type: int) -> list[raw_pb.Unit]:
         return [u for u in self.observe().raw_data.units if u.unit_type == unit_type]
 
+    def one(self, unit_type: int) -> raw_pb.Unit:
+        """The only unit of a type."""
+        (unit,) = self.units(unit_type)
+        return unit
+
     def step(self, count: int = 1) -> sc_pb.Response:
         return self.ask(step=sc_pb.RequestStep(count=count))
 
@@ -131,6 +161,45 @@ class OfflineSession:
         reply = self.ask(action=sc_pb.RequestAction(actions=actions))
         assert not reply.error, reply
         return list(reply.action.result)
+
+    def can_place(self, ability_id: int, *places: tuple[float, float]) -> list[int]:
+        """The results of asking whether a structure can stand at these places."""
+        asked = [
+            query_pb.RequestQueryBuildingPlacement(
+                ability_id=ability_id, target_pos=common.Point2D(x=x, y=y)
+            )
+            for x, y in places
+        ]
+        reply = self.ask(query=query_pb.RequestQuery(placements=asked))
+        return [one.result for one in reply.query.placements]
+
+    def replay(self) -> bytes:
+        """The replay of the episode so far."""
+        reply = self.ask(save_replay=sc_pb.RequestSaveReplay())
+        assert not reply.error, reply
+        return reply.save_replay.data
+
+    def start_replay(self, replay: bytes, **fields: Any) -> sc_pb.Response:
+        """Ask for a replay, as seen by the first player unless the fields say otherwise."""
+        named = {"observed_player_id": 1, "options": RAW, "replay_data": replay} | fields
+        return self.ask(start_replay=sc_pb.RequestStartReplay(**named))
+
+    def watch(self, replay: bytes, **fields: Any) -> None:
+        """The same of a replay that can be watched."""
+        reply = self.start_replay(replay, **fields)
+        assert reply.status == sc_pb.in_replay, reply
+        assert not reply.start_replay.HasField("error"), reply
+
+
+def options(**changes: Any) -> sc_pb.InterfaceOptions:
+    """An interface of 84 × 84 and 64 × 64 pixels, 24 cells wide."""
+    wanted = sc_pb.InterfaceOptions(raw=True, score=True)
+    layers = wanted.feature_layer
+    layers.width = 24
+    layers.resolution.x = layers.resolution.y = 84
+    layers.minimap_resolution.x = layers.minimap_resolution.y = 64
+    layers.MergeFrom(sc_pb.SpatialCameraSetup(**changes))
+    return wanted
 
 
 def create_request(map_name: str, seed: int | None = 1, **fields: Any) -> sc_pb.RequestCreateGame:
@@ -167,16 +236,17 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def executable(installation: Path) -> Path:
     return next(installation.glob("Versions/Base*/SC2_x64"))
 
 
-@pytest.fixture
-def launch(
-    installation: Path, executable: Path, tmp_path: Path
-) -> Iterator[Callable[..., GameProcess]]:
-    """Start a game, maybe with more flags, wait until it is ready, end it after the test."""
+@contextmanager
+def launcher(installation: Path, executable: Path, temp_dir: Path) -> Iterator[Launch]:
+    """A function that starts a game, maybe with more flags, and waits until it is ready.
+
+    At the end of the block all of its games are ended.
+    """
     games: list[GameProcess] = []
 
     def start(*flags: str, data_dir: Path | None = installation) -> GameProcess:
@@ -196,20 +266,59 @@ def launch(
     def spawn(port: int, *flags: str) -> GameProcess:
         arguments = f"-listen 127.0.0.1 -port {port} -displayMode 0 -verbose -dataVersion B89B"
         process = subprocess.Popen(
-            [executable, *arguments.split(), *flags, "-tempDir", tmp_path],
+            [executable, *arguments.split(), *flags, "-tempDir", temp_dir],
             stdout=subprocess.PIPE,
             text=True,
         )
         return GameProcess(process, port)
 
-    yield start
-    for game in games:
-        game.end()
+    try:
+        yield start
+    finally:
+        for game in games:
+            game.end()
 
 
 @pytest.fixture
-def game(launch: Callable[[], GameProcess]) -> GameProcess:
+def launch(installation: Path, executable: Path, tmp_path: Path) -> Iterator[Launch]:
+    """Starts games of this test's own."""
+    with launcher(installation, executable, tmp_path) as start:
+        yield start
+
+
+@pytest.fixture
+def game(launch: Launch) -> GameProcess:
     return launch()
+
+
+@pytest.fixture(scope="module")
+def games_of_module(
+    installation: Path, executable: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[GameProcess, GameProcess]]:
+    with launcher(installation, executable, tmp_path_factory.mktemp("temp")) as start:
+        yield start(), start()
+
+
+@pytest.fixture
+def shared_games(
+    games_of_module: tuple[GameProcess, GameProcess],
+) -> Iterator[tuple[GameProcess, GameProcess]]:
+    """Two games that all tests of the file connect to, which neither end nor harm them."""
+    yield games_of_module
+    for game in games_of_module:
+        game.let_go()
+
+
+@pytest.fixture
+def shared_game(shared_games: tuple[GameProcess, GameProcess]) -> GameProcess:
+    """The first of them, for tests of one game."""
+    return shared_games[0]
+
+
+@pytest.fixture
+def pair(shared_games: tuple[GameProcess, GameProcess]) -> Pair:
+    """The two clients of one game."""
+    return Pair(*(game.connect() for game in shared_games))
 
 
 @pytest.fixture
@@ -288,6 +397,15 @@ def unit_command(
     if target:
         raw.target_unit_tag = target
     return action
+
+
+def place_of(unit: raw_pb.Unit) -> tuple[float, float]:
+    return unit.pos.x, unit.pos.y
+
+
+def apart(one: raw_pb.Unit, other: raw_pb.Unit) -> float:
+    """The distance of two units."""
+    return math.dist(place_of(one), place_of(other))
 
 
 def step_until(

@@ -13,7 +13,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 RAW = sc_pb.InterfaceOptions(raw=True, score=True)
 TWO = [sc_pb.PlayerSetup(type=sc_pb.Participant)] * 2
 DUEL = sc_pb.LocalMap(map_path="mini_games/MarineDuel.SC2Map")
-MARINE, MOVE, ATTACK = 48, 16, 23
+MOVE, ATTACK = 16, 23
 ARENA = {
     "format": "sc2pool-standin-scenario/1",
     "name": "Arena",
@@ -87,21 +87,17 @@ class Pair:
 
     def ask(self, **request: Any) -> list[sc_pb.Response]:
         """Send the same request to both, and wait for both replies."""
-        frame = sc_pb.Request(**request).SerializeToString()
         for wire in self.wires:
-            wire.send_frame(frame)
-        return [sc_pb.Response.FromString(wire.receive()) for wire in self.wires]
+            wire.send(**request)
+        return [wire.reply() for wire in self.wires]
 
     def observe(self) -> list[sc_pb.ResponseObservation]:
         """What both see."""
         return [r.observation for r in self.ask(observation=sc_pb.RequestObservation())]
 
-    def step(self, *counts: int) -> list[sc_pb.Response]:
-        """A step of both, of one or of two sizes."""
-        for wire, count in zip(self.wires, counts * (2 // len(counts)), strict=True):
-            request = sc_pb.Request(step=sc_pb.RequestStep(count=count))
-            wire.send_frame(request.SerializeToString())
-        return [sc_pb.Response.FromString(wire.receive()) for wire in self.wires]
+    def step(self, count: int) -> list[sc_pb.Response]:
+        """A step of both."""
+        return self.ask(step=sc_pb.RequestStep(count=count))
 
 
 def units_of(observed: sc_pb.ResponseObservation, owner: int) -> list[Any]:

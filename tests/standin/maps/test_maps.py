@@ -10,12 +10,10 @@ from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from tests.standin.conftest import apart
+
 MOVE = 16
 MARINE, ROACH, BEACON, SHARD = 48, 110, 317, 1680
-
-
-def _distance(a, b) -> float:
-    return math.dist((a.pos.x, a.pos.y), (b.pos.x, b.pos.y))
 
 
 def test_beacon_scores_and_moves_at_least_five_away(offline, command):
@@ -24,14 +22,14 @@ def test_beacon_scores_and_moves_at_least_five_away(offline, command):
         (beacon,), (marine,) = offline.units(BEACON), offline.units(MARINE)
         assert beacon.alliance == raw_pb.Neutral
         assert beacon.radius == 2.5
-        assert _distance(beacon, marine) >= 5
+        assert apart(beacon, marine) >= 5
         assert 23.5 <= beacon.pos.x <= 42.5
         assert 21.5 <= beacon.pos.y <= 34.5
         assert math.hypot(beacon.pos.x - 33, beacon.pos.y - 28) >= 4
         assert offline.act(command([marine], MOVE, (beacon.pos.x, beacon.pos.y))) == [1]
         while offline.observe().score.score < expected:
             offline.step()
-        assert 1 < _distance(beacon, offline.units(MARINE)[0]) <= 1.25
+        assert 1 < apart(beacon, offline.units(MARINE)[0]) <= 1.25
     assert offline.units(BEACON)[0].tag == beacon.tag
 
 
@@ -41,13 +39,13 @@ def test_shards_vanish_and_come_back_by_twenty(offline, command):
     assert len(marines) == 2
     shards = offline.units(SHARD)
     assert len(shards) == 20
-    assert all(_distance(s, m) >= 2 for s in shards for m in marines)
+    assert all(apart(s, m) >= 2 for s in shards for m in marines)
     assert all(23 <= s.pos.x <= 43 and 21 <= s.pos.y <= 35 for s in shards)
     score, gone = 0, []
     while score < 20:
         shards = offline.units(SHARD)
         assert len(shards) == 20 - score
-        target = min(shards, key=lambda shard: _distance(shard, marines[0]))
+        target = min(shards, key=lambda shard: apart(shard, marines[0]))
         offline.act(command([marines[0]], MOVE, (target.pos.x, target.pos.y)))
         offline.step(4)
         seen = offline.observe()
@@ -101,7 +99,7 @@ def test_roaches_score_ten_marines_minus_one_and_waves_follow(offline):
 
 
 @pytest.mark.parametrize("name", ["MoveToBeacon", "CollectMineralShards", "DefeatRoaches"])
-def test_the_area_is_the_real_maps(offline, name):
+def test_the_area_is_the_real_maps_and_the_end_at_its_time(offline, name):
     offline.start(name)
     start = offline.ask(game_info=sc_pb.RequestGameInfo()).game_info.start_raw
     area = start.playable_area
@@ -109,11 +107,6 @@ def test_the_area_is_the_real_maps(offline, name):
     assert (area.p0.x, area.p0.y, area.p1.x, area.p1.y) == (22, 20, 44, 36)
     camera = offline.observe().raw_data.player.camera
     assert (camera.x, camera.y) == (33, 25)
-
-
-@pytest.mark.parametrize("name", ["MoveToBeacon", "CollectMineralShards", "DefeatRoaches"])
-def test_maps_end_at_their_time(offline, name):
-    offline.start(name)
     assert offline.step(1919).status == sc_pb.in_game
     assert offline.step().status == sc_pb.ended
     ended = offline.ask(observation=sc_pb.RequestObservation()).observation
@@ -122,6 +115,19 @@ def test_maps_end_at_their_time(offline, name):
     later = offline.ask(observation=sc_pb.RequestObservation()).observation
     assert not later.player_result
     assert later.observation == ended.observation
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["MoveToBeacon", "CollectMineralShards", "DefeatRoaches", "DefeatZerglingsAndBanelings"],
+)
+def test_seeds_differ(session_for, name):
+    layouts = set()
+    for seed in range(4):
+        session = session_for()
+        session.start(name, seed=seed)
+        layouts.add(session.observe().SerializeToString())
+    assert len(layouts) == 4
 
 
 def test_nobody_loses_on_an_endless_map(offline):

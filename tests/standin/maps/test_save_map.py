@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from tests.standin.conftest import ALONE
 from tests.support.duels import local_map
-
-ALONE = [sc_pb.PlayerSetup(type=sc_pb.Participant)]
 
 
 def _save(wire, path: str, content: bytes) -> sc_pb.Response:
@@ -17,6 +16,13 @@ def _save(wire, path: str, content: bytes) -> sc_pb.Response:
 def _create(wire, path: str) -> sc_pb.Response:
     played = sc_pb.LocalMap(map_path=path)
     return wire.ask(create_game=sc_pb.RequestCreateGame(local_map=played, player_setup=ALONE))
+
+
+@pytest.fixture
+def saving(offline, tmp_path):
+    """A session with a folder for temporary files."""
+    offline.state.temp_dir = tmp_path
+    return offline
 
 
 def test_a_saved_map_is_found_in_any_status(game, tmp_path):
@@ -35,22 +41,22 @@ def test_a_saved_map_is_found_in_any_status(game, tmp_path):
 
 
 @pytest.mark.parametrize("path", ["../out", "/etc/out", "", ".", "a/../../out", "x" * 261, "a\0b"])
-def test_no_path_leads_out_of_the_folder(game, tmp_path, path):
+def test_no_path_leads_out_of_the_folder(saving, tmp_path, path):
     before = sorted(tmp_path.rglob("*"))
-    reply = _save(game.connect(), path, b"{}")
+    reply = _save(saving, path, b"{}")
     assert reply.error
     assert reply.status == sc_pb.launched
     assert sorted(tmp_path.rglob("*")) == before
     assert not (tmp_path.parent / "out").exists()
 
 
-def test_no_symbolic_link_leads_out_of_the_folder(game, tmp_path, tmp_path_factory):
+def test_no_symbolic_link_leads_out_of_the_folder(saving, tmp_path, tmp_path_factory):
     outside = tmp_path_factory.mktemp("outside")
     (tmp_path / "link").symlink_to(outside)
-    assert _save(game.connect(), "link/out", b"{}").error
+    assert _save(saving, "link/out", b"{}").error
     assert not list(outside.iterdir())
 
 
-def test_a_map_without_content_is_an_error(game):
-    reply = _save(game.connect(), "empty", b"")
+def test_a_map_without_content_is_an_error(saving):
+    reply = _save(saving, "empty", b"")
     assert reply.save_map.error == sc_pb.ResponseSaveMap.InvalidMapData

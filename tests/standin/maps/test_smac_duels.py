@@ -12,20 +12,14 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2standin.map_reader.fields import ScenarioError
 from sc2standin.map_reader.real_map import read_scenario
 from tests.standin.maps.test_smac import COPY, MAPS
-from tests.support.duels import Pair
 
 FILES = sorted(MAPS.with_name("smac_duels").iterdir())
-ATTACK, MOVE = 23, 16
+ATTACK = 23
 DUELS = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 
 
 def duel(name: str) -> sc_pb.LocalMap:
     return sc_pb.LocalMap(map_path=f"SMAC_Duels/{name}.SC2Map")
-
-
-@pytest.fixture
-def pair(launch) -> Pair:
-    return Pair(launch().connect(), launch().connect())
 
 
 @DUELS

@@ -153,23 +153,21 @@ def test_debug_values(offline):
     offline.arena((ZEALOT, 1, 20, 20), (HIGH_TEMPLAR, 1, 24, 20))
     (zealot,) = offline.units(ZEALOT)
     (templar,) = offline.units(HIGH_TEMPLAR)
-    value = debug_pb.DebugSetUnitValue
 
-    def put(what, amount, unit=zealot):
-        change = value(unit_value=what, value=amount, unit_tag=unit.tag)
-        offline.debug(debug_pb.DebugCommand(unit_value=change))
+    def put(name, value, unit=zealot):
+        offline.set_value(unit, name, value)
         offline.state.playing().do_asked()
 
-    put(value.Life, 10)
-    put(value.Shields, 7)
-    put(value.Energy, 5)
-    put(value.Energy, 5, templar)
+    put("Life", 10)
+    put("Shields", 7)
+    put("Energy", 5)
+    put("Energy", 5, templar)
     (zealot,) = offline.units(ZEALOT)
     assert (zealot.health, zealot.shield) == (10, 7)
     assert zealot.energy == 0, "a zealot has none"
     assert offline.units(HIGH_TEMPLAR)[0].energy == 5
-    put(value.Life, 1e6)
+    put("Life", 1e6)
     assert offline.units(ZEALOT)[0].health == 100
-    put(value.Life, 0)
-    put(value.Life, 0, templar)
+    put("Life", 0)
+    put("Life", 0, templar)
     assert offline.step().status == sc_pb.ended

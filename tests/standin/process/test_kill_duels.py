@@ -52,6 +52,7 @@ def test_the_other_side_goes_on(
         assert ends(survivor, is_asked=survivor in asked, within_s=TIMEOUT_S)
         seen = survivor.ask(observation=sc_pb.RequestObservation()).observation
         assert {one.player_id: one.result for one in seen.player_result}[2 - loser] == sc_pb.Victory
+        assert survivor.ask(save_replay=sc_pb.RequestSaveReplay()).save_replay.data
     for game in games:
         game.process.send_signal(signal.SIGCONT)
         game.process.terminate()
@@ -65,7 +66,7 @@ def join_and_harm(pair: Pair, loser: GameProcess, harm: signal.Signals, rng: ran
     pair.wires[0].ask(create_game=sc_pb.RequestCreateGame(local_map=DUEL, player_setup=TWO))
     for wire in pair.wires:
         time.sleep(rng.uniform(0.0, 0.03))
-        send(wire, join_game=join_request(pair.ports))
+        wire.send(join_game=join_request(pair.ports))
     time.sleep(rng.uniform(0.0, 0.03))
     loser.process.send_signal(harm)
 
@@ -77,7 +78,7 @@ def begin_and_ask(pair: Pair, survivor: Wire, phase: str, rng: random.Random) ->
         pair.step(8)
     asked = {"between two steps": (), "one waits": (survivor,), "both step": pair.wires}[phase]
     for wire in asked:
-        send(wire, step=sc_pb.RequestStep(count=rng.choice((1, 8, 64))))
+        wire.send(step=sc_pb.RequestStep(count=rng.choice((1, 8, 64))))
     time.sleep(rng.uniform(0.0, 0.01))
     return asked
 
@@ -86,13 +87,9 @@ def ends(wire: Wire, *, is_asked: bool, within_s: float) -> bool:
     """Step until the game has ended; False if a step is not answered in time."""
     while True:
         if not is_asked:
-            send(wire, step=sc_pb.RequestStep(count=8))
+            wire.send(step=sc_pb.RequestStep(count=8))
         if not select.select([wire.socket], [], [], within_s)[0]:
             return False
-        if sc_pb.Response.FromString(wire.receive()).status == sc_pb.ended:
+        if wire.reply().status == sc_pb.ended:
             return True
         is_asked = False
-
-
-def send(wire: Wire, **request: object) -> None:
-    wire.send_frame(sc_pb.Request(**request).SerializeToString())  # type: ignore[arg-type]

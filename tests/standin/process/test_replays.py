@@ -17,6 +17,7 @@ from sc2standin.data.abilities import ABILITIES
 from sc2standin.replays import recording
 from sc2standin.status import Status
 from sc2standin.version import BASE_BUILD, GAME_VERSION
+from tests.standin.conftest import RAW
 from tests.support.fuzz.draw import Draw
 
 OBSERVE = sc_pb.RequestObservation()
@@ -27,7 +28,6 @@ MAPS = sorted(
     for entry in resources.files("sc2standin").joinpath("maps").iterdir()
     if entry.name.endswith(".SC2Map")
 )
-RAW = sc_pb.InterfaceOptions(raw=True, score=True)
 AGAINST_COMPUTER = [sc_pb.PlayerSetup(type=sc_pb.Participant)]
 AGAINST_COMPUTER += [sc_pb.PlayerSetup(type=sc_pb.Computer, race=2, difficulty=3)]
 InfoError = sc_pb.ResponseReplayInfo.Error
@@ -41,22 +41,9 @@ def observed(session) -> bytes:
     return reply.observation.SerializeToString(deterministic=True)
 
 
-def saved(session) -> bytes:
-    reply = session.ask(save_replay=SAVE)
-    assert not reply.error
-    return reply.save_replay.data
-
-
-def start(session, data: bytes, **fields) -> sc_pb.Response:
-    request = {"observed_player_id": 1, "options": RAW, "replay_data": data} | fields
-    return session.ask(start_replay=sc_pb.RequestStartReplay(**request))
-
-
 def watched(session, data: bytes, loops: int = 8) -> list[bytes]:
     """Every observation of a replay, from the first loop to the last."""
-    reply = start(session, data)
-    assert reply.status == sc_pb.in_replay
-    assert not reply.start_replay.HasField("error"), reply
+    session.watch(data)
     seen = [observed(session)]
     while session.step(loops).status == sc_pb.in_replay:
         seen.append(observed(session))
@@ -95,7 +82,7 @@ def test_a_replay_shows_what_the_game_showed(session_for, command, name):
     enemies = name not in ("Canned", "FindAndDefeatZerglings", "MarineDuel")
     played = play(session, command, steps=40, enemies=enemies)
     assert len(set(played)) == len(played) > 15
-    again = watched(session_for(), saved(session))
+    again = watched(session_for(), session.replay())
     assert again[:-1] == played[:-1]
     assert without_undecided(again[-1]) == played[-1]
 
@@ -119,7 +106,7 @@ def test_replays_of_random_requests(session_for):
         if number % 30 or draw.status not in (Status.IN_GAME, Status.ENDED):
             continue
         if game.state.playback is None:
-            start(watching, saved(game), options=game.state.options)
+            watching.start_replay(game.replay(), options=game.state.options)
             watching.step(2**31)
             assert whole_map(watching) == whole_map(game), number
             compared += 1
@@ -139,7 +126,7 @@ def test_the_size_of_steps_changes_nothing(session_for, command):
     session.start("DefeatRoaches")
     session.act(command(session.units(MARINE), 23, point=(32, 28)))
     session.step(100)
-    data = saved(session)
+    data = session.replay()
     units = {
         sc_pb.ResponseObservation.FromString(watched(session_for(), data, loops)[-1])
         .observation.raw_data.units[0]
@@ -155,7 +142,7 @@ def test_an_episode_after_restarts_and_its_end(session_for, command):
     session.step(50)
     session.ask(restart_game=sc_pb.RequestRestartGame())
     played = play(session, command, steps=1000, enemies=False)
-    data = saved(session)
+    data = session.replay()
     assert watched(session_for(), data) == played
     # Another client plays something else before, on the same process.
     session.ask(restart_game=sc_pb.RequestRestartGame())
@@ -180,7 +167,7 @@ def test_a_game_that_a_debug_command_ended(session_for):
     session.debug(debug_pb.DebugCommand(end_game=surrender))
     assert session.step(8).status == sc_pb.ended
     again = session_for()
-    last = sc_pb.ResponseObservation.FromString(watched(again, saved(session))[-1])
+    last = sc_pb.ResponseObservation.FromString(watched(again, session.replay())[-1])
     assert (last.observation.game_loop, last.player_result[0].result) == (9, sc_pb.Defeat)
     assert "already ended" in again.step().error[0]
 
@@ -192,7 +179,7 @@ def test_commands_that_end_the_process_are_not_recorded(offline):
     offline.debug(debug_pb.DebugCommand(test_process=end), debug_pb.DebugCommand(kill_unit=kill))
     offline.state.fate = None
     assert offline.step(8).status == sc_pb.ended
-    watched(offline, saved(offline))
+    watched(offline, offline.replay())
     assert offline.state.fate is None
     assert not offline.ask(observation=OBSERVE).observation.observation.raw_data.units[1:]
 
@@ -201,7 +188,7 @@ def test_other_programs_read_the_file(offline):
     """As python-sc2 and pysc2 find the version of the game that plays a replay."""
     offline.start()
     offline.step(224)
-    files = mpyq.MPQArchive(io.BytesIO(saved(offline))).extract()
+    files = mpyq.MPQArchive(io.BytesIO(offline.replay())).extract()
     metadata = json.loads(files[b"replay.gamemetadata.json"])
     assert metadata["BaseBuild"] == f"Base{BASE_BUILD}"
     assert metadata["GameVersion"][:-6] == GAME_VERSION
@@ -214,8 +201,8 @@ def test_legal_requests_in_a_replay(session_for):
     session = session_for()
     session.start()
     session.step(16)
-    data = saved(session)
-    start(session, data)
+    data = session.replay()
+    session.watch(data)
     assert session.state.status == Status.IN_REPLAY
     for refused in (
         {"action": sc_pb.RequestAction()},
@@ -228,9 +215,9 @@ def test_legal_requests_in_a_replay(session_for):
     info = session.ask(game_info=sc_pb.RequestGameInfo()).game_info
     assert (info.map_name, info.options) == ("MoveToBeacon", RAW)
     assert session.ask(data=sc_pb.RequestData(effect_id=True)).data.effects
-    start(session, data, record_replay=True)
+    session.watch(data, record_replay=True)
     session.step(8)
-    assert recording.read(saved(session)).info.game_duration_loops == 8
+    assert recording.read(session.replay()).info.game_duration_loops == 8
     assert session.step(8).status == sc_pb.ended
     assert "in a replay" in session.ask(restart_game=sc_pb.RequestRestartGame()).error[0]
     left = session.ask(leave_game=sc_pb.RequestLeaveGame())
@@ -243,11 +230,11 @@ def test_fog_and_who_watches(session_for):
     session = session_for()
     session.arena((MARINE, 1, 12, 12), (ROACH, 2, 50, 50), fog=True)
     session.step(8)
-    data = saved(session)
+    data = session.replay()
 
     def roaches(**fields) -> int:
         other = session_for()
-        start(other, data, **fields)
+        other.watch(data, **fields)
         other.step(8)
         return len(other.units(ROACH))
 
@@ -273,7 +260,7 @@ def test_a_replay_in_real_time(game):
 def test_replays_are_found_by_path(offline, installation, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     offline.start()
-    data = saved(offline)
+    data = offline.replay()
     in_game = installation / "Replays" / "a.SC2Replay"
     in_home = tmp_path / "Documents" / "StarCraft II" / "Replays" / "b.SC2Replay"
     outside = tmp_path / "c.SC2Replay"
@@ -306,7 +293,7 @@ def test_a_replay_that_cannot_be_started_changes_nothing(offline, fields, code):
     offline.start()
     offline.step(8)
     before = observed(offline)
-    reply = start(offline, saved(offline), **fields)
+    reply = offline.start_replay(offline.replay(), **fields)
     assert (reply.start_replay.error, reply.status) == (code, sc_pb.in_game)
     assert reply.start_replay.error_details
     assert observed(offline) == before
@@ -315,7 +302,7 @@ def test_a_replay_that_cannot_be_started_changes_nothing(offline, fields, code):
 
 def test_damaged_and_forged_files_are_refused(offline):
     offline.arena((MARINE, 1, 12, 12))
-    data = saved(offline)
+    data = offline.replay()
     rng = np.random.default_rng(1)
     for _ in range(300):
         damaged = bytearray(data)
@@ -334,7 +321,7 @@ def test_damaged_and_forged_files_are_refused(offline):
         content = request.SerializeToString()
         entry = bytes(4) + len(content).to_bytes(4, "little") + content
         forged = mpq.pack(named | {"sc2pool.requests": named["sc2pool.requests"] + entry})
-        reply = start(offline, forged)
+        reply = offline.start_replay(forged)
         assert reply.start_replay.error == StartError.InvalidReplayData
 
 
@@ -344,13 +331,13 @@ def test_the_record_is_bounded(offline, monkeypatch):
     chat = sc_pb.Action(action_chat=sc_pb.ActionChat(message="x" * 1000))
     for _ in range(8):
         offline.act(chat)
-    saved(offline)
+    offline.replay()
     for _ in range(50):
         offline.act(chat)
     assert "too many commands" in offline.ask(save_replay=SAVE).error[0]
     assert offline.state.recording._bytes < 12_000
     offline.ask(restart_game=sc_pb.RequestRestartGame())
-    saved(offline)
+    offline.replay()
 
 
 def test_the_map_is_in_the_replay(session_for):
@@ -358,7 +345,7 @@ def test_the_map_is_in_the_replay(session_for):
     session.arena(name="Sent")
     session.step(8)
     other = session_for()
-    start(other, saved(session))
+    other.watch(session.replay())
     assert other.ask(game_info=sc_pb.RequestGameInfo()).game_info.map_name == "Sent"
 
 
@@ -372,13 +359,13 @@ def test_who_watches_may_have_another_interface(session_for, command):
         session.act(command(session.units(MARINE), 16, point=point))
         session.step(40)
         played.append((session.units(MARINE)[0].pos.x, session.units(MARINE)[0].pos.y))
-    data = saved(session)
+    data = session.replay()
     corner = session_for()
     corner.start()
     area = corner.ask(game_info=sc_pb.RequestGameInfo()).game_info.start_raw.playable_area.p0
     for options, moved in ((RAW, (area.x, area.y)), (cropped, (0, 0))):
         watching = session_for()
-        start(watching, data, options=options)
+        watching.watch(data, options=options)
         for x, y in played:
             watching.step(40)
             pos = watching.units(MARINE)[0].pos

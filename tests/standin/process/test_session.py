@@ -12,9 +12,8 @@ from s2clientprotocol import query_pb2 as query_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.status import LEGAL, Status, is_legal
+from tests.standin.conftest import ALONE, RAW
 
-RAW = sc_pb.InterfaceOptions(raw=True, score=True)
-ALONE = [sc_pb.PlayerSetup(type=sc_pb.Participant)]
 CreateError = sc_pb.ResponseCreateGame
 JoinError = sc_pb.ResponseJoinGame
 
@@ -66,6 +65,11 @@ LEADS_TO = {
 REACHABLE = [status for status in Status if status not in (Status.QUIT, Status.UNKNOWN)]
 
 
+def _create(session, local_map: sc_pb.LocalMap) -> sc_pb.Response:
+    request = sc_pb.RequestCreateGame(local_map=local_map, player_setup=ALONE)
+    return session.ask(create_game=request)
+
+
 def _bring_to(session, status: Status) -> None:
     if status >= Status.INIT_GAME:
         session.ask(create_game=REQUESTS["create_game"])
@@ -73,9 +77,7 @@ def _bring_to(session, status: Status) -> None:
         session.ask(join_game=REQUESTS["join_game"])
     if status == Status.IN_REPLAY:
         session.step(8)
-        data = session.ask(save_replay=sc_pb.RequestSaveReplay()).save_replay.data
-        replay = sc_pb.RequestStartReplay(replay_data=data, options=RAW, record_replay=True)
-        session.ask(start_replay=replay)
+        session.watch(session.replay(), record_replay=True)
     if status == Status.ENDED:
         session.step(5000)
     assert session.state.status == status
@@ -189,9 +191,7 @@ def test_no_map_path_leads_out_of_the_map_folder(offline, installation, tmp_path
     if way.startswith("link"):
         link.symlink_to(outside if way == "link" else tmp_path)
     try:
-        reply = offline.ask(
-            create_game=sc_pb.RequestCreateGame(local_map=_local(path), player_setup=ALONE)
-        )
+        reply = _create(offline, _local(path))
     finally:
         link.unlink(missing_ok=True)
     assert reply.create_game.error == CreateError.InvalidMapPath
@@ -202,20 +202,13 @@ def test_a_map_in_the_temporary_folder(offline, installation, tmp_path):
     path = tmp_path / "Saved.SC2Map"
     path.write_bytes((installation / "Maps" / "mini_games" / "MoveToBeacon.SC2Map").read_bytes())
     offline.state.temp_dir = tmp_path
-    created = offline.ask(
-        create_game=sc_pb.RequestCreateGame(local_map=_local(str(path)), player_setup=ALONE)
-    )
-    assert created.status == sc_pb.init_game
+    assert _create(offline, _local(str(path))).status == sc_pb.init_game
 
 
-def test_a_map_by_absolute_path_and_by_content(offline, installation):
+def test_a_map_by_absolute_path_and_by_content(session_for, installation):
     path = installation / "Maps" / "mini_games" / "MoveToBeacon.SC2Map"
     for local_map in (_local(str(path)), _local("", path.read_bytes())):
-        session = type(offline)(installation)
-        created = session.ask(
-            create_game=sc_pb.RequestCreateGame(local_map=local_map, player_setup=ALONE)
-        )
-        assert created.status == sc_pb.init_game
+        assert _create(session_for(), local_map).status == sc_pb.init_game
 
 
 @pytest.mark.parametrize(
@@ -236,9 +229,7 @@ def test_a_map_by_absolute_path_and_by_content(offline, installation):
 def test_a_broken_map_says_what_is_wrong(offline, installation, change, complaint):
     path = installation / "Maps" / "mini_games" / "MoveToBeacon.SC2Map"
     content = json.dumps(json.loads(path.read_text()) | change).encode()
-    reply = offline.ask(
-        create_game=sc_pb.RequestCreateGame(local_map=_local(data=content), player_setup=ALONE)
-    ).create_game
+    reply = _create(offline, _local(data=content)).create_game
     if complaint is None:
         assert not reply.HasField("error")
     else:
@@ -350,6 +341,12 @@ def test_step_counts_and_stops_at_the_end(offline):
     assert "already ended" in offline.step().error[0]
 
 
+def test_game_loop_is_ignored_when_not_in_real_time(offline):
+    offline.start()
+    request = sc_pb.RequestObservation(game_loop=500)
+    assert offline.ask(observation=request).observation.observation.game_loop == 0
+
+
 def test_restart_begins_anew_with_another_seed(offline):
     offline.start()
     first = offline.observe().raw_data
@@ -403,11 +400,6 @@ def test_a_defect_is_answered_not_silent(offline, capsys):
     reply = offline.step()
     assert "Internal error" in reply.error[0]
     assert "Traceback" in capsys.readouterr().err
-
-
-def test_save_replay_is_not_empty(offline):
-    offline.start()
-    assert offline.ask(save_replay=sc_pb.RequestSaveReplay()).save_replay.data
 
 
 def test_debug_is_all_or_nothing(offline):

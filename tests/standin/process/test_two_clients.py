@@ -21,8 +21,7 @@ from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from tests.standin.conftest import GameProcess
-from tests.standin.view.test_layers import options
+from tests.standin.conftest import GameProcess, options
 from tests.support.duels import (
     ATTACK,
     DUEL,
@@ -40,6 +39,7 @@ JoinError = sc_pb.ResponseJoinGame
 OBSERVE = sc_pb.RequestObservation()
 LEAVE = sc_pb.RequestLeaveGame()
 STEP = sc_pb.RequestStep(count=1)
+CREATE = sc_pb.RequestCreateGame(local_map=DUEL, player_setup=TWO, random_seed=1)
 MAPS = Path(str(resources.files("sc2standin").joinpath("maps")))
 FOR_TWO = {
     path.stem: path.read_bytes()
@@ -47,20 +47,6 @@ FOR_TWO = {
     if json.loads(path.read_text()).get("players") == 2
 }
 """The bundled maps for two players."""
-
-
-@pytest.fixture
-def games(launch):
-    return launch(), launch()
-
-
-@pytest.fixture
-def pair(games) -> Pair:
-    return Pair(*(game.connect() for game in games))
-
-
-def _frame(**request) -> bytes:
-    return sc_pb.Request(**request).SerializeToString()
 
 
 def _has_reply(wire, within_s: float) -> bool:
@@ -81,20 +67,20 @@ def _listening(*games: GameProcess) -> set[int]:
     }
 
 
-def _play(pair: Pair, command, loops: int, step: int, seed: int) -> list[bytes]:
+def _play(pair: Pair, command, loops: int, seed: int) -> list[bytes]:
     """Random commands of both; returns all bytes that both have seen."""
     rng = np.random.default_rng(seed)
     bytes_seen = []
     seen = pair.observe()
-    for _ in range(0, loops, step):
+    for _ in range(0, loops, 8):
         for player, wire in enumerate(pair.wires, 1):
             mine = units_of(seen[player - 1], player)
             ability = int(rng.choice([ATTACK, MOVE]))
             point = tuple(rng.uniform(8, 24, 2).tolist())
             orders = [command(mine[: rng.integers(1, 6)], ability, point)] if mine else []
-            wire.send_frame(_frame(action=sc_pb.RequestAction(actions=orders)))
-            wire.send_frame(_frame(step=sc_pb.RequestStep(count=step)))
-            wire.send_frame(_frame(observation=OBSERVE))
+            wire.send(action=sc_pb.RequestAction(actions=orders))
+            wire.send(step=sc_pb.RequestStep(count=8))
+            wire.send(observation=OBSERVE)
         replies = [[wire.receive() for _ in range(3)] for wire in pair.wires]
         bytes_seen += [*replies[0], *replies[1]]
         seen = [sc_pb.Response.FromString(one[2]).observation for one in replies]
@@ -132,14 +118,12 @@ def test_a_duel_step_by_step(pair, command):
     assert one == -two
 
 
-@pytest.mark.parametrize("step", [1, 8])
-def test_the_same_seed_gives_the_same_bytes(launch, command, step):
-    def play() -> list[bytes]:
-        pair = Pair(launch().connect(), launch().connect())
+def test_the_same_seed_gives_the_same_bytes_in_other_processes(pair, launch, command):
+    def play(pair: Pair) -> list[bytes]:
         pair.begin(seed=7)
-        return _play(pair, command, 40 * step, step, seed=3)
+        return _play(pair, command, 320, seed=3)
 
-    first, second = play(), play()
+    first, second = play(pair), play(Pair(launch().connect(), launch().connect()))
     assert len(first) > 100
     assert first == second
 
@@ -147,16 +131,16 @@ def test_the_same_seed_gives_the_same_bytes(launch, command, step):
 def test_a_step_is_answered_when_both_have_asked_for_its_loops(pair):
     pair.begin()
     host, guest = pair.wires
-    host.send_frame(_frame(step=sc_pb.RequestStep(count=4)))
+    host.send(step=sc_pb.RequestStep(count=4))
     assert not _has_reply(host, 0.1)
     assert [guest.ask(step=STEP).step.simulation_loop for _ in range(3)] == [1, 2, 3]
     assert not _has_reply(host, 0.1)
     assert guest.ask(observation=OBSERVE).observation.observation.game_loop == 3
-    guest.send_frame(_frame(step=sc_pb.RequestStep(count=5)))
-    assert sc_pb.Response.FromString(host.receive()).step.simulation_loop == 4
+    guest.send(step=sc_pb.RequestStep(count=5))
+    assert host.reply().step.simulation_loop == 4
     assert not _has_reply(guest, 0.1)
     assert host.ask(step=sc_pb.RequestStep(count=4)).step.simulation_loop == 8
-    assert sc_pb.Response.FromString(guest.receive()).step.simulation_loop == 8
+    assert guest.reply().step.simulation_loop == 8
 
 
 def test_commands_take_effect_after_two_loops(pair, command):
@@ -204,39 +188,32 @@ def test_game_info_of_both_players(pair):
 
 
 @pytest.mark.parametrize("guest_first", [True, False])
-def test_join_waits_for_the_other_player(games, guest_first):
-    pair = Pair(*(game.connect() for game in games))
-    create = sc_pb.RequestCreateGame(local_map=DUEL, player_setup=TWO, random_seed=1)
-    pair.wires[0].ask(create_game=create)
+def test_join_waits_for_the_other_player(shared_games, pair, guest_first):
+    pair.wires[0].ask(create_game=CREATE)
     order = pair.wires[::-1] if guest_first else pair.wires
-    order[0].send_frame(_frame(join_game=join_request(pair.ports)))
+    order[0].send(join_game=join_request(pair.ports))
     assert not _has_reply(order[0], 0.2)
-    order[1].send_frame(_frame(join_game=join_request(pair.ports)))
-    ids = [sc_pb.Response.FromString(wire.receive()).join_game.player_id for wire in pair.wires]
-    assert ids == [1, 2]
-    assert _listening(*games) == {game.port for game in games}
+    order[1].send(join_game=join_request(pair.ports))
+    assert [wire.reply().join_game.player_id for wire in pair.wires] == [1, 2]
+    assert _listening(*shared_games) == {game.port for game in shared_games}
 
 
 def test_a_client_that_goes_while_it_waits_leaves_no_port(game, wait_for):
     ports = free_ports(4)
     wire = game.connect()
-    create = sc_pb.RequestCreateGame(local_map=DUEL, player_setup=TWO, random_seed=1)
-    wire.ask(create_game=create)
-    wire.send_frame(_frame(join_game=join_request(ports)))
+    wire.ask(create_game=CREATE)
+    wire.send(join_game=join_request(ports))
     assert not _has_reply(wire, 0.1)
     wait_for(lambda: ports[0] in _listening(game))
-    wire.send_frame(b"", opcode=8)
-    while wire.socket.recv(4096):
-        pass
+    wire.close()
     assert game.connect().ask(ping=sc_pb.RequestPing()).status == sc_pb.init_game
     wait_for(lambda: _listening(game) == {game.port})
 
 
 def test_strangers_on_the_game_port_are_no_players(pair):
-    create = sc_pb.RequestCreateGame(local_map=DUEL, player_setup=TWO, random_seed=1)
     host, guest = pair.wires
-    host.ask(create_game=create)
-    host.send_frame(_frame(join_game=join_request(pair.ports)))
+    host.ask(create_game=CREATE)
+    host.send(join_game=join_request(pair.ports))
     assert not _has_reply(host, 0.2)
     for said in (b"GET / HTTP/1.1\r\n\r\n", b"\1\0\0\0\0\0\0\0", b"\xff" * 64):
         with socket.create_connection(("127.0.0.1", pair.ports[0])) as stranger:
@@ -244,22 +221,19 @@ def test_strangers_on_the_game_port_are_no_players(pair):
             stranger.shutdown(socket.SHUT_WR)
             while stranger.recv(4096):
                 pass
-    guest.send_frame(_frame(join_game=join_request(pair.ports)))
-    ids = [sc_pb.Response.FromString(wire.receive()).join_game.player_id for wire in pair.wires]
-    assert ids == [1, 2]
+    guest.send(join_game=join_request(pair.ports))
+    assert [wire.reply().join_game.player_id for wire in pair.wires] == [1, 2]
 
 
 def test_names_must_differ(pair):
-    create = sc_pb.RequestCreateGame(local_map=DUEL, player_setup=TWO, random_seed=1)
-    pair.wires[0].ask(create_game=create)
+    pair.wires[0].ask(create_game=CREATE)
     replies = pair.ask(join_game=join_request(pair.ports, player_name="x" * 40))
     assert [reply.join_game.error for reply in replies] == [JoinError.OtherError] * 2
     assert [reply.status for reply in replies] == [sc_pb.init_game, sc_pb.launched]
     assert all("differ" in reply.join_game.error_details for reply in replies)
     for wire, name in zip(pair.wires, "ab", strict=True):
-        wire.send_frame(_frame(join_game=join_request(pair.ports, player_name=name)))
-    ids = [sc_pb.Response.FromString(wire.receive()).join_game.player_id for wire in pair.wires]
-    assert ids == [1, 2]
+        wire.send(join_game=join_request(pair.ports, player_name=name))
+    assert [wire.reply().join_game.player_id for wire in pair.wires] == [1, 2]
 
 
 @pytest.mark.parametrize("leaver", [0, 1])
@@ -269,13 +243,13 @@ def test_who_leaves_has_lost(pair, leaver, waits):
     pair.step(8)
     left, stays = pair.wires[leaver], pair.wires[1 - leaver]
     if waits:
-        stays.send_frame(_frame(step=sc_pb.RequestStep(count=8)))
+        stays.send(step=sc_pb.RequestStep(count=8))
         assert not _has_reply(stays, 0.05)
     assert left.ask(leave_game=LEAVE).status == sc_pb.launched
     if not waits:
         assert stays.ask(observation=OBSERVE).status == sc_pb.in_game
-        stays.send_frame(_frame(step=sc_pb.RequestStep(count=8)))
-    stepped = sc_pb.Response.FromString(stays.receive())
+        stays.send(step=sc_pb.RequestStep(count=8))
+    stepped = stays.reply()
     assert stepped.status == sc_pb.ended
     assert stepped.step.simulation_loop == 9
     seen = stays.ask(observation=OBSERVE).observation
@@ -318,59 +292,35 @@ def test_restart_is_refused_and_the_next_game_is_created(pair):
         assert [reply.status for reply in pair.ask(leave_game=LEAVE)] == [sc_pb.launched] * 2
 
 
-def test_maps_for_one_player_are_refused(game):
-    wire = game.connect()
-    for name in ("MoveToBeacon", "DefeatRoaches"):
-        played = sc_pb.LocalMap(map_path=f"mini_games/{name}.SC2Map")
-        reply = wire.ask(create_game=sc_pb.RequestCreateGame(local_map=played, player_setup=TWO))
-        assert reply.create_game.error == sc_pb.ResponseCreateGame.InvalidPlayerSetup
-        assert reply.status == sc_pb.launched
-
-
-def test_ports_are_needed(game):
-    wire = game.connect()
+def test_ports_are_needed(offline):
     join = sc_pb.RequestJoinGame(race=1, options=sc_pb.InterfaceOptions(raw=True))
-    assert "Not in a game" in wire.ask(join_game=join).error[0]
-    wire.ask(create_game=sc_pb.RequestCreateGame(local_map=DUEL, player_setup=TWO))
-    reply = wire.ask(join_game=join)
+    assert "Not in a game" in offline.ask(join_game=join).error[0]
+    offline.ask(create_game=CREATE)
+    reply = offline.ask(join_game=join)
     assert reply.join_game.error == JoinError.MissingPorts
     assert reply.status == sc_pb.init_game
 
 
-@pytest.mark.parametrize("victim", [0, 1])
-def test_a_killed_side_has_lost(games, pair, victim):
+def test_a_stopped_side_lets_the_other_one_wait(launch):
+    games = launch(), launch()
+    pair = Pair(*(game.connect() for game in games))
     pair.begin()
-    pair.step(8)
-    survivor = pair.wires[1 - victim]
-    survivor.send_frame(_frame(step=sc_pb.RequestStep(count=100)))
-    assert not _has_reply(survivor, 0.05)
-    games[victim].process.kill()
-    assert sc_pb.Response.FromString(survivor.receive()).status == sc_pb.ended
-    seen = survivor.ask(observation=OBSERVE).observation
-    assert _results(seen) == {2 - victim: sc_pb.Victory, victim + 1: sc_pb.Defeat}
-    assert seen.observation.game_loop == 9
-    assert survivor.ask(save_replay=sc_pb.RequestSaveReplay()).save_replay.data
-
-
-@pytest.mark.parametrize("victim", [0, 1])
-def test_a_stopped_side_lets_the_other_one_wait(games, pair, victim):
-    pair.begin()
-    stopped, survivor = games[victim].process, pair.wires[1 - victim]
+    stopped, survivor = games[0].process, pair.wires[1]
     stopped.send_signal(signal.SIGSTOP)
-    pair.wires[victim].send_frame(_frame(step=sc_pb.RequestStep(count=8)))
-    survivor.send_frame(_frame(step=sc_pb.RequestStep(count=8)))
+    pair.wires[0].send(step=sc_pb.RequestStep(count=8))
+    survivor.send(step=sc_pb.RequestStep(count=8))
     assert not _has_reply(survivor, 0.3)
     stopped.send_signal(signal.SIGCONT)
     for wire in pair.wires:
-        assert sc_pb.Response.FromString(wire.receive()).step.simulation_loop == 8
+        assert wire.reply().step.simulation_loop == 8
     stopped.send_signal(signal.SIGSTOP)
-    survivor.send_frame(_frame(step=sc_pb.RequestStep(count=8)))
+    survivor.send(step=sc_pb.RequestStep(count=8))
     assert not _has_reply(survivor, 0.05)
-    games[1 - victim].process.terminate()
-    assert games[1 - victim].process.wait(10) == 0
+    games[1].process.terminate()
+    assert games[1].process.wait(10) == 0
     stopped.send_signal(signal.SIGCONT)
     # The other player had asked for loops before it died: these are played.
-    statuses = [pair.wires[victim].ask(step=STEP).status for _ in range(9)]
+    statuses = [pair.wires[0].ask(step=STEP).status for _ in range(9)]
     assert sc_pb.ended in statuses
 
 
@@ -390,29 +340,24 @@ def test_in_real_time_both_go_on_by_themselves(pair, command):
     assert not first.actions
 
 
-@pytest.mark.parametrize("observed", [0, 1, 2])
-def test_a_replay_shows_what_both_did(pair, session_for, command, observed):
+def test_a_replay_shows_what_both_did(pair, session_for, command):
     pair.begin(seed=4)
-    replies = [sc_pb.Response.FromString(one) for one in _play(pair, command, 160, 8, seed=9)]
+    replies = [sc_pb.Response.FromString(one) for one in _play(pair, command, 160, seed=9)]
     seen = [one.observation for one in replies if one.HasField("observation")]
     of_players = seen[::2], seen[1::2]
     replays = [r.save_replay.data for r in pair.ask(save_replay=sc_pb.RequestSaveReplay())]
     assert replays[0] == replays[1]
-    session = session_for()
-    start = sc_pb.RequestStartReplay(
-        replay_data=replays[0],
-        options=join_request(pair.ports).options,
-        observed_player_id=observed,
-    )
-    assert session.ask(start_replay=start).status == sc_pb.in_replay
-    session.observe()
-    for was in of_players[observed - 1][:-1]:
-        session.step(8)
-        shown = session.ask(observation=OBSERVE).observation
-        if observed:
-            assert shown == was
-        else:
-            assert {unit.owner for unit in shown.observation.raw_data.units} == {1, 2}
+    for observed in (0, 1, 2):
+        session = session_for()
+        session.watch(replays[0], observed_player_id=observed)
+        session.observe()
+        for was in of_players[observed - 1][:-1]:
+            session.step(8)
+            shown = session.ask(observation=OBSERVE).observation
+            if observed:
+                assert shown == was
+            else:
+                assert {unit.owner for unit in shown.observation.raw_data.units} == {1, 2}
 
 
 def test_an_observer_watches_two_computers(offline):
@@ -476,7 +421,7 @@ def test_random_requests_leave_both_games_the_same(pair, name):
             for _ in range(rng.randint(0, 4)):
                 frame = _one_of(draw, ("action", "debug", "query"))
                 wire.send_frame(frame)
-                reply = sc_pb.Response.FromString(wire.receive())
+                reply = wire.reply()
                 assert "Internal error" not in str(reply.error)
                 kinds[reply.WhichOneof("response") or "error"] += 1
         is_over = sc_pb.ended in {reply.status for reply in pair.step(rng.choice((1, 2, 8)))}

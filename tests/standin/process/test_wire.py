@@ -6,6 +6,7 @@ import json
 import signal
 import socket
 import subprocess
+import time
 from pathlib import Path
 
 import psutil
@@ -16,8 +17,8 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 TIMEOUT_S = 20
 
 
-def test_ping_tells_that_this_is_the_standin(game):
-    reply = game.connect().ask(ping=sc_pb.RequestPing(), id=7)
+def test_ping_tells_that_this_is_the_standin(shared_game):
+    reply = shared_game.connect().ask(ping=sc_pb.RequestPing(), id=7)
     assert reply.ping.game_version.startswith("standin")
     assert reply.ping.base_build >= 75689
     assert reply.ping.data_version
@@ -25,14 +26,14 @@ def test_ping_tells_that_this_is_the_standin(game):
     assert reply.status == sc_pb.launched
 
 
-def test_the_process_keeps_the_pid_of_the_script(game):
-    command_line = Path(f"/proc/{game.process.pid}/cmdline").read_bytes()
+def test_the_process_keeps_the_pid_of_the_script(shared_game):
+    command_line = Path(f"/proc/{shared_game.process.pid}/cmdline").read_bytes()
     assert b"sc2standin" in command_line
 
 
-def test_a_taken_port_is_said_and_ends_the_process(game, executable, tmp_path):
+def test_a_taken_port_is_said_and_ends_the_process(shared_game, executable, tmp_path):
     second = subprocess.run(
-        [executable, "-listen", "127.0.0.1", "-port", str(game.port), "-dataDir", tmp_path],
+        [executable, "-listen", "127.0.0.1", "-port", str(shared_game.port), "-dataDir", tmp_path],
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,
@@ -52,77 +53,68 @@ def test_a_taken_port_is_said_and_ends_the_process(game, executable, tmp_path):
         ({"headers": "Origin: http://localhost:{port}\r\nOrigin: http://a.org:{port}\r\n"}, 403),
     ],
 )
-def test_refused_handshakes(game, options, status):
-    told = {name: text.format(port=game.port) for name, text in options.items()}
+def test_refused_handshakes(shared_game, options, status):
+    told = {name: text.format(port=shared_game.port) for name, text in options.items()}
     with pytest.raises(Exception) as refusal:
-        game.connect(**told)
+        shared_game.connect(**told)
     assert refusal.value.status == status
-    assert game.connect().ask(ping=sc_pb.RequestPing()).HasField("ping")
+    assert shared_game.connect().ask(ping=sc_pb.RequestPing()).HasField("ping")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-def test_a_client_may_state_the_servers_own_address_as_its_origin(game, host):
+def test_a_client_may_state_the_servers_own_address_as_its_origin(shared_game, host):
     """As pysc2's and SMAC's websocket client does."""
-    wire = game.connect(headers=f"Origin: http://{host}:{game.port}\r\n")
+    wire = shared_game.connect(headers=f"Origin: http://{host}:{shared_game.port}\r\n")
     assert wire.ask(ping=sc_pb.RequestPing()).HasField("ping")
 
 
-def test_a_request_without_upgrade_does_not_take_the_place(game):
-    with socket.create_connection(("127.0.0.1", game.port), timeout=TIMEOUT_S) as probe:
+def test_a_request_without_upgrade_does_not_take_the_place(shared_game):
+    with socket.create_connection(("127.0.0.1", shared_game.port), timeout=TIMEOUT_S) as probe:
         probe.sendall(b"GET /sc2api HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert b" 101 " not in probe.recv(4096)
-    assert game.connect().ask(ping=sc_pb.RequestPing()).HasField("ping")
+    assert shared_game.connect().ask(ping=sc_pb.RequestPing()).HasField("ping")
 
 
-def test_one_client_at_a_time_and_the_game_outlives_it(game):
-    first = game.connect()
+def test_one_client_at_a_time_and_the_game_outlives_it(shared_game):
+    first = shared_game.connect()
     first.start()
     with pytest.raises(Exception) as refusal:
-        game.connect()
+        shared_game.connect()
     assert refusal.value.status == 503
     assert first.ask(step=sc_pb.RequestStep(count=3)).step.simulation_loop == 3
-    first.send_frame(b"", opcode=8)
-    while first.socket.recv(4096):
-        pass  # until the game has closed its end, and so made room
-    reply = game.connect().ask(observation=sc_pb.RequestObservation())
+    first.close()
+    reply = shared_game.connect().ask(observation=sc_pb.RequestObservation())
     assert reply.observation.observation.game_loop == 3
 
 
 @pytest.mark.parametrize("payload", [b"\xff\xff\xff", b"\x0a\x05ab", b"", b"\x98\x06\x05"])
-def test_garbage_is_answered_with_an_error(game, payload):
-    wire = game.connect()
+def test_garbage_is_answered_with_an_error(shared_game, payload):
+    wire = shared_game.connect()
     wire.send_frame(payload)
-    reply = sc_pb.Response.FromString(wire.receive())
+    reply = wire.reply()
     assert reply.error
     assert reply.status == sc_pb.launched
     assert reply.WhichOneof("response") is None
     assert wire.ask(ping=sc_pb.RequestPing()).HasField("ping")
 
 
-def test_a_text_message_is_a_request_too_and_pings_are_answered(game):
-    wire = game.connect()
+def test_text_and_fragments_are_requests_too_and_pings_are_answered(shared_game):
+    wire = shared_game.connect()
     request = sc_pb.Request(ping=sc_pb.RequestPing()).SerializeToString()
     wire.send_frame("héllo".encode(), opcode=1)
     wire.send_frame(request, opcode=1)
-    wire.send_frame(request[:1], opcode=1, fin=False)
-    wire.send_frame(request[1:], opcode=0)
-    garbage, *replies = (sc_pb.Response.FromString(wire.receive()) for _ in range(3))
+    for opcode in (1, 2):  # in fragments, as text and as bytes
+        wire.send_frame(request[:1], opcode=opcode, fin=False)
+        wire.send_frame(request[1:], opcode=0)
+    garbage, *replies = (wire.reply() for _ in range(4))
     assert garbage.error and all(reply.HasField("ping") for reply in replies)
     wire.send_frame(b"there?", opcode=9)
     assert wire.receive() == b"there?"
 
 
-def test_a_request_may_come_in_fragments(game):
-    wire = game.connect()
-    whole = sc_pb.Request(ping=sc_pb.RequestPing(), id=5).SerializeToString()
-    wire.send_frame(whole[:1], fin=False)
-    wire.send_frame(whole[1:], opcode=0)
-    assert sc_pb.Response.FromString(wire.receive()).id == 5
-
-
-def test_no_request_waits_for_a_later_one(game):
+def test_no_request_waits_for_a_later_one(shared_game):
     """A ping, or half a message, in the same packet must not hold up a whole request."""
-    wire = game.connect()
+    wire = shared_game.connect()
     request = sc_pb.Request(ping=sc_pb.RequestPing()).SerializeToString()
     whole, mask = bytes([0x82, 0x80 | len(request)]), bytes(4)
     behind = [bytes([0x89, 0x80]) + mask, bytes([0x02, 0x80]) + mask]
@@ -131,41 +123,50 @@ def test_no_request_waits_for_a_later_one(game):
     assert b"" in replies
     assert any(sc_pb.Response.FromString(reply).HasField("ping") for reply in replies)
     wire.socket.sendall(whole + mask + request + behind[1])
-    assert sc_pb.Response.FromString(wire.receive()).HasField("ping")
+    assert wire.reply().HasField("ping")
 
 
-def test_pipelined_requests_are_answered_in_order(game):
-    wire = game.connect()
+def test_pipelined_requests_are_answered_in_order(shared_game):
+    wire = shared_game.connect()
     wire.start()
     for number in range(60):
-        wire.send_frame(
-            sc_pb.Request(step=sc_pb.RequestStep(count=2), id=2 * number).SerializeToString()
-        )
-        wire.send_frame(
-            sc_pb.Request(
-                observation=sc_pb.RequestObservation(), id=2 * number + 1
-            ).SerializeToString()
-        )
+        wire.send(step=sc_pb.RequestStep(count=2), id=2 * number)
+        wire.send(observation=sc_pb.RequestObservation(), id=2 * number + 1)
     for number in range(60):
-        stepped = sc_pb.Response.FromString(wire.receive())
-        observed = sc_pb.Response.FromString(wire.receive())
+        stepped, observed = wire.reply(), wire.reply()
         assert (stepped.id, observed.id) == (2 * number, 2 * number + 1)
         assert stepped.step.simulation_loop == 2 * number + 2
         assert observed.observation.observation.game_loop == 2 * number + 2
 
 
+@pytest.mark.timing
+def test_real_time_runs_by_itself_and_waits_for_a_loop(shared_game):
+    wire = shared_game.connect()
+    began_s = time.monotonic()
+    wire.start(realtime=True)
+    target = 34
+    reply = wire.ask(observation=sc_pb.RequestObservation(game_loop=target))
+    elapsed_s = time.monotonic() - began_s
+    assert reply.observation.observation.game_loop >= target
+    rate = reply.observation.observation.game_loop / elapsed_s
+    assert rate == pytest.approx(22.4, rel=0.1)
+    # What follows a waiting observation waits behind it, and nothing gets lost.
+    ahead = reply.observation.observation.game_loop + 5
+    wire.send(observation=sc_pb.RequestObservation(game_loop=ahead), id=1)
+    wire.send(observation=sc_pb.RequestObservation(), id=2)
+    wire.send(step=sc_pb.RequestStep(count=1), id=3)
+    replies = [wire.reply() for _ in range(3)]
+    assert [reply.id for reply in replies] == [1, 2, 3]
+    assert replies[0].observation.observation.game_loop >= ahead
+    assert replies[2].error
+
+
 def test_quit_ends_the_process_without_a_reply(game):
     wire = game.connect()
-    wire.send_frame(sc_pb.Request(quit=sc_pb.RequestQuit()).SerializeToString())
+    wire.send(quit=sc_pb.RequestQuit())
     assert game.process.wait(TIMEOUT_S) == 0
     with pytest.raises(ConnectionError):
         wire.receive()
-
-
-def test_sigterm_ends_the_process(game):
-    game.connect()
-    game.process.terminate()
-    assert game.process.wait(TIMEOUT_S) == 0
 
 
 def test_sigterm_is_heard_in_the_middle_of_a_long_step(game, installation, wait_for):
@@ -177,18 +178,15 @@ def test_sigterm_is_heard_in_the_middle_of_a_long_step(game, installation, wait_
     wire.start(local_map=sc_pb.LocalMap(map_data=json.dumps(content).encode()))
     times = psutil.Process(game.process.pid).cpu_times
     before_s = times().user
-    step = sc_pb.Request(step=sc_pb.RequestStep(count=1 << 19))
-    wire.send_frame(step.SerializeToString())
+    wire.send(step=sc_pb.RequestStep(count=1 << 19))
     wait_for(lambda: times().user > before_s + 0.1, TIMEOUT_S)
     game.process.terminate()
     assert game.process.wait(TIMEOUT_S) == 0
 
 
-def _test_process(kind: debug_pb.DebugTestProcess.Test, delay_ms: int = 0) -> bytes:
-    command = debug_pb.DebugCommand(
-        test_process=debug_pb.DebugTestProcess(test=kind, delay_ms=delay_ms)
-    )
-    return sc_pb.Request(debug=sc_pb.RequestDebug(debug=[command])).SerializeToString()
+def _test_process(kind: debug_pb.DebugTestProcess.Test, delay_ms: int = 0) -> sc_pb.RequestDebug:
+    test = debug_pb.DebugTestProcess(test=kind, delay_ms=delay_ms)
+    return sc_pb.RequestDebug(debug=[debug_pb.DebugCommand(test_process=test)])
 
 
 @pytest.mark.parametrize(
@@ -199,15 +197,15 @@ def _test_process(kind: debug_pb.DebugTestProcess.Test, delay_ms: int = 0) -> by
 def test_crash_and_exit_are_real(game, kind, status, delay_ms):
     wire = game.connect()
     wire.start()
-    wire.send_frame(_test_process(kind, delay_ms))
+    wire.send(debug=_test_process(kind, delay_ms))
     assert game.process.wait(TIMEOUT_S) == status
 
 
 def test_a_hung_game_answers_nothing_and_ignores_sigterm(game):
     wire = game.connect()
     wire.start()
-    wire.send_frame(_test_process(debug_pb.DebugTestProcess.hang))
-    wire.send_frame(sc_pb.Request(ping=sc_pb.RequestPing()).SerializeToString())
+    wire.send(debug=_test_process(debug_pb.DebugTestProcess.hang))
+    wire.send(ping=sc_pb.RequestPing())
     wire.socket.settimeout(0.3)
     with pytest.raises(TimeoutError):
         wire.receive()

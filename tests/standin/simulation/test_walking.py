@@ -10,12 +10,10 @@ from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from tests.standin.conftest import apart
+
 SMART, MOVE, PATROL, ATTACK = 1, 16, 17, 23
 MARINE, ROACH, MEDIVAC = 48, 110, 54
-
-
-def _distance(a, b) -> float:
-    return math.dist((a.pos.x, a.pos.y), (b.pos.x, b.pos.y))
 
 
 def test_a_marine_walks_at_its_speed_and_arrives_exactly(offline, command):
@@ -123,29 +121,20 @@ def test_requests_take_effect_with_the_next_loop(offline, command):
 
 
 @pytest.mark.parametrize("count", [1, 9])
-def test_a_patrol_to_the_own_place_stands_until_the_next_order(game, command, count):
+def test_a_patrol_to_the_own_place_stands_until_the_next_order(offline, command, count):
     """Both ends of the patrol are reached at once, alone and in a crowd."""
-    wire = game.connect()
-    wire.start("DefeatRoaches" if count > 1 else "MoveToBeacon")
-
-    def marines():
-        seen = wire.ask(observation=sc_pb.RequestObservation()).observation.observation
-        return [unit for unit in seen.raw_data.units if unit.unit_type == MARINE]
-
-    def order(*args, **options):
-        action = command(marines(), *args, **options)
-        assert list(wire.ask(action=sc_pb.RequestAction(actions=[action])).action.result) == [1]
-
-    group = marines()
+    offline.start("DefeatRoaches" if count > 1 else "MoveToBeacon")
+    group = offline.units(MARINE)
     assert len(group) == count
-    middle = [sum(getattr(u.pos, axis) for u in group) / count for axis in ("x", "y")]
-    order(PATROL, middle)
-    wire.ask(step=sc_pb.RequestStep(count=16))
-    before = marines()
+    x, y = (sum(getattr(u.pos, axis) for u in group) / count for axis in ("x", "y"))
+    assert offline.act(command(group, PATROL, (x, y))) == [1]
+    offline.step(16)
+    before = offline.units(MARINE)
     assert all(marine.orders[0].ability_id == PATROL for marine in before)
-    order(MOVE, (middle[0], middle[1] + 4), queued=True)
-    wire.ask(step=sc_pb.RequestStep(count=64))
-    assert all(_distance(a, b) > 0.5 for a, b in zip(before, marines(), strict=True))
+    assert offline.act(command(before, MOVE, (x, y + 4), queued=True)) == [1]
+    offline.step(64)
+    after = offline.units(MARINE)
+    assert all(apart(a, b) > 0.5 for a, b in zip(before, after, strict=True))
 
 
 def test_units_do_not_stay_stacked(offline, command):
@@ -154,7 +143,7 @@ def test_units_do_not_stay_stacked(offline, command):
     offline.act(command(offline.units(MARINE), MOVE, (30, 30)))
     offline.step(400)
     marines = offline.units(MARINE)
-    assert min(_distance(a, b) for a in marines for b in marines if a is not b) > 0.5
+    assert min(apart(a, b) for a in marines for b in marines if a is not b) > 0.5
     assert all(not marine.orders for marine in marines)
     assert max(math.hypot(m.pos.x - 30, m.pos.y - 30) for m in marines) < 3
 
@@ -165,7 +154,7 @@ def test_following_a_unit(offline, command):
     offline.act(command([leader], MOVE, (20, 40)), command([follower], SMART, target=leader.tag))
     offline.step(300)
     leader, follower = offline.units(MARINE)
-    assert _distance(leader, follower) == pytest.approx(0.75, abs=0.01)
+    assert apart(leader, follower) == pytest.approx(0.75, abs=0.01)
     assert follower.orders[0].target_unit_tag == leader.tag
 
 

@@ -9,6 +9,7 @@ import base64
 import os
 import socket
 import struct
+from contextlib import suppress
 from typing import Any
 
 from s2clientprotocol import sc2api_pb2 as sc_pb
@@ -63,10 +64,26 @@ class Wire:
             (length,) = struct.unpack("!Q", self._read(8))
         return self._read(length)
 
+    def send(self, **request: Any) -> None:
+        """Send a request."""
+        self.send_frame(sc_pb.Request(**request).SerializeToString())
+
+    def reply(self) -> sc_pb.Response:
+        """Wait for the next reply."""
+        return sc_pb.Response.FromString(self.receive())
+
     def ask(self, **request: Any) -> sc_pb.Response:
         """Send a request and wait for its reply."""
-        self.send_frame(sc_pb.Request(**request).SerializeToString())
-        return sc_pb.Response.FromString(self.receive())
+        self.send(**request)
+        return self.reply()
+
+    def close(self) -> None:
+        """End the connection; from then on the game lets the next client in."""
+        with suppress(OSError):
+            self.send_frame(b"", opcode=8)
+            while self.socket.recv(4096):
+                pass
+        self.socket.close()
 
     def _read(self, count: int) -> bytes:
         data = b""
