@@ -151,12 +151,7 @@ def _pair(session: OfflineSession, kind: UnitType) -> raw_pb.Unit:
     assert kind.weapon is not None
     distance = kind.radius + target.radius + kind.weapon.range - GAP
     session.arena((kind.id, 1, 30.0 - distance, 30.0), (target.id, 2, 30.0, 30.0))
-    return _one(session, target)
-
-
-def _one(session: OfflineSession, kind: UnitType) -> raw_pb.Unit:
-    (unit,) = session.units(kind.id)
-    return unit
+    return session.one(target.id)
 
 
 def _hits(session: OfflineSession, kind: UnitType, loops: int) -> list[int]:
@@ -167,19 +162,12 @@ def _hits(session: OfflineSession, kind: UnitType, loops: int) -> list[int]:
     life, found = target.health, []
     for loop in range(loops):
         session.step()
-        target = _one(session, TYPE_BY_NAME["CommandCenter"])
+        target = session.one(TYPE_BY_NAME["CommandCenter"].id)
         if target.health < life:
             found.append(loop)
-            _set(session, target.tag, "Life", target.health_max)
+            session.set_value(target, "Life", target.health_max)
         life = target.health_max if found and found[-1] == loop else target.health
     return found
-
-
-def _set(session: OfflineSession, tag: int, what: str, value: float) -> None:
-    change = debug_pb.DebugSetUnitValue(
-        unit_value=debug_pb.DebugSetUnitValue.UnitValue.Value(what), value=value, unit_tag=tag
-    )
-    session.debug(debug_pb.DebugCommand(unit_value=change))
 
 
 def _to_hit(kind: UnitType) -> Callable[[OfflineSession], float]:
@@ -198,11 +186,11 @@ def _period(kind: UnitType) -> Callable[[OfflineSession], float]:
 def _walk(session: OfflineSession, kind: UnitType, loops: int) -> list[float]:
     """How far a unit has come in each loop."""
     session.arena((kind.id, 1, 10.0, 30.0))
-    assert session.act(unit_command([_one(session, kind)], MOVE, (60.0, 55.0))) == [1]
+    assert session.act(unit_command([session.one(kind.id)], MOVE, (60.0, 55.0))) == [1]
     ways = []
     for _ in range(loops):
         session.step()
-        at = _one(session, kind).pos
+        at = session.one(kind.id).pos
         ways.append(math.dist((at.x, at.y), (10.0, 30.0)))
     return ways
 
@@ -226,12 +214,11 @@ def _acceleration(kind: UnitType) -> Callable[[OfflineSession], float]:
 def _rise(kind: UnitType, what: str) -> Callable[[OfflineSession], float]:
     def measure(session: OfflineSession) -> float:
         session.arena((kind.id, 1, 30.0, 30.0))
-        tag = _one(session, kind).tag
-        _set(session, tag, "Life" if what == "health" else "Shields", 5)
+        session.set_value(session.one(kind.id), "Life" if what == "health" else "Shields", 5)
         session.step(20)
-        before = getattr(_one(session, kind), what)
+        before = getattr(session.one(kind.id), what)
         session.step(LOOPS_PER_DATA_S)
-        return float(getattr(_one(session, kind), what) - before)
+        return float(getattr(session.one(kind.id), what) - before)
 
     return measure
 
@@ -239,10 +226,10 @@ def _rise(kind: UnitType, what: str) -> Callable[[OfflineSession], float]:
 def _turn(kind: UnitType) -> Callable[[OfflineSession], float]:
     def measure(session: OfflineSession) -> float:
         session.arena((kind.id, 1, 10.0, 30.0))
-        before = _one(session, kind)
+        before = session.one(kind.id)
         session.act(unit_command([before], MOVE, (10.0, 60.0)))
         session.step()
-        return math.degrees(abs(_one(session, kind).facing - before.facing)) * LOOPS_PER_DATA_S
+        return math.degrees(abs(session.one(kind.id).facing - before.facing)) * LOOPS_PER_DATA_S
 
     return measure
 
@@ -264,9 +251,9 @@ def _course(goal: tuple[float, float], *, wall: bool = False) -> Callable[[Offli
         walls = [(depot.id, 1, x + 6.0, y + off) for off in (-2.0, 0.0, 2.0)] if wall else []
         session.create((kind.id, 1, x, y), *walls)
         session.step()
-        session.act(unit_command([_one(session, kind)], MOVE, (x + goal[0], y + goal[1])))
+        session.act(unit_command([session.one(kind.id)], MOVE, (x + goal[0], y + goal[1])))
         session.step()
-        loops = step_until(session, lambda: not _one(session, kind).orders, each=1)
+        loops = step_until(session, lambda: not session.one(kind.id).orders, each=1)
         return loops * CELLS_A_LOOP
 
     return measure
@@ -278,7 +265,7 @@ def _rich_town(session: OfflineSession) -> tuple[list[int], common.Point]:
     for state in (debug_pb.all_resources, debug_pb.tech_tree):
         session.debug(debug_pb.DebugCommand(game_state=state))
     session.step()
-    return workers, _one(session, TYPE_BY_NAME["CommandCenter"]).pos
+    return workers, session.one(TYPE_BY_NAME["CommandCenter"].id).pos
 
 
 def _built(kind: UnitType) -> Callable[[OfflineSession], float]:
@@ -318,7 +305,7 @@ def _apart(kind: UnitType) -> Callable[[OfflineSession], float]:
             session.create((trainer.id, 1, home.x + 7.0, home.y - 7.0))
             session.step()
         count = len(session.units(kind.id))
-        train = unit_command([_one(session, trainer)], kind.build_ability_id)
+        train = unit_command([session.one(trainer.id)], kind.build_ability_id)
         session.act(train, train)
         step_until(session, lambda: len(session.units(kind.id)) > count, each=1)
         return step_until(session, lambda: len(session.units(kind.id)) > count + 1, each=1)
@@ -330,7 +317,7 @@ def _begin_town(session: OfflineSession, scvs: int) -> tuple[list[int], list[raw
     """A town with so many SCVs: their tags, and the fields of its own, the nearest first."""
     local_map = sc_pb.LocalMap(map_path=MELEE)
     create_and_join(session, create_request("", local_map=local_map))
-    home = _one(session, TYPE_BY_NAME["CommandCenter"]).pos
+    home = session.one(TYPE_BY_NAME["CommandCenter"].id).pos
     if scvs > 12:
         session.create((TYPE_BY_NAME["SCV"].id, 1, home.x + 3.5, home.y + 3.5, scvs - 12))
     workers = [unit.tag for unit in session.units(TYPE_BY_NAME["SCV"].id)]
@@ -405,13 +392,13 @@ def _gas(scvs: int) -> Callable[[OfflineSession], float]:
         session.start("CollectMineralsAndGas")
         session.debug(debug_pb.DebugCommand(game_state=debug_pb.all_resources))
         session.step()
-        home = _one(session, TYPE_BY_NAME["CommandCenter"]).pos
+        home = session.one(TYPE_BY_NAME["CommandCenter"].id).pos
         geysers = session.units(TYPE_BY_NAME["VespeneGeyser"].id)
         geyser = min(geysers, key=lambda u: math.dist((u.pos.x, u.pos.y), (home.x, home.y)))
         builder, *others = session.units(TYPE_BY_NAME["SCV"].id)
         session.act(unit_command([builder], BUILD_REFINERY, target=geyser.tag))
         session.step(800)
-        refinery = _one(session, TYPE_BY_NAME["Refinery"])
+        refinery = session.one(TYPE_BY_NAME["Refinery"].id)
         session.kill([builder.tag])
         _gather(session, [worker.tag for worker in others[:scvs]], [refinery])
         return _earned(session, "collected_vespene", minutes=2)

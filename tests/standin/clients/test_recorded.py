@@ -60,10 +60,7 @@ def recorded(folder: Path, kind: str, message: Any) -> list[set[str]]:
 @pytest.fixture
 def game(offline):
     """A game against a computer, as python-sc2 begins one."""
-    path = sc_pb.LocalMap(map_path="mini_games/DefeatRoaches.SC2Map")
-    create = sc_pb.RequestCreateGame(local_map=path, player_setup=PLAYERS, random_seed=1)
-    offline.ask(create_game=create)
-    offline.ask(join_game=sc_pb.RequestJoinGame(race=common.Terran, options=PYTHON_SC2))
+    offline.start("DefeatRoaches", interface=PYTHON_SC2, player_setup=PLAYERS)
     return offline
 
 

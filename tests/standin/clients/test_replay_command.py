@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 from PIL import Image
-from s2clientprotocol import sc2api_pb2 as sc_pb
 
 
 def show(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -18,7 +17,7 @@ def test_a_replay_becomes_a_picture(offline, installation, tmp_path):
     offline.start("DefeatRoaches")
     offline.step(40)
     replay, picture = tmp_path / "a.SC2Replay", tmp_path / "a.gif"
-    replay.write_bytes(offline.ask(save_replay=sc_pb.RequestSaveReplay()).save_replay.data)
+    replay.write_bytes(offline.replay())
     done = show(replay, picture, "--game", installation, "--every", 16)
     assert done.returncode == 0, done.stderr
     with Image.open(picture) as image:

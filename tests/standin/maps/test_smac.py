@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import struct
 import time
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
@@ -22,10 +22,10 @@ from sc2standin.mpq import pack
 from sc2standin.simulation.paths import detours
 from sc2standin.simulation.rules.battle import STRAY
 from tests.peers.run_smac import MAPS, differences
-from tests.standin.conftest import ALONE, create_and_join, create_request
+from tests.standin.conftest import ALONE, apart, create_and_join, create_request, place_of
 
-STOP, MOVE, ATTACK, HEAL = 4, 16, 23, 386
-MARAUDER, MARINE, MEDIVAC, ZEALOT, ZERGLING = 51, 48, 54, 73, 105
+MOVE, ATTACK, HEAL = 16, 23, 386
+MARAUDER, MARINE, MEDIVAC, ZERGLING = 51, 48, 54, 105
 COPY = {
     **{"Colossus": 2057, "Stalker": 2058, "Zealot": 2059},
     **{"Marauder": 2060, "Marine": 2061, "Medivac": 2062},
@@ -91,10 +91,6 @@ def attack_nearest(session, command) -> None:
             for unit in team(session, 1)
         )
     )
-
-
-def apart(one: raw_pb.Unit, other: raw_pb.Unit) -> float:
-    return math.dist((one.pos.x, one.pos.y), (other.pos.x, other.pos.y))
 
 
 def kill_all(session) -> None:
@@ -238,7 +234,6 @@ def test_steps_of_any_size_give_the_same_battle(session_for, monkeypatch, scenar
 def test_a_replay_shows_the_battles(session_for, command):
     session = session_for()
     begin(session, "MMM")
-    raw = sc_pb.InterfaceOptions(raw=True)
     for _ in range(2):
         for _ in range(30):
             if team(session, 1) and team(session, 2):
@@ -247,10 +242,8 @@ def test_a_replay_shows_the_battles(session_for, command):
         kill_all(session)
         session.step(2)
     played = session.observe()
-    data = session.ask(save_replay=sc_pb.RequestSaveReplay()).save_replay.data
     again = session_for()
-    request = sc_pb.RequestStartReplay(replay_data=data, observed_player_id=1, options=raw)
-    assert not again.ask(start_replay=request).start_replay.HasField("error")
+    again.watch(session.replay(), options=sc_pb.InterfaceOptions(raw=True))
     again.step(played.game_loop)
     assert list(again.observe().raw_data.units) == list(played.raw_data.units)
 
@@ -278,10 +271,7 @@ def test_a_medivac_heals_for_energy_when_it_is_ordered_to(offline, command):
     well = command([medivac], HEAL, target=marine.tag)
     assert offline.act(well) == [error_pb.RequiresHealTarget]
     offline.kill(kill)
-    hurt = debug_pb.DebugSetUnitValue(
-        unit_value=debug_pb.DebugSetUnitValue.Life, value=15, unit_tag=marine.tag
-    )
-    offline.debug(debug_pb.DebugCommand(unit_value=hurt))
+    offline.set_value(marine, "Life", 15)
     offline.step(16)
     assert game.world.by_tag[marine.tag].life == 15, "it is passive"
     assert offline.act(command([medivac], HEAL, target=marine.tag)) == [1]
@@ -302,10 +292,7 @@ def test_an_enemy_medivac_heals_by_itself(offline):
     begin(offline, "MMM")
     enemy = next(unit for unit in team(offline, 2) if unit.unit_type == MARAUDER)
     (medivac,) = [unit for unit in team(offline, 2) if unit.unit_type == MEDIVAC]
-    hurt = debug_pb.DebugSetUnitValue(
-        unit_value=debug_pb.DebugSetUnitValue.Life, value=60, unit_tag=enemy.tag
-    )
-    offline.debug(debug_pb.DebugCommand(unit_value=hurt))
+    offline.set_value(enemy, "Life", 60)
     offline.step(48)
     seen = {unit.tag: unit for unit in team(offline, 2)}
     assert 75 < seen[enemy.tag].health < 60 + 48 * 9 / 16
@@ -331,18 +318,8 @@ def test_shields_and_zerg_life_come_back(session_for):
         session.kill(
             [u.tag for u in team(session, 1) + team(session, 2) if u.tag != zealot.tag][:5]
         )
-        values = (
-            (debug_pb.DebugSetUnitValue.Shields, 10, zealot.tag),
-            (debug_pb.DebugSetUnitValue.Life, 20, zergling.tag),
-        )
-        session.debug(
-            *(
-                debug_pb.DebugCommand(
-                    unit_value=debug_pb.DebugSetUnitValue(unit_value=k, value=v, unit_tag=tag)
-                )
-                for k, v, tag in values
-            )
-        )
+        session.set_value(zealot, "Shields", 10)
+        session.set_value(zergling, "Life", 20)
         for _ in range(32 // step):
             session.step(step)
         by_tag = session.state.playing().world.by_tag
@@ -402,7 +379,7 @@ def test_units_walk_around_cliffs(offline, command):
     for _ in range(45):
         offline.step(8)
         assert all(game.terrain.walkable(unit.x, unit.y) for unit in game.world.owned_by(1))
-    assert all(math.dist((u.pos.x, u.pos.y), (2, 11)) < 3 for u in team(offline, 1))
+    assert all(math.dist(place_of(u), (2, 11)) < 3 for u in team(offline, 1))
 
 
 def test_an_enemy_that_cannot_walk_fires_from_where_it_is(offline):
@@ -490,14 +467,9 @@ def real_map(**changes: bytes) -> bytes:
         (real_map(t3CellFlags=bytes(24) + struct.pack("<II", 32, 32) + b"\3" * 1024), "can walk"),
     ],
 )
-def test_a_map_that_cannot_be_read_says_why(offline, content, expected):
-    request = sc_pb.RequestCreateGame(
-        local_map=sc_pb.LocalMap(map_data=content),
-        player_setup=[sc_pb.PlayerSetup(type=sc_pb.Participant)],
-    )
-    reply = offline.ask(create_game=request).create_game
-    assert reply.error == sc_pb.ResponseCreateGame.InvalidMapData
-    assert expected in reply.error_details
+def test_a_map_that_cannot_be_read_says_why(content, expected):
+    with pytest.raises(ScenarioError, match=re.escape(expected)):
+        read_scenario(content)
 
 
 @pytest.mark.timing
@@ -525,10 +497,7 @@ def test_a_number_out_of_range_is_refused(number):
         ("rules", [{"kind": "battle", "attack": [[1, 2, 3]]}], "pairs"),
     ],
 )
-def test_a_wrong_scenario_file_says_where(offline, key, value, expected):
+def test_a_wrong_scenario_file_says_where(key, value, expected):
     content = json.loads((MAPS / "3m.SC2Map").read_text()) | {key: value}
-    request = sc_pb.RequestCreateGame(
-        local_map=sc_pb.LocalMap(map_data=json.dumps(content).encode()),
-        player_setup=[sc_pb.PlayerSetup(type=sc_pb.Participant)],
-    )
-    assert expected in offline.ask(create_game=request).create_game.error_details
+    with pytest.raises(ScenarioError, match=expected):
+        read_scenario(json.dumps(content).encode())

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from sc2standin.map_reader.fields import ScenarioError
 from sc2standin.map_reader.real_map import read_scenario
 from sc2standin.map_reader.scenario import Hunt
 from tests.peers.run_smac import OF_SMACV2, differences
-from tests.standin.maps.test_smac import (
-    AGAINST_A_COMPUTER,
-    apart,
-    begin_on,
-    real_map,
-    team,
-)
+from tests.standin.conftest import apart
+from tests.standin.maps.test_smac import AGAINST_A_COMPUTER, begin_on, real_map, team
 
 FLAT = OF_SMACV2 / "32x32_flat.SC2Map"
 MARINE, MARAUDER, MEDIVAC, BANELING = 48, 51, 54, 9
@@ -40,29 +35,16 @@ def begin(session, content: bytes | None = None, seed: int = 1) -> None:
     begin_on(session, content or FLAT.read_bytes(), AGAINST_A_COMPUTER, seed)
 
 
-def first_copy(session) -> int:
-    """As SMACv2 finds it."""
-    asked = session.ask(data=sc_pb.RequestData(unit_type_id=True))
-    return len(asked.data.units) - len(COPIES)
-
-
 def copy(session, name: str) -> int:
-    return first_copy(session) + COPIES.index(name)
+    """The id of a copy, as SMACv2 finds it."""
+    asked = session.ask(data=sc_pb.RequestData(unit_type_id=True))
+    return len(asked.data.units) - len(COPIES) + COPIES.index(name)
 
 
 def create(session, *units: tuple[int, int, float, float]) -> None:
     """Units of a type and an owner at a place, with the next loop."""
-    commands = [
-        debug_pb.DebugCommand(
-            create_unit=debug_pb.DebugCreateUnit(
-                unit_type=unit_type, owner=owner, pos=common.Point2D(x=x, y=y), quantity=1
-            )
-        )
-        for unit_type, owner, x, y in units
-    ]
-    answer = session.ask(debug=sc_pb.RequestDebug(debug=commands))
-    assert not answer.error, answer.error
-    session.step(1)
+    session.create(*units)
+    session.step()
 
 
 def test_the_last_nine_types_are_the_copies(offline):
@@ -172,11 +154,6 @@ def test_the_real_map_reads_as_ours(offline):
 
 
 @pytest.mark.parametrize("period", [b"0.01", b"1000"])
-def test_a_period_that_cannot_be_says_why(offline, period):
-    request = sc_pb.RequestCreateGame(
-        local_map=sc_pb.LocalMap(map_data=real_map(MapScript=SCRIPT.replace(b"PERIOD", period))),
-        player_setup=[sc_pb.PlayerSetup(type=sc_pb.Participant)],
-    )
-    reply = offline.ask(create_game=request).create_game
-    assert reply.error == sc_pb.ResponseCreateGame.InvalidMapData
-    assert "look for a target every" in reply.error_details
+def test_a_period_that_cannot_be_says_why(period):
+    with pytest.raises(ScenarioError, match="look for a target every"):
+        read_scenario(real_map(MapScript=SCRIPT.replace(b"PERIOD", period)))

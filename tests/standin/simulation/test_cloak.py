@@ -8,6 +8,8 @@ from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from tests.standin.conftest import options
+
 ATTACK, SCAN_MOVE, GENERAL_ATTACK = 23, 19, 3674
 MARINE, TEMPLAR, SENTRY, OBSERVER, BANELING, COLOSSUS = 48, 76, 77, 82, 9, 4
 SHOWN = sc_pb.InterfaceOptions(raw=True, show_cloaked=True)
@@ -15,12 +17,9 @@ GOD = debug_pb.DebugCommand(game_state=debug_pb.god)
 
 
 def _layers(*, show_cloaked: bool) -> sc_pb.InterfaceOptions:
-    options = sc_pb.InterfaceOptions(raw=True, show_cloaked=show_cloaked)
-    layer = options.feature_layer
-    layer.width = 24
-    layer.resolution.x = layer.resolution.y = 32
-    layer.minimap_resolution.x = layer.minimap_resolution.y = 32
-    return options
+    interface = options()
+    interface.show_cloaked = show_cloaked
+    return interface
 
 
 def test_an_own_cloaked_unit_is_seen_whole(offline):
@@ -121,7 +120,7 @@ def test_a_click_selects_no_unit_that_is_hidden(offline):
     offline.step()
     action = sc_pb.Action()
     rectangle = action.action_feature_layer.unit_selection_rect.selection_screen_coord.add()
-    rectangle.p1.x = rectangle.p1.y = 31
+    rectangle.p1.x = rectangle.p1.y = 83
     offline.act(action)
     offline.step()
     assert not offline.observe().ui_data.HasField("single")

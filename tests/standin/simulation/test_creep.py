@@ -6,9 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import error_pb2 as error_pb
-from s2clientprotocol import query_pb2 as query_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.simulation.rules.creep import SPREAD_LOOPS
@@ -26,14 +24,6 @@ def _creep(session) -> np.ndarray:
     bits = np.unpackbits(np.frombuffer(grid.data, dtype=np.uint8))
     rows, columns = bits.reshape(grid.size.y, grid.size.x).nonzero()
     return np.column_stack([columns + 0.5, rows + 0.5])
-
-
-def _can_place(session, ability_id: int, x: float, y: float) -> int:
-    place = query_pb.RequestQueryBuildingPlacement(
-        ability_id=ability_id, target_pos=common.Point2D(x=x, y=y)
-    )
-    reply = session.ask(query=query_pb.RequestQuery(placements=[place]))
-    return reply.query.placements[0].result
 
 
 def test_a_tumor_spreads_creep_cell_by_cell_up_to_its_reach(offline):
@@ -89,11 +79,11 @@ def test_structures_cannot_stand_or_land_on_creep_that_is_seen(field):
     field.create((TUMOR, 2, 44.5, 53.5))
     field.step(SPREAD_OVER)
     field.observe()
-    assert _can_place(field, BUILD_DEPOT, *MIDDLE) == error_pb.Success
+    assert field.can_place(BUILD_DEPOT, MIDDLE) == [error_pb.Success]
     field.create((OVERLORD, 1, *MIDDLE))
     field.step()
-    assert _can_place(field, BUILD_DEPOT, *MIDDLE) == error_pb.CantBuildTooCloseToCreepSource
-    assert _can_place(field, BUILD_DEPOT, 44.5, 42.5) == error_pb.Success
+    assert field.can_place(BUILD_DEPOT, MIDDLE) == [error_pb.CantBuildTooCloseToCreepSource]
+    assert field.can_place(BUILD_DEPOT, (44.5, 42.5)) == [error_pb.Success]
 
 
 def test_orders_to_build_and_land_on_creep_are_refused(field, command):

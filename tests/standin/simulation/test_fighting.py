@@ -52,13 +52,7 @@ def test_damage_armor_cooldown(offline, command):
     assert 11 < marine.weapon_cooldown < 16
     shots = []
     for loop in range(4, 140):
-        offline.debug(
-            debug_pb.DebugCommand(
-                unit_value=debug_pb.DebugSetUnitValue(
-                    unit_value=debug_pb.DebugSetUnitValue.Life, value=45, unit_tag=marine.tag
-                )
-            ),
-        )
+        offline.set_value(marine, "Life", 45)
         before = _enemy_life(offline)
         offline.step()
         if _enemy_life(offline) < before:
@@ -82,12 +76,8 @@ def test_shields_take_damage_first(offline, command):
 
 def test_armor_protects_the_life_under_the_shields(offline):
     offline.arena((IMMORTAL, 1, 20, 20), (STALKER, 2, 24, 20))
-    for kind, value in (("Shields", 20), ("Life", 80)):
-        unit_value = debug_pb.DebugSetUnitValue.UnitValue.Value(kind)
-        change = debug_pb.DebugSetUnitValue(
-            unit_value=unit_value, value=value, unit_tag=offline.units(STALKER)[0].tag
-        )
-        offline.debug(debug_pb.DebugCommand(unit_value=change))
+    for name, value in (("Shields", 20), ("Life", 80)):
+        offline.set_value(offline.one(STALKER), name, value)
     offline.step(5)
     (stalker,) = offline.units(STALKER)
     assert stalker.shield == 0
@@ -96,12 +86,7 @@ def test_armor_protects_the_life_under_the_shields(offline):
 
 def test_each_blow_of_an_attack_meets_armor(offline):
     offline.arena((ZEALOT, 1, 20, 20), (STALKER, 2, 21.2, 20))
-    change = debug_pb.DebugSetUnitValue(
-        unit_value=debug_pb.DebugSetUnitValue.Shields,
-        value=8,
-        unit_tag=offline.units(STALKER)[0].tag,
-    )
-    offline.debug(debug_pb.DebugCommand(unit_value=change))
+    offline.set_value(offline.one(STALKER), "Shields", 8)
     offline.step(2)
     (stalker,) = offline.units(STALKER)
     assert stalker.shield == 0
@@ -237,12 +222,7 @@ def test_equal_fights_differ_by_their_seed_only(session_for):
     def lives(seed: int) -> list[list[float]]:
         session = session_for()
         session.start("DefeatRoaches", seed=seed)
-        session.debug(
-            *(
-                debug_pb.DebugCommand(kill_unit=debug_pb.DebugKillUnit(tag=[unit.tag]))
-                for unit in session.observe().raw_data.units
-            )
-        )
+        session.kill([unit.tag for unit in session.observe().raw_data.units])
         session.create((MARINE, 1, 30, 45, 9), (ROACH, 2, 36, 45, 4))
         session.step(120)
         return [[u.health for u in session.units(kind)] for kind in (MARINE, ROACH)]
@@ -310,11 +290,7 @@ def test_a_target_may_go_away_as_far_as_the_weapons_slop(offline, command, attac
 def test_a_unit_stands_after_its_shot(offline):
     """A marine's backswing is 0.75 s, 12 loops; then it goes after the next enemy."""
     offline.arena((MARINE, 1, 20, 20), (ZERGLING, 2, 24, 20), (MULE, 2, 26.2, 20))
-    (zergling,) = offline.units(ZERGLING)
-    change = debug_pb.DebugSetUnitValue(
-        unit_value=debug_pb.DebugSetUnitValue.Life, value=1, unit_tag=zergling.tag
-    )
-    offline.debug(debug_pb.DebugCommand(unit_value=change))
+    offline.set_value(offline.one(ZERGLING), "Life", 1)
     offline.step(13)
     assert not offline.units(ZERGLING)
     assert offline.units(MARINE)[0].pos.x == 20

@@ -10,7 +10,7 @@ import pytest
 
 from sc2standin.simulation.paths.field import FAR, STRAIGHT, Field
 
-MARINE, SCV, DEPOT, BARRACKS, ZERGLING = 48, 45, 19, 21, 105
+MARINE, SCV, DEPOT, BARRACKS = 48, 45, 19, 21
 MOVE, ATTACK = 16, 23
 ROW = 34
 WALLS = {

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import error_pb2 as error_pb
-from s2clientprotocol import query_pb2 as query_pb
 
 BUILD_CENTER = 318
 CENTER, DEPOT, LOWERED, SIEGED, FLYING_BARRACKS = 18, 19, 47, 32, 46
@@ -14,14 +12,10 @@ BURROWED_ROACH, BURROWED_ZERGLING, BURROWED_MINE = 118, 119, 500
 MIDDLE = 44.5, 48.5
 
 
-def _can_place(session) -> int:
-    place = query_pb.RequestQueryBuildingPlacement(
-        ability_id=BUILD_CENTER, target_pos=common.Point2D(x=MIDDLE[0], y=MIDDLE[1])
-    )
+def _can_place(session) -> list[int]:
     session.step(2)
     session.observe()
-    reply = session.ask(query=query_pb.RequestQuery(placements=[place]))
-    return reply.query.placements[0].result
+    return session.can_place(BUILD_CENTER, MIDDLE)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +34,7 @@ def _can_place(session) -> int:
 )
 def test_undetected_units_do_not_block(field, own, enemy):
     field.create(*((kind, owner, *MIDDLE) for owner, kind in ((1, own), (2, enemy)) if kind))
-    assert _can_place(field) == error_pb.Success
+    assert _can_place(field) == [error_pb.Success]
 
 
 @pytest.mark.parametrize(
@@ -60,12 +54,12 @@ def test_undetected_units_do_not_block(field, own, enemy):
 )
 def test_seen_units_that_do_not_step_aside_block(field, own, enemy):
     field.create(*((kind, owner, *MIDDLE) for owner, kind in ((1, own), (2, enemy)) if kind))
-    assert _can_place(field) == error_pb.CantBuildLocationInvalid
+    assert _can_place(field) == [error_pb.CantBuildLocationInvalid]
 
 
 def test_without_fog_only_what_is_detected_blocks(melee):
     session = melee(None, disable_fog=True)
     session.create((TEMPLAR, 2, *MIDDLE))
-    assert _can_place(session) == error_pb.Success
+    assert _can_place(session) == [error_pb.Success]
     session.create((OBSERVER, 1, *MIDDLE))
-    assert _can_place(session) == error_pb.CantBuildLocationInvalid
+    assert _can_place(session) == [error_pb.CantBuildLocationInvalid]

@@ -28,8 +28,8 @@ def town(melee: Any) -> Callable[..., Any]:
 
 def saved(session: Any) -> tuple[int, int]:
     """Minerals without what the workers brought home, and gas."""
-    player = session.observe().player_common
-    return player.minerals - session.state.game.economy.earnings.collected[0], player.vespene
+    minerals, vespene = session.money()
+    return minerals - session.state.game.economy.earnings.collected[0], vespene
 
 
 def cheat(session: Any, *states: debug_pb.DebugGameState.ValueType) -> None:

@@ -10,7 +10,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2standin.data.tables import read
 from sc2standin.data.unit_types import TYPE_BY_ID
 
-ROACH, IMMORTAL, MUTALISK, CANNON, PYLON, HATCHERY, LARVA = 110, 83, 108, 66, 60, 86, 151
+ROACH, IMMORTAL, MUTALISK, CANNON, HATCHERY, LARVA = 110, 83, 108, 66, 86, 151
 BURROWED_ROACH, OVERSEER, MARINE = 118, 129, 48
 SCV, PROBE, DRONE, ATTACK = 45, 84, 104, 23
 MISSILE, BRIDGE = 802, 748
@@ -89,10 +89,6 @@ def test_other_types_than_units_are_refused(offline, unit_type):
 def test_energy_has_the_bounds_of_the_type(offline):
     offline.arena((OVERSEER, 1, 20, 30), (MARINE, 1, 24, 30))
     for unit_type, expected in ((OVERSEER, 200), (MARINE, 0)):
-        (unit,) = offline.units(unit_type)
-        change = debug_pb.DebugSetUnitValue(
-            unit_value=debug_pb.DebugSetUnitValue.Energy, value=1e30, unit_tag=unit.tag
-        )
-        offline.debug(debug_pb.DebugCommand(unit_value=change))
+        offline.set_value(offline.one(unit_type), "Energy", 1e30)
         offline.step()
         assert offline.units(unit_type)[0].energy == expected

@@ -9,22 +9,13 @@ from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import query_pb2 as query_pb
 
-from tests.standin.conftest import step_until
+from tests.standin.conftest import apart, place_of, step_until
 
 GAS_MAP, MARINE_MAP = "CollectMineralsAndGas", "BuildMarines"
 CENTER, DEPOT, REFINERY, BARRACKS, SCV, MARINE, FIELD, GEYSER = 18, 19, 20, 21, 45, 48, 341, 342
-SMART, STOP, MOVE, GATHER, RETURN = 1, 4, 16, 3666, 3667
+SMART, STOP, MOVE, GATHER = 1, 4, 16, 3666
 BUILD_DEPOT, BUILD_REFINERY, BUILD_BARRACKS, TRAIN_SCV, TRAIN_MARINE = 319, 320, 321, 524, 560
 RALLY = 3690
-
-
-def _money(session):
-    player = session.observe().player_common
-    return player.minerals, player.vespene
-
-
-def _rich(session, minerals: int = 5000) -> None:
-    session.state.game.world.minerals = minerals
 
 
 def test_the_maps_at_their_start(offline):
@@ -54,8 +45,8 @@ def test_a_worker_brings_five_minerals_a_trip(offline, command):
     assert list(offline.units(SCV)[0].buff_ids) == [271]
     assert [order.ability_id for order in offline.units(SCV)[0].orders] == [296]
     assert offline.units(FIELD)[0].mineral_contents == 1795
-    step_until(offline, lambda: _money(offline)[0] == 55)
-    period = step_until(offline, lambda: _money(offline)[0] == 60)
+    step_until(offline, lambda: offline.money()[0] == 55)
+    period = step_until(offline, lambda: offline.money()[0] == 60)
     assert 90 <= period <= 125
     seen = offline.observe()
     assert seen.score.score == seen.score.score_details.collected_minerals == 10
@@ -65,8 +56,7 @@ def test_twelve_workers_gather_what_twelve_workers_do(offline, command):
     offline.start(GAS_MAP)
     fields = offline.units(FIELD)
     for worker in offline.units(SCV):
-        at = worker.pos.x, worker.pos.y
-        nearest = min(fields, key=lambda field: math.dist((field.pos.x, field.pos.y), at))
+        nearest = min(fields, key=lambda field: apart(field, worker))
         offline.act(command([worker], SMART, target=nearest.tag))
     offline.step(6480)
     before = offline.state.game.economy.earnings.collected[0]
@@ -82,10 +72,7 @@ def test_gas_of_one_worker_and_of_three(offline, command):
     offline.debug(debug_pb.DebugCommand(game_state=debug_pb.all_resources))
     offline.step()
     (center,) = offline.units(CENTER)
-    geyser = min(
-        offline.units(GEYSER),
-        key=lambda one: math.dist((one.pos.x, one.pos.y), (center.pos.x, center.pos.y)),
-    )
+    geyser = min(offline.units(GEYSER), key=lambda one: apart(one, center))
     builder, *others = offline.units(SCV)
     offline.act(command([builder], BUILD_REFINERY, target=geyser.tag))
     offline.step(800)
@@ -115,30 +102,30 @@ def test_gas_needs_a_refinery_whose_builder_gathers(offline, command):
     assert refused == [error_pb.MustBuildRefineryFirst]
     refused = offline.act(command([worker], BUILD_REFINERY, target=geyser.tag))
     assert refused == [error_pb.NotEnoughMinerals]
-    _rich(offline, 75)
+    offline.rich(75)
     assert offline.act(command([worker], BUILD_REFINERY, target=geyser.tag)) == [1]
     step_until(offline, lambda: offline.units(REFINERY))
-    assert _money(offline) == (0, 0)
+    assert offline.money() == (0, 0)
     (refinery,) = offline.units(REFINERY)
     assert refinery.build_progress < 0.1
     assert refinery.health < 60
     step_until(offline, lambda: offline.units(REFINERY)[0].build_progress == 1, limit=500)
     assert offline.units(REFINERY)[0].health == pytest.approx(500)
-    step_until(offline, lambda: _money(offline)[1] == 4)
+    step_until(offline, lambda: offline.money()[1] == 4)
     offline.step(300)
     (refinery,) = offline.units(REFINERY)
     assert (refinery.assigned_harvesters, refinery.ideal_harvesters) == (1, 3)
     assert refinery.vespene_contents == 2250 - 4 * round((2250 - refinery.vespene_contents) / 4)
     offline.act(command(offline.units(SCV)[1:3], SMART, target=refinery.tag))
     offline.step(1000)
-    gathered = _money(offline)[1]
+    gathered = offline.money()[1]
     offline.step(960)
-    assert 90 <= _money(offline)[1] - gathered <= 125
+    assert 90 <= offline.money()[1] - gathered <= 125
 
 
 def test_barracks_need_a_depot_and_marines_a_barracks(offline, command):
     offline.start(MARINE_MAP)
-    _rich(offline)
+    offline.rich()
     worker = offline.units(SCV)[0]
     barracks = command([worker], BUILD_BARRACKS, (38, 28))
     assert offline.act(barracks) == [error_pb.TechRequirementsNotMet]
@@ -175,7 +162,7 @@ def test_training_takes_money_and_supply(offline, command):
     errors = offline.state.action_errors
     assert [error.result for error in errors] == [error_pb.NotEnoughMinerals]
     assert offline.act(train) == [error_pb.NotEnoughMinerals]
-    _rich(offline)
+    offline.rich()
     offline.act(*[train] * 5)
     offline.step()
     assert len(offline.units(CENTER)[0].orders) == 5
@@ -190,7 +177,7 @@ def test_training_takes_money_and_supply(offline, command):
 
 def test_score_details_tell_the_economy_from_the_army(offline, command):
     offline.start(MARINE_MAP)
-    _rich(offline)
+    offline.rich()
     offline.act(command(offline.units(SCV)[:1], BUILD_DEPOT, (35, 25)))
     offline.act(command(offline.units(CENTER), TRAIN_SCV))
     step_until(offline, lambda: offline.units(DEPOT))
@@ -215,7 +202,7 @@ def test_a_rally_point(offline, command):
 )
 def test_structures_stand_on_free_cells(offline, command, x, y, fits):
     offline.start(MARINE_MAP)
-    _rich(offline)
+    offline.rich()
     expected = error_pb.Success if fits else error_pb.CantBuildLocationInvalid
     query = query_pb.RequestQuery()
     query.placements.add(ability_id=BUILD_DEPOT).target_pos.x = x
@@ -232,7 +219,7 @@ def test_structures_stand_on_free_cells(offline, command, x, y, fits):
 
 def test_a_builder_stays_until_it_is_done_and_then_obeys(offline, command):
     offline.start(MARINE_MAP)
-    _rich(offline)
+    offline.rich()
     tag = offline.units(SCV)[0].tag
     offline.act(command([tag], BUILD_DEPOT, (35, 25)))
     step_until(offline, lambda: offline.units(DEPOT))
@@ -240,7 +227,7 @@ def test_a_builder_stays_until_it_is_done_and_then_obeys(offline, command):
     step_until(offline, lambda: offline.units(DEPOT)[0].build_progress == 1, limit=500)
     offline.step(100)
     (worker,) = (unit for unit in offline.units(SCV) if unit.tag == tag)
-    assert math.dist((worker.pos.x, worker.pos.y), (44, 35)) < 1
+    assert math.dist(place_of(worker), (44, 35)) < 1
 
 
 def test_without_an_economy_its_commands_are_refused(offline, command):

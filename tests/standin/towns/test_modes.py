@@ -8,85 +8,53 @@ from s2clientprotocol import error_pb2 as error_pb
 from tests.standin.conftest import abilities, step_until
 from tests.standin.towns.conftest import PLACES, cheat
 
-CENTER, BARRACKS, BAY, TURRET, BUNKER, TOWER, ACADEMY, ARMORY, FACTORY = (
-    18,
-    21,
-    22,
-    23,
-    24,
-    25,
-    26,
-    29,
-    27,
-)
-SIEGED, TANK, LANDED, VIKING, SCV, MARINE, MARAUDER, HELLION, HELLBAT, FORTRESS, MULE = (
-    32,
-    33,
-    34,
-    35,
-    45,
-    48,
-    51,
-    53,
-    484,
-    130,
-    268,
-)
+CENTER, BARRACKS, BAY, TURRET, BUNKER = 18, 21, 22, 23, 24
+TOWER, ACADEMY, ARMORY, FACTORY, FORTRESS = 25, 26, 29, 27, 130
+SIEGED, TANK, LANDED, VIKING, HELLION, HELLBAT = 32, 33, 34, 35, 53, 484
+SCV, MARINE, MARAUDER, MULE = 45, 48, 51, 268
 DARK_TEMPLAR, ZEALOT, BANSHEE = 76, 73, 55
-SIEGE, UNSIEGE, ASSAULT, FIGHTER, TO_HELLBAT, TO_HELLION, TRAIN_HELLBAT = (
-    388,
-    390,
-    403,
-    405,
-    1998,
-    1978,
-    596,
-)
+SIEGE, UNSIEGE, ASSAULT, FIGHTER = 388, 390, 403, 405
+TO_HELLBAT, TO_HELLION, TRAIN_HELLBAT = 1998, 1978, 596
 TO_FORTRESS, CANCEL, TRAIN_SCV, STOP, MOVE, ATTACK = 1450, 3659, 524, 4, 16, 23
 NEEDS = error_pb.TechRequirementsNotMet
-
-
-def _one(session, unit_type: int):
-    (unit,) = session.units(unit_type)
-    return unit
 
 
 def test_a_tank_sieges_and_goes_on(town, command):
     session = town()
     session.create((TANK, 1, 30.0, 46.0))
     session.step()
-    tank = _one(session, TANK)
+    tank = session.one(TANK)
     assert SIEGE in abilities(session, tank)
     assert session.act(command([tank], SIEGE)) == [1]
     session.step(40)
-    assert [order.ability_id for order in _one(session, TANK).orders] == [SIEGE]
+    assert [order.ability_id for order in session.one(TANK).orders] == [SIEGE]
     assert session.act(command([tank], STOP)) == [1]
     session.step(40)
-    sieged = _one(session, SIEGED)
+    sieged = session.one(SIEGED)
     assert (sieged.tag, sieged.pos.x, len(sieged.orders)) == (tank.tag, 30.0, 0)
     assert not abilities(session, sieged) & {MOVE, SIEGE}
     assert session.act(command([sieged], MOVE, (34.0, 46.0))) == [error_pb.NotSupported]
     assert session.act(command([sieged], ATTACK, (34.0, 46.0))) == [1]
     session.step(20)
-    assert (_one(session, SIEGED).pos.x, len(_one(session, SIEGED).orders)) == (30.0, 0)
+    assert (session.one(SIEGED).pos.x, len(session.one(SIEGED).orders)) == (30.0, 0)
     assert session.act(command([sieged], UNSIEGE)) == [1]
     session.step(2)
     assert session.act(command([sieged], 1, (34.0, 46.0), queued=True)) == [1]
     session.step(140)
-    assert _one(session, TANK).pos.x == 34.0
+    assert session.one(TANK).pos.x == 34.0
 
 
 def test_a_sieged_tank_fires_far_and_not_near(town):
     session = town(disable_fog=True)
     session.create((SIEGED, 1, 24.0, 48.0), (BUNKER, 2, 37.5, 48.5))
     session.step(5)
-    assert _one(session, BUNKER).health == 400 - 69
-    session.kill([_one(session, BUNKER).tag])
+    assert session.one(BUNKER).health == 400 - 69
+    session.kill([session.one(BUNKER).tag])
     session.step(60)
     session.create((ZEALOT, 2, 24.0, 50.0))
     session.step(80)
-    assert _one(session, ZEALOT).shield == 50
-    assert _one(session, SIEGED).health < 175
+    assert session.one(ZEALOT).shield == 50
+    assert session.one(SIEGED).health < 175
 
 
 def test_a_blast_hits_all_around_its_target(town):
@@ -103,44 +71,44 @@ def test_vikings_land_and_take_off(town, command):
     session = town(disable_fog=True)
     session.create((VIKING, 1, 30.0, 46.0), (SCV, 2, 38.0, 46.0))
     session.step()
-    viking = _one(session, VIKING)
+    viking = session.one(VIKING)
     assert session.act(command([viking], ASSAULT)) == [1]
     session.step(44)
-    landed = _one(session, LANDED)
+    landed = session.one(LANDED)
     assert (landed.tag, landed.is_flying) == (viking.tag, False)
     assert session.act(command([landed], ATTACK, (38.0, 46.0))) == [1]
     session.step(120)
     assert len(session.units(SCV)) == 12
     assert session.act(command([landed], FIGHTER)) == [1]
     session.step(44)
-    assert _one(session, VIKING).is_flying
+    assert session.one(VIKING).is_flying
 
 
 def test_hellbats_need_an_armory(town, command):
     session = town(FACTORY)
     session.create((HELLION, 1, 30.0, 46.0))
     session.step()
-    hellion = _one(session, HELLION)
+    hellion = session.one(HELLION)
     assert session.act(command([hellion], TO_HELLBAT)) == [NEEDS]
     assert session.act(command(session.units(FACTORY), TRAIN_HELLBAT)) == [NEEDS]
     session.create((ARMORY, 1, *PLACES[2]))
     session.step()
     assert session.act(command([hellion], TO_HELLBAT)) == [1]
     session.step(70)
-    assert _one(session, HELLBAT).tag == hellion.tag
+    assert session.one(HELLBAT).tag == hellion.tag
     assert session.act(command([hellion.tag], TO_HELLION)) == [1]
     session.step(70)
-    assert _one(session, HELLION).tag == hellion.tag
+    assert session.one(HELLION).tag == hellion.tag
     session.kill([hellion.tag])
     session.step(2)
     assert session.act(command(session.units(FACTORY), TRAIN_HELLBAT)) == [1]
     session.step(490)
-    assert _one(session, HELLBAT)
+    assert session.one(HELLBAT)
 
 
 def test_a_planetary_fortress_trains_and_fires(town, command):
     session = town(disable_fog=True)
-    center = _one(session, CENTER)
+    center = session.one(CENTER)
     assert session.act(command([center], TO_FORTRESS)) == [NEEDS]
     session.create((BAY, 1, *PLACES[0]))
     session.step()
@@ -155,14 +123,14 @@ def test_a_planetary_fortress_trains_and_fires(town, command):
     assert session.act(command([center], TO_FORTRESS)) == [1]
     session.step(20)
     cheat(session, debug_pb.fast_build)
-    fortress = _one(session, FORTRESS)
+    fortress = session.one(FORTRESS)
     assert fortress.tag == center.tag
     session.create((MARAUDER, 2, fortress.pos.x + 6, fortress.pos.y))
     assert session.act(command([fortress], TRAIN_SCV)) == [1]
     session.step(280)
     assert not session.units(MARAUDER)
     assert len([one for one in session.units(SCV) if one.alliance == 1]) == 13
-    assert _one(session, FORTRESS).assigned_harvesters >= 12
+    assert session.one(FORTRESS).assigned_harvesters >= 12
     collected = session.state.game.economy.earnings.collected[0]
     session.step(300)
     assert session.state.game.economy.earnings.collected[0] > collected
@@ -181,7 +149,7 @@ def test_an_scv_builds_what_a_town_is_guarded_with(town, command):
     step_until(session, lambda: session.units(TURRET))
     session.create((BANSHEE, 2, 38.0, 48.0), (DARK_TEMPLAR, 2, 40.0, 48.0))
     session.step(20)
-    assert _one(session, BANSHEE).health == 140
+    assert session.one(BANSHEE).health == 140
     assert not session.units(DARK_TEMPLAR)
     session.kill([one.tag for one in session.observe().raw_data.units if one.owner == 2])
     step_until(
@@ -193,7 +161,7 @@ def test_an_scv_builds_what_a_town_is_guarded_with(town, command):
     )
     session.create((BANSHEE, 2, 38.0, 48.0), (DARK_TEMPLAR, 2, 40.0, 48.0))
     session.step(12)
-    assert _one(session, BANSHEE).health < 140
+    assert session.one(BANSHEE).health < 140
     assert session.units(DARK_TEMPLAR)
 
 

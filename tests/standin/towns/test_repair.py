@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 
-from tests.standin.conftest import abilities, step_until
+from tests.standin.conftest import abilities, apart, step_until
 
 DEPOT, LOWERED, BARRACKS, LAB, ORBITAL, FACTORY = 19, 47, 21, 5, 132, 27
 SCV, MULE, MARINE, HELLION, VIKING = 45, 268, 48, 53, 35
@@ -30,15 +28,10 @@ def town(melee):
         session.create((SCV, 1, *BESIDE), (kind, 1, *PLACE))
         session.step()
         session.state.game.world.minerals = session.state.game.economy.vespene = money
-        harm(session, one(session, kind), 0.5)
+        harm(session, session.one(kind), 0.5)
         return session
 
     return begin
-
-
-def one(session, unit_type: int) -> raw_pb.Unit:
-    (unit,) = session.units(unit_type)
-    return unit
 
 
 def harm(session, unit: raw_pb.Unit, share: float) -> None:
@@ -47,55 +40,50 @@ def harm(session, unit: raw_pb.Unit, share: float) -> None:
     living.life = living.type.life * share
 
 
-def money(session) -> tuple[int, int]:
-    player = session.observe().player_common
-    return player.minerals, player.vespene
-
-
 def test_a_structure_gets_its_life_back_for_a_quarter_of_its_cost(town, command):
     session = town()
-    scv, barracks = one(session, SCV), one(session, BARRACKS)
+    scv, barracks = session.one(SCV), session.one(BARRACKS)
     assert session.act(command([scv], REPAIR, target=barracks.tag)) == [1]
     session.step()
-    (order,) = one(session, SCV).orders
+    (order,) = session.one(SCV).orders
     assert (order.ability_id, order.target_unit_tag) == (REPAIR_SCV, barracks.tag)
-    step_until(session, lambda: one(session, BARRACKS).health > 500)
-    began_at = one(session, BARRACKS).health
+    step_until(session, lambda: session.one(BARRACKS).health > 500)
+    began_at = session.one(BARRACKS).health
     session.step(260)  # a quarter of 1040 loops, the time to build it
-    assert one(session, BARRACKS).health - began_at == pytest.approx(250)
-    assert money(session)[0] == pytest.approx(1000 - 150 / 16, abs=1)
+    assert session.one(BARRACKS).health - began_at == pytest.approx(250)
+    assert session.money()[0] == pytest.approx(1000 - 150 / 16, abs=1)
     session.step(262)
-    assert one(session, BARRACKS).health == 1000
-    assert not one(session, SCV).orders
-    assert money(session) == (1000 - 18, 1000)  # 150 · 0.25 · 0.5, as far as it was whole
+    assert session.one(BARRACKS).health == 1000
+    assert not session.one(SCV).orders
+    assert session.money() == (1000 - 18, 1000)  # 150 · 0.25 · 0.5, as far as it was whole
 
 
 def test_several_workers_add_up_and_gas_is_paid(town, command):
     session = town(FACTORY)
     session.create(*[(SCV, 1, *BESIDE)] * 3)
     session.step()
-    session.act(command(session.units(SCV), REPAIR, target=one(session, FACTORY).tag))
+    session.act(command(session.units(SCV), REPAIR, target=session.one(FACTORY).tag))
     session.step(100)
-    before = one(session, FACTORY).health
+    before = session.one(FACTORY).health
     session.step(20)
-    assert one(session, FACTORY).health - before == pytest.approx(4 * 20 * 1250 / 960, abs=1)
+    assert session.one(FACTORY).health - before == pytest.approx(4 * 20 * 1250 / 960, abs=1)
     step_until(session, lambda: not any(unit.orders for unit in session.units(SCV)))
-    assert one(session, FACTORY).health == 1250
-    assert money(session) == (1000 - 18, 1000 - 12)
+    assert session.one(FACTORY).health == 1250
+    assert session.money() == (1000 - 18, 1000 - 12)
 
 
 def test_a_right_click_repairs_what_is_damaged(town, command):
     session = town()
-    scv, barracks = one(session, SCV), one(session, BARRACKS)
+    scv, barracks = session.one(SCV), session.one(BARRACKS)
     session.act(command([scv], SMART, target=barracks.tag))
     session.step()
-    assert [order.ability_id for order in one(session, SCV).orders] == [REPAIR_SCV]
+    assert [order.ability_id for order in session.one(SCV).orders] == [REPAIR_SCV]
     session.act(command([scv], STOP))
     session.step(2)
     harm(session, barracks, 1.0)
     session.act(command([scv], SMART, target=barracks.tag))
     session.step()
-    assert [order.ability_id for order in one(session, SCV).orders] == [MOVE]
+    assert [order.ability_id for order in session.one(SCV).orders] == [MOVE]
 
 
 def test_a_worker_follows_a_unit_that_walks_and_one_that_flies(town, command):
@@ -103,65 +91,65 @@ def test_a_worker_follows_a_unit_that_walks_and_one_that_flies(town, command):
     session.create((HELLION, 1, 30.0, 42.0), (VIKING, 1, 30.0, 50.0))
     session.step()
     for kind, life in ((HELLION, 90), (VIKING, 135)):
-        scv, patient = one(session, SCV), one(session, kind)
+        scv, patient = session.one(SCV), session.one(kind)
         harm(session, patient, 0.1)
         session.act(
             command([scv], REPAIR, target=patient.tag), command([patient], MOVE, (24.5, 50.0))
         )
-        step_until(session, lambda kind=kind, life=life: one(session, kind).health == life)
-        scv, patient = one(session, SCV), one(session, kind)
-        gap = math.dist((scv.pos.x, scv.pos.y), (patient.pos.x, patient.pos.y))
+        step_until(session, lambda kind=kind, life=life: session.one(kind).health == life)
+        scv, patient = session.one(SCV), session.one(kind)
+        gap = apart(scv, patient)
         assert gap < scv.radius + patient.radius + 0.5
         session.step()
-        assert not one(session, SCV).orders
+        assert not session.one(SCV).orders
 
 
 def test_a_worker_stops_when_its_patient_is_gone(town, command):
     session = town()
-    barracks = one(session, BARRACKS)
+    barracks = session.one(BARRACKS)
     session.act(command(session.units(SCV), REPAIR, target=barracks.tag))
     session.step(100)
     session.kill([barracks.tag])
     session.step(3)
-    assert not one(session, SCV).orders
+    assert not session.one(SCV).orders
 
 
 def test_repairs_end_with_the_money(town, command):
     session = town(money=2)
-    session.act(command(session.units(SCV), REPAIR, target=one(session, BARRACKS).tag))
+    session.act(command(session.units(SCV), REPAIR, target=session.one(BARRACKS).tag))
     session.step()
-    step_until(session, lambda: not one(session, SCV).orders)
-    assert money(session) == (0, 2)
+    step_until(session, lambda: not session.one(SCV).orders)
+    assert session.money() == (0, 2)
     # Three minerals are due after 80 of 1000 hit points: the third one is missing.
-    assert one(session, BARRACKS).health == pytest.approx(580, abs=2)
+    assert session.one(BARRACKS).health == pytest.approx(580, abs=2)
 
 
 def test_a_queued_order_follows_a_repair(town, command):
     session = town()
-    scv, barracks = one(session, SCV), one(session, BARRACKS)
+    scv, barracks = session.one(SCV), session.one(BARRACKS)
     harm(session, barracks, 0.99)
     session.act(command([scv], REPAIR, target=barracks.tag))
     session.act(command([scv], MOVE, BESIDE, queued=True))
-    step_until(session, lambda: one(session, BARRACKS).health == 1000)
+    step_until(session, lambda: session.one(BARRACKS).health == 1000)
     session.step(2)
-    assert [order.ability_id for order in one(session, SCV).orders] == [MOVE]
+    assert [order.ability_id for order in session.one(SCV).orders] == [MOVE]
 
 
 def test_targets_that_cannot_be_repaired(town, command):
     session = town()
     session.create((MARINE, 1, 28.0, 50.0), (HELLION, 2, 29.0, 50.0), (DEPOT, 1, 31.0, 50.0))
     session.step()
-    scv = one(session, SCV)
-    harm(session, one(session, MARINE), 0.5)
-    harm(session, one(session, HELLION), 0.5)
+    scv = session.one(SCV)
+    harm(session, session.one(MARINE), 0.5)
+    harm(session, session.one(HELLION), 0.5)
     for kind in (MARINE, HELLION, DEPOT):  # no machine, an enemy's, and one that is well
-        repair = command([scv], REPAIR, target=one(session, kind).tag)
+        repair = command([scv], REPAIR, target=session.one(kind).tag)
         assert session.act(repair) == [error_pb.RequiresRepairTarget]
     harm(session, scv, 0.5)
     assert session.act(command([scv], REPAIR, target=scv.tag)) == [error_pb.RequiresRepairTarget]
     assert session.act(command([scv], REPAIR, target=1)) == [error_pb.MustTargetVisibleUnit]
     marine = session.units(MARINE)
-    barracks = one(session, BARRACKS)
+    barracks = session.one(BARRACKS)
     assert session.act(command(marine, REPAIR, target=barracks.tag)) == [error_pb.NotSupported]
     session.act(command([scv], BUILD_DEPOT, (31.0, 46.0)))
     step_until(session, lambda: len(session.units(DEPOT)) == 2)
@@ -178,30 +166,30 @@ def test_a_mule_repairs_too_and_the_query_lists_it(town, command):
     session.create((MULE, 1, *BESIDE))
     session.step()
     for kind, ability in ((SCV, REPAIR_SCV), (MULE, REPAIR_MULE)):
-        assert ability in abilities(session, one(session, kind))
-    session.act(command(session.units(MULE), REPAIR, target=one(session, BARRACKS).tag))
+        assert ability in abilities(session, session.one(kind))
+    session.act(command(session.units(MULE), REPAIR, target=session.one(BARRACKS).tag))
     session.step()
-    assert [order.ability_id for order in one(session, MULE).orders] == [REPAIR_MULE]
+    assert [order.ability_id for order in session.one(MULE).orders] == [REPAIR_MULE]
     session.step(100)
-    assert one(session, BARRACKS).health > 505
+    assert session.one(BARRACKS).health > 505
 
 
 @pytest.mark.parametrize(("kind", "build_loops"), [(ORBITAL, 1600), (LOWERED, 480), (LAB, 400)])
 def test_another_form_takes_as_long_as_the_first_one(town, command, kind, build_loops):
     session = town(kind)
-    session.act(command(session.units(SCV), REPAIR, target=one(session, kind).tag))
-    half = one(session, kind).health
-    step_until(session, lambda: one(session, kind).health > half)
-    before = one(session, kind).health
+    session.act(command(session.units(SCV), REPAIR, target=session.one(kind).tag))
+    half = session.one(kind).health
+    step_until(session, lambda: session.one(kind).health > half)
+    before = session.one(kind).health
     session.step(40)
-    unit = one(session, kind)
+    unit = session.one(kind)
     assert (unit.health - before) / unit.health_max == pytest.approx(40 / build_loops)
 
 
 def test_two_repairs_give_the_same_bytes(town, command):
     def played() -> bytes:
         session = town()
-        session.act(command(session.units(SCV), REPAIR, target=one(session, BARRACKS).tag))
+        session.act(command(session.units(SCV), REPAIR, target=session.one(BARRACKS).tag))
         session.step(300)
         return session.observe().SerializeToString(deterministic=True)
 

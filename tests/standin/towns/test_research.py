@@ -20,30 +20,25 @@ MARAUDER, ARCHON, STIM, MARINE_STIM = 51, 141, 3675, 380
 NEEDS = error_pb.TechRequirementsNotMet
 
 
-def _one(session, unit_type: int):
-    (unit,) = session.units(unit_type)
-    return unit
-
-
 def _upgrades(session) -> list[int]:
     return list(session.observe().raw_data.player.upgrade_ids)
 
 
 def test_an_upgrade_is_paid_and_takes_its_time(town, command):
     session = town(BAY)
-    bay = _one(session, BAY)
+    bay = session.one(BAY)
     before = saved(session)
     assert {WEAPONS_1, ARMOR_1, HI_SEC} <= abilities(session, bay)
     assert WEAPONS_2 not in abilities(session, bay)
     assert session.act(command([bay], WEAPONS_1)) == [1]
     session.step(1281)
     assert saved(session) == (before[0] - 100, before[1] - 100)
-    (order,) = _one(session, BAY).orders
+    (order,) = session.one(BAY).orders
     assert (order.ability_id, order.progress) == (WEAPONS_1, pytest.approx(0.5, abs=0.01))
     assert not _upgrades(session)
     session.step(1281)
     assert _upgrades(session) == [7]
-    assert not _one(session, BAY).orders
+    assert not session.one(BAY).orders
     assert WEAPONS_1 not in abilities(session, bay)
     assert session.act(command([bay], WEAPONS_1)) == [NEEDS]
 
@@ -104,28 +99,28 @@ def test_two_structures_begin_an_upgrade_once(town, command):
 def test_a_tech_lab_researches_until_its_barracks_lifts_off(town, command):
     session = town(BARRACKS)
     cheat(session, debug_pb.fast_build)
-    barracks = _one(session, BARRACKS)
+    barracks = session.one(BARRACKS)
     session.act(command([barracks], 3682))
     session.step(20)
     cheat(session, debug_pb.fast_build)
-    lab = _one(session, BARRACKS_LAB)
+    lab = session.one(BARRACKS_LAB)
     assert {STIMPACK, SHIELD} <= abilities(session, lab)
     before = saved(session)
     assert session.act(command([lab], STIMPACK)) == [1]
     assert session.act(command([barracks], TRAIN_MARINE)) == [1]
     session.step(410)
     assert len(session.units(MARINE)) == 1
-    assert [order.ability_id for order in _one(session, BARRACKS_LAB).orders] == [STIMPACK]
+    assert [order.ability_id for order in session.one(BARRACKS_LAB).orders] == [STIMPACK]
     session.act(command([barracks], LIFT))
     session.step(40)
-    assert not _one(session, TECH_LAB).orders
+    assert not session.one(TECH_LAB).orders
     assert saved(session) == (before[0] - 50, before[1])
     assert session.act(command([lab], STIMPACK)) == [error_pb.NotSupported]
 
 
 def test_debug_states_lift_rules(town, command):
     session = town(BAY, BARRACKS, money=0)
-    bay, barracks = _one(session, BAY), _one(session, BARRACKS)
+    bay, barracks = session.one(BAY), session.one(BARRACKS)
     assert session.act(command([bay], WEAPONS)) == [error_pb.NotEnoughMinerals]
     before = saved(session)
     cheat(session, debug_pb.minerals, debug_pb.gas, debug_pb.all_resources)
@@ -151,15 +146,15 @@ def test_a_structure_that_is_built_fast_has_its_whole_life(town, command):
     assert session.act(command([worker], 319, (36.0, 48.0))) == [1]
     for _ in range(60):
         session.step(8)
-        if session.units(19) and _one(session, 19).build_progress == 1:
+        if session.units(19) and session.one(19).build_progress == 1:
             break
-    assert _one(session, 19).health == pytest.approx(400)
+    assert session.one(19).health == pytest.approx(400)
 
 
 def test_without_an_economy_nothing_is_researched(offline, command):
     offline.arena((BAY, 1, 30.0, 30.0), (MARINE, 1, 20.0, 20.0))
     offline.step()
-    bay = _one(offline, BAY)
+    bay = offline.one(BAY)
     assert offline.act(command([bay], WEAPONS_1)) == [error_pb.NotSupported]
     assert not abilities(offline, bay)
 
@@ -179,7 +174,7 @@ def test_levels_of_weapons_and_armor_count_in_fights(town, command):
     session = _after_research(town, command, WEAPONS, BAY)
     session.create((MARINE, 1, 30.0, 50.0), (ARCHON, 2, 33.0, 50.0))
     session.step(3)
-    marine, archon = _one(session, MARINE), _one(session, ARCHON)
+    marine, archon = session.one(MARINE), session.one(ARCHON)
     assert (marine.attack_upgrade_level, marine.armor_upgrade_level) == (1, 0)
     assert archon.attack_upgrade_level == 0
     assert archon.shield == 350 - 7
@@ -193,18 +188,18 @@ def test_levels_of_weapons_and_armor_count_in_fights(town, command):
     mine, other = sorted(session.units(MARINE), key=lambda one: one.owner)
     assert (mine.armor_upgrade_level, other.armor_upgrade_level) == (1, 0)
     assert (mine.health, other.health) == (40, 38)
-    assert _one(session, 18).armor_upgrade_level == 0
+    assert session.one(18).armor_upgrade_level == 0
 
 
 def test_combat_shield_reaches_marines_that_are_there(town, command):
     session = town(BARRACKS)
     session.create((MARINE, 1, 30.0, 50.0), (MARINE, 2, 60.0, 50.0), (TECH_LAB, 1, 27.0, 45.0))
     session.step(2)
-    assert _one(session, MARINE).health_max == 45
+    assert session.one(MARINE).health_max == 45
     cheat(session, debug_pb.fast_build)
     assert session.act(command(session.units(BARRACKS_LAB), SHIELD)) == [1]
     session.step(20)
-    assert (_one(session, MARINE).health, _one(session, MARINE).health_max) == (55, 55)
+    assert (session.one(MARINE).health, session.one(MARINE).health_max) == (55, 55)
     assert session.act(command(session.units(BARRACKS), TRAIN_MARINE)) == [1]
     session.step(20)
     assert [one.health_max for one in session.units(MARINE)] == [55, 55]
@@ -214,7 +209,7 @@ def test_a_stimpack_costs_life_and_makes_faster(town, command):
     session = town(BARRACKS)
     session.create((MARINE, 1, 30.0, 50.0), (MARAUDER, 1, 32.0, 50.0), (TECH_LAB, 1, 27.0, 45.0))
     session.step(2)
-    marine, marauder = _one(session, MARINE), _one(session, MARAUDER)
+    marine, marauder = session.one(MARINE), session.one(MARAUDER)
     assert session.act(command([marine], STIM)) == [NEEDS]
     assert MARINE_STIM not in abilities(session, marine)
     cheat(session, debug_pb.fast_build)
@@ -223,16 +218,16 @@ def test_a_stimpack_costs_life_and_makes_faster(town, command):
     assert MARINE_STIM in abilities(session, marine)
     session.act(command([marine], 16, (30.0, 38.0)))
     session.step(2)
-    slow = _one(session, MARINE).pos.y
+    slow = session.one(MARINE).pos.y
     session.step(8)
-    slow -= _one(session, MARINE).pos.y
+    slow -= session.one(MARINE).pos.y
     assert session.act(command([marine, marauder], STIM)) == [1]
     session.step()
-    fast = _one(session, MARINE).pos.y
+    fast = session.one(MARINE).pos.y
     session.step(8)
-    fast -= _one(session, MARINE).pos.y
+    fast -= session.one(MARINE).pos.y
     assert fast == pytest.approx(slow * 1.5, rel=1e-3)
-    marine, marauder = _one(session, MARINE), _one(session, MARAUDER)
+    marine, marauder = session.one(MARINE), session.one(MARAUDER)
     assert (marine.health, list(marine.buff_ids)) == (35, [27])
     assert (marauder.health, list(marauder.buff_ids)) == (105, [24])
     for _ in range(3):
@@ -240,8 +235,8 @@ def test_a_stimpack_costs_life_and_makes_faster(town, command):
         session.step()
     assert session.act(command([marine], STIM)) == [error_pb.NotEnoughLife]
     session.step(242)
-    assert not _one(session, MARINE).buff_ids
-    assert _one(session, MARINE).health == 5
+    assert not session.one(MARINE).buff_ids
+    assert session.one(MARINE).health == 5
 
 
 def test_a_client_may_have_all_upgrades(town):

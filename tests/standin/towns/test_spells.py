@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
-from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.data.unit_types import TYPE_BY_ID
 from sc2standin.data.unit_types.kinds import hallucination_of
-from tests.standin.conftest import abilities, step_until
+from tests.standin.conftest import abilities, options, step_until
 
 MARINE, REAPER, ZEALOT, SENTRY, ROACH = 48, 49, 73, 77, 110
 GHOST, RAVEN, TEMPLAR, PHOENIX, NEXUS, INFESTOR, QUEEN, RAVAGER = 50, 56, 75, 78, 59, 111, 126, 688
@@ -22,18 +22,10 @@ CHARGE, BILE, MISSILE, AUTO_TURRET, SNIPE, EMP = 2588, 2338, 3753, 1764, 2714, 1
 SHIELD, BEAM, STORM, FEEDBACK, CHRONO, FUNGAL, TRANSFUSION = 76, 173, 1036, 140, 3755, 74, 1664
 
 
-def _give_energy(session, unit_type: int, energy: float = 200) -> None:
-    for unit in session.units(unit_type):
-        change = debug_pb.DebugSetUnitValue(
-            unit_value=debug_pb.DebugSetUnitValue.Energy, value=energy, unit_tag=unit.tag
-        )
-        session.debug(debug_pb.DebugCommand(unit_value=change))
+def _give_energy(session, *unit_types: int) -> None:
+    for unit_type in unit_types:
+        session.set_value(session.one(unit_type), "Energy", 200)
     session.state.playing().do_asked()
-
-
-def _one(session, unit_type: int):
-    (unit,) = session.units(unit_type)
-    return unit
 
 
 def _effects(session) -> list[int]:
@@ -47,7 +39,7 @@ def test_a_charge_lies_there_and_explodes(offline, command):
         offline.step(2)
         if offline.units(CHARGE_ON_THE_GROUND):
             break
-    reaper, charge = _one(offline, REAPER), _one(offline, CHARGE_ON_THE_GROUND)
+    reaper, charge = offline.one(REAPER), offline.one(CHARGE_ON_THE_GROUND)
     assert (charge.pos.x, charge.pos.y) == (30, 30)
     assert 24 < reaper.pos.x < 25.5  # it went into range, and no farther
     again = command([reaper], CHARGE, (30, 30))
@@ -74,17 +66,17 @@ def test_a_bile_hits_friend_and_foe_where_it_lands(offline, command):
 
 def test_energy_is_needed_and_paid(offline, command):
     offline.arena((RAVEN, 1, 20, 30), (INFESTOR, 2, 26, 30))
-    raven, infestor = _one(offline, RAVEN), _one(offline, INFESTOR)
+    raven, infestor = offline.one(RAVEN), offline.one(INFESTOR)
     assert offline.act(command([raven], MISSILE, target=infestor.tag)) == [error_pb.NotEnoughEnergy]
     _give_energy(offline, RAVEN)
     assert offline.act(command([raven], MISSILE, target=raven.tag)) == [error_pb.CantTargetThatUnit]
     assert offline.act(command([raven], MISSILE)) == [error_pb.MustTargetUnit]
     assert offline.act(command([raven], MISSILE, target=infestor.tag)) == [1]
     offline.step(40)  # a missile that speeds up from rest flies to 10 cells in 36
-    assert list(_one(offline, INFESTOR).buff_ids) == [279, 280]
-    assert _one(offline, RAVEN).energy == pytest.approx(125, abs=2)
+    assert list(offline.one(INFESTOR).buff_ids) == [279, 280]
+    assert offline.one(RAVEN).energy == pytest.approx(125, abs=2)
     offline.step(480)
-    assert not _one(offline, INFESTOR).buff_ids
+    assert not offline.one(INFESTOR).buff_ids
 
 
 def test_a_summoned_unit_fights_and_goes(offline, command):
@@ -92,7 +84,7 @@ def test_a_summoned_unit_fights_and_goes(offline, command):
     offline.act(command(offline.units(RAVEN), AUTO_TURRET, (22, 30)))
     offline.step(60)
     assert offline.units(TURRET)
-    assert _one(offline, ROACH).health < 145
+    assert offline.one(ROACH).health < 145
     offline.step(120)
     assert offline.units(TURRET)
     offline.step(60)
@@ -108,11 +100,11 @@ def test_a_shield_goes_with_its_sentry(offline, command):
     offline.step(3)
     assert _effects(offline) == [2]
     assert sorted(list(unit.buff_ids) for unit in offline.units(MARINE)) == [[], [18]]
-    assert list(_one(offline, SENTRY).buff_ids) == [18]
+    assert list(offline.one(SENTRY).buff_ids) == [18]
     offline.act(command(offline.units(SENTRY), 16, (36, 30)))
     offline.step(120)
     (effect,) = offline.observe().raw_data.effects
-    assert effect.pos[0].x == pytest.approx(_one(offline, SENTRY).pos.x, abs=0.2)
+    assert effect.pos[0].x == pytest.approx(offline.one(SENTRY).pos.x, abs=0.2)
     assert [list(unit.buff_ids) for unit in offline.units(MARINE)] == [[], [18]]
     offline.step(140)
     assert _effects(offline) == []
@@ -137,31 +129,29 @@ def test_feedback_snipe_and_emp(offline, command):
     offline.arena(
         (TEMPLAR, 1, 20, 30), (GHOST, 1, 20, 34), (INFESTOR, 2, 27, 30), (ZEALOT, 2, 27, 36)
     )
-    for unit_type in (TEMPLAR, GHOST, INFESTOR):
-        _give_energy(offline, unit_type)
-    templar, ghost = _one(offline, TEMPLAR), _one(offline, GHOST)
-    infestor, zealot = _one(offline, INFESTOR), _one(offline, ZEALOT)
+    _give_energy(offline, TEMPLAR, GHOST, INFESTOR)
+    templar, ghost = offline.one(TEMPLAR), offline.one(GHOST)
+    infestor, zealot = offline.one(INFESTOR), offline.one(ZEALOT)
     assert offline.act(command([templar], FEEDBACK, target=zealot.tag)) == [
         error_pb.MustTargetUnitWithEnergy
     ]
     offline.act(command([ghost], EMP, (27, 36)))
     offline.step(14)
-    assert _one(offline, ZEALOT).shield == 0
+    assert offline.one(ZEALOT).shield == 0
     offline.act(command([templar], FEEDBACK, target=infestor.tag))
     offline.step(3)
     assert not offline.units(INFESTOR)  # 200 of energy are 100 of damage
-    offline.act(command([ghost], SNIPE, target=_one(offline, ZEALOT).tag))
+    offline.act(command([ghost], SNIPE, target=offline.one(ZEALOT).tag))
     offline.step(40)
     assert not offline.units(ZEALOT)
 
 
 def test_an_emp_takes_a_part_of_the_energy(offline, command):
     offline.arena((GHOST, 1, 20, 30), (INFESTOR, 2, 27, 30))
-    for unit_type in (GHOST, INFESTOR):
-        _give_energy(offline, unit_type)
+    _give_energy(offline, GHOST, INFESTOR)
     offline.act(command(offline.units(GHOST), EMP, (27, 30)))
     offline.step(14)
-    assert _one(offline, INFESTOR).energy == pytest.approx(100, abs=1)
+    assert offline.one(INFESTOR).energy == pytest.approx(100, abs=1)
 
 
 def test_each_spell_has_a_cooldown_of_its_own(offline, command):
@@ -169,7 +159,7 @@ def test_each_spell_has_a_cooldown_of_its_own(offline, command):
     _give_energy(offline, SENTRY)
     offline.act(command(offline.units(SENTRY), SHIELD))
     offline.step(2)
-    sentry = _one(offline, SENTRY)
+    sentry = offline.one(SENTRY)
     assert offline.act(command([sentry], SHIELD)) == [error_pb.Cooldown]
     assert offline.act(command([sentry], HALLUCINATION_OF_STALKERS)) == [1]
     offline.step(2)
@@ -179,7 +169,7 @@ def test_each_spell_has_a_cooldown_of_its_own(offline, command):
 def test_transfusion_heals_and_chrono_boost_shows(offline, command):
     offline.arena((QUEEN, 1, 20, 30), (ROACH, 1, 24, 30), (NEXUS, 1, 45, 45), (MARINE, 2, 9, 9))
     _give_energy(offline, QUEEN)
-    roach, nexus = _one(offline, ROACH), _one(offline, NEXUS)
+    roach, nexus = offline.one(ROACH), offline.one(NEXUS)
     offline.state.playing().world.by_tag[roach.tag].life = 20
     assert offline.act(command(offline.units(QUEEN), TRANSFUSION, target=nexus.tag)) == [
         error_pb.CantTargetThatUnit
@@ -187,9 +177,9 @@ def test_transfusion_heals_and_chrono_boost_shows(offline, command):
     offline.act(command(offline.units(QUEEN), TRANSFUSION, target=roach.tag))
     assert offline.act(command([nexus], CHRONO, target=nexus.tag)) == [1]
     offline.step(3)
-    assert _one(offline, ROACH).health == pytest.approx(95, abs=2)
-    assert list(_one(offline, NEXUS).buff_ids) == [281]
-    assert _one(offline, NEXUS).energy == pytest.approx(0, abs=1)
+    assert offline.one(ROACH).health == pytest.approx(95, abs=2)
+    assert list(offline.one(NEXUS).buff_ids) == [281]
+    assert offline.one(NEXUS).energy == pytest.approx(0, abs=1)
 
 
 def test_a_hallucination_looks_real_until_it_is_detected(offline, command):
@@ -200,9 +190,9 @@ def test_a_hallucination_looks_real_until_it_is_detected(offline, command):
     stalkers = offline.units(STALKER)
     assert [one.is_hallucination for one in stalkers] == [True, True]
     assert offline.observe().player_common.food_used == 2  # the sentry's
-    offline.kill([_one(offline, SENTRY).tag])
+    offline.kill([offline.one(SENTRY).tag])
     offline.step(60)
-    roach = _one(offline, ROACH)
+    roach = offline.one(ROACH)
     assert roach.health == roach.health_max
     offline.kill([roach.tag])
     offline.step(970)
@@ -213,18 +203,14 @@ def test_an_enemys_hallucination_is_known_where_it_is_detected(offline):
     offline.arena((MARINE, 1, 40, 30), (SENTRY, 2, 41, 33))
     game = offline.state.playing()
     game.world.spawn(hallucination_of(TYPE_BY_ID[STALKER]), 2, [(44, 30)])
-    assert not _one(offline, STALKER).is_hallucination
+    assert not offline.one(STALKER).is_hallucination
     offline.create((OBSERVER, 1, 40, 28))
-    assert _one(offline, STALKER).is_hallucination
+    assert offline.one(STALKER).is_hallucination
 
 
 def test_an_effect_is_on_the_screen(offline, command):
-    options = sc_pb.InterfaceOptions(raw=True)
-    layer = options.feature_layer
-    layer.width = 24
-    layer.resolution.x = layer.resolution.y = 48
-    layer.minimap_resolution.x = layer.minimap_resolution.y = 32
-    offline.arena((SENTRY, 1, 32, 29), (ZEALOT, 2, 50, 50), interface=options)
+    small = common.Size2DI(x=48, y=48)
+    offline.arena((SENTRY, 1, 32, 29), (ZEALOT, 2, 50, 50), interface=options(resolution=small))
     _give_energy(offline, SENTRY)
     offline.act(command(offline.units(SENTRY), SHIELD))
     offline.step(2)
@@ -241,9 +227,9 @@ def test_a_queued_spell_follows_a_move(offline, command):
     offline.act(command(offline.units(PHOENIX), 16, (20, 40)))
     offline.act(command(offline.units(PHOENIX), BEAM, target=zealot.tag, queued=True))
     offline.step(22)
-    assert _one(offline, PHOENIX).pos.y > 33
+    assert offline.one(PHOENIX).pos.y > 33
     offline.step(100)
-    assert list(_one(offline, ZEALOT).buff_ids) == [5]
+    assert list(offline.one(ZEALOT).buff_ids) == [5]
 
 
 def test_the_same_seed_gives_the_same_bytes(session_for, command):
@@ -267,15 +253,15 @@ def test_two_templars_become_an_archon(melee, command):
     assert session.act(alone) == [error_pb.CantFindEnoughTargets]
     assert session.act(command(templars, ARCHON_WARP)) == [1]
     session.step(4)
-    assert [order.ability_id for order in _one(session, TEMPLAR).orders] == [1767]
+    assert [order.ability_id for order in session.one(TEMPLAR).orders] == [1767]
     step_until(session, lambda: session.units(ARCHON))
     assert not session.units(TEMPLAR)
     assert not session.units(DARK_TEMPLAR)
-    assert _one(session, ARCHON).build_progress < 0.1
+    assert session.one(ARCHON).build_progress < 0.1
     session.step(100)
-    assert _one(session, ARCHON).build_progress == pytest.approx(0.5, abs=0.08)
+    assert session.one(ARCHON).build_progress == pytest.approx(0.5, abs=0.08)
     session.step(96)
-    assert _one(session, ARCHON).build_progress == 1
+    assert session.one(ARCHON).build_progress == 1
 
 
 def test_zerglings_become_banelings(melee, command):
@@ -300,7 +286,7 @@ def test_structures_of_other_races_train(melee, command):
     session.create((HATCHERY, 1, 41.5, 48.5), (GATEWAY, 1, 50.5, 52.5))
     session.state.game.world.minerals = 300
     session.step()
-    hatchery, gateway = _one(session, HATCHERY), _one(session, GATEWAY)
+    hatchery, gateway = session.one(HATCHERY), session.one(GATEWAY)
     assert session.act(command([hatchery], TRAIN_QUEEN)) == [error_pb.TechRequirementsNotMet]
     session.create((SPAWNING_POOL, 1, 41.5, 55.5))
     session.step()

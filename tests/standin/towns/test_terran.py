@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from s2clientprotocol import common_pb2 as common
@@ -12,79 +10,63 @@ from s2clientprotocol import query_pb2 as query_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from tests.standin.conftest import abilities, step_until
+from tests.standin.conftest import abilities, apart, place_of, step_until
 from tests.standin.towns.conftest import PLACES, saved
 
-TECH_LAB, REACTOR, BARRACKS_LAB, BARRACKS_REACTOR, FACTORY_LAB, STARPORT_LAB = 5, 6, 37, 38, 39, 41
-CENTER, DEPOT, REFINERY, BARRACKS, BAY, FACTORY, STARPORT, FUSION_CORE = (
-    18,
-    19,
-    20,
-    21,
-    22,
-    27,
-    28,
-    30,
-)
+TECH_LAB, REACTOR, BARRACKS_LAB, BARRACKS_REACTOR, FACTORY_LAB = 5, 6, 37, 38, 39
+CENTER, DEPOT, REFINERY, BARRACKS = 18, 19, 20, 21
+FACTORY, STARPORT, FUSION_CORE = 27, 28, 30
 ORBITAL, BARRACKS_FLYING, FACTORY_FLYING, CENTER_FLYING = 132, 46, 43, 36
 SCV, MARINE, MARAUDER, CYCLONE, MULE, BATTLECRUISER, VIKING = 45, 48, 51, 692, 268, 57, 35
 DARK_TEMPLAR, FIELD, GEYSER = 76, 341, 342
-SMART, STOP, MOVE, ATTACK, GATHER, SCAN, CALL_MULE = 1, 4, 16, 23, 3666, 399, 171
+STOP, MOVE, ATTACK, GATHER, SCAN, CALL_MULE = 4, 16, 23, 3666, 399, 171
 BUILD_FACTORY, BUILD_STARPORT, BUILD_FUSION_CORE = 328, 329, 333
-TRAIN_SCV, TRAIN_MARINE, TRAIN_MARAUDER, TRAIN_CYCLONE, TRAIN_BATTLECRUISER = (
-    524,
-    560,
-    563,
-    597,
-    623,
-)
+TRAIN_SCV, TRAIN_MARINE, TRAIN_MARAUDER = 524, 560, 563
+TRAIN_CYCLONE, TRAIN_BATTLECRUISER = 597, 623
 BUILD_LAB, BUILD_REACTOR, LIFT, LAND, CANCEL, CANCEL_LAST = 3682, 3683, 3679, 3678, 3659, 3671
 UPGRADE_TO_ORBITAL = 1516
 
 
-def _one(session, unit_type: int) -> raw_pb.Unit:
-    (unit,) = session.units(unit_type)
-    return unit
-
-
-def _at(unit: raw_pb.Unit) -> tuple[float, float]:
-    return unit.pos.x, unit.pos.y
+def _nearest(session, unit_type: int, center: raw_pb.Unit) -> raw_pb.Unit:
+    """The unit of a type, of those in sight, that is nearest to another one."""
+    seen = [one for one in session.units(unit_type) if one.display_type == raw_pb.Visible]
+    return min(seen, key=lambda one: apart(one, center))
 
 
 def _with_lab(session, command, structure: int, add_on: int = BUILD_LAB) -> None:
     assert session.act(command(session.units(structure), add_on)) == [1]
     session.step(810)
-    assert not _one(session, structure).orders
+    assert not session.one(structure).orders
 
 
 def test_a_tech_lab_is_built_beside_its_structure(town, command):
     session = town(BARRACKS)
-    barracks = _one(session, BARRACKS)
+    barracks = session.one(BARRACKS)
     assert session.act(command([barracks], TRAIN_MARAUDER)) == [error_pb.TechRequirementsNotMet]
     assert TRAIN_MARAUDER not in abilities(session, barracks)
     before = saved(session)
     assert session.act(command([barracks], BUILD_LAB)) == [1]
     session.step(200)
     assert saved(session) == (before[0] - 50, before[1] - 25)
-    barracks, lab = _one(session, BARRACKS), _one(session, BARRACKS_LAB)
+    barracks, lab = session.one(BARRACKS), session.one(BARRACKS_LAB)
     assert [order.ability_id for order in barracks.orders] == [421]
     assert barracks.orders[0].progress == pytest.approx(0.5, abs=0.01)
     assert lab.build_progress == pytest.approx(0.5, abs=0.01)
     assert lab.health == pytest.approx(220, abs=3)
     assert barracks.add_on_tag == lab.tag
-    assert _at(lab) == (barracks.pos.x + 2.5, barracks.pos.y - 0.5)
+    assert place_of(lab) == (barracks.pos.x + 2.5, barracks.pos.y - 0.5)
     assert session.act(command([barracks], TRAIN_MARINE)) == [error_pb.CantQueueThatOrder]
     session.step(202)
-    assert _one(session, BARRACKS_LAB).build_progress == 1
+    assert session.one(BARRACKS_LAB).build_progress == 1
     assert TRAIN_MARAUDER in abilities(session, barracks)
     assert session.act(command([barracks], TRAIN_MARAUDER)) == [1]
     session.step(482)
-    assert _one(session, MARAUDER).alliance == raw_pb.Self
+    assert session.one(MARAUDER).alliance == raw_pb.Self
 
 
 def test_an_add_on_needs_its_place(town, command):
     session = town(BARRACKS)
-    barracks = _one(session, BARRACKS)
+    barracks = session.one(BARRACKS)
     elsewhere = command([barracks], BUILD_LAB, PLACES[1])
     assert session.act(elsewhere) == [error_pb.AddOnTooFarFromBuilding]
     session.create((DEPOT, 1, PLACES[0][0] + 2.5, PLACES[0][1] - 0.5))
@@ -97,18 +79,18 @@ def test_an_add_on_needs_its_place(town, command):
 
 def test_an_add_on_is_cancelled_or_destroyed(town, command):
     session = town(BARRACKS)
-    barracks = _one(session, BARRACKS)
+    barracks = session.one(BARRACKS)
     before = saved(session)
     for end in (lambda: session.act(command([barracks], CANCEL)), None):
         session.act(command([barracks], BUILD_REACTOR))
         session.step(100)
         if end is None:
-            session.kill([_one(session, BARRACKS_REACTOR).tag])
+            session.kill([session.one(BARRACKS_REACTOR).tag])
         else:
             assert end() == [1]
         session.step(3)
         assert not session.units(BARRACKS_REACTOR)
-        shown = _one(session, BARRACKS)
+        shown = session.one(BARRACKS)
         assert not shown.orders
         assert not shown.HasField("add_on_tag")
     paid = 50 - int(50 * 0.75) + 50
@@ -123,12 +105,12 @@ def test_an_add_on_is_cancelled_or_destroyed(town, command):
 def test_a_reactor_makes_two_at_once(town, command):
     session = town(BARRACKS, CENTER)
     _with_lab(session, command, BARRACKS, BUILD_REACTOR)
-    barracks = _one(session, BARRACKS)
+    barracks = session.one(BARRACKS)
     for _ in range(8):
         assert session.act(command([barracks], TRAIN_MARINE)) == [1]
         session.step()
     assert session.act(command([barracks], TRAIN_MARINE)) == [error_pb.QueueIsFull]
-    orders = _one(session, BARRACKS).orders
+    orders = session.one(BARRACKS).orders
     assert [order.progress > 0 for order in orders] == [True] * 2 + [False] * 6
     assert session.act(command([barracks], TRAIN_MARAUDER)) == [error_pb.TechRequirementsNotMet]
     for made in (0, 2, 4):
@@ -144,29 +126,29 @@ def test_a_reactor_makes_two_at_once(town, command):
 def test_structures_lift_off_swap_add_ons_and_land(town, command):
     session = town(BARRACKS, FACTORY)
     _with_lab(session, command, BARRACKS)
-    barracks, factory = _one(session, BARRACKS), _one(session, FACTORY)
+    barracks, factory = session.one(BARRACKS), session.one(FACTORY)
     assert session.act(command([barracks, factory], LIFT)) == [1]
     session.step(16)
-    assert [order.ability_id for order in _one(session, BARRACKS).orders] == [452]
+    assert [order.ability_id for order in session.one(BARRACKS).orders] == [452]
     session.step(18)
-    flying = _one(session, BARRACKS_FLYING)
+    flying = session.one(BARRACKS_FLYING)
     assert (flying.tag, flying.is_flying) == (barracks.tag, True)
     assert flying.pos.z > barracks.pos.z + 3
-    assert _at(_one(session, TECH_LAB)) == (27.0, 45.0)
+    assert place_of(session.one(TECH_LAB)) == (27.0, 45.0)
     assert not flying.HasField("add_on_tag")
     assert session.act(command([flying], MOVE, PLACES[4])) == [1]
-    flying_factory = _one(session, FACTORY_FLYING)
+    flying_factory = session.one(FACTORY_FLYING)
     assert session.act(command([flying_factory], LAND, PLACES[0])) == [1]
     session.step()
-    (order,) = _one(session, FACTORY_FLYING).orders
+    (order,) = session.one(FACTORY_FLYING).orders
     assert (order.ability_id, order.target_world_space_pos.x) == (520, PLACES[0][0])
     step_until(session, lambda: session.units(FACTORY))
-    landed, lab = _one(session, FACTORY), _one(session, FACTORY_LAB)
-    assert (_at(landed), landed.add_on_tag, landed.is_flying) == (PLACES[0], lab.tag, False)
+    landed, lab = session.one(FACTORY), session.one(FACTORY_LAB)
+    assert (place_of(landed), landed.add_on_tag, landed.is_flying) == (PLACES[0], lab.tag, False)
     assert session.act(command([landed], TRAIN_CYCLONE)) == [1]
     session.step(722)
-    assert _one(session, CYCLONE)
-    assert _at(_one(session, BARRACKS_FLYING)) == PLACES[4]
+    assert session.one(CYCLONE)
+    assert place_of(session.one(BARRACKS_FLYING)) == PLACES[4]
 
 
 def test_of_two_orders_in_a_loop_the_first_counts(town, command):
@@ -180,7 +162,7 @@ def test_of_two_orders_in_a_loop_the_first_counts(town, command):
     assert errors == [(TRAIN_MARINE, error_pb.CantQueueThatOrder)]
     session.step(500)
     assert not session.units(MARINE)
-    assert not _one(session, BARRACKS_FLYING).orders
+    assert not session.one(BARRACKS_FLYING).orders
 
 
 def test_where_a_structure_cannot_land(town, command):
@@ -195,27 +177,24 @@ def test_where_a_structure_cannot_land(town, command):
     session.step(100)
     session.create((MARINE, 2, *PLACES[2]))
     session.step(300)
-    flying = _one(session, BARRACKS_FLYING)
-    assert (_at(flying), list(flying.orders)) == (PLACES[2], [])
-    assert _one(session, BARRACKS).tag == other.tag
+    flying = session.one(BARRACKS_FLYING)
+    assert (place_of(flying), list(flying.orders)) == (PLACES[2], [])
+    assert session.one(BARRACKS).tag == other.tag
 
 
 def test_a_command_center_lands_at_a_distance_to_resources(town, command):
     session = town()
-    center = _one(session, CENTER)
+    center = session.one(CENTER)
     session.act(command([center], LIFT))
     session.step(34)
-    flying = _one(session, CENTER_FLYING)
-    near = min(
-        (one for one in session.units(FIELD) if one.display_type == raw_pb.Visible),
-        key=lambda one: math.dist(_at(one), _at(center)),
-    )
+    flying = session.one(CENTER_FLYING)
+    near = _nearest(session, FIELD, center)
     beside = near.pos.x + (4 if near.pos.x < center.pos.x else -4), near.pos.y
     result = session.act(command([flying], LAND, beside))
     assert result[0] in {error_pb.CantLandTooCloseToResources, error_pb.CantLandLocationInvalid}
-    assert session.act(command([flying], LAND, _at(center))) == [1]
+    assert session.act(command([flying], LAND, place_of(center))) == [1]
     session.step(40)
-    assert _at(_one(session, CENTER)) == _at(center)
+    assert place_of(session.one(CENTER)) == place_of(center)
 
 
 def test_units_walk_under_a_lifted_wall(town, command):
@@ -237,15 +216,15 @@ def test_weapons_against_the_ground_do_not_hit_lifted_structures(town, command):
     session.kill([worker.tag for worker in session.units(SCV)])  # they would be aimed at first
     session.create((MARAUDER, 2, 26.0, 48.0))
     session.step(60)
-    assert _one(session, BARRACKS_FLYING).health == 1000
+    assert session.one(BARRACKS_FLYING).health == 1000
     session.create((MARINE, 2, 26.0, 48.0))
     session.step(60)
-    assert _one(session, BARRACKS_FLYING).health < 1000
+    assert session.one(BARRACKS_FLYING).health < 1000
 
 
 def test_an_orbital_command(town, command):
     session = town()
-    center = _one(session, CENTER)
+    center = session.one(CENTER)
     upgrade = command([center], UPGRADE_TO_ORBITAL)
     assert session.act(upgrade) == [error_pb.TechRequirementsNotMet]
     session.create((BARRACKS, 1, *PLACES[0]))
@@ -254,7 +233,7 @@ def test_an_orbital_command(town, command):
         assert session.act(upgrade) == [1]
         session.step(280)
         assert saved(session) == (before[0] - 150, before[1])
-        shown = _one(session, CENTER)
+        shown = session.one(CENTER)
         assert [order.ability_id for order in shown.orders] == [1516]
         assert shown.orders[0].progress == pytest.approx(0.5, abs=0.01)
         assert session.act(command([center], TRAIN_SCV)) == [error_pb.CantQueueThatOrder]
@@ -263,7 +242,7 @@ def test_an_orbital_command(town, command):
             session.step()
             assert saved(session) == before
     session.step(282)
-    orbital = _one(session, ORBITAL)
+    orbital = session.one(ORBITAL)
     assert (orbital.tag, orbital.energy_max) == (center.tag, 200)
     assert orbital.energy == pytest.approx(50, abs=0.2)
     assert (orbital.assigned_harvesters, orbital.ideal_harvesters) == (12, 16)
@@ -288,15 +267,12 @@ def _orbital(town, **options):
 
 def test_a_mule_gathers_for_64_seconds(town, command):
     session = _orbital(town)
-    orbital = _one(session, ORBITAL)
+    orbital = session.one(ORBITAL)
     session.act(command(session.units(SCV), STOP))
     session.step(300)
     session.act(command(session.units(SCV), STOP))
     session.step(2)
-    near = min(
-        (one for one in session.units(FIELD) if one.display_type == raw_pb.Visible),
-        key=lambda one: math.dist(_at(one), _at(orbital)),
-    )
+    near = _nearest(session, FIELD, orbital)
     before = session.state.game.economy.earnings.collected[0]
     session.state.game.world.by_tag[orbital.tag].energy = 60.0
     call = command([orbital], CALL_MULE, target=near.tag)
@@ -304,11 +280,11 @@ def test_a_mule_gathers_for_64_seconds(town, command):
     session.step()
     assert len(session.units(MULE)) == 1
     assert session.act(call) == [error_pb.NotEnoughEnergy]
-    mule = _one(session, MULE)
+    mule = session.one(MULE)
     assert [order.ability_id for order in mule.orders] == [166]
     assert session.observe().player_common.food_used == 12
     session.step(1400)
-    assert _one(session, MULE).tag == mule.tag
+    assert session.one(MULE).tag == mule.tag
     session.step(40)
     assert not session.units(MULE)
     assert session.state.game.economy.earnings.collected[0] - before == 225
@@ -316,15 +292,12 @@ def test_a_mule_gathers_for_64_seconds(town, command):
 
 def test_a_mule_gathers_no_gas(town, command):
     session = _orbital(town)
-    orbital = _one(session, ORBITAL)
-    geyser = min(
-        (one for one in session.units(GEYSER) if one.display_type == raw_pb.Visible),
-        key=lambda one: math.dist(_at(one), _at(orbital)),
-    )
-    session.create((REFINERY, 1, *_at(geyser)))
-    session.act(command([orbital], CALL_MULE, _at(orbital)))
+    orbital = session.one(ORBITAL)
+    geyser = _nearest(session, GEYSER, orbital)
+    session.create((REFINERY, 1, *place_of(geyser)))
+    session.act(command([orbital], CALL_MULE, place_of(orbital)))
     session.step(2)
-    mule, refinery = _one(session, MULE), _one(session, REFINERY)
+    mule, refinery = session.one(MULE), session.one(REFINERY)
     gather = command([mule], GATHER, target=refinery.tag)
     assert session.act(gather) == [error_pb.CantHarvestThatResource]
     far = command([orbital], CALL_MULE, (44.0, 90.0))
@@ -334,7 +307,7 @@ def test_a_mule_gathers_no_gas(town, command):
 
 def test_a_scan_shows_a_place_and_what_is_cloaked(town, command):
     session = _orbital(town)
-    orbital = _one(session, ORBITAL)
+    orbital = session.one(ORBITAL)
     there = (68.0, 20.0) if orbital.pos.x < 44 else (20.0, 76.0)
     session.create((DARK_TEMPLAR, 2, *there))
     session.step()
@@ -343,18 +316,15 @@ def test_a_scan_shows_a_place_and_what_is_cloaked(town, command):
     session.step(4)
     seen = session.observe()
     (effect,) = seen.raw_data.effects
-    assert (effect.effect_id, effect.radius, _place(effect.pos[0])) == (6, 13.0, there)
-    assert _one(session, DARK_TEMPLAR).cloak == raw_pb.CloakedDetected
+    (place,) = effect.pos
+    assert (effect.effect_id, effect.radius, place.x, place.y) == (6, 13.0, *there)
+    assert session.one(DARK_TEMPLAR).cloak == raw_pb.CloakedDetected
     session.step(186)
     assert session.units(DARK_TEMPLAR)
     session.step(10)
     seen = session.observe()
     assert not seen.raw_data.effects
     assert not session.units(DARK_TEMPLAR)
-
-
-def _place(point: common.Point) -> tuple[float, float]:
-    return point.x, point.y
 
 
 def test_each_structure_and_unit_needs_those_before_it(town, command):
@@ -380,7 +350,7 @@ def test_each_structure_and_unit_needs_those_before_it(town, command):
     session.step()
     assert session.act(train) == [1]
     session.step(1442)
-    cruiser = _one(session, BATTLECRUISER)
+    cruiser = session.one(BATTLECRUISER)
     assert (cruiser.is_flying, cruiser.health_max) == (True, 550)
 
 
@@ -395,16 +365,16 @@ def test_a_battlecruiser_flies_over_cliffs_and_beats_marines(town, command):
     session.step(700)
     assert not session.units(MARINE)
     assert not session.units(VIKING)
-    assert 0 < _one(session, BATTLECRUISER).health < 550
-    assert _at(_one(session, BATTLECRUISER)) == (52.0, 48.0)
+    assert 0 < session.one(BATTLECRUISER).health < 550
+    assert place_of(session.one(BATTLECRUISER)) == (52.0, 48.0)
 
 
 def test_a_viking_fires_at_the_air_alone(town):
     session = town(disable_fog=True)
     session.create((VIKING, 1, 32.0, 48.0), (MARAUDER, 2, 34.0, 48.0))
     session.step(100)
-    assert _one(session, MARAUDER).health == 125
-    assert _one(session, VIKING).health == 135
+    assert session.one(MARAUDER).health == 125
+    assert session.one(VIKING).health == 135
 
 
 def test_a_game_with_all_of_it_is_replayed(melee, command):
@@ -412,16 +382,13 @@ def test_a_game_with_all_of_it_is_replayed(melee, command):
     frames: list[list[bytes]] = []
     for _ in range(2):
         session = melee(None, seed=3)
-        center, workers = _one(session, CENTER), session.units(SCV)
-        geyser, field = (
-            min(session.units(kind), key=lambda one: math.dist(_at(one), _at(center)))
-            for kind in (GEYSER, FIELD)
-        )
-        session.create((BARRACKS, 1, *PLACES[0]), (REFINERY, 1, *_at(geyser)))
+        center, workers = session.one(CENTER), session.units(SCV)
+        geyser, field = (_nearest(session, kind, center) for kind in (GEYSER, FIELD))
+        session.create((BARRACKS, 1, *PLACES[0]), (REFINERY, 1, *place_of(geyser)))
         session.create((ORBITAL, 1, *PLACES[2]))
         session.step()
-        barracks, orbital = _one(session, BARRACKS), _one(session, ORBITAL)
-        session.act(command(workers[:3], GATHER, target=_one(session, REFINERY).tag))
+        barracks, orbital = session.one(BARRACKS), session.one(ORBITAL)
+        session.act(command(workers[:3], GATHER, target=session.one(REFINERY).tag))
         session.step(1200)
         frames.append([session.observe().SerializeToString(deterministic=True)])
         steps = [1200]
@@ -442,11 +409,9 @@ def test_a_game_with_all_of_it_is_replayed(melee, command):
             steps.append(loops)
             frames[-1].append(session.observe().SerializeToString(deterministic=True))
     assert frames[0] == frames[1]
-    data = session.ask(save_replay=sc_pb.RequestSaveReplay()).save_replay.data
-    options = sc_pb.InterfaceOptions(raw=True, score=True)
-    start = sc_pb.RequestStartReplay(replay_data=data, observed_player_id=1, options=options)
+    replay = session.replay()
     session.ask(leave_game=sc_pb.RequestLeaveGame())
-    assert not session.ask(start_replay=start).start_replay.HasField("error")
+    session.watch(replay)
     session.observe()  # an observation explores what is in sight
     session.step()
     session.observe()

@@ -13,20 +13,11 @@ from sc2standin.layers import window
 from sc2standin.layers.layers import MINIMAP, SCREEN
 from sc2standin.layers.raster import Discs
 from sc2standin.layers.window import Window
+from tests.standin.conftest import options
+from tests.standin.view.conftest import look
 
 MARINE, ROACH, COMMAND_CENTER, MINERALS = 48, 110, 18, 341
 TYPES = {1: np.uint8, 8: np.uint8, 24: np.uint8, 32: np.int32}
-
-
-def options(**changes) -> sc_pb.InterfaceOptions:
-    """An interface of 84 × 84 and 64 × 64 pixels, 24 cells wide."""
-    wanted = sc_pb.InterfaceOptions(raw=True, score=True)
-    layers = wanted.feature_layer
-    layers.width = 24
-    layers.resolution.x = layers.resolution.y = 84
-    layers.minimap_resolution.x = layers.minimap_resolution.y = 64
-    layers.MergeFrom(sc_pb.SpatialCameraSetup(**changes))
-    return wanted
 
 
 def image(plane: common.ImageData) -> np.ndarray:
@@ -49,33 +40,13 @@ def minimap(seen: sc_pb.Observation) -> SimpleNamespace:
     return SimpleNamespace(**{name: image(getattr(renders, name)) for name in MINIMAP})
 
 
-def look(camera: tuple[float, float]) -> sc_pb.Action:
-    action = sc_pb.Action()
-    point = action.action_raw.camera_move.center_world_space
-    point.x, point.y = camera
-    return action
-
-
-@pytest.fixture
-def arena(offline):
-    """Begin on an empty map of 64 × 64 with these units, and the camera at a point."""
-
-    def begin(*units, camera=(32.0, 32.0), interface=None, **changes):
-        offline.arena(*units, interface=interface or options(), **changes)
-        offline.act(look(camera))
-        offline.step()
-        return offline
-
-    return begin
-
-
 def test_game_info_lists_the_layers_that_are_sent(offline):
     wanted = options(crop_to_playable_area=True, allow_cheating_layers=True)
     offline.start(interface=wanted)
     assert offline.ask(game_info=sc_pb.RequestGameInfo()).game_info.options == wanted
     seen = offline.observe()
-    for layers, names in ((seen.feature_layer_data.renders, SCREEN),):
-        assert {field.name for field, _value in layers.ListFields()} == set(names)
+    renders = seen.feature_layer_data.renders
+    assert {field.name for field, _value in renders.ListFields()} == set(SCREEN)
     assert seen.HasField("ui_data")
 
 
@@ -218,19 +189,6 @@ def test_a_canned_map_has_layers_too(offline):
     after = offline.observe()
     assert (minimap(after).player_id == 1).any() and after.game_loop == 8
     assert after.feature_layer_data == before.feature_layer_data
-
-
-def test_the_same_game_has_the_same_bytes(session_for):
-    def play() -> list[bytes]:
-        session = session_for()
-        session.start("DefeatRoaches", interface=options())
-        replies = []
-        for _ in range(5):
-            replies.append(session.ask_bytes(observation=sc_pb.RequestObservation()))
-            session.step(8)
-        return replies
-
-    assert play() == play()
 
 
 def test_a_kept_view_has_the_bytes_of_a_new_one(offline):

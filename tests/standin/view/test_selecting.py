@@ -8,11 +8,11 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from s2clientprotocol import spatial_pb2 as spatial_pb
 from s2clientprotocol import ui_pb2 as ui_pb
 
-from tests.standin.view.test_layers import look, options
+from tests.standin.conftest import options
 
 SUCCESS, NOT_SUPPORTED = error_pb.Success, error_pb.NotSupported
-MARINE, SCV, ROACH, COMMAND_CENTER, BARRACKS, MINERALS = 48, 45, 110, 18, 21, 341
-MOVE, ATTACK, STOP, GATHER, TRAIN_SCV = 16, 23, 4, 295, 524
+MARINE, SCV, ROACH, COMMAND_CENTER, BARRACKS = 48, 45, 110, 18, 21
+MOVE, ATTACK, STOP, TRAIN_SCV = 16, 23, 4, 524
 GENERAL_MOVE, GENERAL_ATTACK = 3794, 3674
 Click, Group = spatial_pb.ActionSpatialUnitSelectionPoint, ui_pb.ActionControlGroup
 Icon, Worker = ui_pb.ActionMultiPanel, ui_pb.ActionSelectIdleWorker
@@ -63,19 +63,6 @@ def army(*, add=False) -> sc_pb.Action:
 
 def group(kind, number: int) -> sc_pb.Action:
     return ui(control_group=Group(action=kind, control_group_index=number))
-
-
-@pytest.fixture
-def arena(offline):
-    """Begin on an empty map with these units, the camera in its middle."""
-
-    def begin(*units, interface=None, **changes):
-        offline.arena(*units, interface=interface or options(), **changes)
-        offline.act(look((32.0, 32.0)))
-        offline.step()
-        return offline
-
-    return begin
 
 
 def selected(session) -> list[tuple[float, float]]:
@@ -347,14 +334,9 @@ def test_a_replay_shows_the_players_screen(offline):
         shown[offline.observe().game_loop] = offline.observe().SerializeToString()
         offline.act(army(), order(GENERAL_ATTACK, (33.0, 30.0)))
         offline.step(4)
-    replay = offline.ask(save_replay=sc_pb.RequestSaveReplay()).save_replay.data
+    replay = offline.replay()
     offline.ask(leave_game=sc_pb.RequestLeaveGame())
-    started = offline.ask(
-        start_replay=sc_pb.RequestStartReplay(
-            replay_data=replay, observed_player_id=1, options=options()
-        )
-    )
-    assert started.status == sc_pb.in_replay, started
+    offline.watch(replay, options=options())
     for loop, content in shown.items():
         seen = offline.observe()
         assert (seen.game_loop, seen.SerializeToString()) == (loop, content)

@@ -40,12 +40,8 @@ def _disturb(session, command, rng: np.random.Generator) -> None:
         case 1:
             session.kill([units[rng.integers(len(units))].tag])
         case 2:
-            change = debug_pb.DebugSetUnitValue(
-                unit_value=rng.choice(list(debug_pb.DebugSetUnitValue.UnitValue.values())),
-                value=rng.uniform(1, 50),
-                unit_tag=units[rng.integers(len(units))].tag,
-            )
-            session.debug(debug_pb.DebugCommand(unit_value=change))
+            name = rng.choice(debug_pb.DebugSetUnitValue.UnitValue.keys())
+            session.set_value(units[rng.integers(len(units))], name, rng.uniform(1, 50))
 
 
 @pytest.mark.parametrize("fog", [False, True])
