@@ -61,13 +61,10 @@ def periods_lost(make_env: Any, kind: Any, **options: Any) -> list[int]:
     ]
 
 
-def test_the_actor_keeps_acting_during_an_update(make_env):
+@pytest.mark.parametrize("actor", ["thread", "process"])
+def test_the_actor_keeps_acting_during_an_update(make_env, actor):
     # A busy machine still loses some.
-    assert max(periods_lost(make_env, VerySlowUpdates)) < LOST_WITHOUT
-
-
-def test_the_actor_keeps_acting_while_a_process_updates(make_env):
-    assert max(periods_lost(make_env, VerySlowUpdates, actor="process")) < LOST_WITHOUT
+    assert max(periods_lost(make_env, VerySlowUpdates, actor=actor)) < LOST_WITHOUT
 
 
 def test_ppo_loses_the_periods_of_its_updates(make_env):

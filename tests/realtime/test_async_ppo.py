@@ -383,13 +383,17 @@ def test_normalised_observations(tmp_path):
     assert evaluated.last_mean_reward == 5.0
 
 
+def logged(model: AsyncPPO, folder: Path) -> list[dict[str, Any]]:
+    """Learn from three rollouts; the line of the log after each."""
+    model.set_logger(configure(str(folder), ["json"]))
+    model.learn(3 * ROLLOUT)
+    return [json.loads(line) for line in (folder / "progress.json").read_text().splitlines()]
+
+
 @pytest.mark.timing
 def test_a_slow_learner_does_not_stall_the_actor_and_dropped_steps_are_counted(tmp_path):
     env = counting()
-    model = model_of(SlowUpdates, env=env)
-    model.set_logger(configure(str(tmp_path), ["json"]))
-    model.learn(3 * ROLLOUT)
-    log = [json.loads(line) for line in (tmp_path / "progress.json").read_text().splitlines()]
+    log = logged(model_of(SlowUpdates, env=env), tmp_path)
     played = env.get_attr("_steps")[0] * N
     assert played > 3 * ROLLOUT + log[-1]["async/dropped_steps"]
     assert log[-1]["async/dropped_steps"] > ROLLOUT
@@ -402,10 +406,7 @@ def test_a_slow_learner_does_not_stall_the_actor_and_dropped_steps_are_counted(t
 
 def test_with_game_waits_every_step_is_learned_from(tmp_path):
     env = counting()
-    model = model_of(SlowUpdates, env=env, game_waits=True)
-    model.set_logger(configure(str(tmp_path), ["json"]))
-    model.learn(3 * ROLLOUT)
-    log = [json.loads(line) for line in (tmp_path / "progress.json").read_text().splitlines()]
+    log = logged(model_of(SlowUpdates, env=env, game_waits=True), tmp_path)
     assert [line["async/dropped_steps"] for line in log] == [0, 0, 0]
     assert [line["async/lag_max"] for line in log] == [0, 1, 1]
     played = env.get_attr("_steps")[0] * N
@@ -413,10 +414,7 @@ def test_with_game_waits_every_step_is_learned_from(tmp_path):
 
 
 def test_steps_older_than_max_lag_are_discarded(tmp_path):
-    model = model_of(SlowUpdates, max_lag=0)
-    model.set_logger(configure(str(tmp_path), ["json"]))
-    model.learn(3 * ROLLOUT)
-    log = [json.loads(line) for line in (tmp_path / "progress.json").read_text().splitlines()]
+    log = logged(model_of(SlowUpdates, max_lag=0), tmp_path)
     assert [line["async/lag_max"] for line in log] == [0, 0, 0]
     assert log[-1]["async/stale_steps"] > 0
 

@@ -73,7 +73,11 @@ def test_no_loop_passes_and_nobody_takes_it_for_a_fault(make_env):
     assert states(env) == ["paused", "paused", "held"]
     time.sleep(PAUSE_S)
     assert are_stopped(games(env)) == [True] * 3
-    after = [info["loop"] for info in step(env)[3]]
+    infos = step(env)[3]
+    after = [info["loop"] for info in infos]
+    for info in infos:
+        assert info["sc2pool.gap_s"] < PAUSE_S / 2, "a pause is no delay"
+        assert info["sc2pool.skipped_loops"] < LOOPS_PER_S / 2
     stats = env.stats()
     pauses = stats.pauses
     assert pauses.count - earlier.count == 2, "the spare is paused until it is needed"
@@ -96,6 +100,9 @@ def test_a_game_that_catches_up_is_told_of(make_env, standin_dir):
     lost = env.stats().pauses.loops
     assert int(PAUSE_S * LOOPS_PER_S) <= lost <= 1 + took_s * LOOPS_PER_S
     assert after["loop"] - before["loop"] >= lost + 4
+    assert after["sc2pool.skipped_loops"] >= 22
+    assert after["sc2pool.lost_periods"] >= 22 // TellsLoop.step_mul
+    assert after["sc2pool.gap_s"] < took_s - PAUSE_S / 2, "a pause is no delay of the learner's"
 
 
 def test_counted_and_without_effect_where_there_is_nothing_to_do(make_env):
@@ -237,8 +244,12 @@ def test_step_by_step_a_pause_is_nothing_special(make_env):
     env.pause()
     assert are_stopped(games(env)) == [True, True]
     time.sleep(0.5)
-    after = [info["loop"] for info in step(env)[3]]
-    assert after == [loop + 4 for loop in before]
+    infos = step(env)[3]
+    assert [info["loop"] for info in infos] == [loop + 4 for loop in before]
+    for info in infos:
+        assert not [key for key in info if key.startswith("sc2pool.")], "and nothing is late"
+    assert env.stats().realtime.steps == 0
+    assert env.stats().realtime.gap_s is None
     assert env.stats().pauses.loops == 0
     assert env.stats().recycles == {}
 

@@ -81,13 +81,6 @@ def test_no_loop_passes_in_two_updates(make_env, tmp_path):
     assert env.stats().recycles == {}
 
 
-def test_without_the_callback_the_games_run_during_updates(make_env):
-    env = make_env()
-    model = learner(env)
-    model.learn(N_STEPS * 2)
-    assert model.seen == [[False, False]] * 2
-
-
 @pytest.mark.parametrize("first", ["the pause", "the other"])
 def test_a_rollout_that_ends_early(make_env, first):
     env = make_env()

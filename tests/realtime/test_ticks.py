@@ -57,41 +57,6 @@ def test_a_late_action_is_told_in_its_info_and_counted(make_env):
     assert sum(one.lost_periods for one in told.envs.values()) == told.lost_periods
 
 
-def test_step_by_step_nothing_is_late(make_env):
-    env = make_env(realtime=False)
-    env.reset()
-    time.sleep(2 * PERIOD_S)
-    for info in step(env)[3]:
-        assert not [key for key in info if key.startswith("sc2pool.")]
-    assert env.stats().realtime.steps == 0
-    assert env.stats().realtime.gap_s is None
-
-
-@pytest.mark.timing
-def test_a_pause_is_no_delay(make_env):
-    env = make_env(n=1)
-    env.reset()
-    step(env)
-    env.pause()
-    time.sleep(1.0)
-    (info,) = step(env)[3]
-    assert info["sc2pool.gap_s"] < 0.5
-    assert info["sc2pool.skipped_loops"] < LOOPS_PER_S / 2
-
-
-@pytest.mark.timing
-def test_a_game_that_went_on_in_a_pause_has_skipped_those_loops(make_env, standin_dir):
-    env = make_env(n=1, game=standin_dir)
-    env.reset()
-    step(env)
-    env.pause()
-    time.sleep(1.0)
-    (info,) = step(env)[3]
-    assert info["sc2pool.gap_s"] < 0.5
-    assert info["sc2pool.skipped_loops"] >= 22
-    assert info["sc2pool.lost_periods"] >= 22 // TellsLoop.step_mul
-
-
 def test_a_spare_misses_nothing_while_it_waits(make_env):
     env = make_env(n=1, spares=1, task=Short)
     env.reset()
