@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -255,8 +256,7 @@ def test_step_by_step_a_pause_is_nothing_special(make_env):
 
 
 def test_a_single_env(freezing):
-    env = SC2GymEnv(TellsLoop, game=freezing, realtime=True)
-    try:
+    with closing(SC2GymEnv(TellsLoop, game=freezing, realtime=True)) as env:
         assert (env.realtime, env.step_mul) == (True, TellsLoop.step_mul)
         env.reset()
         env.pause()
@@ -264,13 +264,10 @@ def test_a_single_env(freezing):
         assert are_stopped(games(env)) == [True]
         assert not env.step(0)[3]
         assert are_stopped(games(env)) == [False]
-    finally:
-        env.close()
 
 
 def test_an_env_of_the_users_with_grandchildren():
-    env = SubprocSC2VecEnv([WithGrandchildren])
-    try:
+    with closing(SubprocSC2VecEnv([WithGrandchildren])) as env:
         env.reset()
         (instance,) = env.stats().instances
         worker = psutil.Process(instance.worker_pid)
@@ -281,8 +278,6 @@ def test_an_env_of_the_users_with_grandchildren():
         step(env)
         assert are_stopped(family) == [False, False]
         env.pause()
-    finally:
-        env.close()
     assert psutil.wait_procs(family, timeout=2.0)[1] == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+from contextlib import closing
 
 import numpy as np
 import psutil
@@ -32,10 +33,9 @@ def stopped(env: SC2VectorEnv) -> list[bool]:
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 def test_paused_and_played_on_in_every_mode(freezing, mode):
-    env = SC2VectorEnv(
-        n=2, task=InTurn, game=freezing, realtime=True, autoreset_mode=mode, spares=1
-    )
-    try:
+    with closing(
+        SC2VectorEnv(n=2, task=InTurn, game=freezing, realtime=True, autoreset_mode=mode, spares=1)
+    ) as env:
         assert (env.realtime, env.step_mul) == (True, InTurn.step_mul)
         env.set_attr("level", [0, 1])
         env.reset()
@@ -71,8 +71,6 @@ def test_paused_and_played_on_in_every_mode(freezing, mode):
         with pytest.raises(AlreadyPendingCallError, match="pause"):
             env.pause()
         env.reset_wait()
-    finally:
-        env.close()
     with pytest.raises(ClosedEnvironmentError):
         env.pause()
 
@@ -80,26 +78,22 @@ def test_paused_and_played_on_in_every_mode(freezing, mode):
 @pytest.mark.timing
 @pytest.mark.parametrize("spares", [0, 1])
 def test_games_begin_together(freezing, spares):
-    env = SC2VectorEnv(n=2, task=OneIsSlow, game=freezing, realtime=True, spares=spares)
-    try:
+    with closing(
+        SC2VectorEnv(n=2, task=OneIsSlow, game=freezing, realtime=True, spares=spares)
+    ) as env:
         for _ in range(2):
             _, began = env.reset()
             infos = env.step(ACTIONS)[4]
             assert infos["sc2pool.gap_s"][0] < 0.5, "it did not play while the other was reset"
             assert infos["loop"][0] - began["loop"][0] < LOOPS_PER_S / 2
-    finally:
-        env.close()
 
 
 @pytest.mark.timing
 def test_a_reset_that_is_late_is_waited_for_again(freezing):
-    env = SC2VectorEnv(n=2, task=OneIsSlow, game=freezing, realtime=True)
-    try:
+    with closing(SC2VectorEnv(n=2, task=OneIsSlow, game=freezing, realtime=True)) as env:
         env.reset()
         env.reset_async()
         with pytest.raises(multiprocessing.TimeoutError):
             env.reset_wait(timeout=0.2)
         env.reset_wait()
         assert env.step(ACTIONS)[4]["sc2pool.gap_s"][0] < 0.5
-    finally:
-        env.close()
