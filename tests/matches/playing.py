@@ -1,14 +1,12 @@
-"""Plays whole matches on games of the stand-in, without a pool."""
+"""Plays whole episodes and matches on games, without a pool."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-import psutil
 
 from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
@@ -19,54 +17,89 @@ from sc2pool.tasks.player import Episode
 from sc2pool.tasks.players.factory import TaskPlayerSpec
 from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.queue_pair import QueuePair, Transition
-from tests.matches.recorded_rows import Policy, RecordedRows
 
+Policy = Callable[[Any], Any]
 Rows = list[list[Transition]]
 
 
-class Against:
-    """An opponent that plays a policy, and keeps its transitions."""
+class RecordedRows(QueuePair):
+    """A queue pair that plays a policy in each row, and keeps every transition.
 
-    def __init__(self, policy: Policy) -> None:
-        self._policy = policy
+    Attributes:
+        rows: the transitions of each.
+    """
+
+    def __init__(self, policies: Sequence[Policy]) -> None:
+        self._policies = policies
+        self.rows: Rows = [[] for _ in policies]
+
+    async def get_action(self) -> Any:
+        (action,) = await self.get_actions()
+        return action
+
+    def put(self, transition: Transition) -> None:
+        self.put_rows([transition])
+
+    async def get_actions(self) -> Sequence[Any]:
+        rows = zip(self._policies, self.rows, strict=True)
+        return [policy(transitions[-1].observation) for policy, transitions in rows]
+
+    def put_rows(self, transitions: Sequence[Transition]) -> None:
+        for row, transition in zip(self.rows, transitions, strict=True):
+            row.append(transition)
+
+
+class Against:
+    """An opponent that plays policies, one for each agent of its side, and keeps its transitions.
+
+    Attributes:
+        pairs: one for each episode.
+    """
+
+    def __init__(self, *policies: Policy) -> None:
+        self._policies = policies
         self.pairs: list[RecordedRows] = []
 
     def begin(self, episode: Episode) -> tuple[str, QueuePair]:
-        self.pairs.append(RecordedRows([self._policy]))
+        self.pairs.append(RecordedRows(self._policies))
         return f"number {episode.number}", self.pairs[-1]
 
 
-@contextmanager
-def player_of(
-    standin_dir: Path, task: type[TaskDefinition] = MarineDuel, **spec: Any
-) -> Iterator[Any]:
-    """A player whose games are up; nothing of it is left in the end."""
-    installation = find(standin_dir)
+def new_player(game: Path, task: type[TaskDefinition], **spec: Any) -> Any:
+    """A player of a task on an installation; it has no game yet."""
+    installation = find(game)
     made = TaskSpec(task, installation, find_map(installation, task.map_name), Limits(), **spec)
     player = TaskPlayerSpec(made).player()
     player.attributes = ({},) * player.rows
+    return player
+
+
+@contextmanager
+def player_of(game: Path, task: type[TaskDefinition] = MarineDuel, **spec: Any) -> Iterator[Any]:
+    """A player whose games `play` launches; they end with the block."""
+    player = new_player(game, task, **spec)
     try:
         yield player
     finally:
         player.close()
-        assert psutil.Process().children(recursive=True) == []
 
 
-def play(
-    player: Any, policies: Sequence[Policy], seeds: Sequence[int | None], first: int = 0
-) -> list[Rows]:
+def play(player: Any, policies: Sequence[Policy], seeds: Sequence[int]) -> list[Rows]:
     """Plays an episode for each seed; each row's transitions."""
+    pairs = [RecordedRows(policies) for _ in seeds]
+    play_through(player, pairs, seeds)
+    return [pair.rows for pair in pairs]
 
-    async def run() -> list[Rows]:
-        await player.launch(Deadline.after(60))
-        episodes = []
-        for number, seed in enumerate(seeds, first):
-            pair = RecordedRows(policies)
+
+def play_through(player: Any, pairs: Sequence[QueuePair], seeds: Sequence[int]) -> None:
+    """Plays an episode for each seed, through these pairs."""
+
+    async def run() -> None:
+        await player.launch(Deadline.after(90))
+        for number, (pair, seed) in enumerate(zip(pairs, seeds, strict=True)):
             await player.play(Episode(number, seed), pair)
-            episodes.append(pair.rows)
-        return episodes
 
-    return asyncio.run(run())
+    asyncio.run(run())
 
 
 def always(action: int) -> Policy:

@@ -15,10 +15,12 @@ from sc2.data import Race, Result
 from sc2.ids.unit_typeid import UnitTypeId
 from sc2.player import Bot
 
-from sc2pool.config import Computer, GameSetup
-from sc2pool.errors import ConfigError, FaultKind, GameFault, UserCodeError
+from sc2pool.config import Computer
+from sc2pool.errors import FaultKind, GameFault, UserCodeError
 from sc2pool.tasks.melee.melee import Melee
+from sc2pool.tasks.opponents.bots import PlainBot
 from sc2pool.tasks.opponents.resolve import resolve
+from sc2pool.tasks.player import Episode
 from sc2pool.tasks.players.match.match_player import MatchPlayer
 from sc2pool.tasks.queue_pair import Transition
 from tests.matches.duel_bots import ATTACK, WAIT, DuelBot, DuelTask, PlainDuelBot
@@ -26,8 +28,8 @@ from tests.matches.playing import Against, always, play, player_of
 
 pytestmark = pytest.mark.standin("StarCraft II has no map MarineDuel")
 
-BOTH = pytest.mark.parametrize("task", [DuelTask, DuelBot], ids=["Task", "RLBotAI"])
 STEP_MUL = DuelTask.step_mul
+PACES = (1, 3, 8, 12, 40)
 
 
 @pytest.fixture(autouse=True)
@@ -85,9 +87,8 @@ def test_a_bot_against_the_computer(standin_dir):
     assert last_info(learner)["sc2pool.result"] in ("win", "loss", "tie")
 
 
-@BOTH
-def test_an_ordinary_bot_is_the_opponent(standin_dir, task, met):
-    with player_of(standin_dir, task, opponent=resolve(PlainDuelBot, task)) as player:
+def test_an_ordinary_bot_is_the_opponent(standin_dir, met):
+    with player_of(standin_dir, DuelTask, opponent=resolve(PlainDuelBot, DuelTask)) as player:
         assert player.rows == 1
         episodes = play(player, [always(WAIT)], seeds=[1, 1])
     assert [row[0].observation[0] for (row,) in episodes] == [1, 2], "on either side"
@@ -101,23 +102,28 @@ def test_an_ordinary_bot_is_the_opponent(standin_dir, task, met):
         assert bot.created == [], "what is there from the start is no event"
 
 
-@BOTH
-@pytest.mark.parametrize("pace", [1, 3, 8, 12, 40])
-def test_a_bot_has_a_pace_of_its_own(standin_dir, task, pace, met):
+class InEachPace:
+    """An opponent whose bot has another pace in each episode."""
+
+    def begin(self, episode: Episode) -> tuple[str, PlainBot]:
+        return "paced", PlainBot(PlainDuelBot(True, PACES[episode.number]))
+
+
+@pytest.mark.parametrize("task", [DuelTask, DuelBot], ids=["Task", "RLBotAI"])
+def test_a_bot_has_a_pace_of_its_own(standin_dir, task, met):
     """The learner's steps are as long as its task says; each death is reported once."""
-    opponent = resolve(PlainDuelBot(True, pace), task)
-    with player_of(standin_dir, task, opponent=opponent) as player:
-        ((learner,),) = play(player, [always(ATTACK)], seeds=[2])
-    (bot,) = met
-    assert bot.loops == list(range(0, learner[-1].info["loop"], pace))
-    loops = [one.info["loop"] for one in learner]
-    assert loops[:-1] == list(range(0, loops[-1], STEP_MUL))
-    result = last_info(learner)["sc2pool.result"]
-    assert result in ("win", "loss")
-    assert bot.ends == [Result.Defeat if result == "win" else Result.Victory]
-    assert len(bot.destroyed) == len(set(bot.destroyed))
-    if result == "win":
-        assert len([tag for tag in bot.destroyed if tag]) >= 5
+    with player_of(standin_dir, task, opponent=InEachPace()) as player:
+        episodes = play(player, [always(ATTACK)], seeds=[2] * len(PACES))
+    for (learner,), bot, pace in zip(episodes, met, PACES, strict=True):
+        assert bot.loops == list(range(0, learner[-1].info["loop"], pace))
+        loops = [one.info["loop"] for one in learner]
+        assert loops[:-1] == list(range(0, loops[-1], STEP_MUL))
+        result = last_info(learner)["sc2pool.result"]
+        assert result in ("win", "loss")
+        assert bot.ends == [Result.Defeat if result == "win" else Result.Victory]
+        assert len(bot.destroyed) == len(set(bot.destroyed))
+        if result == "win":
+            assert len([tag for tag in bot.destroyed if tag]) >= 5
 
 
 def test_a_bot_brings_its_race_and_its_name(standin_dir, met):
@@ -153,8 +159,9 @@ def test_the_tasks_time_limit_is_a_tie_for_the_bot(standin_dir, met):
 
 
 class NotesItsEnd(DuelBot):
-    """Player 1 ends the episode in its fourth observation, and player 2 does not."""
+    """Player 1 ends episode 0 in its fourth observation; the time limit ends the others."""
 
+    max_loops: ClassVar[int | None] = 4 * STEP_MUL
     met: ClassVar[list[NotesItsEnd]] = []
 
     async def on_start(self) -> None:
@@ -166,26 +173,25 @@ class NotesItsEnd(DuelBot):
         return super().observe()
 
     def terminated(self) -> bool:
-        return self.player_id == 1 and self.observed == 4
+        return (self.episode.number, self.player_id, self.observed) == (0, 1, 4)
 
     async def on_end(self, game_result: Result) -> None:
         self.ends.append(game_result)
         await super().on_end(game_result)
 
 
-@pytest.mark.parametrize("max_loops", [80, 2 * STEP_MUL], ids=["one of them", "time limit"])
-def test_both_bots_are_told_that_the_task_ended_the_episode(standin_dir, max_loops):
+def test_both_bots_are_told_that_the_task_ended_the_episode(standin_dir):
     NotesItsEnd.met.clear()
-    with player_of(standin_dir, NotesItsEnd, max_loops=max_loops) as player:
-        (rows,) = play(player, [always(WAIT), always(WAIT)], seeds=[1])
-    assert [bot.ends for bot in NotesItsEnd.met] == [[Result.Tie], [Result.Tie]]
-    assert {bot.observed for bot in NotesItsEnd.met} == {len(row) for row in rows}
+    with player_of(standin_dir, NotesItsEnd) as player:
+        episodes = play(player, [always(WAIT), always(WAIT)], seeds=[1, 1])
+    assert [bot.ends for bot in NotesItsEnd.met] == [[Result.Tie]] * 4
+    assert [bot.observed for bot in NotesItsEnd.met] == [4, 4, 5, 5]
+    assert [len(row) for rows in episodes for row in rows] == [4, 4, 5, 5]
 
 
 def test_a_bot_that_an_opponent_plays_is_told_it_too(standin_dir):
     NotesItsEnd.met.clear()
-    opponent = Against(always(WAIT))
-    with player_of(standin_dir, NotesItsEnd, opponent=opponent, max_loops=80) as player:
+    with player_of(standin_dir, NotesItsEnd, opponent=Against(always(WAIT))) as player:
         play(player, [always(WAIT)], seeds=[1])
     assert [bot.ends for bot in NotesItsEnd.met] == [[Result.Tie], [Result.Tie]]
 
@@ -196,13 +202,14 @@ class MeleeDuel(Melee):
 
 
 class Builder(BotAI):
-    """Builds supply depots and barracks, trains marines, and attacks with eight of them."""
+    """Builds supply depots and barracks, and trains marines."""
 
-    most: ClassVar[dict[str, int]] = {}
+    has: ClassVar[dict[str, int]] = {}
+
+    async def on_start(self) -> None:
+        self.client.game_step = 16
 
     async def on_step(self, iteration: int) -> None:
-        if not self.townhalls:
-            return
         home = self.townhalls.first
         if self.supply_left < 3 and not self.already_pending(UnitTypeId.SUPPLYDEPOT):
             await self.build(UnitTypeId.SUPPLYDEPOT, near=home.position)
@@ -215,31 +222,20 @@ class Builder(BotAI):
             home.train(UnitTypeId.SCV)
         for one in barracks.ready.idle:
             one.train(UnitTypeId.MARINE)
-        marines = self.units(UnitTypeId.MARINE)
-        if marines.amount >= 8:
-            for marine in marines.idle:
-                marine.attack(self.enemy_start_locations[0])
         for worker in self.workers.idle:
             worker.gather(self.mineral_field.closest_to(worker))
-        for kind, units in (("barracks", barracks), ("marines", marines)):
-            self.most[kind] = max(self.most.get(kind, 0), units.amount)
+        marines = self.units(UnitTypeId.MARINE)
+        self.has.update(barracks=barracks.amount, marines=marines.amount)
 
 
-def test_a_bot_that_builds_beats_one_that_waits(standin_dir):
-    """python-sc2's own helpers find places and count what is under way."""
-    Builder.most.clear()
-    opponent = resolve(Builder, MeleeDuel)
-    with player_of(standin_dir, MeleeDuel, opponent=opponent, step_mul=32) as player:
-        ((learner,),) = play(player, [always(0)], seeds=[1])
-    assert last_info(learner)["sc2pool.result"] == "loss"
-    assert Builder.most["barracks"] == 3
-    assert Builder.most["marines"] >= 8
-
-
-class FailingBot(PlainDuelBot):
-    async def on_step(self, iteration: int) -> None:
-        if iteration == 2:
-            raise LookupError("no such tactic")
+def test_python_sc2s_helpers_find_places_and_count_what_is_under_way(standin_dir):
+    opponent, until_it_has_marines = resolve(Builder, MeleeDuel), 2640
+    with player_of(
+        standin_dir, MeleeDuel, opponent=opponent, step_mul=32, max_loops=until_it_has_marines
+    ) as player:
+        play(player, [always(0)], seeds=[1])
+    assert Builder.has["barracks"] == 3
+    assert Builder.has["marines"] >= 1
 
 
 class WrongPaceBot(PlainDuelBot):
@@ -253,23 +249,23 @@ class PickyBot(PlainDuelBot):
         self.favourite = favourite
 
 
-@pytest.mark.parametrize(
-    ("bot", "error", "told"),
-    [
-        (FailingBot, LookupError, "no such tactic"),
-        (WrongPaceBot, UserCodeError, "game_step of the opponent 'WrongPaceBot'.*got 0"),
-        (PickyBot, TypeError, "favourite"),
-    ],
-)
-def test_error_of_a_bot_is_user_code_error(standin_dir, bot, error, told):
+def test_a_pace_that_is_none_is_user_code_error(standin_dir):
+    told = "game_step of the opponent 'WrongPaceBot'.*got 0"
+    opponent = resolve(WrongPaceBot, DuelTask)
     with (
-        player_of(standin_dir, DuelTask, opponent=resolve(bot, DuelTask)) as player,
-        pytest.raises(error, match=told) as raised,
+        player_of(standin_dir, DuelTask, opponent=opponent) as player,
+        pytest.raises(UserCodeError, match=told),
     ):
         play(player, [always(WAIT)], seeds=[1])
-    if error is not UserCodeError:
-        who = "the opponent" if bot is PickyBot else "the opponent 'FailingBot'"
-        assert raised.value.__notes__ == [f"{who} raised it, not the task"]
+
+
+def test_error_of_a_bots_constructor_is_its_own(standin_dir):
+    with (
+        player_of(standin_dir, DuelTask, opponent=resolve(PickyBot, DuelTask)) as player,
+        pytest.raises(TypeError, match="favourite") as raised,
+    ):
+        play(player, [always(WAIT)], seeds=[1])
+    assert raised.value.__notes__ == ["the opponent raised it, not the task"]
 
 
 class KilledBot(PlainDuelBot):
@@ -281,15 +277,14 @@ class KilledBot(PlainDuelBot):
             await self.client.query_pathing(self.units[0], self.enemy_units[0].position)
 
 
-@pytest.mark.parametrize(("first", "side"), [(0, "guest"), (1, "host")])
-def test_the_death_of_a_bots_game_is_no_user_code(standin_dir, first, side):
+def test_the_death_of_a_bots_game_is_no_user_code(standin_dir):
     with (
         player_of(standin_dir, DuelTask, opponent=resolve(KilledBot, DuelTask)) as player,
         pytest.raises(GameFault) as raised,
     ):
-        play(player, [always(WAIT)], seeds=[1], first=first)
+        play(player, [always(WAIT)], seeds=[1])
     assert raised.value.kind in (FaultKind.GAME_EXITED, FaultKind.CONNECTION_LOST)
-    assert raised.value.detail.startswith(f"{side}: ")
+    assert raised.value.detail.startswith("guest: ")
 
 
 class AsksNothing(DuelBot):
@@ -348,23 +343,3 @@ def test_an_extended_on_step_runs_in_its_order(standin_dir):
         with player_of(standin_dir, task, max_loops=400) as player:
             runs.append(play(player, [always(ATTACK), always(WAIT)], seeds=[1]))
     np.testing.assert_equal(runs[1], runs[0])
-
-
-@BOTH
-def test_rows_that_step_differently_are_refused(standin_dir, task):
-    with player_of(standin_dir, task) as player:
-        player.attributes = ({"step_mul": 4}, {"step_mul": 8})
-        with pytest.raises(ConfigError, match="got 4 for player 1 and 8 for player 2"):
-            play(player, [always(WAIT)] * 2, seeds=[1])
-
-
-@BOTH
-def test_rows_that_step_alike_are_not(standin_dir, task):
-    with player_of(standin_dir, task, max_loops=40) as player:
-        player.attributes = ({"step_mul": 20}, {"step_mul": 20})
-        (rows,) = play(player, [always(WAIT)] * 2, seeds=[1])
-    assert [one.info["loop"] for one in rows[0]] == [0, 20, 40]
-
-
-def test_the_setup_names_the_tasks_race():
-    assert DuelBot.game_setup() == GameSetup("MarineDuel", participants=2, disable_fog=True)

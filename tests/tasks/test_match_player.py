@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from pathlib import Path
 
 import numpy as np
 import psutil
@@ -10,21 +10,20 @@ import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.config import Computer
-from sc2pool.errors import ConfigError, FaultKind, GameFault, UserCodeError
+from sc2pool.errors import FaultKind, GameFault, UserCodeError
 from sc2pool.tasks.duels.marine_duel import (
     FOCUS_NEAREST,
     FOCUS_WEAKEST,
     HOLD,
     MarineDuel,
 )
-from sc2pool.tasks.player import Episode
 from sc2pool.tasks.players.match.match_player import MatchPlayer
 from sc2pool.tasks.players.sc2_player import TaskPlayer
-from sc2pool.tasks.queue_pair import QueuePair
-from tests.matches.playing import Against, always, play, player_of
-from tests.matches.recorded_rows import Policy
+from tests.matches.playing import Against, Policy, Rows, always, play, player_of
 
 pytestmark = pytest.mark.standin("StarCraft II has no map MarineDuel")
+
+EPISODES = 6
 
 
 def random_policy(seed: int) -> Policy:
@@ -32,34 +31,35 @@ def random_policy(seed: int) -> Policy:
     return lambda _: int(rng.integers(MarineDuel.action_space.n))
 
 
-def test_two_learners(standin_dir):
+@pytest.fixture(scope="module")
+def episodes(standin_dir: Path) -> list[Rows]:
+    """Of two learners: the first one plays the script, the second one at random."""
     with player_of(standin_dir) as player:
         assert isinstance(player, MatchPlayer)
         assert player.rows == 2
-        episodes = play(player, [random_policy(1), random_policy(2)], seeds=range(4))
-        assert player.reset_kind() == "create"
-        first, second = player.target(0), player.target(1)
-        assert first.observation.player_common.player_id == 1
-        assert second.observation.player_common.player_id == 2
+        return play(player, [MarineDuel.scripted, random_policy(5)], seeds=range(EPISODES))
+
+
+def test_two_learners(episodes):
     for one, two in episodes:
         assert len(one) == len(two) > 1
         for mine, theirs in zip(one, two, strict=True):
             assert MarineDuel.observation_space.contains(mine.observation)
             assert MarineDuel.observation_space.contains(theirs.observation)
-            if mine.info.get("sc2pool.result") != "tie":
-                assert mine.reward == -theirs.reward
+            assert mine.reward == -theirs.reward
             assert mine[2:4] == theirs[2:4]
         assert [t.terminated or t.truncated for t in one[:-1]] == [False] * (len(one) - 1)
-        results = {one[-1].info["sc2pool.result"], two[-1].info["sc2pool.result"]}
-        assert results in ({"win", "loss"}, {"tie"})
         assert "sc2pool.opponent" not in one[-1].info
         assert all(not t.info for t in one[:-1])
+    assert len({one[0].observation.tobytes() for one, _ in episodes}) > 1, "as the seeds differ"
 
 
-def test_both_sides_see_the_same_from_their_own_end(standin_dir):
-    with player_of(standin_dir) as player:
-        episodes = play(player, [always(HOLD)] * 2, seeds=range(6))
-        assert {player.target(0).facing, player.target(1).facing} == {1.0, -1.0}
+def test_the_scripted_player_beats_random_actions(episodes):
+    results = [[row[-1].info["sc2pool.result"] for row in rows] for rows in episodes]
+    assert results == [["win", "loss"]] * EPISODES
+
+
+def test_both_sides_see_the_same_from_their_own_end(episodes):
     for one, two in episodes:
         for transition in (one[0], two[0]):
             observation = transition.observation
@@ -70,40 +70,24 @@ def test_both_sides_see_the_same_from_their_own_end(standin_dir):
         assert sorted(own.reshape(5, 5)[:, 2]) == sorted(enemies.reshape(5, 5)[:, 2])
 
 
-def test_the_same_seed_twice_gives_the_same_bytes(standin_dir):
-    def observations() -> list[bytes]:
-        with player_of(standin_dir) as player:
-            ((one, two),) = play(player, [random_policy(3), random_policy(4)], seeds=[11])
-            return [t.observation.tobytes() for t in (*one, *two)]
-
-    first = observations()
-    assert first == observations()
-    assert len(set(first)) > len(first) // 2
-
-
-def test_the_time_limit_truncates_both(standin_dir):
-    with player_of(standin_dir, max_loops=80) as player:
-        ((one, two),) = play(player, [always(HOLD)] * 2, seeds=[1])
-    assert len(one) == len(two) == 11
-    for row in (one, two):
-        assert (row[-1].terminated, row[-1].truncated) == (False, True)
-        assert row[-1].info == {"sc2pool.result": "undecided"}
+def test_masks(episodes):
+    for transition in (one for rows in episodes for row in rows for one in row):
+        mask, observation = transition.action_masks, transition.observation
+        assert mask.shape == (MarineDuel.action_space.n,)
+        own = observation[7:32].reshape(5, 5)
+        healths = own[own[:, 2] > 0, 2]
+        both = bool((observation[:2] > 0).all())
+        assert mask[:3].tolist() == [both] * 3
+        assert mask[3] == (both and len(healths) > 1 and healths[0] <= 18 / 45)
+        assert mask[4:].all()
 
 
-class Patient(MarineDuel):
-    """Its players hold until the map's own time limit."""
-
-    max_loops: ClassVar[int | None] = None
-
-
-@pytest.mark.parametrize("task", [MarineDuel, Patient])
-def test_a_tie_at_the_maps_time_limit(standin_dir, task):
+def test_a_tie_at_the_maps_time_limit(standin_dir):
     """It is the task's own limit too, so it truncates."""
-    with player_of(standin_dir, task, step_mul=192) as player:
+    with player_of(standin_dir, step_mul=192) as player:
         ((one, two),) = play(player, [always(5 + 4), always(5 + 4)], seeds=[1])
     for row in (one, two):
-        limited = task is MarineDuel
-        assert (row[-1].terminated, row[-1].truncated) == (not limited, limited)
+        assert (row[-1].terminated, row[-1].truncated) == (False, True)
         assert row[-1].info == {"sc2pool.result": "tie"}
         assert sum(t.reward for t in row) == -1
 
@@ -122,12 +106,21 @@ def test_the_end_for_one_side_is_the_end_for_both(standin_dir):
         assert row[-1].info == {"sc2pool.result": "undecided"}
 
 
+class Coloured(MarineDuel):
+    colour = "grey"
+
+
 def test_an_opponent_plays_the_other_side(standin_dir):
+    """The attributes of the one row are the learner's, whichever side it plays."""
     opponent = Against(always(FOCUS_NEAREST))
-    with player_of(standin_dir, opponent=opponent) as player:
+    with player_of(standin_dir, Coloured, opponent=opponent) as player:
         assert player.rows == 1
+        assert player.target(0).colour == "grey", "before the first episode"
+        player.attributes = ({"colour": "red"},)
         episodes = play(player, [always(FOCUS_WEAKEST)], seeds=range(4))
-        assert player.target(0).observation.player_common.player_id == 2  # episode 3
+        assert player.target(0).observation.player_common.player_id == 2, "in episode 3"
+        assert player.target(0).colour == "red"
+        assert player.reset_kind() == "create"
     assert len(opponent.pairs) == 4
     for number, ((learner,), pair) in enumerate(zip(episodes, opponent.pairs, strict=True)):
         (theirs,) = pair.rows
@@ -139,16 +132,6 @@ def test_an_opponent_plays_the_other_side(standin_dir):
         assert learner[-1].info["sc2pool.opponent"] == f"number {number}"
 
 
-def test_the_learner_plays_both_sides_in_turns(standin_dir):
-    class Numbered(MarineDuel):
-        def info(self) -> dict[str, Any]:
-            return {"player": self.observation.player_common.player_id}
-
-    with player_of(standin_dir, Numbered, opponent=Against(always(HOLD))) as player:
-        episodes = play(player, [always(FOCUS_NEAREST)], seeds=[1, 1, 1], first=3)
-    assert [learner[0].info["player"] for (learner,) in episodes] == [2, 1, 2]
-
-
 def test_a_computer_plays_the_other_side_in_one_process(standin_dir):
     with player_of(standin_dir, opponent=Computer(difficulty=sc_pb.Hard)) as player:
         assert isinstance(player, TaskPlayer)
@@ -158,89 +141,17 @@ def test_a_computer_plays_the_other_side_in_one_process(standin_dir):
     assert last.info["sc2pool.result"] in ("win", "loss", "tie")
 
 
-class Broken(Against):
-    def __init__(self, error: Exception, where: str) -> None:
-        super().__init__(self._fail)
-        self._error, self._where = error, where
-
-    def _fail(self, _: object) -> int:
-        raise self._error
-
-    def begin(self, episode: Episode) -> tuple[str, QueuePair]:
-        if self._where == "begin":
-            raise self._error
-        return super().begin(episode)
-
-
-@pytest.mark.parametrize("where", ["begin", "play"])
-def test_an_opponent_that_raises_is_user_code(standin_dir, where):
-    error = ZeroDivisionError("policy")
-    with (
-        player_of(standin_dir, opponent=Broken(error, where)) as player,
-        pytest.raises(ZeroDivisionError) as raised,
-    ):
-        play(player, [always(0)], seeds=[1])
-    name = "the opponent" if where == "begin" else "the opponent 'number 0'"
-    assert raised.value.__notes__ == [f"{name} raised it, not the task"]
-
-
 def test_an_opponents_game_fault_is_user_code(standin_dir):
     """The pool would replace the games, and the next opponent would raise again."""
-    fault = GameFault(FaultKind.BAD_REPLY, "not the match's game")
+
+    def fail(_: object) -> int:
+        raise GameFault(FaultKind.BAD_REPLY, "not the match's game")
+
     with (
-        player_of(standin_dir, opponent=Broken(fault, "play")) as player,
+        player_of(standin_dir, opponent=Against(fail)) as player,
         pytest.raises(UserCodeError, match="the opponent 'number 0' raised GameFault"),
     ):
         play(player, [always(0)], seeds=[1])
-
-
-def test_attributes_are_of_a_row(standin_dir):
-    class Coloured(MarineDuel):
-        colour = "grey"
-
-    with player_of(standin_dir, Coloured) as player:
-        assert player.target(1).colour == "grey"
-        player.attributes = ({"colour": "red"}, {"colour": "blue"})
-        play(player, [always(HOLD)] * 2, seeds=[1])
-        assert [player.target(row).colour for row in (0, 1)] == ["red", "blue"]
-    opponent = Against(always(HOLD))
-    with player_of(standin_dir, Coloured, opponent=opponent) as player:
-        player.attributes = ({"colour": "red"},)
-        play(player, [always(HOLD)], seeds=[1], first=1)
-        assert player.target(0).colour == "red"
-
-
-def test_the_scripted_player_beats_random_actions(standin_dir):
-    with player_of(standin_dir) as player:
-        episodes = play(player, [MarineDuel.scripted, random_policy(5)], seeds=range(10))
-    assert [one[-1].info["sc2pool.result"] for one, _ in episodes] == ["win"] * 10
-
-
-def test_masks(standin_dir):
-    with player_of(standin_dir) as player:
-        episodes = play(player, [always(FOCUS_NEAREST), always(HOLD)], seeds=[1])
-    ((one, _),) = episodes
-    for transition in one:
-        mask, observation = transition.action_masks, transition.observation
-        assert mask.shape == (MarineDuel.action_space.n,)
-        own = observation[7:32].reshape(5, 5)
-        healths = own[own[:, 2] > 0, 2]
-        both = bool((observation[:2] > 0).all())
-        assert mask[:3].tolist() == [both] * 3
-        assert mask[3] == (both and len(healths) > 1 and healths[0] <= 18 / 45)
-        assert mask[4:].all()
-
-
-class WrongMap(MarineDuel):
-    map_name: ClassVar[str] = "DefeatRoaches"
-
-
-def test_a_map_for_one_player(standin_dir):
-    with (
-        player_of(standin_dir, WrongMap) as player,
-        pytest.raises(ConfigError, match="map for 1 participant, not for 2"),
-    ):
-        play(player, [always(0)] * 2, seeds=[1])
 
 
 def test_a_side_that_dies_is_named(standin_dir):
