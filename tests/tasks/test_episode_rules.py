@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from typing import ClassVar
 
 import pytest
 
@@ -13,17 +14,34 @@ from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 from sc2pool.tasks.minigames.move_to_beacon_bot import MoveToBeaconBot
 
 MAP_ENDS_AT = 1920
+ENDS = {  # by what ends the episode: max_loops, ends_from, last loop, (terminated, truncated)
+    "time limit": (640, None, 640, (False, True)),
+    "task": (MAP_ENDS_AT, 960, 960, (True, False)),
+    "task at the time limit": (640, 640, 640, (True, True)),
+    "game": (None, None, MAP_ENDS_AT, (True, False)),
+    "game at the time limit": (MAP_ENDS_AT, None, MAP_ENDS_AT, (False, True)),
+    "task at the game's end": (MAP_ENDS_AT, MAP_ENDS_AT, MAP_ENDS_AT, (True, True)),
+}
+UNDER_PYTHON_SC2 = ("task", "game")
+"""There only these two take different ways; the flags of the others follow from the same rule."""
+FIRST = ("observe", "info", "action_masks")
+LATER = ("observe", "reward", "terminated", "info", "action_masks")
 
 
 class Recorder:
-    """Notes which hook is called on which loop."""
+    """Ends its episodes in the ways that `ends` names; notes which hook is called on which loop."""
 
     step_mul = 320
-    ends_from: int | None = None
-    calls: list[str]
+    ends: ClassVar[list[str]]
+    calls: ClassVar[list[list[str]]]
+    """Of each episode."""
+
+    def begin(self):
+        self.max_loops, self.ends_from, *_ = ENDS[self.ends[self.episode.number]]
+        self.calls.append([])
 
     def note(self, hook):
-        self.calls.append(f"{hook} {self.loop()}")
+        self.calls[-1].append(f"{hook} {self.loop()}")
 
     def observe(self):
         self.note("observe")
@@ -47,55 +65,53 @@ class Recorder:
 
 
 class RecordingTask(Recorder, MoveToBeacon):
+    def on_start(self):
+        super().on_start()
+        self.begin()
+
     def loop(self):
         return self.lazy_observation.game_loop
 
 
 class RecordingBot(Recorder, MoveToBeaconBot):
+    async def on_start(self):
+        await super().on_start()
+        self.begin()
+
     def loop(self):
         return self.state.game_loop
 
 
-ENDS = {  # by what ends the episode: max_loops, ends_from, last loop, (terminated, truncated)
-    "time limit": (640, None, 640, (False, True)),
-    "task": (MAP_ENDS_AT, 960, 960, (True, False)),
-    "task at the time limit": (640, 640, 640, (True, True)),
-    "game": (None, None, MAP_ENDS_AT, (True, False)),
-    "game at the time limit": (MAP_ENDS_AT, None, MAP_ENDS_AT, (False, True)),
-    "task at the game's end": (MAP_ENDS_AT, MAP_ENDS_AT, MAP_ENDS_AT, (True, True)),
-}
-FIRST = ("observe", "info", "action_masks")
-LATER = ("observe", "reward", "terminated", "info", "action_masks")
+def task_for(base, ends):
+    return type(base.__name__, (base,), {"ends": list(ends), "calls": []})
 
 
-def task_for(base, end):
-    max_loops, ends_from, *_ = ENDS[end]
-    attributes = {"max_loops": max_loops, "ends_from": ends_from, "calls": []}
-    return type(base.__name__, (base,), attributes)
-
-
-def expected_calls(end):
-    last_loop = ENDS[end][2]
-    later = [f"{hook} {loop}" for loop in range(320, last_loop + 1, 320) for hook in LATER]
-    return [f"{hook} 0" for hook in FIRST] + later
+def expected_calls(ends):
+    return [
+        [
+            *(f"{hook} 0" for hook in FIRST),
+            *(f"{hook} {loop}" for loop in range(320, ENDS[end][2] + 1, 320) for hook in LATER),
+        ]
+        for end in ends
+    ]
 
 
 @pytest.mark.standin("its mini-games end at a known loop")
-@pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("base", [RecordingTask, RecordingBot])
-def test_in_the_pool(play, base, end):
-    task = task_for(base, end)
-    ((*others, last),) = play(task, lambda _: 0, seeds=[1])
-    assert (last.terminated, last.truncated) == ENDS[end][3]
-    assert not any(t.terminated or t.truncated for t in others)
-    assert task.calls == expected_calls(end)
+def test_in_the_pool(play, base):
+    task = task_for(base, ENDS)
+    episodes = play(task, lambda _: 0, seeds=[1] * len(ENDS))
+    for end, (*others, last) in zip(ENDS, episodes, strict=True):
+        assert (last.terminated, last.truncated) == ENDS[end][3], end
+        assert not any(t.terminated or t.truncated for t in others), end
+    assert task.calls == expected_calls(ENDS)
 
 
 # python-sc2's `run_game` takes over the process's signals and logging, so it has one of its own.
 RUN_GAMES = """
 import importlib.util, json, sys
 
-path, base = sys.argv[1:]
+(path,) = sys.argv[1:]
 spec = importlib.util.spec_from_file_location("the_test", path)
 module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
@@ -106,7 +122,6 @@ from sc2.main import run_game
 from sc2.player import Bot
 
 from sc2pool import PolicyBot
-from sc2pool.tasks.queue_pair import QueuePair
 
 
 class Still:
@@ -115,21 +130,22 @@ class Still:
 
 
 told = {}
-for end in module.ENDS:
-    task = module.task_for(getattr(module, base), end)
-    bot = PolicyBot(task, Still())
-    run_game(maps.get("MoveToBeacon"), [Bot(Race.Terran, bot)], realtime=False, random_seed=1)
-    last = bot._pair._last
-    told[end] = [[last.terminated, last.truncated], task.calls]
+for base in (module.RecordingTask, module.RecordingBot):
+    task = module.task_for(base, module.UNDER_PYTHON_SC2)
+    bot, flags = PolicyBot(task, Still()), []
+    for _ in task.ends:
+        run_game(maps.get("MoveToBeacon"), [Bot(Race.Terran, bot)], realtime=False, random_seed=1)
+        last = bot._pair._last
+        flags.append([last.terminated, last.truncated])
+    told[base.__name__] = flags, task.calls
 print("TOLD", json.dumps(told))
 """
 
 
 @pytest.mark.standin("its mini-games end at a known loop")
-@pytest.mark.parametrize("base", [RecordingTask, RecordingBot])
-def test_under_python_sc2(standin_dir, base):
+def test_under_python_sc2(standin_dir):
     done = subprocess.run(
-        [sys.executable, "-c", RUN_GAMES, __file__, base.__name__],
+        [sys.executable, "-c", RUN_GAMES, __file__],
         env={**os.environ, "SC2PATH": str(standin_dir)},
         capture_output=True,
         text=True,
@@ -137,4 +153,6 @@ def test_under_python_sc2(standin_dir, base):
     )
     assert done.returncode == 0, done.stderr[-3000:]
     told = json.loads(done.stdout.rpartition("TOLD")[2])
-    assert told == {end: [list(ENDS[end][3]), expected_calls(end)] for end in ENDS}
+    flags = [list(ENDS[end][3]) for end in UNDER_PYTHON_SC2]
+    calls = expected_calls(UNDER_PYTHON_SC2)
+    assert told == {"RecordingTask": [flags, calls], "RecordingBot": [flags, calls]}
