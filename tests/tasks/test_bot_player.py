@@ -9,33 +9,18 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import cloudpickle
 import numpy as np
 import pytest
 
-from sc2pool import QueuePair, SubprocSC2VecEnv
-from sc2pool.errors import ConfigError, ObservationError, UserCodeError
-from sc2pool.game.installation import Installation
+from sc2pool import QueuePair
+from sc2pool.errors import ConfigError
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 from sc2pool.tasks.minigames.move_to_beacon_bot import MoveToBeaconBot
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
-
-
-@pytest.fixture
-def vec(game_installation: Installation) -> Iterator[Callable[..., SubprocSC2VecEnv]]:
-    with ExitStack() as stack:
-
-        def make(task: Any, n: int = 1, **keywords: Any) -> SubprocSC2VecEnv:
-            made = SubprocSC2VecEnv(n=n, task=task, game=game_installation.root, **keywords)
-            stack.callback(made.close)
-            return made
-
-        yield make
 
 
 class Coroutines:
@@ -84,32 +69,27 @@ class AsyncTask(Coroutines, MoveToBeacon):
         return {"loop": self.observation.game_loop}
 
 
-def test_a_bot_plays_what_the_fast_task_plays(vec):
-    actions = np.random.default_rng(0).integers(0, 8, 250)
-    runs = []
-    for task in (MoveToBeacon, MoveToBeaconBot):
-        made = vec(task, seed=21)
-        run = [made.reset()]
-        for action in actions:
-            observations, rewards, dones, infos = made.step([action])
-            run.append((observations, rewards, dones, infos[0].get("terminal_observation")))
-        runs.append(run)
-        made.close()
-    np.testing.assert_equal(runs[1], runs[0])
-    assert sum(dones.any() for _, _, dones, _ in runs[0][1:]) == 1, "into the second episode"
+def test_a_bot_plays_what_the_fast_task_plays(play):
+    def run(task):
+        draws = np.random.default_rng(0)
+        return play(task, lambda _: int(draws.integers(8)), seeds=[21, 22], max_loops=1000)
+
+    np.testing.assert_equal(run(MoveToBeaconBot), run(MoveToBeacon))
 
 
 @pytest.mark.parametrize("task", [AsyncBot, AsyncTask])
 def test_every_hook_may_be_a_coroutine(vec, task):
     made = vec(task)
+    made.set_attr("gain", 3.0)
     made.reset()
     for step in range(1, 9):
         _, rewards, dones, infos = made.step([step % 8])
-        assert rewards.tolist() == [1.0]
+        assert rewards.tolist() == [3.0]
         assert dones.tolist() == [step % 4 == 0]
         assert infos[0]["TimeLimit.truncated"] == dones[0]
         assert "loop" in infos[0]
         assert made.env_method("action_masks")[0].all()
+    assert made.get_attr("gain") == [3.0]
 
 
 class NotesItsEnds(MoveToBeaconBot):
@@ -117,39 +97,18 @@ class NotesItsEnds(MoveToBeaconBot):
 
     max_loops = 24
     ends: ClassVar[list[str]] = []
-    """Of all episodes in a worker."""
+    """Of all episodes."""
 
     async def on_end(self, game_result):
         self.ends.append(game_result.name)
         await super().on_end(game_result)
 
 
-class EndsByItself(NotesItsEnds):
-    max_loops = None
-
-    def terminated(self):
-        return self.state.game_loop >= 24
-
-
-@pytest.mark.parametrize("task", [NotesItsEnds, EndsByItself])
-def test_on_end_is_called_if_the_task_ends_the_episode(vec, task):
-    made = vec(task)
-    made.reset()
-    dones = [bool(made.step([0])[2][0]) for _ in range(6)]
-    assert dones == [False, False, True] * 2
-    assert made.get_attr("ends") == [["Tie", "Tie"]]
-
-
-@pytest.mark.parametrize("task", [AsyncBot, AsyncTask])
-def test_attributes_and_methods_of_the_running_object(vec, task):
-    made = vec(task, n=2)
-    made.set_attr("gain", 3.0, indices=1)
-    made.reset()
-    for _ in range(5):
-        assert made.step([0, 0])[1].tolist() == [1.0, 3.0]
-    assert made.get_attr("gain") == [1.0, 3.0]
-    with pytest.raises(AttributeError):
-        made.env_method("no_such_thing")
+def test_on_end_is_called_if_the_task_ends_the_episode(play):
+    NotesItsEnds.ends.clear()
+    episodes = play(NotesItsEnds, lambda _: 0, seeds=[1, 2])
+    assert [len(transitions) for transitions in episodes] == [4, 4]
+    assert NotesItsEnds.ends == ["Tie", "Tie"]
 
 
 class FailsToAct(MoveToBeaconBot):
@@ -157,42 +116,9 @@ class FailsToAct(MoveToBeaconBot):
         raise LookupError("no such marine")
 
 
-class SeesNaN(MoveToBeaconBot):
-    def observe(self):
-        return np.full(5, np.nan, np.float32)
-
-
-class ActsWithANumber(MoveToBeacon):
-    def act(self, action):
-        return 3
-
-
-class DoesNothing(MoveToBeacon):
-    def act(self, action):
-        return None
-
-
-def test_none_is_no_command(vec):
-    made = vec(DoesNothing, seed=3)
-    before = made.reset()
-    for _ in range(3):
-        after = made.step([0])[0]
-    np.testing.assert_array_equal(after, before)
-
-
-@pytest.mark.parametrize(
-    ("task", "error", "told"),
-    [
-        (ActsWithANumber, UserCodeError, "env 0.*stepping: .*act must return a list .*; got 3"),
-        (FailsToAct, UserCodeError, "env 0.*stepping: LookupError: no such marine"),
-        (SeesNaN, ObservationError, "env 0, resetting: observation is not finite"),
-    ],
-)
-def test_error_of_a_task_is_raised(vec, task, error, told):
-    made = vec(task)
-    with pytest.raises(error, match=told):
-        made.reset()
-        made.step([0])
+def test_exception_of_a_bot_is_no_fault_of_the_game(play):
+    with pytest.raises(LookupError, match="no such marine"):
+        play(FailsToAct, lambda _: 0, seeds=[1])
 
 
 def test_a_bot_wants_a_queue_pair_or_a_policy():
@@ -219,16 +145,6 @@ class Short(MoveToBeaconBot):
     max_loops = 240
 
 
-def play(bot):
-    run_game(maps.get("MoveToBeacon"), [Bot(Race.Terran, bot)], realtime=False)
-    assert bot.episode_over
-
-
-{learner}
-print("steps", steps, "return", total > 0, "truncated", truncated)
-"""
-
-WITH_A_PAIR = """
 pair = QueuePair.local()
 steps, total, truncated = 0, 0.0, False
 
@@ -246,30 +162,18 @@ def learn():
 
 learner = threading.Thread(target=learn)
 learner.start()
-play(Short(pair))
+bot = Short(pair)
+run_game(maps.get("MoveToBeacon"), [Bot(Race.Terran, bot)], realtime=False)
+assert bot.episode_over
 learner.join(10)
-"""
-
-WITH_A_POLICY = """
-steps = 0
-
-
-async def policy(observation):
-    global steps
-    steps += 1
-    return move_to_beacon(observation)
-
-
-bot = Short(policy=policy)
-play(bot)
-total, truncated = bot.state.score.score, bot.state.game_loop >= 240
+print("steps", steps, "return", total > 0, "truncated", truncated)
 """
 
 
-@pytest.mark.parametrize("learner", [WITH_A_PAIR, WITH_A_POLICY], ids=["queue pair", "policy"])
-def test_the_same_class_plays_under_run_game(game_installation, learner):
+def test_the_same_class_plays_under_run_game(game_installation):
+    """With a policy for the learner: `docs/tasks.md`."""
     done = subprocess.run(
-        [sys.executable, "-c", RUN_GAME.replace("{learner}", learner)],
+        [sys.executable, "-c", RUN_GAME],
         env={**os.environ, "SC2PATH": str(game_installation.root)},
         capture_output=True,
         text=True,

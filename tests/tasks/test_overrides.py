@@ -36,8 +36,3 @@ def test_they_hold_for_every_object(play, task):
         assert {(info["at_start"], info["step_mul"]) for info in infos} == {((4, 20), 4)}
         assert [t.truncated for t in episode] == [False] * 5 + [True]
         assert not any(t.terminated for t in episode)
-
-
-def test_one_alone_leaves_the_other_as_it_is(play):
-    ((*_, last),) = play(TellingTask, lambda _: 0, seeds=[1], max_loops=16)
-    assert (last.info["at_start"], last.info["loop"], last.truncated) == ((8, 16), 16, True)

@@ -66,11 +66,3 @@ def test_a_team_on_either_side_of_a_match():
     assert row_space(Both) is Both.observation_space
     assert set(row_space(Shared)) == {"observation", "state"}
     assert row_space(MarineDuel) is MarineDuel.observation_space
-
-
-def test_three_players():
-    class Wrong(Pair):
-        players = 3
-
-    with pytest.raises(ConfigError, match="players must be 1 or 2, got 3"):
-        resolve(Wrong)
