@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from sc2pool.tasks.melee.scripted import play_melee
@@ -28,7 +27,6 @@ def test_who_does_nothing_is_beaten(play):
 def test_a_random_player_stays_in_the_space(task_name, play):
     task = resolve(task_name)
     task.action_space.seed(1)
-    (episode,) = play(task_name, lambda _: task.action_space.sample(), seeds=[1], max_loops=3200)
+    (episode,) = play(task_name, lambda _: task.action_space.sample(), seeds=[1], max_loops=1600)
     assert all(task.observation_space.contains(one.observation) for one in episode)
-    assert len(episode) == 201
-    assert len(np.unique([one.reward for one in episode])) >= 1
+    assert len(episode) == 101

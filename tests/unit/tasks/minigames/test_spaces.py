@@ -104,18 +104,6 @@ def test_nothing_on_the_map_and_no_area(task_class, begin):
 
 
 @pytest.mark.parametrize("task_class", TASKS)
-def test_observations_of_real_games(task_class, recorded):
-    task = task_class()
-    task.game_info, task.observation = recorded
-    task.on_start()
-    assert task.observation_space.contains(task.observe())
-    units = task.observation.raw_data.units
-    own_tags = {unit.tag for unit in units if unit.alliance == OWN_MARINES.alliance}
-    for command in task.act(task_class.action_space.sample()):
-        assert own_tags.issuperset(command.unit_tags)
-
-
-@pytest.mark.parametrize("task_class", TASKS)
 def test_two_observations_share_no_memory(task_class, unit, begin):
     task = begin(task_class, unit(OWN_MARINES, 20, 30))
     assert not np.shares_memory(task.observe(), task.observe())
