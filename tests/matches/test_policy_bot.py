@@ -6,38 +6,17 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from sc2pool import PolicyBot, SubprocSC2VecEnv
-from sc2pool.errors import ActionError, ConfigError
+from sc2pool import PolicyBot
+from sc2pool.errors import ConfigError
 from sc2pool.tasks.minigames.scripted import SCRIPTED
-from sc2pool.tasks.opponents.policies import action_of
+from sc2pool.tasks.opponents.policies import PredictPair
 from sc2pool.tasks.registry import resolve
 
-
-class Pooled:
-    """One game of the pool, played to the episode's end."""
-
-    def __init__(self, task: Any, game: Path, predict: Any) -> None:
-        env = SubprocSC2VecEnv(n=1, task=task, game=game, seed=5)
-        try:
-            observations = env.reset()
-            self.seed = env.get_attr("episode")[0].seed
-            self.actions: list[Any] = []
-            self.episode_return = 0.0
-            done = False
-            while not done:
-                action = predict(observations[0], env.env_method("action_masks")[0])
-                self.actions.append(np.asarray(action).tolist())
-                observations, rewards, dones, _ = env.step(np.array([action]))
-                self.episode_return += float(rewards[0])
-                done = bool(dones[0])
-        finally:
-            env.close()
+SEED = 5
 
 
 class MaskedBeacon(resolve("MoveToBeacon")):
@@ -116,28 +95,23 @@ print("TOLD", json.dumps(told))
 @pytest.mark.standin("its episodes repeat under a seed whatever is asked in between")
 @pytest.mark.parametrize("task", [MaskedBeacon, MaskedBeaconBot])
 def test_two_games_are_played_as_in_the_pool(standin_dir, task):
-    import cloudpickle
+    from tests.matches.playing import play_through, player_of  # which RUN_GAMES may not find
 
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
     walker = Walker()
-    pooled = Pooled(
-        task,
-        standin_dir,
-        lambda seen, masks: walker.predict(
-            seen, episode_start=np.array([False]), action_masks=masks
-        )[0],
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", RUN_GAMES, __file__, task.__name__, str(pooled.seed)],
+    pair = PredictPair(walker, task.action_space, deterministic=False)
+    with player_of(standin_dir, task) as player:
+        play_through(player, [pair], seeds=[SEED])
+    ran = subprocess.run(
+        [sys.executable, "-c", RUN_GAMES, __file__, task.__name__, str(SEED)],
         env={**os.environ, "SC2PATH": str(standin_dir)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr[-3000:]
-    told = json.loads(done.stdout.rpartition("TOLD")[2])
-    assert pooled.episode_return > 0
-    assert told == [[pooled.actions, 30, pooled.episode_return, 1]] * 2
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    told = json.loads(ran.stdout.rpartition("TOLD")[2])
+    assert pair.episode_return > 0
+    assert told == [[walker.taken, 30, pair.episode_return, 1]] * 2
 
 
 def test_a_policy_for_another_task_is_refused():
@@ -149,15 +123,3 @@ def test_a_policy_for_another_task_is_refused():
 
     with pytest.raises(ConfigError, match=r"acts in Discrete\(11\), the task MoveToBeacon in"):
         PolicyBot("MoveToBeacon", Model())
-
-
-def test_an_action_is_given_as_the_pool_gives_it():
-    from gymnasium import spaces
-
-    taken = action_of(spaces.Discrete(8), np.array(3))
-    assert (type(taken), taken) == (np.int64, 3)
-    box = spaces.Box(-1, 1, (2,), np.float32)
-    assert action_of(box, np.array([2.0, -0.5])).tolist() == [1.0, -0.5]
-    assert action_of(box, np.array([2.0, -0.5])).dtype == np.float32
-    with pytest.raises(ActionError, match=r"action 9 is not in Discrete\(8\)"):
-        action_of(spaces.Discrete(8), 9)

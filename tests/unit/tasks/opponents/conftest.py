@@ -16,7 +16,7 @@ from stable_baselines3 import PPO
 from sc2pool import Task
 
 SEEN = spaces.Box(-1.0, 1.0, (3,), np.float32)
-ACTIONS = spaces.Discrete(4)
+FOUR = spaces.Discrete(4)
 
 
 class Nothing(gymnasium.Env[Any, Any]):
@@ -34,7 +34,7 @@ class Duel(Task):
     map_name = "MarineDuel"
     players = 2
     observation_space = SEEN
-    action_space = ACTIONS
+    action_space = FOUR
 
     def observe(self):
         raise NotImplementedError
@@ -52,7 +52,7 @@ def duel() -> type[Task]:
 def make_model() -> Callable[..., Any]:
     def make(
         observed: Any = SEEN,
-        acts: Any = ACTIONS,
+        acts: Any = FOUR,
         *,
         masked: bool = False,
         seed: int = 0,

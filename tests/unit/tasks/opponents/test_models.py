@@ -29,9 +29,7 @@ from sc2pool.tasks.opponents.models import (
 from sc2pool.tasks.opponents.policies import PredictPair
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import Transition
-
-SEEN = spaces.Box(-1.0, 1.0, (3,), np.float32)
-FOUR = spaces.Discrete(4)
+from tests.unit.tasks.opponents.conftest import FOUR, SEEN
 
 
 def test_the_trainer_reads_the_spaces_without_torch(saved):

@@ -11,8 +11,7 @@ from gymnasium import spaces
 from sc2pool.errors import ActionError
 from sc2pool.tasks.opponents.policies import FunctionPair, PredictPair, SharedPair, action_of
 from sc2pool.tasks.queue_pair import Transition
-
-FOUR = spaces.Discrete(4)
+from tests.unit.tasks.opponents.conftest import FOUR
 
 
 def shown(value: float, masks=None) -> Transition:
@@ -57,9 +56,11 @@ def test_a_function_must_act_in_the_space(action):
         asyncio.run(pair.get_action())
 
 
-def test_box_actions_are_clipped():
+def test_an_action_has_the_spaces_dtype_and_that_of_a_box_is_clipped():
+    assert type(action_of(FOUR, np.array(3))) is np.int64
     box = spaces.Box(-1.0, 1.0, (2,), np.float32)
-    assert action_of(box, np.array([2.0, -0.5])).tolist() == [1.0, -0.5]
+    clipped = action_of(box, np.array([2.0, -0.5]))
+    assert (clipped.tolist(), clipped.dtype) == ([1.0, -0.5], np.float32)
 
 
 def test_one_policy_plays_all_agents_of_a_team():

@@ -15,9 +15,7 @@ from sc2pool.tasks.opponents.results import Score
 from sc2pool.tasks.opponents.snapshots import SnapshotOpponent, SnapshotStore, steps_of
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import Transition
-
-SEEN = spaces.Box(-1.0, 1.0, (3,), np.float32)
-FOUR = spaces.Discrete(4)
+from tests.unit.tasks.opponents.conftest import FOUR, SEEN
 
 
 class Empty:

@@ -37,16 +37,17 @@ def unit(
     return message
 
 
+def observed(units: Sequence[raw_pb2.Unit]) -> Observed:
+    """The observation that shows some units."""
+    reply = sc_pb.ResponseObservation()
+    reply.observation.raw_data.units.extend(units)
+    return Observed.of(reply)
+
+
 @pytest.fixture
 def seen() -> Seen:
-    """The observation that shows some units."""
-
-    def build(units: Sequence[raw_pb2.Unit]) -> Observed:
-        reply = sc_pb.ResponseObservation()
-        reply.observation.raw_data.units.extend(units)
-        return Observed.of(reply)
-
-    return build
+    """Builds the observation that shows some units."""
+    return observed
 
 
 @pytest.fixture

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from s2clientprotocol import raw_pb2
-from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.teams.smac.battle import Battle
 from sc2pool.tasks.teams.smac.ground import Ground
 from sc2pool.tasks.teams.smac.rules import Rules
@@ -19,7 +17,7 @@ from sc2pool.tasks.teams.smacv2.config import example_config, random_teams
 from sc2pool.tasks.teams.smacv2.spawn import begun
 from sc2pool.tasks.teams.smacv2.task import EXAMPLE_RULES
 from sc2pool.tasks.teams.smacv2.teams import MAPS
-from tests.unit.tasks.teams.smac.conftest import unit
+from tests.unit.tasks.teams.smac.conftest import observed, unit
 
 FIRST_COPY = 3000
 NAMES = sorted(kind.name for kinds in MAPS.values() for kind in kinds)
@@ -32,12 +30,6 @@ def ally(tag: int, kind: UnitType, x: float, y: float, **fields: Any) -> raw_pb2
 
 def enemy(tag: int, kind: UnitType, x: float, y: float, **fields: Any) -> raw_pb2.Unit:
     return unit(tag, kind.id, x, y, enemy=True, **fields)
-
-
-def observed(units: Sequence[raw_pb2.Unit]) -> Observed:
-    reply = sc_pb.ResponseObservation()
-    reply.observation.raw_data.units.extend(units)
-    return Observed.of(reply)
 
 
 @pytest.fixture

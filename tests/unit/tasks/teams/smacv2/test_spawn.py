@@ -26,7 +26,8 @@ from sc2pool.tasks.teams.smac.scenarios import (
 from sc2pool.tasks.teams.smacv2.config import example_config, random_teams
 from sc2pool.tasks.teams.smacv2.spawn import begun, copy_ids, create
 from sc2pool.tasks.teams.smacv2.task import EXAMPLE_RULES
-from tests.unit.tasks.teams.smacv2.conftest import COPIES, FIRST_COPY, ally, enemy, observed
+from tests.unit.tasks.teams.smac.conftest import observed
+from tests.unit.tasks.teams.smacv2.conftest import COPIES, FIRST_COPY, ally, enemy
 
 
 class Answering:

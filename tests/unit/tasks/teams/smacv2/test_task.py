@@ -18,7 +18,8 @@ from sc2pool.tasks.teams.smacv2.task import (
     smacv2_task,
     terran_outcome,
 )
-from tests.unit.tasks.teams.smacv2.conftest import ally, enemy, observed
+from tests.unit.tasks.teams.smac.conftest import observed
+from tests.unit.tasks.teams.smacv2.conftest import ally, enemy
 
 SIZES = {
     # What SMACv2's get_env_info says with its examples' options: observation, state, actions.
