@@ -11,6 +11,15 @@ import pytest
 
 from sc2pool import SC2GymEnv, SC2VectorEnv, SubprocSC2VecEnv
 
+without_workers = pytest.mark.parametrize("serial", [True], ids=["serial"])
+"""For what has nothing to do with processes: `test_serial.py` shows that workers play the same."""
+
+
+@pytest.fixture
+def serial() -> bool:
+    """Whether the pools of the test are serial ones."""
+    return False
+
 
 @pytest.fixture
 def pools() -> Iterator[ExitStack]:
@@ -20,11 +29,11 @@ def pools() -> Iterator[ExitStack]:
 
 
 @pytest.fixture
-def vec(pools: ExitStack) -> Callable[..., SubprocSC2VecEnv]:
+def vec(pools: ExitStack, serial: bool) -> Callable[..., SubprocSC2VecEnv]:
     """Makes a `SubprocSC2VecEnv`: of functions that make envs, or with the constructor's words."""
 
     def make(*env_fns: Callable[[], Any], **keywords: Any) -> SubprocSC2VecEnv:
-        made = SubprocSC2VecEnv(list(env_fns) or None, **keywords)
+        made = SubprocSC2VecEnv(list(env_fns) or None, serial=serial, **keywords)
         pools.callback(made.close)
         return made
 
@@ -42,11 +51,11 @@ def vec_task(vec: Callable[..., SubprocSC2VecEnv], standin_dir: Path) -> Callabl
 
 
 @pytest.fixture
-def vector(pools: ExitStack) -> Callable[..., SC2VectorEnv]:
+def vector(pools: ExitStack, serial: bool) -> Callable[..., SC2VectorEnv]:
     """Makes an `SC2VectorEnv`: of functions that make envs, or with the constructor's words."""
 
     def make(*env_fns: Callable[[], Any], **keywords: Any) -> SC2VectorEnv:
-        made = SC2VectorEnv(list(env_fns) or None, **keywords)
+        made = SC2VectorEnv(list(env_fns) or None, serial=serial, **keywords)
         pools.callback(made.close, terminate=True)
         return made
 
@@ -64,11 +73,11 @@ def vector_task(vector: Callable[..., SC2VectorEnv], standin_dir: Path) -> Calla
 
 
 @pytest.fixture
-def gym_env(pools: ExitStack, standin_dir: Path) -> Callable[..., SC2GymEnv]:
+def gym_env(pools: ExitStack, standin_dir: Path, serial: bool) -> Callable[..., SC2GymEnv]:
     """Makes an `SC2GymEnv` on the stand-in."""
 
     def make(task: Any = "MoveToBeacon", **keywords: Any) -> SC2GymEnv:
-        env = SC2GymEnv(task, game=standin_dir, **keywords)
+        env = SC2GymEnv(task, game=standin_dir, serial=serial, **keywords)
         pools.callback(env.close)
         return env
 

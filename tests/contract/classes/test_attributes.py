@@ -12,6 +12,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.wrappers import TimeLimit
 
 from sc2pool import SubprocSC2VecEnv
+from tests.contract.conftest import without_workers
 from tests.contract.envs import Counting, Derived, Outer
 from tests.contract.tasks import Masked, SometimesMasked
 
@@ -29,6 +30,7 @@ EACH_OF_THREE = [
 ]
 
 
+@without_workers
 def test_all_kinds_of_indices(vec):
     made = vec(Counting, Counting, Counting)
     for env in range(3):
@@ -47,6 +49,7 @@ def test_all_kinds_of_indices(vec):
 WRONG_INDICES = [(3, IndexError), ([0, -4], IndexError), ("a", TypeError), (1.5, TypeError)]
 
 
+@without_workers
 def test_wrong_indices_are_told_before_anything_is_asked(vec):
     made = vec(Counting, Counting, Counting)
     for call in (
@@ -61,12 +64,14 @@ def test_wrong_indices_are_told_before_anything_is_asked(vec):
     assert made.get_attr("count") == [0, 0, 0]
 
 
+@without_workers
 def test_methods_take_arguments_by_place_and_by_name(vec):
     made = vec(Counting, Counting)
     first, second = made.env_method("area", 2, width=3)
     assert first.shape == second.shape == (2, 3)
 
 
+@without_workers
 def test_wrappers_are_looked_through(vec):
     made = vec(Counting, lambda: Outer(TimeLimit(Derived(Counting()), 5)))
     assert made.has_attr("outer_only") is False, "not every env has it"
@@ -79,6 +84,7 @@ def test_wrappers_are_looked_through(vec):
     assert made.step([0, 0])[2].all(), "the attribute arrived where it is used"
 
 
+@without_workers
 def test_a_wrapper_is_known_by_its_class_or_one_derived_from_it(vec):
     made = vec(Counting, lambda: Outer(Counting()), lambda: TimeLimit(Derived(Counting()), 5))
     assert made.env_is_wrapped(Outer) == [False, True, True]
@@ -117,12 +123,14 @@ def test_exception_of_a_call_is_raised_here_and_the_pool_goes_on(vec):
     assert made.step([0, 0])[0].tolist() == [[1.0], [1.0]]
 
 
+@without_workers
 def test_the_vec_env_forwards_no_attributes(vec):
     made = vec(Counting)
     with pytest.raises(AttributeError):
         _ = made.count
 
 
+@without_workers
 def test_an_env_keeps_what_it_makes_of_an_attribute(vec):
     made = vec(partial(Counting, 1))
     made.set_attr("steps_in_life", 100)
@@ -133,6 +141,7 @@ def test_an_env_keeps_what_it_makes_of_an_attribute(vec):
     assert made.get_attr("steps_in_life") == [103]
 
 
+@without_workers
 def test_a_value_stays_as_it_was_when_it_was_set(vec_task):
     made = vec_task(n=1)
     value = {"speed": [1]}

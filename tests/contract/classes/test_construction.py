@@ -13,10 +13,11 @@ from stable_baselines3.common.env_util import make_vec_env
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.errors import ConfigError, UserCodeError
-from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+from tests.contract.conftest import without_workers
 from tests.contract.envs import Counting, Sampling
 
 
+@without_workers
 def test_spaces_number_and_render_mode_are_known_before_the_first_reset(vec):
     made = vec(Counting, Counting, Counting)
     assert made.num_envs == 3
@@ -27,6 +28,7 @@ def test_spaces_number_and_render_mode_are_known_before_the_first_reset(vec):
     assert made.unwrapped is made
 
 
+@without_workers
 @pytest.mark.parametrize("start_method", multiprocessing.get_all_start_methods())
 def test_every_start_method_is_accepted(vec, start_method):
     made = vec(Counting, start_method=start_method)
@@ -34,7 +36,7 @@ def test_every_start_method_is_accepted(vec, start_method):
 
 
 def test_the_start_method_may_be_given_by_place(pools):
-    made = SubprocSC2VecEnv([Counting], "spawn")
+    made = SubprocSC2VecEnv([Counting], "spawn", serial=True)
     pools.callback(made.close)
     assert made.num_envs == 1
 
@@ -50,7 +52,7 @@ def test_make_vec_env_makes_it(pools):
         n_envs=2,
         seed=5,
         vec_env_cls=SubprocSC2VecEnv,
-        vec_env_kwargs={"start_method": "spawn"},
+        vec_env_kwargs={"start_method": "spawn", "serial": True},
     )
     pools.callback(made.close)
     made.reset()
@@ -68,30 +70,23 @@ def test_a_task_launches_one_game_for_each_env_and_no_other(vec_task):
     assert [instance.instance for instance in made.stats().instances] == [0, 1]
 
 
-@pytest.mark.parametrize("first", [None, 2, "MoveToBeacon", MoveToBeacon], ids=str)
-def test_the_first_argument_may_be_a_task_or_a_number_of_envs(pools, standin_dir, first):
-    n = 2 if first == 2 else 1
-    made = SubprocSC2VecEnv(first, num_envs=None if first == 2 else n, game=standin_dir)
-    pools.callback(made.close)
-    assert made.num_envs == n
-    assert made.observation_space == MoveToBeacon.observation_space
+@without_workers
+def test_step_mul_and_max_loops_are_the_pools(vec_task, vector_task, gym_env):
+    made = vec_task(n=1, step_mul=4, max_loops=12)
     made.reset()
-    assert made.get_attr("map_name") == ["MoveToBeacon"] * n
-
-
-@pytest.mark.parametrize("task", ["MoveToBeacon", "MoveToBeaconBot"])
-def test_step_mul_and_max_loops_are_the_pools(vec_task, gym_env, task):
-    made = vec_task(task, n=1, step_mul=4, max_loops=12)
-    made.reset()
-    dones = [bool(made.step([0])[2][0]) for _ in range(3)]
-    assert dones == [False, False, True]
+    assert [bool(made.step([0])[2][0]) for _ in range(3)] == [False, False, True]
     assert made.metadata["render_fps"] == 22.4 / 4
-    single = gym_env(task, step_mul=6, max_loops=12)
+    vector = vector_task(n=1, step_mul=4, max_loops=12)
+    assert vector.step_mul == 4
+    vector.reset()
+    assert [bool(vector.step([0])[3][0]) for _ in range(3)] == [False, False, True]
+    single = gym_env(step_mul=6, max_loops=12)
     assert single.step_mul == 6
     single.reset()
     assert [single.step(0)[3] for _ in range(2)] == [False, True]
 
 
+@without_workers
 def test_what_a_pool_says_of_itself(vec, vec_task, gym_env):
     made = vec_task(n=1, spares=1)
     version = made.stats().game_version

@@ -12,6 +12,7 @@ from gymnasium.vector.utils import batch_space
 
 from sc2pool import SC2VectorEnv
 from sc2pool.errors import ConfigError
+from tests.contract.conftest import without_workers
 from tests.contract.envs import Answering, Counting, Sampling, Words
 
 NESTED = spaces.Dict(
@@ -29,6 +30,7 @@ SPACES = {
 }
 
 
+@without_workers
 @pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
 def test_spaces_are_batched_as_gymnasium_does(vector, space):
     made = vector(*[partial(Sampling, space)] * 2)
@@ -56,6 +58,7 @@ def boxes(*highs, shape=(2,)):
     return [partial(Sampling, spaces.Box(0, high, shape), spaces.Discrete(2)) for high in highs]
 
 
+@without_workers
 def test_spaces_that_differ_only_in_their_bounds(vector):
     with pytest.raises(RuntimeError, match=r"not equivalent.*Env 1 has.*observation_mode='differ"):
         vector(*boxes(1, 2))
@@ -94,6 +97,7 @@ def test_wrong_input_is_told(env_fns, keywords, error, told):
         SC2VectorEnv(env_fns, **keywords)
 
 
+@without_workers
 def test_each_env_gets_its_seed(vector):
     made = vector(Counting, Counting, seed=3)
     assert made.reset()[1]["keywords"]["seed"].tolist() == [3, 4], "the constructor's, once"
@@ -116,6 +120,7 @@ def test_each_env_gets_its_seed(vector):
             made.reset(seed=seed)
 
 
+@without_workers
 def test_one_seed_gives_a_task_the_episodes_of_a_run(vector_task, vec_task, gym_env):
     made = vector_task(n=2, seed=4)
     shown = [made.reset()[0], made.step([3, 3])[0]]
@@ -128,6 +133,7 @@ def test_one_seed_gives_a_task_the_episodes_of_a_run(vector_task, vec_task, gym_
     np.testing.assert_array_equal(made.reset(seed=4, options={"level": 1})[0], shown[0])
 
 
+@without_workers
 def test_a_list_gives_each_tasks_first_episode_a_seed_of_its_own(vector_task, gym_env):
     made = vector_task(n=2)
     shown, _ = made.reset(seed=[4, 5])
@@ -146,23 +152,7 @@ def test_it_is_a_vector_env_without_a_class_in_between():
     assert SC2VectorEnv.__bases__ == (VectorEnv,)
 
 
-@pytest.mark.parametrize("first", [None, 2, "MoveToBeacon"], ids=str)
-def test_the_first_argument_may_be_a_task_or_a_number_of_envs(pools, standin_dir, first):
-    n = 2 if first == 2 else 1
-    made = SC2VectorEnv(first, n=None if first == 2 else n, game=standin_dir)
-    pools.callback(made.close)
-    assert made.num_envs == n
-    made.reset()
-    assert made.get_attr("map_name") == ("MoveToBeacon",) * n
-
-
-def test_step_mul_and_max_loops_are_the_pools(vector_task):
-    made = vector_task(n=1, step_mul=4, max_loops=12)
-    assert made.step_mul == 4
-    made.reset()
-    assert [bool(made.step([0])[3][0]) for _ in range(3)] == [False, False, True]
-
-
+@without_workers
 def test_repr(vector, vector_task):
     assert repr(vector(Counting)) == "SC2VectorEnv(env_fns, n=1, closed=False)"
     made = vector_task(n=1, realtime=True)
@@ -172,6 +162,7 @@ def test_repr(vector, vector_task):
     assert repr(made).endswith(", closed=True)")
 
 
+@without_workers
 def test_an_env_that_was_never_reset_may_be_stepped(vector):
     made = vector(Counting, partial(Answering, info={"once": True}))
     observations, _, _, _, infos = made.step([0, 0])

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from stable_baselines3 import PPO
-from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.envs import BitFlippingEnv
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import (
@@ -21,8 +20,10 @@ from stable_baselines3.common.vec_env import (
     VecTransposeImage,
 )
 
-from sc2pool import SubprocSC2VecEnv
+from tests.contract.conftest import without_workers
 from tests.contract.envs import Answering, Counting, Sampling
+
+pytestmark = without_workers
 
 
 def test_vec_monitor(vec):
@@ -98,14 +99,6 @@ def test_goals_are_rewarded_by_the_envs_own_method(vec):
     achieved, desired = observations["achieved_goal"], observations["desired_goal"]
     (rewards,) = made.env_method("compute_reward", achieved, desired, {}, indices=[0])
     assert rewards.shape == (2,)
-
-
-def test_ppo_learns_on_a_named_env(pools):
-    made = make_vec_env("CartPole-v1", 2, seed=0, vec_env_cls=SubprocSC2VecEnv)
-    pools.callback(made.close)
-    model = PPO("MlpPolicy", made, n_steps=16, batch_size=32, n_epochs=1, device="cpu")
-    model.learn(64)
-    assert model.num_timesteps == 64
 
 
 def test_ppo_learns_on_a_task_without_a_warning(vec_task):
