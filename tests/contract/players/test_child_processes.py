@@ -15,7 +15,7 @@ import sys
 import numpy as np
 from gymnasium import spaces
 
-from sc2pool import SubprocSC2VecEnv, Task
+from sc2pool import SC2VectorEnv, Task
 
 
 class Note:
@@ -44,10 +44,10 @@ class Walk(Task):
 
 
 def trial(results):
-    env = SubprocSC2VecEnv(n=1, task=Walk, game=sys.argv[2])
+    env = SC2VectorEnv(n=1, task=Walk, game=sys.argv[2])
     env.reset()
-    observations, _, _, infos = env.step([0])
-    note = infos[0]["note"]
+    observations, _, _, _, infos = env.step([0])
+    note = infos["note"][0]
     results.put((float(observations[0, 0]), note.steps, type(note) is Note))
     env.close()
 

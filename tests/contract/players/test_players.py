@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,11 +10,11 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
-from stable_baselines3 import PPO
 
 from sc2pool import SC2GymEnv, SubprocSC2VecEnv
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.duels.marine_duel import MarineDuel
+from tests.contract.conftest import without_workers
 
 STEPS = 8
 """Of each episode."""
@@ -45,7 +43,7 @@ def whole(standin_dir: Path) -> list[Any]:
     """An undisturbed run of two matches under seed 5."""
     env = SubprocSC2VecEnv(task="MarineDuel", n=2, game=standin_dir, seed=5, max_loops=SHORT)
     try:
-        return played(env, STEPS + 2)
+        return played(env, STEPS)
     finally:
         env.close()
 
@@ -68,6 +66,7 @@ def test_each_player_is_an_env(matches):
     assert [len(one.other_games) for one in stats.instances] == [1, 1]
 
 
+@without_workers
 def test_the_agents_of_a_team_are_envs_too(vec_task):
     env = vec_task("3m", n=2)
     assert (env.num_envs, env.pool.rows) == (6, 3)
@@ -78,45 +77,7 @@ def test_the_agents_of_a_team_are_envs_too(vec_task):
     assert not dones.any()
 
 
-def test_a_seed_repeats_the_matches(matches, whole):
-    same_run(whole, played(matches(n=2, seed=5), STEPS + 2))
-
-
-def same_run(one: list[Any], other: list[Any], rows: Any = slice(None)) -> None:
-    assert one[0][rows].tobytes() == other[0][rows].tobytes()
-    for a, b in zip(one[1:], other[1:], strict=True):
-        for left, right in zip(a[:3], b[:3], strict=True):
-            assert left[rows].tobytes() == right[rows].tobytes()
-
-
-def test_fault_truncates_both_players_of_its_match_only(matches, whole):
-    """A killed guest; `faults/pools/test_matches.py` kills and stops each process of a match."""
-    env = matches(n=2, seed=5)
-    first = env.reset()
-    harmed = [first, *(env.step(actions_at(step, 4)) for step in range(3))]
-    instance = env.stats().instances[1]
-    os.kill(instance.other_games[0]["pid"], signal.SIGKILL)
-    harmed += [env.step(actions_at(step, 4)) for step in range(3, 6)]
-    same_run(whole[:7], harmed, slice(0, 2))
-    faulty = [
-        (number, row)
-        for number, (_, _, _, infos) in enumerate(harmed[1:])
-        for row, info in enumerate(infos)
-        if "sc2pool.fault" in info
-    ]
-    assert faulty == [(faulty[0][0], 2), (faulty[0][0], 3)]
-    _, rewards, dones, infos = harmed[1 + faulty[0][0]]
-    assert dones.tolist() == [False, False, True, True]
-    assert rewards[2:].tolist() == [0, 0]
-    before = harmed[faulty[0][0]]
-    last = before if faulty[0][0] == 0 else before[0]
-    for row in (2, 3):
-        assert infos[row]["sc2pool.synthetic"] is True
-        assert infos[row]["TimeLimit.truncated"] is True
-        np.testing.assert_array_equal(infos[row]["terminal_observation"], last[row])
-    assert env.stats().faults == 1
-
-
+@without_workers
 def test_attributes_methods_and_masks_are_of_one_player(matches):
     env = matches(n=2)
     env.set_attr("colour", "red", indices=[1, 2])
@@ -130,6 +91,7 @@ def test_attributes_methods_and_masks_are_of_one_player(matches):
     assert env.has_attr("facing")
 
 
+@without_workers
 def test_the_options_of_a_match_are_its_first_players(matches):
     env = matches(n=2)
     env.set_options([{"number": row} for row in range(4)])
@@ -150,12 +112,7 @@ def test_a_match_is_paused_once(matches):
     env.step(actions_at(0, 4))
 
 
-def test_ppo_learns_from_both_sides(matches):
-    model = PPO("MlpPolicy", matches(n=2), n_steps=16, batch_size=32)
-    model.learn(128)
-    assert model.num_timesteps == 128
-
-
+@without_workers
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 def test_the_vector_env_has_a_row_for_each_player(whole, vector_task, mode):
     env = vector_task("MarineDuel", n=2, seed=5, max_loops=SHORT, autoreset_mode=mode)
@@ -185,6 +142,7 @@ def test_the_vector_env_has_a_row_for_each_player(whole, vector_task, mode):
     env.step(actions_at(0, 4))
 
 
+@without_workers
 def test_a_list_of_seeds_has_one_for_each_row(vector_task):
     env = vector_task("MarineDuel", n=2, max_loops=SHORT)
     one, _ = env.reset(seed=[3, None, 4, None])
@@ -192,16 +150,6 @@ def test_a_list_of_seeds_has_one_for_each_row(vector_task):
     assert one.tobytes() == other.tobytes(), "the first row's counts"
     with pytest.raises(ValueError, match="num_envs=4 but got length=2"):
         env.reset(seed=[3, 4])
-
-
-def test_the_registry_makes_vector_envs_of_them(standin_dir):
-    env = gymnasium.make_vec("sc2pool/MarineDuel-v0", num_envs=4, game=standin_dir)
-    try:
-        observations, _ = env.reset(seed=1)
-        assert len(observations) == env.unwrapped.num_envs == 4
-        assert env.unwrapped.pool.n == 2
-    finally:
-        env.close()
 
 
 def test_an_env_of_one_learner_says_what_to_use(standin_dir):
