@@ -6,6 +6,7 @@ Env 0 is fast; env 1's step ends when a file is there.
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from functools import partial
 from itertools import cycle, islice
 
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
 
+from sc2pool import SubprocSC2VecEnv
 from sc2pool.errors import ActionError
 from tests.contract.envs import Counting, Gated
 
@@ -20,16 +22,25 @@ AT_ONCE_S = 5.0
 """Well below what the gate waits by itself."""
 
 
-@pytest.fixture
-def gate(tmp_path):
-    return tmp_path / "gate"
+@pytest.fixture(scope="module")
+def gate(tmp_path_factory):
+    return tmp_path_factory.mktemp("first ready") / "gate"
+
+
+@pytest.fixture(scope="module")
+def shared(gate):
+    with closing(SubprocSC2VecEnv([Counting, partial(Gated, str(gate)), Counting])) as made:
+        yield made.pool
 
 
 @pytest.fixture
-def pool(vec, gate):
-    pool = vec(Counting, partial(Gated, str(gate)), Counting).pool
-    pool.reset()
-    yield pool
+def pool(shared, gate):
+    """Its envs are at the beginning of an episode, and have played no step."""
+    shared.reset()
+    gate.unlink(missing_ok=True)
+    shared.set_attr(range(3), "actions", [])
+    shared.set_attr(range(3), "steps_in_life", 0)
+    yield shared
     gate.touch()
 
 

@@ -9,7 +9,10 @@ import pytest
 from gymnasium import spaces
 
 from sc2pool.errors import ConfigError
+from tests.contract.conftest import without_workers
 from tests.contract.envs import Counting, Sampling
+
+pytestmark = without_workers
 
 
 def keywords(made) -> list[dict]:
@@ -85,36 +88,20 @@ def test_the_same_seed_gives_the_same_run(vec):
 class TestTasks:
     """Of a task the seed is the run's: it tells of every later episode too."""
 
-    def test_a_seeded_run_repeats_over_the_ends_of_episodes(self, vec_task):
-        made = vec_task()
-        made.set_attr("max_loops", 24)
-        runs = []
-        for _ in range(2):
-            made.seed(11)
-            runs.append([made.reset(), *(made.step([0, 3])[:3] for _ in range(8))])
-        np.testing.assert_equal(runs[0], runs[1])
-        assert sum(dones.any() for _, _, dones in runs[0][1:]) == 2
-
-    def test_games_differ_among_each_other_and_from_one_episode_to_the_next(self, vec_task):
-        made = vec_task(seed=11)
-        episodes = [made.reset(), made.reset()]
-        assert len({row.tobytes() for episode in episodes for row in episode}) >= 3
-
     def test_neighbouring_seeds_have_no_episode_in_common(self, vec_task, vector_task, gym_env):
         def first_episodes(made, reset) -> list[int]:
             reset()
-            return [episode.seed for episode in made.pool.call(range(3), "get_attr", "episode")]
+            return [episode.seed for episode in made.pool.call(range(2), "get_attr", "episode")]
 
-        sb3, vector = vec_task(n=3), vector_task(n=3)
+        sb3, vector, single = vec_task(), vector_task(), gym_env()
         runs = []
         for seed in (11, 12):
             sb3.seed(seed)
             runs.append(first_episodes(sb3, sb3.reset))
             assert first_episodes(vector, lambda seed=seed: vector.reset(seed=seed)) == runs[-1]
-            single = gym_env()
             single.reset(seed=seed)
             assert single.pool.call([0], "get_attr", "episode")[0].seed == runs[-1][0]
-        assert len({*runs[0], *runs[1]}) == 6
+        assert len({*runs[0], *runs[1]}) == 4
 
     def test_options_are_the_tasks_until_its_episode_is_over(self, vec_task):
         made = vec_task()

@@ -114,7 +114,7 @@ class Raising(MoveToBeacon):
 def test_exception_of_a_hook_is_raised_unchanged_and_a_reset_begins_anew(serial):
     env = serial(Raising, config=PoolConfig(restart=RestartPolicy(per_env=1)))
     env.reset()
-    for _ in range(3):  # more often than a pool with workers would replace games
+    for _ in range(2):  # more often than a pool with workers would replace games
         with pytest.raises(ValueError, match="of the user's own") as raised:
             env.step([0, 7])
         names = [frame.name for frame in traceback.extract_tb(raised.tb)]

@@ -10,6 +10,7 @@ from gymnasium import spaces
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError, ResetNeeded
 
 from sc2pool.errors import ActionError, UserCodeError
+from tests.contract.conftest import without_workers
 from tests.contract.envs import Answering, Counting, Sampling
 
 PLAIN = {
@@ -34,6 +35,7 @@ def test_shapes_and_types_of_a_step(vec):
     assert [info["count"] for info in infos] == [1, 1, 1]
 
 
+@without_workers
 @pytest.mark.parametrize(
     "reward", [np.ones(1), np.ones((1, 1)), [1.0], np.float32(1), np.array(1.0), 1, True], ids=repr
 )

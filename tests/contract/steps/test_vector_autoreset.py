@@ -10,17 +10,19 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from tests.contract.envs import Counting, Crowded, Sampling
+from tests.contract.conftest import without_workers
+from tests.contract.envs import Counting, Sampling
 from tests.contract.tasks import Masked
+
+pytestmark = without_workers
 
 MODES = list(AutoresetMode)
 LENGTHS = (2, 3)
 
 
-def counting(vector, mode, end="terminated", **keywords):
+def counting(vector, mode):
     """Two envs whose episodes have `LENGTHS` steps."""
-    envs = [partial(Counting, length, end) for length in LENGTHS]
-    return vector(*envs, autoreset_mode=mode, **keywords)
+    return vector(*(partial(Counting, length) for length in LENGTHS), autoreset_mode=mode)
 
 
 def test_the_mode_is_told_by_each_instance(vector):
@@ -143,24 +145,6 @@ def test_same_results_as_gymnasiums_own_class(vector, mode):
     for _ in range(10):
         np.testing.assert_equal(ours.step([1, 2]), theirs.step([1, 2]))
     theirs.close()
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_at_most_so_many_run_at_one_time(vector, mode, tmp_path):
-    made = vector(
-        *[partial(Crowded, str(tmp_path), length=2)] * 4, autoreset_mode=mode, max_concurrency=2
-    )
-    made.reset()
-    actions = np.arange(4)
-    for _ in range(3):
-        made.step_async(actions)
-        actions[:] = 9  # the last are not even sent yet
-        _, _, terminations, _, _ = made.step_wait()
-        actions[:] = np.arange(4)
-        if mode is AutoresetMode.DISABLED and terminations.any():
-            made.reset(options={"reset_mask": terminations})
-    assert max(made.get_attr("most")) == 2
-    assert [set(sent) for sent in made.get_attr("actions")] == [{env} for env in range(4)]
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -18,7 +18,7 @@ from gymnasium.error import (
 from gymnasium.vector import AutoresetMode
 
 from sc2pool.errors import ActionError, UserCodeError
-from tests.contract.envs import Counting, Drawing, Gated, Mischief
+from tests.contract.envs import Counting, Crowded, Drawing, Gated, Mischief
 from tests.contract.tasks import Masked
 
 ASYNC = {"reset": (), "step": ([0, 0],), "call": ("area",)}
@@ -94,6 +94,24 @@ def test_a_pending_step_that_ends_an_episode_too_late_is_dropped_whole(vector, t
     observations, rewards, terminations, _, _ = made.step([0])
     assert (observations.tolist(), rewards.tolist()) == ([[0.0]], [0.0]), "the reset after it"
     assert not terminations.any()
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_at_most_so_many_run_at_one_time(vector, mode, tmp_path):
+    made = vector(
+        *[partial(Crowded, str(tmp_path), length=2)] * 4, autoreset_mode=mode, max_concurrency=2
+    )
+    made.reset()
+    actions = np.arange(4)
+    for _ in range(3):
+        made.step_async(actions)
+        actions[:] = 9  # the last are not even sent yet
+        _, _, terminations, _, _ = made.step_wait()
+        actions[:] = np.arange(4)
+        if mode is AutoresetMode.DISABLED and terminations.any():
+            made.reset(options={"reset_mask": terminations})
+    assert max(made.get_attr("most")) == 2
+    assert [set(sent) for sent in made.get_attr("actions")] == [{env} for env in range(4)]
 
 
 def test_wrong_batch_is_an_error_and_nothing_is_sent(two):
