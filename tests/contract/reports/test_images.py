@@ -7,7 +7,10 @@ from functools import partial
 import numpy as np
 import pytest
 
+from tests.contract.conftest import without_workers
 from tests.contract.envs import Counting, Drawing
+
+pytestmark = without_workers
 
 
 def test_pictures_are_tiled(vec):
@@ -32,10 +35,3 @@ def test_without_pictures_there_is_a_warning_and_none_for_each(vec):
         assert made.get_images() == [None, None]
     with pytest.warns(UserWarning, match="no `render_mode`"):
         assert made.render() is None
-
-
-def test_a_task_draws_nothing_unless_asked_to(vec_task):
-    made = vec_task(n=1)
-    made.reset()
-    with pytest.warns(UserWarning, match="render mode is None"):
-        assert made.get_images() == [None]

@@ -70,7 +70,7 @@ def test_advice_on_threads_is_given_once_and_only_for_games(caplog, standin_dir)
     threads = torch.get_num_threads()
     torch.set_num_threads(3)
     try:
-        with closing(SubprocSC2VecEnv([Counting] * usable_cores())) as env:
+        with closing(SubprocSC2VecEnv([Counting] * usable_cores(), serial=True)) as env:
             env.reset()
         assert "torch computes" not in caplog.text
         with closing(SubprocSC2VecEnv(n=usable_cores(), game=standin_dir)) as env:

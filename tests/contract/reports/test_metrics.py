@@ -88,13 +88,13 @@ def test_a_killed_game_is_counted(vec_task, port):
 
 def test_matches_are_counted_by_opponent_and_result(vec_task, port):
     config = PoolConfig(metrics_port=port)
-    env = vec_task("MarineDuel", n=2, max_loops=8, opponent=MarineDuel.scripted, config=config)
+    env = vec_task("MarineDuel", n=1, max_loops=8, opponent=MarineDuel.scripted, config=config)
     env.reset()
     for _ in range(3):
-        env.step([HOLD, HOLD])
-    assert env.stats().matches == {"scripted": MatchResults(undecided=6)}
+        env.step([HOLD])
+    assert env.stats().matches == {"scripted": MatchResults(undecided=3)}
     told = scrape(port)
-    assert told["sc2pool_matches_total", "scripted", "undecided"] == 6
+    assert told["sc2pool_matches_total", "scripted", "undecided"] == 3
     assert told["sc2pool_matches_total", "scripted", "win"] == 0
 
 
@@ -117,7 +117,7 @@ def test_without_a_port_nothing_of_it_is_loaded(standin_dir):
     program = f"""
 import sys
 from sc2pool import SC2GymEnv
-SC2GymEnv(game={str(standin_dir)!r}).close()
+SC2GymEnv(game={str(standin_dir)!r}, serial=True).close()
 assert "prometheus_client" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=300)

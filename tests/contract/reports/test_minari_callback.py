@@ -10,7 +10,10 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from sc2pool import MinariCallback
 from sc2pool.errors import ConfigError
+from tests.contract.conftest import without_workers
 from tests.contract.envs import Counting
+
+pytestmark = without_workers
 
 ID = "sc2pool/Test/training-v0"
 

@@ -51,8 +51,8 @@ def test_counters_reach_tensorboard(vec_task, tmp_path, monkeypatch):
 
 def test_figures_of_the_model_are_shown_by_the_pool(vec_task, wait_for, monkeypatch):
     monkeypatch.setattr(callbacks, "_RECORD_EVERY_S", 0.0)
-    env = vec_task(n=2, seed=1)
-    model = PPO("MlpPolicy", VecMonitor(env), n_steps=8, batch_size=16, n_epochs=1, device="cpu")
+    env = vec_task(n=1, seed=1)
+    model = PPO("MlpPolicy", VecMonitor(env), n_steps=16, batch_size=16, n_epochs=1, device="cpu")
     model.learn(48, callback=PoolStatsCallback())
 
     def curves():

@@ -19,8 +19,8 @@ from gymnasium.wrappers import RenderCollection
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.evaluation import evaluate_policy
 
-from sc2pool import SC2VectorEnv
 from sc2pool.render import FRAME_SHAPE, MAP_PX, palette
+from tests.contract.conftest import without_workers
 from tests.contract.tasks import Painting, Placed, PlacedBot
 
 OWN = palette.SIDES[1]
@@ -63,6 +63,7 @@ def test_frames_show_the_observed_moment(vec_task, task, spares):
     assert len(np.unique(places.round(), axis=0)) > 3, "episodes begin at different places"
 
 
+@without_workers
 def test_rendering_changes_nothing(vec_task):
     def played(**keywords: Any) -> list[Any]:
         made = vec_task(Placed, n=1, seed=5, **keywords)
@@ -76,26 +77,21 @@ def test_rendering_changes_nothing(vec_task):
     np.testing.assert_array_equal(played(), played(render_mode="rgb_array"))
 
 
-def test_sb3_tiles_the_frames(vec_task):
-    made = vec_task(n=3, render_mode="rgb_array")
-    with pytest.raises(ResetNeeded, match="reset"):
-        made.render()
-    made.reset()
-    height, width, colours = FRAME_SHAPE
-    assert made.render().shape == (2 * height, 2 * width, colours)
-    assert made.get_attr("render_mode") == ["rgb_array"] * 3
-
-
+@without_workers
 def test_the_metadata_tell_the_speed_of_real_time(vec_task):
     made = vec_task(Placed, n=1, render_mode="rgb_array")
     told = {"render_modes": ["human", "rgb_array"], "render_fps": pytest.approx(22.4 / 8)}
+    with pytest.raises(ResetNeeded, match="reset"):
+        made.render()
     for _ in range(2):
         assert made.metadata["render_fps"] == told["render_fps"]
         assert "rgb_array" in made.metadata["render_modes"]
         assert made.get_attr("metadata") == [told]
+        assert made.get_attr("render_mode") == ["rgb_array"]
         made.reset()  # it tells the same before and after
 
 
+@without_workers
 def test_a_task_may_draw_its_own_frames(vec_task):
     made = vec_task(Painting, n=2, render_mode="rgb_array")
     assert made.metadata["render_fps"] == 7
@@ -106,6 +102,7 @@ def test_a_task_may_draw_its_own_frames(vec_task):
     assert [frame[0, 0, 0] for frame in made.get_images()] == [8, 18]
 
 
+@without_workers
 def test_gymnasium_env(gym_env):
     env = gym_env(Placed, render_mode="rgb_array")
     assert env.render_mode == "rgb_array"
@@ -126,6 +123,7 @@ def test_gymnasium_env(gym_env):
     np.testing.assert_array_equal(again[:, :MAP_PX], before[:, :MAP_PX])
 
 
+@without_workers
 def test_gymnasium_env_without_a_render_mode_warns(gym_env):
     env = gym_env()
     env.reset()
@@ -133,6 +131,7 @@ def test_gymnasium_env_without_a_render_mode_warns(gym_env):
         assert env.render() is None
 
 
+@without_workers
 def test_gymnasium_collects_frames(gym_env):
     env = RenderCollection(gym_env(Placed, render_mode="rgb_array"))
     env.reset(seed=1)
@@ -150,6 +149,7 @@ class Still:
         return np.zeros(len(observations), np.int64), None
 
 
+@without_workers
 def test_evaluate_policy_renders(vec_task, monkeypatch):
     made = vec_task(Placed, n=2, render_mode="rgb_array")
     shown = []
@@ -193,12 +193,10 @@ def test_a_game_that_died_before_it_was_drawn_is_black(vec_task):
     assert not frame.any()
 
 
+@without_workers
 @pytest.mark.parametrize("mode", list(AutoresetMode))
-def test_gymnasium_vector_env(pools, standin_dir, mode):
-    made = SC2VectorEnv(
-        n=2, task=Placed, game=standin_dir, render_mode="rgb_array", autoreset_mode=mode
-    )
-    pools.callback(made.close)
+def test_gymnasium_vector_env(vector_task, mode):
+    made = vector_task(Placed, render_mode="rgb_array", autoreset_mode=mode)
     assert made.render_mode == "rgb_array"
     assert made.metadata["render_fps"] == pytest.approx(2.8)
     with pytest.raises(ResetNeeded):

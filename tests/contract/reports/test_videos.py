@@ -14,7 +14,10 @@ from gymnasium.wrappers.vector import RecordVideo as RecordVectorVideo
 from stable_baselines3.common.vec_env import VecVideoRecorder
 
 from sc2pool.render import FRAME_SHAPE
+from tests.contract.conftest import without_workers
 from tests.contract.tasks import Placed
+
+pytestmark = without_workers
 
 HEIGHT, WIDTH, _ = FRAME_SHAPE
 BLURRED = 3.0
