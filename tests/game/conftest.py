@@ -45,38 +45,27 @@ class WorkerLoops(asyncio.DefaultEventLoopPolicy):
         return WorkerLoop(own_tasks=1)
 
 
-@pytest.fixture(autouse=True, params=["any loop", "a worker's loop", "pure Python"])
-def event_loop_kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
-    """A game is the same in a loop that reads the socket and in one that is blocked in.
+in_each_loop = pytest.mark.parametrize(
+    "event_loop_kind", ["any loop", "a worker's loop", "pure Python"], indirect=True
+)
+"""A game is the same in a loop that reads the socket and in one that is blocked in, and so it is
+without the compiled step path. For what goes through a connection in ways of its own."""
 
-    And so it is without the compiled step path.
-    """
-    if request.param == "pure Python":
+
+@pytest.fixture(autouse=True)
+def event_loop_kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch):
+    """The loop that `asyncio.run` makes, a worker's unless `in_each_loop`."""
+    kind = getattr(request, "param", "a worker's loop")
+    if kind == "pure Python":
         monkeypatch.setattr(compiled, "_fast", None)
-    if request.param != "any loop":
+    if kind != "any loop":
         asyncio.set_event_loop_policy(WorkerLoops())
     yield
     asyncio.set_event_loop_policy(None)
 
 
 @pytest.fixture(autouse=True)
-def temp_root(tmp_path_factory, monkeypatch) -> Path:
-    """A directory of our own for what games write."""
-    root = tmp_path_factory.mktemp("tmp")
-    monkeypatch.setattr("tempfile.tempdir", str(root))
-    return root
-
-
-def open_descriptors() -> int:
-    """How many descriptors this process has open."""
-    return len(list(Path("/proc/self/fd").iterdir()))
-
-
-@pytest.fixture(autouse=True)
-def nothing_left(temp_root: Path):
-    """Fails a test that leaves a process, a descriptor or a file."""
-    descriptors = open_descriptors()
+def nothing_runs_on():
+    """Fails a test whose game runs on once it is closed; `nothing_is_left` finds all else."""
     yield
     assert psutil.Process().children(recursive=True) == []
-    assert open_descriptors() == descriptors
-    assert list(temp_root.iterdir()) == []

@@ -77,9 +77,6 @@ class FakeGame(picows.WSListener):
         )
 
     def create_game(self, request):
-        if "Missing" in request.create_game.local_map.map_path:
-            error = sc_pb.ResponseCreateGame(error=sc_pb.ResponseCreateGame.MissingMap)
-            return sc_pb.Response(create_game=error)
         self.status = sc_pb.init_game
         self.episodes = request.create_game.random_seed
         return sc_pb.Response(create_game=sc_pb.ResponseCreateGame())

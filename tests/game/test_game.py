@@ -24,6 +24,7 @@ from sc2pool.game.installation import Installation, find
 from sc2pool.game.lease import HOST, PortLease
 from sc2pool.game.wire import connect
 from sc2pool.protocol.status import Status
+from tests.game.conftest import in_each_loop
 
 SETUP = GameSetup("MoveToBeacon")
 MAP = Path("/maps/MoveToBeacon.SC2Map")
@@ -58,6 +59,7 @@ async def step_fault(game: Game) -> GameFault:
 
 
 class TestEpisodes:
+    @in_each_loop
     def test_launch_and_step(self, fake):
         async def play():
             async with playing(fake()) as game:
@@ -103,6 +105,7 @@ class TestEpisodes:
 
         asyncio.run(play())
 
+    @in_each_loop
     def test_end_of_all_loops_is_foreseen(self, fake):
         async def play():
             async with playing(fake()) as game:
@@ -114,6 +117,7 @@ class TestEpisodes:
 
         asyncio.run(play())
 
+    @in_each_loop
     @pytest.mark.parametrize("no_result", [False, True])
     def test_game_over_is_data(self, fake, no_result):
         async def play():
@@ -132,14 +136,7 @@ class TestEpisodes:
 
         asyncio.run(play())
 
-    def test_missing_map_is_a_config_error(self, fake):
-        async def play():
-            async with playing(fake(), episode=False) as game:
-                with pytest.raises(ConfigError, match="MissingMap"):
-                    await game.start_episode(SETUP, Path("/Missing.SC2Map"), None)
-
-        asyncio.run(play())
-
+    @in_each_loop
     def test_close_at_every_stage_and_twice(self, fake):
         async def play():
             async with playing(fake(), episode=False) as game:
@@ -151,6 +148,7 @@ class TestEpisodes:
 
         asyncio.run(play())
 
+    @in_each_loop
     def test_close_after_the_event_loop(self, fake):
         async def start() -> Game:
             return await Game.launch(fake(), LIMITS, deadline=Deadline.after(20))
@@ -177,6 +175,7 @@ REPLY_FAULTS = [
 ]
 
 
+@in_each_loop
 class TestFaults:
     @pytest.mark.parametrize(("wrong", "kind", "said"), REPLY_FAULTS)
     def test_wrong_reply(self, fake, wrong, kind, said, caplog):

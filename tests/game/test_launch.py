@@ -47,27 +47,23 @@ def listener():
         process.kill()
 
 
-def visit(port: int) -> socket.socket:
-    return connect(port)
-
-
 def test_our_own_is_proven(listener):
     process, port = listener
-    with visit(port) as sock:
+    with connect(port) as sock:
         assert _prove_listener(Family(psutil.Process(process.pid)), port, sock)
 
 
 def test_someone_else_has_taken_the_port(listener):
     _, port = listener
     with pytest.raises(GameFault) as raised:
-        _prove_listener(Family(), port, visit(port))
+        _prove_listener(Family(), port, connect(port))
     assert raised.value.kind is FaultKind.PORT_TAKEN
 
 
 def test_a_game_that_ends_meanwhile_has_not_lost_its_port(listener):
     process, port = listener
     game = Family(psutil.Process(process.pid))
-    sock = visit(port)
+    sock = connect(port)
     process.kill()
     process.wait()
     with pytest.raises(NotReadyError):

@@ -22,6 +22,7 @@ from sc2pool.game.installation import Installation, find_map
 from sc2pool.protocol.replies import FIRST_LOOP_MAX
 from sc2pool.protocol.status import Status
 from sc2pool.tasks.minigames.geometry import PlayableArea
+from tests.game.conftest import in_each_loop
 
 SETUP = GameSetup("MoveToBeacon")
 LIMITS = Limits(launch_s=90, create_join_s=60, reset_s=60, step_s=10)
@@ -53,6 +54,7 @@ def test_a_map_outside_of_the_map_folder_is_played(game_installation, tmp_path):
     asyncio.run(play())
 
 
+@in_each_loop
 def test_life_of_a_game(game_installation):
     async def play() -> None:
         path = find_map(game_installation, SETUP.map_name)
