@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +28,8 @@ def test_all_of_its_tests_pass(
             f"--basetemp={tmp_path / 'its own'}",
         ],
         cwd=Path(__file__).parents[2],
+        # tianshou would compile a few functions for seven seconds of CPU time.
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -61,7 +61,8 @@ def report(
                 folder / "report.json",
             ],
             cwd=folder,
-            env=os.environ | {"SC2PATH": str(standin_dir), "HOME": str(folder)},
+            env=os.environ
+            | {"SC2PATH": str(standin_dir), "HOME": str(folder), "NUMBA_DISABLE_JIT": "1"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -30,11 +30,16 @@ DICT = spaces.Dict({"a": spaces.Box(0, 1, (2,)), "b": spaces.Discrete(3)})
 
 @pytest.fixture
 def make() -> Iterator[Make]:
-    """Makes a vector env of functions, or with the constructor's words."""
+    """Makes a vector env of functions, or with the constructor's words.
+
+    A serial one unless told otherwise: `tests/contract` shows that workers play the same.
+    """
     with ExitStack() as stack:
 
-        def make_env(*env_fns: Callable[[], Any], **keywords: Any) -> SC2TianshouVectorEnv:
-            made = SC2TianshouVectorEnv(list(env_fns) or None, **keywords)
+        def make_env(
+            *env_fns: Callable[[], Any], serial: bool = True, **keywords: Any
+        ) -> SC2TianshouVectorEnv:
+            made = SC2TianshouVectorEnv(list(env_fns) or None, serial=serial, **keywords)
             stack.callback(made.close)
             return made
 
@@ -51,7 +56,7 @@ def gate(tmp_path: Path) -> Iterator[Path]:
 @pytest.fixture
 def gated(make: Make, gate: Path) -> SC2TianshouVectorEnv:
     """Env 1's step ends when the gate is there; a step returns the first that is ready."""
-    envs = make(Counting, partial(Gated, str(gate)), Counting, wait_num=1)
+    envs = make(Counting, partial(Gated, str(gate)), Counting, wait_num=1, serial=False)
     envs.reset()
     return envs
 
@@ -132,7 +137,7 @@ def test_calls_that_a_pending_step_forbids(gated, gate):
 
 
 def test_a_step_returns_after_the_timeout(make, gate):
-    envs = make(Counting, partial(Gated, str(gate)), timeout=0.2)
+    envs = make(Counting, partial(Gated, str(gate)), timeout=0.2, serial=False)
     assert envs.is_async
     envs.reset()
     assert [info["env_id"] for info in envs.step([0, 0])[4]] == [0]
@@ -190,7 +195,7 @@ def test_attributes_and_pictures(make):
 
 
 def test_a_killed_game_is_one_truncation_with_numbers_in_its_info(make, standin_dir):
-    envs = make(task="MoveToBeacon", n=2, game=standin_dir)
+    envs = make(task="MoveToBeacon", n=2, game=standin_dir, serial=False)
     envs.reset()
     children = psutil.Process().children(recursive=True)
     next(child for child in children if "-dataDir" in child.cmdline()).kill()
@@ -231,7 +236,7 @@ class Waiting(Policy):
 
 
 def test_tianshous_asynchronous_collector_takes_it(make):
-    envs = make(*[partial(Counting, length) for length in (2, 3, 4)], wait_num=2)
+    envs = make(*[partial(Counting, length) for length in (2, 3, 4)], wait_num=2, serial=False)
     buffer = VectorReplayBuffer(300, 3)
     collector = AsyncCollector(Waiting(action_space=envs.action_space[0]), envs, buffer)
     collector.reset()
