@@ -305,7 +305,7 @@ def errors() -> dict[str, Any]:
         "no config": error_of(lambda: configure({})),
         "another cluster": error_of(lambda: connect("127.0.0.1:1")),
         "no such game": error_of(lambda: build(ppo(), game="/nowhere")),
-        "the task raises": error_of(lambda: build(ppo(), task=RaisesLater)),
+        "the task raises": error_of(lambda: build(ppo(), runners=1, task=RaisesLater)),
     }
     NODES.kill_second()
     NODES.clear_second()

@@ -2,61 +2,41 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from importlib.util import find_spec
 
 import pytest
+
+import sc2pool.ray
+from sc2pool.cli.main import main
+from sc2pool.errors import MissingPackageError
 
 without_ray = pytest.mark.skipif(find_spec("ray") is not None, reason="Ray is installed")
 
 
 @without_ray
 def test_the_package_needs_no_ray_but_its_names_do():
-    program = (
-        "import sc2pool.ray\n"
-        "from sc2pool.errors import MissingPackageError\n"
-        "try:\n"
-        "    sc2pool.ray.RaySC2VecEnv\n"
-        "except MissingPackageError as error:\n"
-        "    print(error)\n"
-    )
-    said = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300
-    )
-    expected = "sc2pool.ray.RaySC2VecEnv needs ray[rllib]: pip install 'sc2pool[ray]'\n"
-    assert said.stdout == expected
+    expected = r"sc2pool.ray.RaySC2VecEnv needs ray\[rllib\]: pip install 'sc2pool\[ray\]'"
+    with pytest.raises(MissingPackageError, match=expected):
+        _ = sc2pool.ray.RaySC2VecEnv
 
 
 @without_ray
 @pytest.mark.parametrize("command", ["train", "top", "watch"])
-def test_the_commands_say_what_to_install(command, tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "sc2pool", command, "--ray", "auto"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert done.stderr == "sc2pool: --ray needs ray[rllib]: pip install 'sc2pool[ray]'\n"
+def test_the_commands_say_what_to_install(command, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main([command, "--ray", "auto"]) == 2
+    expected = "sc2pool: --ray needs ray[rllib]: pip install 'sc2pool[ray]'\n"
+    assert capsys.readouterr().err == expected
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
     "options", [["--watch"], ["--metrics-port", "9464"], ["--realtime"], ["--algo", "async-ppo"]]
 )
-def test_options_of_games_on_this_machine_are_refused(options, python_with_ray, tmp_path):
-    done = subprocess.run(
-        [python_with_ray, "-m", "sc2pool", "train", "--ray", "auto", *options],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"sc2pool: {options[0]}")
-    assert " is for games on this machine, not --ray: " in done.stderr
+def test_options_of_games_on_this_machine_are_refused(options, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["train", "--ray", "auto", *options]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"sc2pool: {options[0]}")
+    assert " is for games on this machine, not --ray: " in told
     assert list(tmp_path.iterdir()) == []

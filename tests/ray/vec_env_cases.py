@@ -77,7 +77,6 @@ def steps_and_calls() -> dict[str, Any]:
             "shapes": [list(rewards.shape), list(dones.shape), len(infos)],
             "step_mul": env.get_attr("step_mul"),
             "picked": env.get_attr("step_mul", indices=[3, 0, -1]),
-            "masks": [mask is None for mask in map(env.pool.action_mask, range(N))],
             "action": error_of(lambda: env.step(np.full(N, 1000))),
             "method": error_of(lambda: env.env_method("no_such_method")),
             "steps": stats.env_steps,
@@ -96,16 +95,6 @@ def contract() -> dict[str, Any]:
         lambda: make(n=None, num_envs=vec_pool.N, task=vec_pool.TASK, render_mode="rgb_array").pool
     )
     return {}
-
-
-def masks() -> dict[str, Any]:
-    env = make(task="DefeatRoaches")
-    try:
-        env.reset()
-        found = env.env_method("action_masks")
-        return {"shapes": [list(mask.shape) for mask in found], "dtype": str(found[0].dtype)}
-    finally:
-        env.close()
 
 
 class Counting(gymnasium.Env[Any, Any]):
@@ -154,14 +143,11 @@ def actor_killed() -> dict[str, Any]:
         killed = games[:2]
         actor_of(env, 0).kill()
         gone_s = wait(lambda: not games_of(GAME) & set(killed))
-        began_s = time.monotonic()
         observations, rewards, dones, infos = env.step(np.zeros(N, np.int64))
-        took_s = time.monotonic() - began_s
         next_dones = env.step(np.zeros(N, np.int64))[2]
         stats = env.stats()
         return {
             "gone_s": gone_s,
-            "step_s": took_s,
             "rows": fault_of(dones, infos, rewards),
             "last": before.tolist(),
             "new": bool((observations[:2] != before[:2]).any()),
@@ -252,31 +238,13 @@ def node_returns() -> dict[str, Any]:
             "waits": waits,
             "then": then,
             "after_return_s": plays_s - returned_s,
-            "nodes": sorted(env.pool.games_by_node().values()),
         }
     finally:
         env.close()
 
 
 def driver_killed() -> dict[str, Any]:
-    driver = subprocess.Popen(
-        [sys.executable, DRIVER, NODES.address], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        assert driver.stdout is not None
-        games = set(json.loads(driver.stdout.readline()))
-        driver.send_signal(signal.SIGKILL)
-        gone_s = wait(lambda: not games_of(GAME) & games)
-        driver.wait()
-        free_s = wait(lambda: ray.available_resources().get(GAME_RESOURCE, 0.0) == N)
-        return {"games": len(games), "gone_s": gone_s, "free_s": free_s}
-    finally:
-        driver.kill()
-        driver.communicate()
-
-
-def planted_files() -> dict[str, Any]:
-    """A driver's working directory has code under the names of packages, maybe another user's."""
+    """Its working directory has code under the names of packages, maybe another user's."""
     folder = Path(TEMP, "planted")
     for name in ("sc2pool", "numpy", "psutil", "picows"):
         (folder / name).mkdir(parents=True)
@@ -286,14 +254,20 @@ def planted_files() -> dict[str, Any]:
     )
     try:
         assert driver.stdout is not None
+        games = set(json.loads(driver.stdout.readline() or "[]"))
+        driver.send_signal(signal.SIGKILL)
+        gone_s = wait(lambda: not games_of(GAME) & games)
+        driver.wait()
+        free_s = wait(lambda: ray.available_resources().get(GAME_RESOURCE, 0.0) == N)
         return {
-            "games": len(json.loads(driver.stdout.readline() or "[]")),
+            "games": len(games),
             "imported": (folder / "imported").exists(),
+            "gone_s": gone_s,
+            "free_s": free_s,
         }
     finally:
         driver.kill()
         driver.communicate()
-        wait(lambda: ray.available_resources().get(GAME_RESOURCE, 0.0) == N)
 
 
 def scribbled() -> dict[str, Any]:
@@ -470,13 +444,11 @@ if __name__ == "__main__":
             [
                 steps_and_calls,
                 contract,
-                masks,
                 envs_of_the_user,
                 actor_killed,
                 actor_killed_at_rest,
                 crash_loop,
                 driver_killed,
-                planted_files,
                 scribbled,
                 actor_stopped,
                 head_stopped,
