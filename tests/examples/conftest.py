@@ -1,8 +1,0 @@
-"""Makes the examples importable, also in workers and trainer programs."""
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
