@@ -5,9 +5,10 @@
 It names a tree that it has paused, which is not its child, so no parent-death signal reaches it,
 and which would stay stopped, because it handles no SIGTERM; or a game of its own, where the system
 has no such signal. Each line on the guard's standard input is a JSON value: pid and creation time
-of the tree's root, or null for none. Rule: only the end of the input counts, which comes however
+of the tree's root, or null for none. Rules: only the end of the input counts, which comes however
 the writer ends; then the tree that the last line names is killed. A guard that does not read,
-because it is stopped, is replaced; nothing waits for it.
+because it is stopped, is replaced; nothing waits for it. Once its program has ended, the system
+lets a stopped guard go on.
 """
 
 from __future__ import annotations
@@ -67,8 +68,8 @@ class Guard:
 
 
 def _start() -> Child:
-    # A session of its own: a signal to this program's group must not end the guard.
-    process = start_python("sc2pool.processes.guard", own_session=True, stdin=subprocess.PIPE)
+    # In no session of its own: there the system would not continue a stopped guard, see `main`.
+    process = start_python("sc2pool.processes.guard", stdin=subprocess.PIPE)
     assert process.stdin is not None
     if not WINDOWS:  # its pipes always wait for room
         os.set_blocking(process.stdin.fileno(), False)
@@ -78,6 +79,10 @@ def _start() -> Child:
 def main() -> None:
     """The guard's side: read until the end of the input, then kill what is still paused."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if not WINDOWS:
+        # If this process is stopped when its parent ends, the system sends SIGHUP, and SIGCONT: no
+        # other process of the session could continue its group any more (setpgid(2)).
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     paused: list[float] | None = None
     for line in sys.stdin:
         if line.endswith("\n"):  # else the writer ended in the middle of it

@@ -1,9 +1,12 @@
-"""A guard ends with `close`, whatever it is doing."""
+"""A guard ends with `close`, or after its program, whatever it is doing."""
 
 from __future__ import annotations
 
 import signal
 import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import psutil
 import pytest
@@ -40,3 +43,36 @@ def test_stopped_guard_blocks_no_caller() -> None:
         assert another != stopped
         guard.close()  # as at the end of the program: what was noted last is ended
         assert paused.wait() == -signal.SIGKILL
+
+
+PROGRAM = """
+import sys
+from sc2pool.processes.guard import Guard
+Guard().note((int(sys.argv[1]), float(sys.argv[2])))
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+def ignores_hangup(process: psutil.Process) -> bool:
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    (ignored,) = (line.split()[1] for line in status.splitlines() if line.startswith("SigIgn"))
+    return bool(int(ignored, 16) >> (signal.SIGHUP - 1) & 1)
+
+
+def test_stopped_guard_goes_on_when_its_program_has_ended(wait_for: Callable[..., None]) -> None:
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as paused:
+        command = [sys.executable, "-c", PROGRAM, str(paused.pid), str(created_at_s(paused.pid))]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+            assert program.stdout is not None
+            program.stdout.readline()
+            (guard,) = psutil.Process(program.pid).children()
+            wait_for(lambda: ignores_hangup(guard))
+            guard.suspend()
+            wait_for(lambda: guard.status() == psutil.STATUS_STOPPED)
+            program.kill()
+        try:
+            assert paused.wait(30) == -signal.SIGKILL
+        finally:
+            paused.kill()
+        wait_for(lambda: not guard.is_running() or guard.status() == psutil.STATUS_ZOMBIE)
