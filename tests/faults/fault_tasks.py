@@ -199,7 +199,7 @@ class UserBugError(Exception):
 class Raises(MoveToBeacon):
     """Raises in the hook that the environment variable `RAISES_IN` names.
 
-    `act` and what follows it raise in an episode's second step only.
+    `act` and `observe` raise in an episode's second step only.
     """
 
     RAISES_IN = "SC2POOL_TEST_RAISES_IN"
@@ -221,25 +221,9 @@ class Raises(MoveToBeacon):
         self._maybe_raise("act")
         return super().act(action)
 
-    def terminated(self) -> bool:
-        self._maybe_raise("terminated")
-        return super().terminated()
-
-    def reward(self) -> Any:
-        self._maybe_raise("reward")
-        return super().reward()
-
     def observe(self) -> Any:
         self._maybe_raise("observe")
         return super().observe()
-
-    def info(self) -> dict[str, Any]:
-        self._maybe_raise("info")
-        return super().info()
-
-    def action_masks(self) -> Any:
-        self._maybe_raise("action_masks")
-        return np.ones(8, np.bool_)
 
 
 class Cancelled(MoveToBeacon):
@@ -279,7 +263,8 @@ async def await_cancelled() -> None:
 
 
 _AT_ONCE = ("__init__", "on_start")
-HOOKS = (*_AT_ONCE, "act", "terminated", "reward", "observe", "info", "action_masks")
+HOOKS = (*_AT_ONCE, "act", "observe")
+"""Those that are called at places of their own; the others follow `observe` in one function."""
 
 
 class SlowToClose(gymnasium.Env[Any, Any]):
