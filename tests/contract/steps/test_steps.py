@@ -211,6 +211,8 @@ def test_calls_out_of_order_are_told_and_do_no_harm(vec):
     made.step_async([0, 0])
     with pytest.raises(AlreadyPendingCallError, match="or does another thread step them"):
         made.step_async([0, 0])
+    with pytest.raises(AlreadyPendingCallError):
+        made.pause()
     assert made.step_wait()[0].tolist() == [[1.0], [1.0]]
     with pytest.raises(NoAsyncCallError):
         made.step_wait()

@@ -1,11 +1,14 @@
-"""Leaves the interpreter by one of many doors, with a pool that plays: `doors.py GAME DOOR`."""
+"""Leaves the interpreter by one of many doors, with a pool that plays: `doors.py GAME DOOR`.
+
+Signals and `sys.exit` are in `test_trainer_ends.py`, and calls of `close` at the end in
+`classes/test_interpreter_ends.py`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import atexit
 import ctypes
-import gc
 import json
 import os
 import signal
@@ -14,7 +17,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -56,44 +59,8 @@ def the_script_is_over(pool: Pool) -> None:
 
 
 @door
-def sys_exit(pool: Pool) -> None:
-    sys.exit(3)
-
-
-@door
 def an_exception(pool: Pool) -> None:
     raise ValueError("of the script's")
-
-
-@door
-def memory_error(pool: Pool) -> None:
-    raise MemoryError
-
-
-@door
-def keyboard_interrupt(pool: Pool) -> None:
-    raise KeyboardInterrupt
-
-
-@door
-def an_exception_hook_that_raises(pool: Pool) -> None:
-    def hook(*_: object) -> None:
-        raise ValueError("of the hook's")
-
-    sys.excepthook = hook
-    raise ValueError("of the script's")
-
-
-@door
-def an_exception_hook_that_exits_at_once(pool: Pool) -> None:
-    sys.excepthook = lambda *_: os._exit(4)
-    raise ValueError("of the script's")
-
-
-@door
-def a_cycle_without_collector(pool: Pool) -> None:
-    gc.disable()
-    pool.itself = pool  # type: ignore[attr-defined]
 
 
 # At once.
@@ -105,11 +72,6 @@ def os__exit(pool: Pool) -> None:
 
 
 @door
-def abort(pool: Pool) -> None:
-    os.abort()
-
-
-@door
 def segmentation_fault(pool: Pool) -> None:
     ctypes.string_at(0)
 
@@ -117,20 +79,6 @@ def segmentation_fault(pool: Pool) -> None:
 @door
 def another_program_takes_over(pool: Pool) -> None:
     os.execv("/bin/sleep", ["sleep", "3"])
-
-
-def by_signal(number: signal.Signals) -> Door:
-    def leave(pool: Pool) -> None:
-        if number is not signal.SIGKILL:  # whoever started this may ignore it, as nohup does
-            signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)
-        step_for_ever(pool)
-
-    return leave
-
-
-for one in (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
-    DOORS[one.name] = by_signal(one)
 
 
 # Out of a call of the pool's.
@@ -167,14 +115,6 @@ def a_thread_outlives_the_script_and_closes(pool: Pool) -> None:
 
 
 @door
-def a_thread_exits(pool: Pool) -> None:
-    thread = threading.Thread(target=sys.exit, args=[6])
-    thread.start()
-    thread.join()
-    step(pool)
-
-
-@door
 def an_executor_steps(pool: Pool) -> None:
     executor = ThreadPoolExecutor(1)
     executor.submit(step, pool)
@@ -194,11 +134,6 @@ def an_event_loop_is_left(pool: Pool) -> None:
 
 
 @door
-def atexit_closes(pool: Pool) -> None:
-    atexit.register(pool.close)
-
-
-@door
 def atexit_steps_and_raises(pool: Pool) -> None:
     def last() -> None:
         step(pool)
@@ -215,28 +150,6 @@ def a_finalizer_closes(pool: Pool) -> None:
     owner = Owner()
     weakref.finalize(owner, pool.close)
     kept.append(owner)
-
-
-@door
-def a_deleted_object_closes(pool: Pool) -> None:
-    class Owner:
-        def __del__(self) -> None:
-            pool.close()
-
-    sys.modules["owner"] = Owner()  # type: ignore[assignment]
-
-
-@door
-def a_generator_closes(pool: Pool) -> None:
-    def playing() -> Iterator[None]:
-        try:
-            yield
-        finally:
-            pool.close()
-
-    generator = playing()
-    next(generator)
-    kept.append(generator)
 
 
 # With forks.

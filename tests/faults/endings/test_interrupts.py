@@ -22,7 +22,6 @@ import numpy as np
 import psutil
 import pytest
 from gymnasium import spaces
-from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
 
 import sc2pool
 from sc2pool import SC2VectorEnv, SubprocSC2VecEnv
@@ -251,18 +250,3 @@ def test_a_handler_that_closes_ends_the_call_with_closed_error(
     with pytest.raises(ClosedError, match=r"has closed the pool|the pool is closed"):
         while True:  # the replies may be there before the wait
             env.step(actions) if call == "step" else env.reset()
-
-
-def test_misuse_leaves_the_records_whole() -> None:
-    env = SubprocSC2VecEnv([Counting] * N)
-    env.reset()
-    actions = np.zeros(N, np.int64)
-    with pytest.raises(NoAsyncCallError):
-        env.step_wait()
-    env.step_async(actions)
-    with pytest.raises(AlreadyPendingCallError):
-        env.step_async(actions)
-    with pytest.raises(AlreadyPendingCallError):
-        env.pause()
-    assert env.step_wait()[0].tolist() == [[1.0]] * N
-    env.close()
