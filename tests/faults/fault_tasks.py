@@ -114,18 +114,6 @@ class CrashesEachEpisode(MoveToBeacon):
         await ask_to_fail(self.game, "crash")
 
 
-class Hangs(MoveToBeacon):
-    """Does not return from `act` on one action."""
-
-    HANG = N_WALKS
-    action_space = spaces.Discrete(N_WALKS + 1)
-
-    def act(self, action: int) -> Any:
-        while action == self.HANG:
-            time.sleep(60)
-        return super().act(action)
-
-
 class Short(MoveToBeacon):
     """Episodes of five steps."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from fault_pools import MakeEnv, processes_of, step
+from fault_pools import MakeEnv, step
 from fault_tasks import N_WALKS, Blocks, CrashesEachEpisode
 
 from sc2pool.config import Limits, PoolConfig, RestartPolicy
@@ -94,14 +94,3 @@ def test_a_hook_that_blocks_its_worker_counts_once_and_is_named(make_env: MakeEn
     assert "time.sleep(600)" in (report / "traceback.txt").read_text()
     with pytest.raises(CrashLoopError, match="env 1: 3 recycles of the pool"):
         step(env, 0, N_WALKS)
-
-
-def test_a_killed_worker_of_several_envs_counts_once(make_env: MakeEnv) -> None:
-    restart = RestartPolicy(per_pool_per_env=1)  # the pool of four may lose four
-    env = make_env(n=4, config=PoolConfig(envs_per_worker=2, restart=restart))
-    env.reset()
-    for kill in range(4):
-        processes_of(env, 2 * (kill % 2))["worker"].kill()
-        _, _, dones, _ = step(env, 0, 0, 0, 0)
-        assert dones.sum() == 2
-    assert env.stats().recycles == {"worker-exited": 8}

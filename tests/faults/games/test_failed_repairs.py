@@ -9,8 +9,8 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,10 @@ from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import PoolConfig, RestartPolicy
 from sc2pool.errors import ClosedError, ConfigError, CrashLoopError
 
+Limited = Callable[[str, int], AbstractContextManager[None]]
 
-def play_until(env: SubprocSC2VecEnv, kind: str) -> dict[str, Any]:
+
+def play_until(env: SubprocSC2VecEnv, kind: str) -> None:
     """Step until env 0 has been cut short by a fault of this kind; env 1 goes on untouched."""
     for _ in range(200):
         _, _, dones, infos = step(env, 0, 0)
@@ -34,7 +36,7 @@ def play_until(env: SubprocSC2VecEnv, kind: str) -> dict[str, Any]:
             assert fault["kind"] == kind
             assert infos[0]["TimeLimit.truncated"] is True
             assert dones[0]
-            return infos[0]
+            return
     raise AssertionError("the fault was not marked")
 
 
@@ -60,20 +62,14 @@ def test_the_folder_for_temporary_files_is_deleted(
     assert env.stats().recycles == {"worker-exited": 1}
 
 
-@contextmanager
-def no_more_descriptors() -> Iterator[None]:
-    """This process may open no more files in the block; those that are open stay."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    lowest_free = os.dup(0)
-    os.close(lowest_free)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+def lowest_free_descriptor() -> int:
+    """As a limit it means that this process may open no more files; those that are open stay."""
+    descriptor = os.dup(0)
+    os.close(descriptor)
+    return descriptor
 
 
-def test_descriptors_run_out_for_a_while(make_env: MakeEnv) -> None:
+def test_descriptors_run_out_for_a_while(make_env: MakeEnv, limited: Limited) -> None:
     """The env waits; once there are descriptors again it goes on, on a new game."""
     env = make_env()
     env.reset()
@@ -88,7 +84,7 @@ def test_descriptors_run_out_for_a_while(make_env: MakeEnv) -> None:
     watching = threading.Thread(target=give_back_after_the_first_refusal)
     watching.start()
     processes_of(env, 0)["worker"].kill()
-    with no_more_descriptors():
+    with limited("NOFILE", lowest_free_descriptor()):
         play_until(env, "worker-exited")
         over.set()
         watching.join()
@@ -98,14 +94,14 @@ def test_descriptors_run_out_for_a_while(make_env: MakeEnv) -> None:
     assert recycles["spawn-failed"] >= 1
 
 
-def test_descriptors_run_out_for_good(make_env: MakeEnv) -> None:
+def test_descriptors_run_out_for_good(make_env: MakeEnv, limited: Limited) -> None:
     """A typed error, and everything is ended."""
     env = make_env(config=PoolConfig(restart=RestartPolicy(per_env=2)))
     env.reset()
     children = psutil.Process().children(recursive=True)
     processes_of(env, 0)["worker"].kill()
     with (
-        no_more_descriptors(),
+        limited("NOFILE", lowest_free_descriptor()),
         pytest.raises(CrashLoopError, match=r"(?s)env 0: .*the worker cannot be started: .*24"),
     ):
         for _ in range(200):

@@ -12,7 +12,8 @@ from fault_tasks import strike
 
 from sc2pool.config import PoolConfig
 
-ROUNDS = 4
+ROUNDS = 2
+"""The games of all envs are killed, then their workers."""
 
 
 def belongings() -> dict[str, int]:
@@ -35,7 +36,7 @@ def holds_a_lease(pid: int) -> bool:
     return any("/sc2pool-ports" in str(link.readlink()) for link in links)
 
 
-def test_eight_recycles(make_env: MakeEnv, wait_for: Callable[..., None]) -> None:
+def test_recycles_of_all_envs_at_once(make_env: MakeEnv, wait_for: Callable[..., None]) -> None:
     env = make_env(config=PoolConfig(restart=LENIENT))
     env.reset()
     step(env, 0, 0)

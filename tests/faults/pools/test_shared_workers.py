@@ -12,7 +12,7 @@ import psutil
 import pytest
 from fault_bots import ShortBot
 from fault_pools import LENIENT, SEED, MakeEnv, assert_same_bytes, record, step
-from fault_tasks import Hangs, Short, harm_action
+from fault_tasks import Short, harm_action
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig
@@ -49,7 +49,7 @@ def test_they_are_shared_and_play_the_same(make_env: MakeEnv) -> None:
     assert len(set(workers_of(shared))) == 2
 
 
-@pytest.mark.parametrize("harm", ["game KILL", "game STOP", "game hang", "game crash"])
+@pytest.mark.parametrize("harm", ["game KILL", "game STOP", "game hang"])
 def test_a_games_fault_is_its_own(make_env: MakeEnv, harm: str) -> None:
     env = make_env(n=2, config=TWO_EACH)
     env.reset()
@@ -87,7 +87,7 @@ def test_a_workers_end_is_one_truncation_for_each_of_its_envs(make_env: MakeEnv,
 def test_bots_share_a_worker_like_tasks(make_env: MakeEnv) -> None:
     alone = make_env(task=ShortBot, n=2, config=PoolConfig(envs_per_worker=1))
     shared = make_env(task=ShortBot, n=2, config=TWO_EACH)
-    one, other = record(alone, 30), record(shared, 30)
+    one, other = record(alone, 12), record(shared, 12)
     for given, expected in zip(other.observations, one.observations, strict=True):
         assert_same_bytes(given, expected)
     assert len({instance.worker_pid for instance in shared.stats().instances[:2]}) == 1
@@ -100,18 +100,6 @@ def test_bots_share_a_worker_like_tasks(make_env: MakeEnv) -> None:
     assert infos[1]["sc2pool.synthetic"]
     _, _, dones, infos = step(shared, 0, 0)
     assert not dones.any() and infos == [{"TimeLimit.truncated": False}] * 2
-
-
-def test_a_hook_that_never_returns_takes_the_envs_of_its_worker(make_env: MakeEnv) -> None:
-    env = make_env(task=Hangs, n=N, config=TWO_EACH)
-    env.reset()
-    before = workers_of(env)
-    dones, infos = step_until_done(env, [Hangs.HANG, 0, 0])
-    assert dones.tolist() == [True, True, False]
-    assert all(info["sc2pool.synthetic"] for info in infos[:2])
-    assert workers_of(env)[2:] == before[2:]
-    _, _, dones, infos = step(env, 0, 0, 0)
-    assert not dones.any() and infos == [{"TimeLimit.truncated": False}] * N
 
 
 def test_a_pause_is_of_one_game(make_env: MakeEnv) -> None:
