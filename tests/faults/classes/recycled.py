@@ -1,6 +1,6 @@
-"""Plays an env that replaces each instance after two episodes: `recycled.py CLASS MODE ENVS`.
+"""Plays envs of a class that replace each instance after two episodes: `recycled.py CLASS`.
 
-Prints what it has counted, as JSON. ENVS is "tasks" or "env_fns".
+Prints as JSON what it has counted in each mode, of tasks, and of `env_fns` if the class takes them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from every_class import Driver
+from every_class import MODES, OF_ONE_GAME, Driver
 
 from sc2pool.config import PoolConfig, RecyclePolicy
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
@@ -58,7 +58,8 @@ def keywords_of(name: str, envs: str) -> dict[str, Any]:
     return {"task": Short}
 
 
-def main(name: str, mode: str, envs: str) -> None:
+def count(name: str, mode: str, envs: str) -> dict[str, Any]:
+    print(f"{mode} {envs}", file=sys.stderr)  # the last line before a traceback
     driver = Driver(name, mode, config=CONFIG, **keywords_of(name, envs))
     try:
         driver.reset()
@@ -72,9 +73,17 @@ def main(name: str, mode: str, envs: str) -> None:
         # A reset ends an episode, too: this is the second of the next instance.
         driver.reset()
         driver.reset()
-        print(json.dumps({"recycles": recycles, "cut": driver.pool.stats().recycles}))
+        return {"recycles": recycles, "cut": driver.pool.stats().recycles}
     finally:
         driver.close()
+
+
+def main(name: str) -> None:
+    counts = {f"tasks {mode}": count(name, mode, "tasks") for mode in MODES[name]}
+    if name not in OF_ONE_GAME:
+        # An env of the user is replaced by the same code in every mode.
+        counts["env_fns"] = count(name, MODES[name][0], "env_fns")
+    print(json.dumps(counts))
 
 
 if __name__ == "__main__":

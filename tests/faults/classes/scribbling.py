@@ -1,7 +1,8 @@
-"""A trainer that writes into every array it is given: `scribbling.py CLASS MODE ENVS TRANSITIONS`.
+"""A trainer that writes into every array it is given: `scribbling.py CLASS TRANSITIONS`.
 
-Workers and games are killed meanwhile. Fails if a last observation is another than was shown last,
-and prints how many transitions and faults there were. ENVS is "task", or the space of `env_fns`.
+It plays each of the class's modes and kinds of observations. Workers and games are killed
+meanwhile. Fails if a last observation is another than was shown last, and prints how many
+transitions and faults there were.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from every_class import Driver
+from every_class import MODES, Driver
 from gymnasium import spaces
 
 from sc2pool.config import PoolConfig, RestartPolicy
@@ -35,6 +36,13 @@ SPACES: dict[str, spaces.Space[Any]] = {
     ),
     "no layout": spaces.Sequence(spaces.Box(0, 1e6, (2,), np.float32)),
 }
+
+SPACES_OF: dict[str, list[tuple[str, str]]] = {
+    "SubprocSC2VecEnv": [("", "dict"), ("", "no layout")],
+    "SC2VectorEnv": [("SameStep", "no layout")],
+    "SC2TianshouVectorEnv": [("", "dict")],
+}
+"""The spaces of `env_fns` that a class is played with, beside a task; each with a mode."""
 
 
 class Short(MoveToBeacon):
@@ -113,14 +121,15 @@ def is_scribbled(observation: Any) -> bool:
     )
 
 
-def main(name: str, mode: str, envs: str, transitions: str) -> None:
+def play(name: str, mode: str, envs: str, transitions: int) -> dict[str, Any]:
+    print(f"{mode} {envs}", file=sys.stderr)  # the last line before a traceback
     driver = Driver(name, mode, config=CONFIG, **keywords_of(name, envs))
     killer = Killer(driver, every_s=0.4)
     played = ended = faults = 0
     try:
         shown = deepcopy(driver.reset().observations)
         killer.start()
-        while played < int(transitions) or not faults:
+        while played < transitions or not faults:
             brought = driver.step()
             for learner, last in brought.last.items():
                 ended += 1
@@ -137,8 +146,15 @@ def main(name: str, mode: str, envs: str, transitions: str) -> None:
             scribble(brought.given)
     finally:
         killer.ends.set()
+        if killer.is_alive():
+            killer.join()
         driver.close()
-    print(json.dumps({"played": played, "ended": ended, "faults": faults}))
+    return {"mode": mode, "envs": envs, "played": played, "ended": ended, "faults": faults}
+
+
+def main(name: str, transitions: str) -> None:
+    cases = [*((mode, "task") for mode in MODES[name]), *SPACES_OF.get(name, [])]
+    print(json.dumps([play(name, *case, int(transitions)) for case in cases]))
 
 
 if __name__ == "__main__":

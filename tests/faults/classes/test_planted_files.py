@@ -53,7 +53,6 @@ COMMANDS = {
     "async-ppo": (*TRAIN, "--algo", "async-ppo", "--realtime"),
     "self-play": (*TRAIN, "--task", "MarineDuel", "--self-play", "--eval-episodes", "1", "--watch"),
     "record": ("record", "random", "--steps", "16", "--n", "1"),
-    "tune": ("tune", "--trials", "1", "--steps", "64", "--n", "1", "--eval-episodes", "1"),
     "tasks": ("tasks",),
     "doctor": ("doctor",),
     "top": ("top",),

@@ -13,21 +13,11 @@ from every_class import LIBRARIES, MODES, OF_ONE_GAME
 from tested import TESTED
 
 PROGRAM = Path(__file__).with_name("recycled.py")
-CASES = [
-    (name, mode, envs)
-    for name in TESTED
-    for mode in MODES[name]
-    for envs in ("tasks", "env_fns")
-    # An env of the user is replaced by the same code in every mode.
-    if envs == "tasks" or (name not in OF_ONE_GAME and mode == MODES[name][0])
-]
 
 
-@pytest.mark.parametrize(("name", "mode", "envs"), CASES)
-def test_each_instance_is_replaced_after_two_episodes(  # noqa: PLR0917
+@pytest.mark.parametrize("name", TESTED)
+def test_each_instance_is_replaced_after_two_episodes(
     name: str,
-    mode: str,
-    envs: str,
     python_with: Callable[[str], str],
     standin_dir: Path,
     tmp_path: Path,
@@ -39,7 +29,7 @@ def test_each_instance_is_replaced_after_two_episodes(  # noqa: PLR0917
     monkeypatch.setenv("CLOSED", str(closed))
     python = python_with(LIBRARIES[name]) if LIBRARIES[name] else sys.executable
     done = subprocess.run(
-        [python, PROGRAM, name, mode, envs],
+        [python, PROGRAM, name],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -47,10 +37,12 @@ def test_each_instance_is_replaced_after_two_episodes(  # noqa: PLR0917
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    n = 2 if envs == "env_fns" else 1
-    # After episode 2; then one that is cut short is the second of the next instance.
-    assert found["recycles"] == {"soft-episodes": n}
-    assert found["cut"] == {"soft-episodes": 2 * n}
-    if envs == "env_fns":
-        assert len(set(closed.read_text().split())) == 3 * n, "each closes by its own method"
+    counts = json.loads(done.stdout)
+    assert len(counts) == len(MODES[name]) + (name not in OF_ONE_GAME)
+    for envs, found in counts.items():
+        n = 2 if envs == "env_fns" else 1
+        # After episode 2; then one that is cut short is the second of the next instance.
+        assert (envs, found["recycles"]) == (envs, {"soft-episodes": n})
+        assert (envs, found["cut"]) == (envs, {"soft-episodes": 2 * n})
+    if "env_fns" in counts:
+        assert len(set(closed.read_text().split())) == 3 * 2, "each closes by its own method"

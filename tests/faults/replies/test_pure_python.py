@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 FILES = ("tests/tasks/test_episode_rules.py", "tests/faults/replies/test_bad_replies.py")
-TESTS = "in_the_pool or stepping"
+TESTS = "in_the_pool or stepping-close or stepping-swapped or stepping-slow"
 """Which of their tests, as pytest's `-k`: the compiled path is that of a step."""
 TIMEOUT_S = 500.0
 

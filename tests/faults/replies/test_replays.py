@@ -43,7 +43,6 @@ def make(faulty: Faulty, tmp_path: Path) -> Iterator[Callable[[], SubprocSC2VecE
     ("harm", "is_fault"),
     [
         ({"harm": "slow", "seconds": 60}, True),
-        ({"harm": "disconnect"}, True),
         ({"harm": "garbage"}, True),
         ({"harm": "error"}, False),
     ],
