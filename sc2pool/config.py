@@ -21,16 +21,17 @@ from s2clientprotocol import common_pb2, sc2api_pb2
 from sc2pool.errors import ConfigError
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> bool:
+    """Whether it can be a duration or a share: a bool or a text is none."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _is_whole(value: Any, least: int = 1) -> bool:
-    return _is_number(value) and value >= least and value % 1 == 0
+    return is_number(value) and value >= least and value % 1 == 0
 
 
 _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "float": ("a number above 0", lambda value: _is_number(value) and value > 0),
+    "float": ("a number above 0", lambda value: is_number(value) and value > 0),
     "int": ("a whole number of at least 1", _is_whole),
     "bool": ("True or False", lambda value: isinstance(value, bool)),
     "str": ("a text", lambda value: isinstance(value, str)),
@@ -57,7 +58,7 @@ class _Checked:
             if one.name == "metrics_port" and _is_whole(value) and value > 65535:
                 raise ConfigError(f"{name} must be at most 65535, got {value!r}")
             may_be_zero = one.name in _MAY_BE_ZERO
-            if not is_right(value) and not (may_be_zero and _is_number(value) and value == 0):
+            if not is_right(value) and not (may_be_zero and is_number(value) and value == 0):
                 or_zero = "0 or " * may_be_zero
                 raise ConfigError(f"{name} must be {or_zero}{expected}, got {value!r}")
 

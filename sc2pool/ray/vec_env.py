@@ -5,7 +5,7 @@ It is `SubprocSC2VecEnv` over another pool, so the same wrappers and callbacks t
 
 from __future__ import annotations
 
-from sc2pool.config import PoolConfig
+from sc2pool.config import PoolConfig, is_number
 from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.envs.specs import (
     DEFAULT_N,
@@ -100,6 +100,8 @@ class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
             "max_loops": max_loops,
         }
         seed = None if seed is None else whole_number("seed", seed, 0)
+        if not (is_number(node_timeout_s) and node_timeout_s > 0):
+            raise ConfigError(f"node_timeout_s must be a number above 0, got {node_timeout_s!r}")
         connect(address)
         pool = ClusterPool(keywords, n or DEFAULT_N, fns, node_timeout_s)
         super().__init__(pool, seed, is_task=pool.about.is_task)

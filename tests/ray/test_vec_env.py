@@ -215,8 +215,10 @@ def test_bad_input_is_answered_within_seconds(case, name):
     assert case(name)["took_s"] < 60
 
 
-def test_a_window_is_refused(case):
-    assert case("a_window")["type"] == "ConfigError"
+def test_a_window_and_a_time_that_is_none_are_refused(case):
+    found = case("wrong_keywords")
+    assert [one["type"] for one in found.values()] == ["ConfigError"] * 2
+    assert found["node_timeout_s"]["text"] == "node_timeout_s must be a number above 0, got None"
 
 
 def test_nothing_is_left(case):

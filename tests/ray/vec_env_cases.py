@@ -431,8 +431,9 @@ def another_package() -> dict[str, Any]:
         sc2pool.__version__ = installed
 
 
-def a_window() -> dict[str, Any]:
-    return error_of(lambda: make(render_mode="human"))
+def wrong_keywords() -> dict[str, Any]:
+    wrong: dict[str, Any] = {"render_mode": "human", "node_timeout_s": None}
+    return {key: error_of(lambda key=key: make(**{key: wrong[key]})) for key in wrong}
 
 
 if __name__ == "__main__":
@@ -458,7 +459,7 @@ if __name__ == "__main__":
                 a_node_without_the_game,
                 another_version,
                 another_package,
-                a_window,
+                wrong_keywords,
                 node_lost_for_good,
                 node_returns,
             ]

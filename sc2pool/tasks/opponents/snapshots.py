@@ -26,6 +26,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from sc2pool.config import is_number
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.opponents.models import Saveable, SavedModel, draws_of, model_pair, save_model
 from sc2pool.tasks.opponents.results import Score, WinRates, read_scores
@@ -70,9 +71,9 @@ class SnapshotStore:
         object.__setattr__(self, "folder", Path(self.folder).absolute())
         if self.rule not in RULES:
             raise ConfigError(f"rule must be one of {', '.join(RULES)}, got {self.rule!r}")
-        if not 0 < self.power < np.inf:
+        if not (is_number(self.power) and 0 < self.power < np.inf):
             raise ConfigError(f"power must be above 0, got {self.power!r}")
-        if not 0 <= self.latest_share <= 1:
+        if not (is_number(self.latest_share) and 0 <= self.latest_share <= 1):
             raise ConfigError(f"latest_share must be from 0 to 1, got {self.latest_share!r}")
         if type(self.most) is not int or self.most < 3:
             raise ConfigError(f"most must be a whole number of at least 3, got {self.most!r}")

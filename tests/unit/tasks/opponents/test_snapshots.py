@@ -118,6 +118,8 @@ def test_an_empty_store_says_what_is_missing(tmp_path):
         ({"rule": "best"}, "rule must be one of latest, uniform, prioritised, got 'best'"),
         ({"power": 0}, "power must be above 0, got 0"),
         ({"power": float("nan")}, "power must be above 0"),
+        ({"power": "2"}, "power must be above 0, got '2'"),
+        ({"latest_share": None}, "latest_share must be from 0 to 1, got None"),
         ({"latest_share": 1.5}, "latest_share must be from 0 to 1, got 1.5"),
         ({"most": 2}, "most must be a whole number of at least 3, got 2"),
     ],
