@@ -24,6 +24,7 @@ from sc2pool.tasks.teams.smac.heuristic import EAST
 from sc2pool.tasks.teams.smac.scenarios import SCENARIOS
 from sc2pool.tasks.teams.smac.scripted import choose
 from sc2pool.tasks.teams.smac.task import smac_task
+from sc2pool.tasks.teams.team_task import row_space
 from tests.matches.playing import RecordedRows, new_player
 
 LONG = {"25m", "27m_vs_30m", "bane_vs_bane", "2c_vs_64zg"}
@@ -58,7 +59,7 @@ def test_a_battle_of_each_scenario(name, game_installation, one_game):
     player._game = game
     runner.run(player.play(Episode(0, seed=3), pair))
     for transition in (one for row in pair.rows for one in row):
-        assert Told.row_space().contains(transition.observation)
+        assert row_space(Told).contains(transition.observation)
         assert np.isfinite(transition.observation["state"]).all()
         assert transition.action_masks.shape == (sizes.n_actions,)
 
