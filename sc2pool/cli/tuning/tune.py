@@ -197,7 +197,13 @@ class _Search:
             play_episodes(self._env, model, args.eval_episodes, deterministic=True),
             2 * args.eval_episodes,  # faults end no search
         )
-        return float(np.mean([one.episode_return for one in played if one.whole]))
+        returns = []
+        for one in played:
+            if self._stop.signal is not None:
+                return None
+            if one.whole:
+                returns.append(one.episode_return)
+        return float(np.mean(returns))
 
     def _say(self, trial: optuna.Trial, came_of_it: str, section: dict[str, Any]) -> None:
         numbers = ", ".join(
