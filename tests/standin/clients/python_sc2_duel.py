@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -25,6 +26,7 @@ from sc2.portconfig import Portconfig
 
 SEED = 5
 EPISODES = 2
+OTHER_QUITS_S = 30.0
 
 
 class Fighter(BotAI):
@@ -59,7 +61,8 @@ class Fighter(BotAI):
         together, quit_alone = self.together, self.client.quit
 
         async def quit_together() -> None:
-            await together.wait()
+            with suppress(TimeoutError):  # the other player has failed: `run_game` tells how
+                await asyncio.wait_for(together.wait(), OTHER_QUITS_S)
             await quit_alone()
 
         self.client.quit = quit_together
@@ -90,7 +93,7 @@ def main() -> None:
         for player in players:
             player.ai.together = together
         found = run_game(played, players, realtime, save_replay_as=replay, random_seed=SEED)
-        results = [result.name for result in found]
+        results = [getattr(result, "name", repr(result)) for result in found]
     elif how == "run_multiple_games":
         matches = [GameMatch(played, bots(first), random_seed=SEED) for _ in range(EPISODES)]
         games = asyncio.run(a_run_multiple_games(matches))
