@@ -15,10 +15,10 @@ import os
 FAST = (
     "unit",
     "game",
+    "faults/games",
     "contract/classes",
     "contract/players",
     "contract/steps",
-    "faults/games",
     "tasks",
     "simulation",
     "package",
