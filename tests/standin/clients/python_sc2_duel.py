@@ -41,7 +41,9 @@ class Fighter(BotAI):
         self.manner = manner
 
     async def on_start(self) -> None:
-        self.client.game_step = 8
+        # In real time python-sc2 asks again for an observation that came late. If that was the last
+        # one, it fails, because a game tells the results once: so each has a second's time.
+        self.client.game_step = 24 if self.realtime else 8
         enemies = [list(point) for point in self.enemy_start_locations]
         self.seen.append({"player": self.player_id, "marines": len(self.units), "enemy": enemies})
 

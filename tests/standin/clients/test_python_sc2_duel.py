@@ -29,8 +29,9 @@ def _start(installation, how: str, ports: list[int], replay, *flags: str) -> sub
 def _said(program: subprocess.Popen[str]) -> dict:
     try:
         out, errors = program.communicate(timeout=TIMEOUT_S)
-    finally:
+    except subprocess.TimeoutExpired:
         program.kill()
+        out, errors = program.communicate()  # which says how far it came
     assert program.returncode == 0, errors[-3000:] + out[-3000:]
     return json.loads(out.splitlines()[-1])
 
@@ -55,7 +56,8 @@ def test_run_game(installation, tmp_path):
 def test_run_game_in_real_time(installation, tmp_path):
     replay = tmp_path / "duel.SC2Replay"
     said = _said(_start(installation, "run_game", free_ports(4), replay, "--realtime"))
-    assert sorted(said["results"]) == ["Defeat", "Victory"]
+    # The machine's speed decides who wins, and whether the last two fall at once.
+    assert sorted(said["results"]) in (["Defeat", "Victory"], ["Tie", "Tie"])
     assert _by_player(said["seen"]) == [_seen(1), _seen(2)]
 
 
