@@ -33,7 +33,7 @@ def query(state: State, request: query_pb.RequestQuery, response: sc_pb.Response
         _fill_abilities(reply.abilities.add(unit_tag=one.unit_tag), state, free=free)
     known = known_to(game, state.player_id) if request.placements else ALL_KNOWN
     for place in request.placements:
-        reply.placements.add(result=_placement(game, place, known))
+        reply.placements.add(result=_placement(game, place, state.player_id, known))
 
 
 def _walking_distance(game: Game, path: query_pb.RequestQueryPathing) -> float:
@@ -82,18 +82,19 @@ def _placed(ability_id: int) -> UnitType | None:
 
 
 def _placement(
-    game: Game, place: query_pb.RequestQueryBuildingPlacement, known: Known
+    game: Game, place: query_pb.RequestQueryBuildingPlacement, player: int, known: Known
 ) -> error_pb.ActionResult.ValueType:
     """Success if the structure can stand there, or, for other abilities, if no unit does."""
     x, y = place.target_pos.x, place.target_pos.y
     made = _placed(abilities.specific(place.ability_id))
-    if game.economy is not None and made is not None:
+    economy = game.economies.get(player, game.economy)
+    if economy is not None and made is not None:
         if made in BARE_ADD_ONS:
             x, y = add_on_place(x, y)
-        middle = game.economy.building.snap(made, x, y)
+        middle = economy.building.snap(made, x, y)
         if middle is None:
             return error_pb.CantBuildLocationInvalid
-        return game.economy.building.can_place(made, *middle, known)
+        return economy.building.can_place(made, *middle, known)
     if not game.terrain.walkable(x, y):
         return error_pb.CantBuildLocationInvalid
     for unit in game.world.units:

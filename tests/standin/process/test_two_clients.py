@@ -18,6 +18,7 @@ import pytest
 from google.protobuf.message import DecodeError
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
+from s2clientprotocol import query_pb2 as query_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
@@ -35,6 +36,7 @@ from tests.support.duels import (
 )
 from tests.support.fuzz.draw import Draw
 
+SCV, BUILD_DEPOT = 45, 319
 JoinError = sc_pb.ResponseJoinGame
 OBSERVE = sc_pb.RequestObservation()
 LEAVE = sc_pb.RequestLeaveGame()
@@ -169,6 +171,17 @@ def test_each_sees_its_own_fog_and_commands_its_own_units(pair, command):
     stolen = command(units_of(second, 2), MOVE, (32, 32))
     reply = pair.wires[0].ask(action=sc_pb.RequestAction(actions=[stolen]))
     assert list(reply.action.result) == [error_pb.YouCantIssueCommandsToThatUnit]
+
+
+def test_each_may_build_where_its_own_workers_stand(pair):
+    pair.begin(sc_pb.LocalMap(map_path="Melee/Simple64.SC2Map"))
+    for player, seen in enumerate(pair.observe(), 1):
+        worker = next(unit for unit in units_of(seen, player) if unit.unit_type == SCV)
+        query = query_pb.RequestQuery()
+        place = query.placements.add(ability_id=BUILD_DEPOT).target_pos
+        place.x, place.y = worker.pos.x, worker.pos.y
+        reply = pair.wires[player - 1].ask(query=query).query
+        assert [one.result for one in reply.placements] == [error_pb.Success]
 
 
 def test_game_info_of_both_players(pair):
