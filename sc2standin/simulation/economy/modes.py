@@ -1,7 +1,8 @@
 """Units that change their mode: siege tanks, vikings, hellions.
 
 Rules it keeps: meanwhile a unit stands, does not fire, and obeys nothing; what it is ordered to do
-it does afterwards. A viking that lands over a cliff or a structure comes down beside it.
+it does afterwards. A viking that lands over a cliff or a structure comes down beside it. The share
+of its life that a unit has stays the same.
 """
 
 from __future__ import annotations
@@ -32,5 +33,7 @@ class Modes:
         if unit.type.flies and not into.flies:
             self._routes.update()
             unit.x, unit.y = self._routes.blocks.free_point(unit.x, unit.y)
+        whole = unit.type.life
         self._world.become(unit, into)
+        unit.life *= unit.type.life / whole
         orders.finish(self._world, unit)

@@ -93,12 +93,15 @@ def test_hellbats_need_an_armory(town, command):
     assert session.act(command(session.units(FACTORY), TRAIN_HELLBAT)) == [NEEDS]
     session.create((ARMORY, 1, *PLACES[2]))
     session.step()
+    session.set_value(hellion, "Life", 60)
     assert session.act(command([hellion], TO_HELLBAT)) == [1]
     session.step(70)
-    assert session.one(HELLBAT).tag == hellion.tag
+    hellbat = session.one(HELLBAT)
+    assert (hellbat.tag, hellbat.health, hellbat.health_max) == (hellion.tag, 90, 135)
     assert session.act(command([hellion.tag], TO_HELLION)) == [1]
     session.step(70)
-    assert session.one(HELLION).tag == hellion.tag
+    hellion = session.one(HELLION)
+    assert (hellion.tag, hellion.health, hellion.health_max) == (hellbat.tag, 60, 90)
     session.kill([hellion.tag])
     session.step(2)
     assert session.act(command(session.units(FACTORY), TRAIN_HELLBAT)) == [1]
