@@ -8,6 +8,7 @@ import pytest
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import query_pb2 as query_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from tests.standin.conftest import apart, place_of, step_until
 
@@ -228,6 +229,26 @@ def test_a_builder_stays_until_it_is_done_and_then_obeys(offline, command):
     offline.step(100)
     (worker,) = (unit for unit in offline.units(SCV) if unit.tag == tag)
     assert math.dist(place_of(worker), (44, 35)) < 1
+
+
+def test_a_builder_whose_next_site_is_gone_stays_where_it_is(offline, command):
+    offline.start("", local_map=sc_pb.LocalMap(map_path="Melee/Flat64.SC2Map"))
+    offline.rich()
+    first, second = (unit.tag for unit in offline.units(SCV)[:2])
+    center = offline.one(CENTER).pos
+    place = center.x + 6, center.y + 8
+    offline.act(command([first], BUILD_DEPOT, (center.x + 6, center.y - 8)))
+    step_until(offline, lambda: offline.units(DEPOT))
+    site = offline.one(DEPOT)
+    offline.act(command([first], STOP), command([second], BUILD_DEPOT, place))
+    offline.step()
+    assert offline.act(command([second], SMART, target=site.tag, queued=True)) == [1]
+    offline.kill([site.tag])
+    step_until(offline, lambda: [one for one in offline.units(DEPOT) if one.build_progress == 1])
+    offline.step(100)
+    (worker,) = (unit for unit in offline.units(SCV) if unit.tag == second)
+    assert not worker.orders
+    assert math.dist(place_of(worker), place) < 3
 
 
 def test_without_an_economy_its_commands_are_refused(offline, command):

@@ -162,6 +162,9 @@ class Building:
         kind = order.makes
         assert isinstance(kind, UnitType)
         site = self._world.by_tag.get(order.target_tag)
+        if order.target_tag and site is None:  # it is gone, and the order has no other place
+            orders.finish(self._world, worker)
+            return
         place = (order.x, order.y) if site is None else (site.x, site.y)
         touch = kind.radius + worker.type.radius
         self._walking.walk(worker, place, touch, self._start, site)
