@@ -145,7 +145,7 @@ def _give(state: State, one: sc_pb.Action, given: list[tuple[Unit, Order]], queu
     game, command = state.playing(), one.action_raw.unit_command
     obeyed = []
     for unit, order in given:
-        result = _obey(game, unit, order, queued=queued)
+        result = _obey(game, unit, order, command.ability_id, queued=queued)
         if result == Success:
             obeyed.append(unit)
         else:
@@ -157,11 +157,13 @@ def _give(state: State, one: sc_pb.Action, given: list[tuple[Unit, Order]], queu
     state.was_done(on_screen.with_clicks(state, one))
 
 
-def _obey(game: Game, unit: Unit, order: Order, *, queued: bool) -> error_pb.ActionResult.ValueType:
+def _obey(
+    game: Game, unit: Unit, order: Order, ability_id: int, *, queued: bool
+) -> error_pb.ActionResult.ValueType:
     """Let a unit carry out or queue an order; Success, or why it cannot."""
     economy = game.economies.get(unit.owner)
-    if economy is not None and not unit.type.mobile and not takes(unit.type, order.kind):
-        return error_pb.NotSupported  # it has lifted off or landed since it was asked
+    if economy is not None and _has_changed(unit, order, ability_id):
+        return error_pb.NotSupported
     if economy is None or order.kind < OrderKind.BUILD:
         accepted = orders.give(game.world, unit, order, queued=queued)
         return Success if accepted else error_pb.OrderQueueIsFull
@@ -173,6 +175,16 @@ def _obey(game: Game, unit: Unit, order: Order, *, queued: bool) -> error_pb.Act
     if order.makes is not None:
         return economy.make(unit, order)
     return obey_at_once(game, economy, unit, order)
+
+
+def _has_changed(unit: Unit, order: Order, ability_id: int) -> bool:
+    """True if a unit has become another one since it was asked, and cannot do this any more.
+
+    It has lifted off or landed, or the same morph was asked for twice.
+    """
+    if order.kind == OrderKind.MORPH:
+        return ability_id not in abilities.available_to(unit.type)
+    return not unit.type.mobile and not takes(unit.type, order.kind)
 
 
 def _order_for(

@@ -25,6 +25,7 @@ TRAIN_SCV, TRAIN_MARINE, TRAIN_MARAUDER = 524, 560, 563
 TRAIN_CYCLONE, TRAIN_BATTLECRUISER = 597, 623
 BUILD_LAB, BUILD_REACTOR, LIFT, LAND, CANCEL, CANCEL_LAST = 3682, 3683, 3679, 3678, 3659, 3671
 UPGRADE_TO_ORBITAL = 1516
+LOWERED, BUILD_DEPOT, LOWER = 47, 319, 556
 
 
 def _nearest(session, unit_type: int, center: raw_pb.Unit) -> raw_pb.Unit:
@@ -163,6 +164,28 @@ def test_of_two_orders_in_a_loop_the_first_counts(town, command):
     session.step(500)
     assert not session.units(MARINE)
     assert not session.one(BARRACKS_FLYING).orders
+
+
+def test_a_depot_that_is_lowered_twice_in_a_loop_is_lowered(town, command):
+    session = town(DEPOT)
+    depot = session.one(DEPOT)
+    assert session.act(*[command([depot], LOWER)] * 2) == [1, 1]
+    session.step()
+    reply = session.ask(observation=sc_pb.RequestObservation()).observation
+    errors = [(one.ability_id, one.result) for one in reply.action_errors]
+    assert errors == [(LOWER, error_pb.NotSupported)]
+    assert session.one(LOWERED).tag == depot.tag
+
+
+def test_a_site_that_is_cancelled_twice_in_a_loop_is_paid_back_once(town, command):
+    session = town()
+    worker = session.units(SCV)[0]
+    assert session.act(command([worker], BUILD_DEPOT, PLACES[0])) == [1]
+    step_until(session, lambda: session.units(DEPOT))
+    before = saved(session)
+    assert session.act(*[command([session.one(DEPOT)], CANCEL)] * 2) == [1, 1]
+    session.step()
+    assert saved(session) == (before[0] + 75, before[1])
 
 
 def test_where_a_structure_cannot_land(town, command):

@@ -202,6 +202,8 @@ class Building:
 
     def cancel(self, site: Unit) -> tuple[int, int]:
         """Take down a site; returns the minerals and gas that come back."""
+        if site.tag in self._world.doomed:  # it was cancelled already, in this loop
+            return 0, 0
         self._world.doomed.append(site.tag)
         kind = site.type
         return int(kind.minerals * REFUND), int(kind.vespene * REFUND)
