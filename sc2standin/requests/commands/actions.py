@@ -257,4 +257,6 @@ def _order_on_unit(
 def _why_no_attack(target: Unit, *, hostile: bool) -> error_pb.ActionResult.ValueType:
     if target.type.invulnerable:
         return error_pb.CantTargetInvulnerableUnits
-    return error_pb.CantTargetAirUnits if hostile else error_pb.CantTargetFriendlyUnits
+    if not hostile:
+        return error_pb.CantTargetFriendlyUnits
+    return error_pb.CantTargetAirUnits if target.type.flies else error_pb.CantTargetGroundUnits

@@ -392,9 +392,11 @@ def test_a_battlecruiser_flies_over_cliffs_and_beats_marines(town, command):
     assert place_of(session.one(BATTLECRUISER)) == (52.0, 48.0)
 
 
-def test_a_viking_fires_at_the_air_alone(town):
+def test_a_viking_fires_at_the_air_alone(town, command):
     session = town(disable_fog=True)
     session.create((VIKING, 1, 32.0, 48.0), (MARAUDER, 2, 34.0, 48.0))
+    attack = command(session.units(VIKING), ATTACK, target=session.one(MARAUDER).tag)
+    assert session.act(attack) == [error_pb.CantTargetGroundUnits]
     session.step(100)
     assert session.one(MARAUDER).health == 125
     assert session.one(VIKING).health == 135
