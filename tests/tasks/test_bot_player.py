@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from sc2pool import QueuePair
-from sc2pool.errors import ConfigError
+from sc2pool.errors import ConfigError, UserCodeError
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 from sc2pool.tasks.minigames.move_to_beacon_bot import MoveToBeaconBot
 
@@ -119,6 +119,36 @@ class FailsToAct(MoveToBeaconBot):
 def test_exception_of_a_bot_is_no_fault_of_the_game(play):
     with pytest.raises(LookupError, match="no such marine"):
         play(FailsToAct, lambda _: 0, seeds=[1])
+
+
+class PlaysByItself(MoveToBeaconBot):
+    async def on_step(self, iteration):
+        """It asks for no action."""
+
+
+class EndsForItself(MoveToBeaconBot):
+    max_loops = None  # so that the game ends the episode
+
+    async def on_end(self, game_result):
+        """It puts no transition."""
+
+
+class BegunForItself(MoveToBeaconBot):
+    def __init__(self, queue_pair):
+        """It keeps the queue pair from its base."""
+
+
+@pytest.mark.parametrize(
+    ("task", "told"),
+    [
+        (PlaysByItself, r"PlaysByItself.on_step\(\) put no transition; it must call super"),
+        (EndsForItself, r"EndsForItself.on_end\(\) put no transition; it must call super"),
+        (BegunForItself, r"BegunForItself.__init__\(\) must call super"),
+    ],
+)
+def test_hooks_that_do_not_call_their_base(play, task, told):
+    with pytest.raises(UserCodeError, match=told):
+        play(task, lambda _: 0, seeds=[1], step_mul=64)
 
 
 def test_a_bot_wants_a_queue_pair_or_a_policy():

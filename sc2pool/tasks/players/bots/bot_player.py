@@ -7,10 +7,9 @@ sees the episode's final state.
 
 from __future__ import annotations
 
-from sc2pool.tasks.bot import RLBotAI
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.players.bots.client import GameClient
-from sc2pool.tasks.players.bots.driven_bot import DrivenBot, SharedData
+from sc2pool.tasks.players.bots.driven_bot import DrivenBot, SharedData, new_bot, no_transition
 from sc2pool.tasks.players.driven_task import note_delay
 from sc2pool.tasks.players.sc2_player import SC2Player
 from sc2pool.tasks.players.task_spec import TaskSpec
@@ -28,15 +27,14 @@ class BotPlayer(SC2Player):
         game = self.game
         first = await self.start_episode(episode)
         game_info = await game.game_info()
-        bot_class = self.spec.task
-        assert issubclass(bot_class, RLBotAI)
-        bot = bot_class(pair)
-        self.task = bot
+        self.task = bot = new_bot(self.spec.task, pair)
         self.prepare(bot, episode, self.attributes)
         driven = DrivenBot(bot, game, GameClient(game), self._shared, realtime=self.setup.realtime)
         await driven.start(first, game_info)
         while not bot.episode_over:
             orders = await driven.turn()
+            if not bot._rules.begun:
+                raise no_transition(bot, "on_step")
             if bot.episode_over:
                 break
             step = await game.step(orders, bot.step_mul)
@@ -44,4 +42,6 @@ class BotPlayer(SC2Player):
             await driven.see(step)
             if step.ended:
                 await driven.end(game.result)
+                if not bot.episode_over:
+                    raise no_transition(bot, "on_end")
         await driven.cut()

@@ -21,11 +21,37 @@ from sc2.game_data import GameData
 from sc2.game_info import GameInfo
 from sc2.game_state import GameState
 
-from sc2pool.errors import FaultKind, GameFault
+from sc2pool.errors import FaultKind, GameFault, UserCodeError
 from sc2pool.game.game import Game, Step
 from sc2pool.protocol.observed import Observed
+from sc2pool.tasks.bot import RLBotAI
+from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.players.bots.client import GameClient
 from sc2pool.tasks.players.bots.unit_sorter import UnitSorter
+from sc2pool.tasks.queue_pair import QueuePair
+
+
+def new_bot(definition: type[TaskDefinition], pair: QueuePair) -> RLBotAI:
+    """The bot of an episode.
+
+    Raises:
+        UserCodeError: its `__init__` does not hand the pair on.
+    """
+    assert issubclass(definition, RLBotAI), "every other task is a `Task`"
+    bot = definition(pair)
+    if getattr(bot, "queue_pair", None) is not pair:
+        raise UserCodeError(
+            f"{definition.__name__}.__init__() must call super().__init__() with the queue pair "
+            "that it is given"
+        )
+    return bot
+
+
+def no_transition(bot: RLBotAI, hook: str) -> UserCodeError:
+    """What to raise if a hook that the bot overrides has put no transition."""
+    return UserCodeError(
+        f"{type(bot).__name__}.{hook}() put no transition; it must call super().{hook}()"
+    )
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from sc2pool.tasks.bot import RLBotAI
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.opponents.bots import PlainBot
 from sc2pool.tasks.players.bots.client import GameClient, SurrenderingClient
-from sc2pool.tasks.players.bots.driven_bot import DrivenBot, SharedData
+from sc2pool.tasks.players.bots.driven_bot import DrivenBot, SharedData, new_bot, no_transition
 from sc2pool.tasks.players.driven_task import note_delay
 from sc2pool.tasks.players.match.sides import PlayedSide, TaskSide, blamed_on_opponent
 from sc2pool.tasks.queue_pair import QueuePair, Transition
@@ -47,9 +47,8 @@ class BotSides:
 
     def of_learner(self, definition: type[TaskDefinition], game: Game) -> RLBotSide:
         """A side of an `RLBotAI`."""
-        assert issubclass(definition, RLBotAI), "every other task is a `Task`"
         pair = TurnPair()
-        return RLBotSide(definition(pair), pair, game, self)
+        return RLBotSide(new_bot(definition, pair), pair, game, self)
 
     def of_bot(self, plain: PlainBot, name: str, game: Game) -> PlainBotSide:
         """A side that a bot plays by itself."""
@@ -165,10 +164,7 @@ class RLBotSide(TaskSide):
     def _put_by(self, hook: str) -> Transition:
         transition = self._pair.take()
         if transition is None:
-            raise UserCodeError(
-                f"{type(self.task).__name__}.{hook}() put no transition; it must call "
-                f"super().{hook}()"
-            )
+            raise no_transition(self.task, hook)
         return transition
 
     async def _until_asked_or_over(self, turn: asyncio.Task[Any]) -> None:
