@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from sc2pool.errors import ConfigError
 from sc2pool.pool.episode_book import EpisodeBook, episode_seed
 from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.supervisor import Supervisor
@@ -29,11 +30,18 @@ class Request:
             one episode (the book seeds the others).
         options: for the reset.
         both_keywords: see `Episode`.
+
+    Raises:
+        ConfigError: the options are no mapping.
     """
 
     seed: int | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     both_keywords: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.options, Mapping):
+            raise ConfigError(f"options must be a dict, got {self.options!r}")
 
 
 class Episodes:

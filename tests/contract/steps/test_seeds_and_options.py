@@ -49,6 +49,16 @@ def test_each_env_may_have_options_of_its_own(vec):
     assert keywords(made) == [{}, {}]
 
 
+def test_options_that_are_no_dict_cost_no_env(vec):
+    made = vec(Counting)
+    made.set_options(["level"])
+    with pytest.raises(ConfigError, match="options must be a dict, got 'level'"):
+        made.reset()
+    made.set_options()
+    made.reset()
+    assert made.stats().recycles == {}
+
+
 def test_the_autoreset_within_a_step_has_neither(vec):
     made = vec(partial(Counting, 1))
     made.reset()
