@@ -98,7 +98,7 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
         self.realtime = self._players.realtime
         self.step_mul = self._players.step_mul
         self.metadata = {
-            **definition.metadata,
+            **spec.metadata,
             "name": f"sc2pool_{definition.__name__}_v0",
             "is_parallelizable": True,
         }

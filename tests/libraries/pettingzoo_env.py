@@ -314,6 +314,7 @@ def test_supersuits_vector_env(make):
 
 
 def test_render(make):
-    env = make("3m", render_mode="rgb_array")
+    env = make("3m", render_mode="rgb_array", step_mul=16)
+    assert env.metadata["render_fps"] == 1.4, "22.4 loops of 16 in a step"
     env.reset()
     assert env.render().shape == (480, 640, 3)

@@ -21,7 +21,6 @@ from sc2pool.deadline import Deadline
 from sc2pool.errors import GameFault
 from sc2pool.game.clock import Tick, loops_passed
 from sc2pool.game.game import Game
-from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.player import Episode, GameFacts, Player
@@ -49,8 +48,7 @@ class SC2Player(Player):
         self.rows = spec.rows
         self.observation_space = row_space(spec.task)
         self.action_space = spec.task.action_space
-        fps = LOOPS_PER_S / spec.loops_per_step
-        self.metadata = {"render_fps": fps, **spec.task.metadata}
+        self.metadata = spec.metadata
         self.render_mode = spec.render_mode
         self._game: Game | None = None
         self._reset_kind = ""

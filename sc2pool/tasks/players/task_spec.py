@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from sc2pool.config import Computer, GameSetup, Limits, ReplayPolicy
 from sc2pool.game.installation import Installation
 from sc2pool.optional import require
+from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.tasks.definition import TaskDefinition, check_loops
 from sc2pool.tasks.opponents.opponent import Opponent
 from sc2pool.tasks.teams.team_task import agents_of
@@ -64,6 +66,11 @@ class TaskSpec:
     def loops_per_step(self) -> int:
         """Game loops per env step, of an episode in which `set_attr` changes nothing."""
         return self.task.step_mul if self.step_mul is None else self.step_mul
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The task's, with the speed of real time."""
+        return {"render_fps": LOOPS_PER_S / self.loops_per_step, **self.task.metadata}
 
     @property
     def rows(self) -> int:
