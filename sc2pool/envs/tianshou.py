@@ -19,6 +19,7 @@ from gymnasium import spaces
 from gymnasium.error import AlreadyPendingCallError, ResetNeeded
 from tianshou.env import BaseVectorEnv
 
+from sc2pool.config import is_number
 from sc2pool.envs.resets import begin_episodes
 from sc2pool.envs.specs import (
     EnvFns,
@@ -77,7 +78,7 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         self.wait_num = self.env_num if wait_num is None else whole_number("wait_num", wait_num, 1)
         if self.wait_num > self.env_num:
             raise ConfigError(f"wait_num must be 1 to {self.env_num}, got {wait_num!r}")
-        if timeout is not None and not timeout > 0:
+        if timeout is not None and not (is_number(timeout) and timeout > 0):
             raise ConfigError(f"timeout must be None or more than 0 seconds, got {timeout!r}")
         self.timeout = timeout
         self.is_async = self.wait_num != self.env_num or timeout is not None

@@ -211,7 +211,9 @@ def test_a_killed_game_is_one_truncation_with_numbers_in_its_info(make, standin_
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"wait_num": 0}, {"wait_num": 3}, {"timeout": 0}, {"game": "real"}], ids=str
+    "wrong",
+    [{"wait_num": 0}, {"wait_num": 3}, {"timeout": 0}, {"timeout": "2"}, {"game": "real"}],
+    ids=str,
 )
 def test_wrong_keywords(make, wrong):
     with pytest.raises(ConfigError):
