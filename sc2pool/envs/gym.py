@@ -29,7 +29,7 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
     Args:
         task: a built-in task's name, or a subclass of `Task` or `RLBotAI`.
 
-    The other keywords are those of `SubprocSC2VecEnv`.
+    The other keywords are those of `SubprocSC2VecEnv`, without the number of envs, seed and spares.
 
     Attributes: gymnasium's, `realtime`, `step_mul` (game loops per step), and `pool`, the pool
     itself.

@@ -53,7 +53,7 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
     Args:
         task: a built-in task's name, such as "3m", or a subclass of `TeamTask` or `Task`.
 
-    The other keywords are those of `SubprocSC2VecEnv`.
+    The other keywords are those of `SubprocSC2VecEnv`, without the number of envs, seed and spares.
 
     An observation is a dict of "observation", the task's own, and "action_mask", int8, 1 for each
     action that is possible now, if the task has masks; otherwise it is the task's own.
