@@ -39,8 +39,12 @@ _TOLERANCE = 1e-6
 
 
 def example_config(map_name: str, n_units: int, n_enemies: int) -> dict[str, Any]:
-    """The capability config of SMACv2's example for a map, with these numbers of units."""
-    types = [kind.name for kind in MAPS[map_name]]
+    """The capability config of SMACv2's example for a map, with these numbers of units.
+
+    Raises:
+        ConfigError: no map of random teams.
+    """
+    types = [kind.name for kind in _kinds_of(map_name)]
     # Only Protoss teams may be made of the rare type alone.
     exceptions = {} if map_name == "10gen_protoss" else {"exception_unit_types": [types[2]]}
     return {
@@ -73,9 +77,7 @@ def random_teams(name: str, map_name: str, config: Mapping[str, Any]) -> RandomT
     Raises:
         ConfigError: something in it is wrong, missing, unknown, or impossible here.
     """
-    kinds = MAPS.get(map_name)
-    if kinds is None:
-        raise ConfigError(f"random teams play on one of {', '.join(MAPS)}, got {map_name!r}")
+    kinds = _kinds_of(map_name)
     whole = _Part("capability_config", config)
     n_units, n_enemies = (whole.count(key) for key in _COUNTS)
     counts = dict(zip(_COUNTS, (n_units, n_enemies), strict=True))
@@ -120,6 +122,13 @@ def random_teams(name: str, map_name: str, config: Mapping[str, Any]) -> RandomT
         p_reflect=p_reflect,
         area=area,
     )
+
+
+def _kinds_of(map_name: str) -> tuple[UnitType, ...]:
+    kinds = MAPS.get(map_name)
+    if kinds is None:
+        raise ConfigError(f"random teams play on one of {', '.join(MAPS)}, got {map_name!r}")
+    return kinds
 
 
 class _Part:

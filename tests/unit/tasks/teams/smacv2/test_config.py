@@ -99,3 +99,5 @@ def test_types_without_a_weight_make_no_team():
 def test_an_unknown_race():
     with pytest.raises(ConfigError, match=r"one of 10gen_terran, .*, got '10gen_xelnaga'"):
         random_teams("any", "10gen_xelnaga", example_config(MAP, 5, 5))
+    with pytest.raises(ConfigError, match="got 'terran_5_vs_5'"):
+        example_config("terran_5_vs_5", 5, 5)
