@@ -124,10 +124,7 @@ def connect(address: str | None = None) -> None:
     try:
         ray.init(address=address, job_config=_Job(), log_to_driver=False, logging_level="warning")
     except (OSError, ValueError, RuntimeError, RayError) as error:
-        raise ConfigError(
-            f"no Ray cluster at {address!r}: {error}; start one with `ray start --head "
-            f"--resources '{{\"{GAME_RESOURCE}\": 8}}'`"
-        ) from error
+        raise _no_cluster(address, error) from error
     _connected_by.clear()  # a process may go from one cluster to another
     _connected_by.add(address)
 
@@ -135,7 +132,10 @@ def connect(address: str | None = None) -> None:
 def _probe(address: str | None) -> None:
     """Raise if no gRPC server answers there, because Ray would try for ever, or end the process."""
     if address in (None, "auto"):
-        address = canonicalize_bootstrap_address(address)
+        try:
+            address = canonicalize_bootstrap_address(address)
+        except ConnectionError as error:
+            raise _no_cluster(address, error) from error
         if address is None:
             return  # Ray will start a cluster, or say that there is none
     host, _, port = address.removeprefix("ray://").rpartition(":")
@@ -148,6 +148,13 @@ def _probe(address: str | None) -> None:
                 connection.recv(1)
     except OSError as error:
         raise ConfigError(f"no Ray cluster answers at {address}: {error}") from error
+
+
+def _no_cluster(address: str | None, error: Exception) -> ConfigError:
+    return ConfigError(
+        f"no Ray cluster at {address!r}: {error}; start one with `ray start --head "
+        f"--resources '{{\"{GAME_RESOURCE}\": 8}}'`"
+    )
 
 
 def answered(call: Callable[[], T]) -> T:

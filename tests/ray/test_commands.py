@@ -7,11 +7,12 @@ driver has no game; the nodes have one.
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.support.on_ray import TIMEOUT_S
+from tests.support.on_ray import TIMEOUT_S, environment_for_ray
 
 PROGRAM = Path(__file__).with_name("command_cases.py")
 
@@ -96,6 +97,32 @@ def test_an_address_that_does_not_answer_is_one_line(case, command):
     assert found["code"] == 2
     assert found["err"].startswith("sc2pool: no Ray cluster answers at 127.0.0.1:9")
     assert len(found["err"].splitlines()) == 1
+
+
+NO_CLUSTER = """
+import sys
+from functools import cache
+from ray._private import services
+services.find_gcs_addresses = cache(set)  # of the machine's processes none is a cluster
+services.find_bootstrap_address = lambda temp_dir: None
+from sc2pool.cli.main import main
+sys.exit(main(["top", "--ray", "auto"]))
+"""
+
+
+def test_no_cluster_on_this_machine_is_one_line(python_with_ray):
+    with environment_for_ray() as environment:
+        done = subprocess.run(
+            [python_with_ray, "-c", NO_CLUSTER],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith("sc2pool: no Ray cluster at 'auto': Could not find any running")
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_nothing_is_left(case):
