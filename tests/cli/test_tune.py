@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from sc2pool.cli.training.settings.hyperparameters import read_hyperparameters
+from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
 
 @pytest.fixture
@@ -40,6 +41,24 @@ def test_it_searches_goes_on_and_writes_the_best(tune, tmp_path):
     code, _, complaint = tune("--task=3m", "--algo=maskable-ppo", "--steps=512")
     assert code == 2
     assert "holds another search" in complaint
+
+
+class Broken(MoveToBeacon):
+    """A task of a user's, with a mistake."""
+
+    def reward(self):
+        raise RuntimeError("a mistake of the task")
+
+
+def test_games_that_fail_end_the_search_and_no_trial_counts(tune, tmp_path):
+    for _ in range(2):
+        code, said, complaint = tune(f"--task={__name__}:Broken", "--steps=64", "--trials=2")
+        assert code == 2
+        assert "a mistake of the task" in complaint
+        assert "trial 0" not in said
+    storage = f"sqlite:///{tmp_path / 'search' / 'study.db'}"
+    study = optuna.load_study(study_name="sc2pool", storage=storage)
+    assert [trial.state.name for trial in study.trials] == ["FAIL", "FAIL"]
 
 
 def test_a_study_that_is_damaged(tune, tmp_path):

@@ -38,7 +38,7 @@ from sc2pool.cli.training.settings.algorithms import ALGORITHMS, check_algorithm
 from sc2pool.cli.training.settings.hyperparameters import Hyperparameters, read_hyperparameters
 from sc2pool.cli.tuning.search import SPACES, suggest
 from sc2pool.cli.units import duration, game_name
-from sc2pool.errors import ConfigError
+from sc2pool.errors import ActionError, ConfigError, SC2PoolError
 from sc2pool.tasks.registry import DEFAULT_TASK
 
 REPORTS = 5
@@ -49,7 +49,7 @@ _WINDOW = 100
 """Episodes of a mean return during the training, at most."""
 _STUDY = "sc2pool"
 _INTERRUPTED = "interrupted"
-"""Marks a trial that Ctrl-C has ended, which does not count."""
+"""Marks a trial that Ctrl-C or the games' failure has ended, which does not count."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -163,13 +163,16 @@ class _Search:
             self._say(trial, f"pruned at {pruned.value:.2f}", section)
             return
         except (ValueError, AssertionError, RuntimeError) as error:
+            if isinstance(error, SC2PoolError) and not isinstance(error, ActionError):
+                self._uncounted(trial)  # the games have failed, not these hyperparameters
+                raise
             # A combination that SB3 refuses, or NaN.
             self._study.tell(trial, state=optuna.trial.TrialState.FAIL)
-            self._say(trial, f"failed: {str(error).splitlines()[0]}", section)
+            reason = str(error).partition("\n")[0] or type(error).__name__
+            self._say(trial, f"failed: {reason}", section)
             return
         if value is None:
-            trial.set_user_attr(_INTERRUPTED, True)
-            self._study.tell(trial, state=optuna.trial.TrialState.FAIL)
+            self._uncounted(trial)
             return
         self._study.tell(trial, value)
         best = self.best
@@ -177,6 +180,10 @@ class _Search:
         if is_best:
             self._write_best(section)
         self._say(trial, f"mean return {value:.2f}{', the best so far' * is_best}", section)
+
+    def _uncounted(self, trial: optuna.Trial) -> None:
+        trial.set_user_attr(_INTERRUPTED, True)
+        self._study.tell(trial, state=optuna.trial.TrialState.FAIL)
 
     def _train(self, trial: optuna.Trial, section: dict[str, Any]) -> float | None:
         args, algorithm = self._args, ALGORITHMS[self._args.algo]
