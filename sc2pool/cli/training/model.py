@@ -15,7 +15,11 @@ from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecEnv
 
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS, Algorithm
-from sc2pool.cli.training.settings.hyperparameters import Hyperparameters, number_of
+from sc2pool.cli.training.settings.hyperparameters import (
+    Hyperparameters,
+    number_of,
+    whole_number,
+)
 from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.errors import ConfigError
 
@@ -119,7 +123,8 @@ def arguments_for(hyperparameters: Hyperparameters, n: int) -> dict[str, Any]:
     """The arguments of the algorithm, for n games."""
     arguments = {name: _value(value) for name, value in hyperparameters.arguments.items()}
     if hyperparameters.minibatches is not None:
-        steps = arguments.get("n_steps", 2048)  # PPO's own default
+        # 2048 is PPO's own default.
+        steps = whole_number(arguments.get("n_steps", 2048), "--hyperparameters: n_steps")
         arguments["batch_size"] = steps * n // hyperparameters.minibatches
     if isinstance(kwargs := arguments.get("policy_kwargs"), dict):
         arguments["policy_kwargs"] = kwargs | _activation(kwargs)
@@ -131,7 +136,9 @@ def _value(value: Any) -> Any:
         start = number_of(value.removeprefix(_LINEAR))
         if isinstance(start, float):
             return LinearSchedule(start, 0.0, 1.0)
-    return number_of(value)
+    number = number_of(value)
+    # For YAML, `1e5` is a text; of a whole one the algorithms take no float.
+    return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
 def _activation(policy_kwargs: dict[str, Any]) -> dict[str, Any]:

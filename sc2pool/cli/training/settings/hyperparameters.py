@@ -57,7 +57,7 @@ class Hyperparameters:
         """
         arguments = dict(section)
         numbers = {
-            name: _whole(arguments.pop(name), f"{where}: {name}")
+            name: whole_number(arguments.pop(name), f"{where}: {name}")
             for name in _OWN_NUMBERS
             if name in arguments
         }
@@ -107,7 +107,12 @@ def number_of(value: Any) -> Any:
     return value
 
 
-def _whole(value: Any, what: str) -> int:
+def whole_number(value: Any, what: str) -> int:
+    """The number, as `number_of` reads it.
+
+    Raises:
+        ConfigError: it is none, not a whole one, or not above 0; `what` names it.
+    """
     number = number_of(value)
     if type(number) not in (int, float) or not math.isfinite(number) or number < 1 or number % 1:
         raise ConfigError(f"{what} must be a whole number above 0, got {value!r}")
@@ -151,7 +156,7 @@ def _read(file: Path) -> dict[Any, Any]:
         content = yaml.safe_load(file.read_text())
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError) as error:  # such as of a date in a month 13
         words = " ".join(str(error).split())
         raise ConfigError(f"{file} is not YAML: {words}") from error
     if not isinstance(content, dict):

@@ -56,6 +56,20 @@ def test_values_of_a_file() -> None:
     }
 
 
+@pytest.mark.parametrize("given", ["1e2", 100.0])
+def test_a_whole_number_of_a_file_is_an_integer(given: object) -> None:
+    arguments = arguments_for(Hyperparameters(arguments={"batch_size": given, "gamma": 0.5}), n=1)
+    assert repr(arguments) == "{'batch_size': 100, 'gamma': 0.5}"
+    arguments = arguments_for(Hyperparameters(minibatches=4, arguments={"n_steps": given}), n=2)
+    assert repr(arguments) == "{'n_steps': 100, 'batch_size': 50}"
+
+
+def test_minibatches_of_a_rollout_that_has_no_number_of_steps() -> None:
+    hyperparameters = Hyperparameters(minibatches=4, arguments={"n_steps": "many"})
+    with pytest.raises(ConfigError, match="n_steps must be a whole number above 0, got 'many'"):
+        arguments_for(hyperparameters, n=1)
+
+
 def test_an_unknown_activation() -> None:
     hyperparameters = Hyperparameters(arguments={"policy_kwargs": {"activation_fn": "step"}})
     with pytest.raises(ConfigError, match=r"activation_fn 'step' is none of .*relu"):
