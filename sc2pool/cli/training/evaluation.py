@@ -127,10 +127,12 @@ class Evaluation(BaseCallback):
             f"{row.std_return:.2f} over {row.episodes} episodes{', the best so far' * best}"
         )
         try:
+            # The model first: a resumed run takes the best row for that of the saved model.
+            if best:
+                save_model(self.model, self._options.out / BEST_MODEL_FILE)
             write_rows(self._path, EvaluationRow, [*self._rows, row])
             self._rows.append(row)
             if best:
-                save_model(self.model, self._options.out / BEST_MODEL_FILE)
                 self.best = row
         except OSError as error:
             say(f"cannot save the evaluation to {self._options.out}: {error.strerror or error}")

@@ -118,6 +118,21 @@ def test_a_resumed_run_knows_its_best(model: PPO, tmp_path: Path) -> None:
     assert (tmp_path / "best_model.zip").read_bytes() == before
 
 
+def test_a_run_that_is_killed_while_it_saves_its_best_model_has_no_row_of_it(
+    model: PPO, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: Any) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patched, pytest.raises(SystemExit):
+        patched.setattr(model, "save", killed)
+        model.learn(64, callback=evaluation_of(Scripted([9.0]), options(tmp_path)))
+    again = evaluation_of(Scripted([4.0]), options(tmp_path, steps_done=0))
+    assert again.best is None
+    model.learn(64, callback=again)
+    assert (tmp_path / "best_model.zip").exists()
+
+
 def test_a_signal_ends_an_evaluation(model: PPO, tmp_path: Path) -> None:
     stop = Stop()
 
