@@ -4,8 +4,8 @@ Rules: nothing heavy is imported before a command needs it, so `--help` and bad 
 answered at once; an error of sc2pool's own is one clear message on stderr, without a traceback;
 Ctrl-C, from the first import on, and a closed pipe (`| head`) print nothing.
 
-Exit codes: 0 done, 1 the doctor found something to fix, 2 an sc2pool error or a bad argument,
-130 after Ctrl-C, 141 if the output is a closed pipe, 143 after SIGTERM.
+Exit codes: 0 done, 1 the doctor found something to fix, 2 an sc2pool error, a bad argument or a
+file that may not be read, 130 after Ctrl-C, 141 if the output is a closed pipe, 143 after SIGTERM.
 """
 
 from __future__ import annotations
@@ -57,6 +57,11 @@ def run_command(argv: Sequence[str] | None) -> int:
             return int(args.run(args))
     except SC2PoolError as error:
         print(f"sc2pool: {error}", file=sys.stderr)
+        return 2
+    except PermissionError as error:  # even to ask whether a file exists may be forbidden
+        if error.filename is None:
+            raise
+        print(f"sc2pool: {error.filename}: {error.strerror}", file=sys.stderr)
         return 2
     except Stopped as stopped:
         return stopped.exit_code

@@ -1,10 +1,13 @@
 """The command's arguments: bad ones are answered at once, with what was given and expected."""
 
+import errno
 import json
+import os
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,6 +53,22 @@ def earlier_run(tmp_path: Path) -> Path:
 def options_from(*arguments: str | Path) -> TrainOptions:
     args = make_parser().parse_args(["train", *map(str, arguments)])
     return TrainOptions.from_args(args)
+
+
+def test_a_folder_that_may_not_be_read(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stat = os.stat
+
+    def refused(path: Any, **others: Any) -> os.stat_result:
+        if str(path).startswith("theirs"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return stat(path, **others)
+
+    monkeypatch.setattr(os, "stat", refused)  # because root may read everything
+    for command in (["play", "theirs/run"], ["train", "--resume", "theirs/run"]):
+        assert main(command) == 2
+        assert capsys.readouterr().err == "sc2pool: theirs/run: Permission denied\n"
 
 
 def test_defaults(installation: Path) -> None:
