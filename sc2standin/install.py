@@ -47,9 +47,9 @@ def install(directory: Path, options: Sequence[str] = ()) -> Path:
         directory: empty, missing, or an installation already.
         options: what the start script adds to the command line (see `command`).
     """
-    directory = directory.expanduser().absolute()
-    _check_is_ours_or_empty(directory)
     try:
+        directory = directory.expanduser().absolute()
+        _check_is_ours_or_empty(directory)
         directory.mkdir(parents=True, exist_ok=True)
         # The marker comes first, so that an unfinished installation is recognised as ours.
         _write(directory / MARKER, _MARKER_TEXT.encode(), 0o644)
@@ -62,7 +62,7 @@ def install(directory: Path, options: Sequence[str] = ()) -> Path:
             _write(executable, _windows_launcher(options), 0o755)
         else:
             _write(executable, _launcher(options).encode(), 0o755)
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # RuntimeError: ~name, of nobody's home
         raise InstallError(f"cannot install the stand-in in {directory}: {error}") from error
     return executable
 

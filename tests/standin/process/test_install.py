@@ -95,6 +95,12 @@ def test_a_file_is_no_directory(tmp_path):
         install(place)
 
 
+@pytest.mark.parametrize("name", ["~nobody of this name/game", "long" * 100])
+def test_a_place_that_cannot_be(name):
+    with pytest.raises(InstallError, match="cannot install the stand-in in"):
+        install(Path(name))
+
+
 def test_command_line_errors_are_short_and_nonzero(tmp_path):
     (tmp_path / "x").touch()
     done = subprocess.run(
