@@ -73,11 +73,15 @@ def open_folder(out: Path, resume: Path | None, description: Mapping[str, Any]) 
         description: for `config.json`.
 
     Raises:
-        ConfigError: the folder cannot be written to; a description that is there stays.
+        ConfigError: another training has begun in it since the arguments were checked; the folder
+            cannot be written to, and a description that is there stays.
     """
+    goes_on = resume is not None and resume.parent.resolve() == out.resolve()
+    if not goes_on and (out / CONFIG_FILE).exists():
+        raise ConfigError(f"--out {out}: another training has just begun in it")
     try:
         out.mkdir(parents=True, exist_ok=True)
-        if resume is not None and resume.parent.resolve() != out.resolve():
+        if resume is not None and not goes_on:
             _copy_records(resume.parent, out)
         with replacing(out / CONFIG_FILE) as unfinished:
             unfinished.write_text(json.dumps(description, indent=2, default=str) + "\n")

@@ -100,3 +100,11 @@ def test_a_full_disk_is_said_and_leaves_the_description(
         open_folder(tmp_path, tmp_path / "model.zip", {"options": {"n": 2}})
     assert read_config(tmp_path) == {"options": {"n": 1}}
     assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
+
+
+def test_a_folder_in_which_another_training_has_begun_meanwhile(tmp_path: Path) -> None:
+    open_folder(tmp_path / "out", None, {"options": {"n": 1}})
+    for resume in (None, tmp_path / "other" / "model.zip"):
+        with pytest.raises(ConfigError, match="another training has just begun in it"):
+            open_folder(tmp_path / "out", resume, {"options": {"n": 2}})
+    assert read_config(tmp_path / "out") == {"options": {"n": 1}}
