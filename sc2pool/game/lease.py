@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import socket
 import stat
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
@@ -73,7 +73,8 @@ def lease_directory() -> Path:
     # Not the temporary directory: TMPDIR may differ between two trainers that must not collide.
     uid = os.getuid()
     directory = Path(f"/tmp/sc2pool-ports-{uid}")
-    directory.mkdir(mode=0o700, exist_ok=True)
+    with suppress(FileExistsError):  # whatever is there, a file or a link, is looked at below
+        directory.mkdir(mode=0o700)
     found = directory.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != uid or found.st_mode & 0o077:
         raise ConfigError(

@@ -138,10 +138,16 @@ def test_lease_lasts_as_long_as_worker_or_game_lives(tmp_path, two_ports):
     os.close(fd)
 
 
-def test_unsafe_directory(tmp_path, monkeypatch):
+@pytest.mark.parametrize("kind", ["open to all", "a file", "a dangling link"])
+def test_unsafe_directory(tmp_path, monkeypatch, kind):
     unsafe = tmp_path / "locks"
-    unsafe.mkdir()
-    unsafe.chmod(0o777)
+    if kind == "open to all":
+        unsafe.mkdir()
+        unsafe.chmod(0o777)
+    elif kind == "a file":
+        unsafe.touch(0o600)
+    else:
+        unsafe.symlink_to("nowhere")
     monkeypatch.setattr(lease_module, "Path", lambda _: unsafe)
     with pytest.raises(ConfigError, match="0700"):
         lease_directory()
