@@ -33,6 +33,8 @@ def main(arguments: list[str]) -> int:
     options, _ignored = parser.parse_known_args(arguments)
     if not 1 <= options.port <= 65535:
         parser.error(f"-port must be 1 to 65535, not {options.port}")
+    if not options.listen:  # an empty one would be every address of the machine
+        parser.error("-listen must be an address, not an empty text")
     after_stop = AfterStop(options.after_stop)
     data_dir = options.dataDir.absolute()
     state = State(data_dir, options.tempDir, any_race=options.any_race)

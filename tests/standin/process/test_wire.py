@@ -14,6 +14,8 @@ import pytest
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from sc2standin.command import main
+
 TIMEOUT_S = 20
 
 
@@ -41,6 +43,19 @@ def test_a_taken_port_is_said_and_ends_the_process(shared_game, executable, tmp_
     )
     assert second.returncode != 0
     assert "Failed to create the socket." in second.stdout
+
+
+@pytest.mark.parametrize(
+    ("address", "port", "told"),
+    [
+        ("", "5000", "-listen must be an address, not an empty text"),
+        ("127.0.0.1", "70000", "-port must be 1 to 65535, not 70000"),
+    ],
+)
+def test_an_address_or_a_port_that_is_none(capsys, address, port, told):
+    with pytest.raises(SystemExit):
+        main(["-listen", address, "-port", port])
+    assert told in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
