@@ -129,6 +129,10 @@ def test_impossible_configurations_are_typed_errors(report, name, kind, words):
     assert words in error["text"]
 
 
+def test_what_no_node_can_play_is_not_told_as_a_nodes_fault(report):
+    assert "if it shall not" not in case(report, "errors")["no such game"]["text"]
+
+
 def test_nothing_is_left(report):
     assert case(report, "errors")["left"] == 0
     assert report()["games in the end"] == 0

@@ -152,12 +152,15 @@ def _check_games(alive: Sequence[Node], games: dict[str, Any]) -> None:
     """Raise if a node that a runner may go to cannot play; RLlib would not say why."""
     declared = declares_games(alive)
     candidates = [node for node in alive if node.games or not declared]
-    for node, problem in on_each(candidates, _problem, games):
-        if problem:
-            raise ConfigError(
-                f"node {node.name} cannot play: {problem}; if it shall not, start the nodes that "
-                f"shall with the resource {GAME_RESOURCE}"
-            )
+    found = [(node, problem) for node, problem in on_each(candidates, _problem, games) if problem]
+    if not found:
+        return
+    node, problem = found[0]
+    advice = f"; if it shall not, start the nodes that shall with the resource {GAME_RESOURCE}"
+    # If no node can, the arguments are to blame.
+    raise ConfigError(
+        f"node {node.name} cannot play: {problem}{advice * (len(found) < len(candidates))}"
+    )
 
 
 def _problem(games: dict[str, Any]) -> str:
