@@ -22,6 +22,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from sc2pool.replacing import replacing
+
 POOL_FILE = "pool.json"
 CURVE_FILE = "curve.json"
 VIEW_FILE = "view.json"
@@ -66,10 +68,8 @@ def write(path: Path, data: Mapping[str, Any]) -> None:
 
     It stays as it was on a full disk, in a deleted folder, and for a value that JSON cannot hold.
     """
-    unfinished = path.with_name(path.name + ".new")
-    with suppress(OSError, ValueError, TypeError):
+    with suppress(OSError, ValueError, TypeError), replacing(path) as unfinished:
         unfinished.write_text(json.dumps(data, separators=(",", ":"), allow_nan=False))
-        unfinished.replace(path)
 
 
 def read(path: Path) -> tuple[dict[str, Any], float] | None:
