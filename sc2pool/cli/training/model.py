@@ -18,7 +18,7 @@ from sc2pool.cli.training.settings.algorithms import ALGORITHMS, Algorithm
 from sc2pool.cli.training.settings.hyperparameters import (
     Hyperparameters,
     number_of,
-    whole_number,
+    whole_number_of,
 )
 from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.errors import ConfigError
@@ -124,7 +124,7 @@ def arguments_for(hyperparameters: Hyperparameters, n: int) -> dict[str, Any]:
     arguments = {name: _value(value) for name, value in hyperparameters.arguments.items()}
     if hyperparameters.minibatches is not None:
         # 2048 is PPO's own default.
-        steps = whole_number(arguments.get("n_steps", 2048), "--hyperparameters: n_steps")
+        steps = whole_number_of(arguments.get("n_steps", 2048), "--hyperparameters: n_steps")
         arguments["batch_size"] = steps * n // hyperparameters.minibatches
     if isinstance(kwargs := arguments.get("policy_kwargs"), dict):
         arguments["policy_kwargs"] = kwargs | _activation(kwargs)

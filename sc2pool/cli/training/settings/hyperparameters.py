@@ -57,7 +57,7 @@ class Hyperparameters:
         """
         arguments = dict(section)
         numbers = {
-            name: whole_number(arguments.pop(name), f"{where}: {name}")
+            name: whole_number_of(arguments.pop(name), f"{where}: {name}")
             for name in _OWN_NUMBERS
             if name in arguments
         }
@@ -107,7 +107,7 @@ def number_of(value: Any) -> Any:
     return value
 
 
-def whole_number(value: Any, what: str) -> int:
+def whole_number_of(value: Any, what: str) -> int:
     """The number, as `number_of` reads it.
 
     Raises:
