@@ -62,7 +62,7 @@ def install(directory: Path, options: Sequence[str] = ()) -> Path:
             _write(executable, _windows_launcher(options), 0o755)
         else:
             _write(executable, _launcher(options).encode(), 0o755)
-    except (OSError, RuntimeError) as error:  # RuntimeError: ~name, of nobody's home
+    except (OSError, RuntimeError) as error:  # RuntimeError: no user has the name after the ~
         raise InstallError(f"cannot install the stand-in in {directory}: {error}") from error
     return executable
 
