@@ -21,6 +21,8 @@ Seeds = int | Sequence[int | None] | None
 def check_concurrency(max_concurrency: object) -> int | None:
     """How many envs may run at one time; None for all.
 
+    The errors have the words of gymnasium's `AsyncVectorEnv`, which takes the same keyword.
+
     Raises:
         ConfigError: not None and not a whole number of at least 1.
     """
