@@ -47,6 +47,7 @@ def warn_if_hidden() -> None:
                 here,
                 installed,
             )
+            return
 
 
 def observation(payload: bytes, request_id: int) -> Plain | None:

@@ -210,20 +210,25 @@ def test_units_can_be_read_and_changed_on_both_paths(monkeypatch):
 @needs_it
 def test_a_clone_that_hides_it_says_so_once(tmp_path):
     package = Path(compiled.__file__).parents[1]
-    shutil.copytree(package, tmp_path / "sc2pool", ignore=shutil.ignore_patterns("_fast.*"))
+    clone, installed = tmp_path / "clone", tmp_path / "installed"
+    shutil.copytree(package, clone / "sc2pool", ignore=shutil.ignore_patterns("_fast.*"))
+    (installed / "sc2pool").mkdir(parents=True)
+    (installed / "sc2pool" / "_fast.so").touch()
+    (installed / "sc2pool-0.dist-info").mkdir()
+    (installed / "sc2pool-0.dist-info" / "METADATA").write_text("Name: sc2pool\nVersion: 0\n")
     program = "from sc2pool.protocol.compiled import warn_if_hidden as say; say(); say()"
     done = subprocess.run(
         [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONSAFEPATH": ""},
+        cwd=clone,
+        env={**os.environ, "PYTHONSAFEPATH": "", "PYTHONPATH": str(installed)},
         capture_output=True,
         text=True,
         check=True,
         timeout=100,
     )
     assert done.stderr.count("without the compiled step path") == 1
-    assert f"{tmp_path / 'sc2pool'}, without" in done.stderr
-    assert f"not from {package}, which has it" in done.stderr
+    assert f"{clone / 'sc2pool'}, without" in done.stderr
+    assert f"not from {installed / 'sc2pool'}, which has it" in done.stderr
 
 
 @pytest.mark.parametrize("value", ["0", "1"])
