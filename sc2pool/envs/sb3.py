@@ -32,6 +32,8 @@ from sc2pool.envs.specs import (
     make_players,
     whole_number,
 )
+from sc2pool.errors import ConfigError
+from sc2pool.pool.episodes import check_options
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.statistics.stats import PoolStats
@@ -156,7 +158,19 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         return super().seed(None if seed is None else whole_number("seed", seed, 0))
 
     def set_options(self, options: list[dict[str, Any]] | dict[str, Any] | None = None) -> None:
-        """Options for the next reset: one dict for all envs, or a list of one for each."""
+        """Options for the next reset: one dict for all envs, or a list of one for each.
+
+        Raises:
+            ConfigError: one of them is no dict, or there are not `num_envs` of them.
+        """
+        each = options if isinstance(options, list) else [{} if options is None else options]
+        for one in each:
+            check_options(one)
+        if isinstance(options, list) and len(options) != self.num_envs:
+            raise ConfigError(
+                f"options must be one dict, or a list of one for each of the {self.num_envs} envs, "
+                f"got {len(options)} of them"
+            )
         super().set_options(options)
         self.pool.void_episodes()
 

@@ -40,8 +40,13 @@ class Request:
     both_keywords: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.options, Mapping):
-            raise ConfigError(f"options must be a dict, got {self.options!r}")
+        check_options(self.options)
+
+
+def check_options(options: object) -> None:
+    """Refuse what is no mapping with a `ConfigError`."""
+    if not isinstance(options, Mapping):
+        raise ConfigError(f"options must be a dict, got {options!r}")
 
 
 class Episodes:

@@ -13,6 +13,7 @@ import numpy as np
 
 from sc2pool.envs.specs import whole_number
 from sc2pool.errors import ConfigError
+from sc2pool.pool.episodes import check_options
 from sc2pool.pool.queues.layout import Array
 
 Seeds = int | Sequence[int | None] | None
@@ -106,10 +107,13 @@ def split_mask(
     """The envs that `options["reset_mask"]` names, or all if it is absent; and the other options.
 
     Raises:
+        ConfigError: the options are no mapping.
         TypeError: the mask is not a numpy array of bool.
         ValueError: its shape is not (num_envs,), or it has no True.
     """
-    others = dict(options or {})
+    others = {} if options is None else options
+    check_options(others)
+    others = dict(others)
     if "reset_mask" not in others:
         return list(range(num_envs)), others
     mask: Array = others.pop("reset_mask")

@@ -49,12 +49,28 @@ def test_each_env_may_have_options_of_its_own(vec):
     assert keywords(made) == [{}, {}]
 
 
-def test_options_that_are_no_dict_cost_no_env(vec):
-    made = vec(Counting)
-    made.set_options(["level"])
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ([{}, "level"], "options must be a dict, got 'level'"),
+        ([{}], "one for each of the 2 envs, got 1 of them"),
+        (7, "options must be a dict, got 7"),
+    ],
+    ids=repr,
+)
+def test_wrong_options_are_told_at_once_and_change_nothing(vec, options, error):
+    made = vec(Counting, Counting)
+    made.set_options({"level": 1})
+    with pytest.raises(ConfigError, match=error):
+        made.set_options(options)
+    made.reset()
+    assert keywords(made) == [{"options": {"level": 1}}] * 2
+
+
+def test_options_of_one_env_that_are_no_dict_cost_no_game(gym_env):
+    made = gym_env()
     with pytest.raises(ConfigError, match="options must be a dict, got 'level'"):
-        made.reset()
-    made.set_options()
+        made.reset(options="level")
     made.reset()
     assert made.stats().recycles == {}
 

@@ -10,6 +10,7 @@ from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
+from sc2pool.errors import ConfigError
 from tests.contract.conftest import without_workers
 from tests.contract.envs import Counting, Sampling
 from tests.contract.tasks import Masked
@@ -116,6 +117,11 @@ def test_the_first_reset_must_be_one_of_all(vector):
     with pytest.raises(ResetNeeded, match="of all envs"):
         made.reset(options={"reset_mask": np.array([True, False])})
     made.reset(options={"reset_mask": np.array([True, True])})
+
+
+def test_options_that_are_no_dict(vector):
+    with pytest.raises(ConfigError, match="options must be a dict, got 'level'"):
+        counting(vector, AutoresetMode.DISABLED).reset(options="level")
 
 
 def test_invalid_mask_is_an_error_and_resets_nothing(vector):
