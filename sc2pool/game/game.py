@@ -19,6 +19,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from enum import StrEnum
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -27,6 +28,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.config import GameSetup, Limits
 from sc2pool.deadline import Deadline
+from sc2pool.errors import UserCodeError
 from sc2pool.game.api import GameAPI
 from sc2pool.game.clock import ElasticClock, Tick
 from sc2pool.game.connection import Extend
@@ -341,7 +343,10 @@ class Game:
 
         Raises:
             GameFault: the game failed.
+            UserCodeError: `loops`, the task's `step_mul`, is no whole number of at least 1.
         """
+        if (type(loops) is not int and not isinstance(loops, Integral)) or loops < 1:
+            raise UserCodeError(f"step_mul must be a whole number of at least 1, got {loops!r}")
         before = self._loops.now
         deadline, extend = self._time_limit(loops / LOOPS_PER_S if self._realtime else 0.0)
         answered: Plain | list[Any]

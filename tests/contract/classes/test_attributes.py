@@ -12,6 +12,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.wrappers import TimeLimit
 
 from sc2pool import SubprocSC2VecEnv
+from sc2pool.errors import UserCodeError
 from tests.contract.conftest import without_workers
 from tests.contract.envs import Counting, Derived, Outer
 from tests.contract.tasks import Masked, SometimesMasked
@@ -189,6 +190,14 @@ class TestTasks:
         made.set_attr("step_mul", 16)
         made.set_attr("max_loops", 24)
         assert made.step([0, 0])[2].tolist() == [True, True]
+
+    @pytest.mark.parametrize("loops", [2.5, 0, "8"], ids=repr)
+    def test_a_wrong_step_mul_is_the_users(self, vec_task, loops):
+        made = vec_task()
+        made.reset()
+        made.set_attr("step_mul", loops)
+        with pytest.raises(UserCodeError, match=f"at least 1, got {loops!r}"):
+            made.step([0, 0])
 
     def test_methods_and_attributes_of_the_running_task(self, vec_task):
         made = vec_task()
