@@ -174,10 +174,9 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
         if not self.agents:
             raise ResetNeeded("call reset() first: no episode is running")
         names = self.possible_agents
-        if set(actions) != set(names):
-            raise ActionError(
-                f"actions must have one of each of {names}, got those of {list(actions)}"
-            )
+        if not isinstance(actions, Mapping) or set(actions) != set(names):
+            given = list(actions) if isinstance(actions, Mapping) else actions
+            raise ActionError(f"actions must be a dict with one of each of {names}, got {given!r}")
         self.pool.send([actions[name] for name in names])
         batch = self.pool.recv()
         if batch.terminated.any() or batch.truncated.any():

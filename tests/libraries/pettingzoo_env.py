@@ -210,10 +210,10 @@ def test_wrong_actions(make):
     with pytest.raises(ResetNeeded):
         env.step({})
     env.reset()
-    with pytest.raises(
-        ActionError, match=r"one of each of \['marine_0', .* got those of \['marine_0'\]"
-    ):
+    with pytest.raises(ActionError, match=r"one of each of \['marine_0', .* got \['marine_0'\]"):
         env.step({"marine_0": 1})
+    with pytest.raises(ActionError, match=r"must be a dict .* got None"):
+        env.step(None)
     with pytest.raises(ActionError):
         env.step({"marine_0": 1, "marine_1": 1, "marine_2": 99})
     env.step({"marine_0": 1, "marine_1": 1, "marine_2": 1})
