@@ -38,9 +38,10 @@ def test_it_searches_goes_on_and_writes_the_best(tune, tmp_path):
     assert found.n_timesteps == read_hyperparameters("maskable-ppo", "3m").n_timesteps
     assert re.search(r"--algo maskable-ppo --hyperparameters .*best.yml\n$", said)
 
-    code, _, complaint = tune("--task=3m", "--algo=maskable-ppo", "--steps=512")
-    assert code == 2
-    assert "holds another search" in complaint
+    for other in ("--steps=512", "--seed=2"):
+        code, _, complaint = tune("--task=3m", "--algo=maskable-ppo", "--steps=256", other)
+        assert code == 2
+        assert "holds another search" in complaint
 
 
 class Broken(MoveToBeacon):

@@ -39,6 +39,7 @@ from sc2pool.cli.training.settings.hyperparameters import Hyperparameters, read_
 from sc2pool.cli.tuning.search import SPACES, suggest
 from sc2pool.cli.units import duration, game_name
 from sc2pool.errors import ActionError, ConfigError, SC2PoolError
+from sc2pool.replacing import replacing
 from sc2pool.tasks.registry import DEFAULT_TASK
 
 REPORTS = 5
@@ -67,8 +68,9 @@ def run(args: argparse.Namespace) -> int:
     out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    asked = {"task": name, "algo": algo, "steps": args.steps, "n": args.n}
-    study = open_study(out, asked, args.seed)
+    asked = {"task": name, "algo": algo}
+    asked |= {key: getattr(args, key) for key in ("steps", "n", "seed", "eval_episodes")}
+    study = open_study(out, asked)
     stop = Stop()
     with stop.handling():
         games = SubprocSC2VecEnv(n=args.n, task=task, game=game)
@@ -88,13 +90,12 @@ def run(args: argparse.Namespace) -> int:
     return stop.exit_code
 
 
-def open_study(out: Path, asked: Mapping[str, Any], seed: int) -> optuna.Study:
+def open_study(out: Path, asked: Mapping[str, Any]) -> optuna.Study:
     """The study in a folder, a new one if there is none.
 
     Args:
         out: the folder.
-        asked: what is searched; it shall be the same in every part of a study.
-        seed: of the suggestions.
+        asked: what is searched, and how; it shall be the same in every part of a study.
 
     Raises:
         ConfigError: the folder has a study of something else, or one that cannot be read.
@@ -111,7 +112,7 @@ def open_study(out: Path, asked: Mapping[str, Any], seed: int) -> optuna.Study:
         reason = str(error).partition("\n")[0]
         raise ConfigError(f"--out {out}: its study.db cannot be used ({reason})") from error
     # Otherwise each part of a search would begin with the same suggestions.
-    study.sampler = optuna.samplers.TPESampler(seed=seed + len(study.trials))
+    study.sampler = optuna.samplers.TPESampler(seed=asked["seed"] + len(study.trials))
     before = study.user_attrs.get("asked", asked)
     if before != asked:
         raise ConfigError(f"--out {out} holds another search ({before})")
@@ -230,7 +231,8 @@ class _Search:
         if bundled.policy is not None:
             whole["policy"] = bundled.policy
         text = yaml.safe_dump({args.task: whole}, sort_keys=False)
-        (self._out / "best.yml").write_text(text)
+        with replacing(self._out / "best.yml") as unfinished:
+            unfinished.write_text(text)
 
 
 class _PrunedError(Exception):
