@@ -70,6 +70,8 @@ class Army:
     food: float = 0.0
     food_provided: float = 0.0
     structure_minerals: float = 0.0
+    sites: int = 0
+    """Structures that are not finished."""
     workers: int = 0
     soldiers: int = 0
     mobile: bool = False
@@ -306,6 +308,7 @@ class World:
             food=float(sum(kind.food for kind in types)),
             food_provided=float(provided - sum(kind.food_provided for kind in sites)),
             structure_minerals=float(sum(unit.type.minerals for unit in structures)),
+            sites=len(sites),
             workers=workers,
             soldiers=len(types) - len(structures) - workers - types.count(MULE),
             mobile=any(kind.mobile for kind in types),
