@@ -107,6 +107,7 @@ class Runtime:
         """Replace every instance, after an interrupt that has left the records torn."""
         self.loop.supervisor.forget()
         self.fleet.start_anew()
+        self._waiter.take_raised()  # what the players of before still raised as they ended
         self.loop.bookkeeping.begin_anew()
 
     def close(self, *, ask_first: bool, grace_s: float = _CLOSE_GRACE_S) -> None:

@@ -125,6 +125,16 @@ def test_exception_of_a_hook_is_raised_unchanged_and_a_reset_begins_anew(serial)
         assert env.step([0, 0])[2].tolist() == [False, False]
 
 
+def test_errors_of_two_envs_in_one_step_are_over_with_the_next_reset(serial):
+    env = serial(Raising)
+    env.reset()
+    for _ in range(3):  # the second error comes before or after the first one was raised
+        with pytest.raises(ValueError, match="of the user's own"):
+            env.step([7, 7])
+        env.reset()
+        assert env.step([0, 0])[2].tolist() == [False, False]
+
+
 def test_ctrl_c_in_a_hook(serial):
     class Interrupted(Raising):
         def error(self) -> BaseException:
