@@ -265,7 +265,15 @@ class HostedInstance:
             self._finish(closed=False)
             self._raised(error)
             return
-        message: messages.Faulted | messages.Raised
+        try:
+            with suppress(ChannelClosedError):
+                self._channel.send(self._last_words(error, replay))
+        finally:  # if no memory is left for it, the end of the channel says enough
+            self._finish(closed=False)
+
+    def _last_words(
+        self, error: BaseException, replay: bytes
+    ) -> messages.Faulted | messages.Raised:
         phase = self._phase()
         if isinstance(error, OSError) and is_shortage(error) and phase is Phase.LAUNCHING:
             detail = f"the system refuses what the instance needs: {error}"
@@ -274,12 +282,8 @@ class HostedInstance:
         evidence = messages.Evidence(log_tail, trace_of(error), replay)
         if isinstance(error, GameFault):
             fault = Fault(error.kind, phase, error.detail, error.refused)
-            message = messages.Faulted(fault, evidence)
-        else:
-            message = describe(error, str(phase), evidence)
-        with suppress(ChannelClosedError):
-            self._channel.send(message)
-        self._finish(closed=False)
+            return messages.Faulted(fault, evidence)
+        return describe(error, str(phase), evidence)
 
     def _phase(self) -> Phase:
         if self._launching is None or not self._launching.done():
