@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shlex
 import sys
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -48,7 +47,7 @@ from sc2pool.cli.training.saving import Saver
 from sc2pool.cli.training.self_play.run import SelfPlay, how
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.cli.training.settings.options import TrainOptions
-from sc2pool.cli.units import duration, is_standin
+from sc2pool.cli.units import duration, is_standin, quoted
 from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.protocol.compiled import STEP_PATH
 from sc2pool.tasks.registry import resolve
@@ -232,9 +231,9 @@ def closing_words(
             f"\n  {options.out / BEST_MODEL_FILE}, mean return {evaluation.best.mean_return:.2f} "
             f"at {evaluation.best.total_steps:,} steps"
         )
-    words += f"\nto see it play: sc2pool play {shlex.quote(str(options.out))} --watch"
+    words += f"\nto see it play: sc2pool play {quoted(options.out)} --watch"
     if model.num_timesteps < options.steps:
         command = os.environ.get("SC2POOL_COMMAND", "sc2pool train")
-        words += f"\nto continue: {command} --resume {shlex.quote(str(options.out))}"
+        words += f"\nto continue: {command} --resume {quoted(options.out)}"
         words += f" --ray {options.ray}" if options.ray else ""
     return words

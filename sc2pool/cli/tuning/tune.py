@@ -37,7 +37,7 @@ from sc2pool.cli.training.rewards import ScaledRewards
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS, check_algorithm
 from sc2pool.cli.training.settings.hyperparameters import Hyperparameters, read_hyperparameters
 from sc2pool.cli.tuning.search import SPACES, suggest
-from sc2pool.cli.units import duration, game_name
+from sc2pool.cli.units import duration, game_name, quoted
 from sc2pool.errors import ActionError, ConfigError, SC2PoolError
 from sc2pool.replacing import replacing
 from sc2pool.tasks.registry import DEFAULT_TASK
@@ -86,7 +86,8 @@ def run(args: argparse.Namespace) -> int:
                 search.trial()
     say(f"{search.done()} trials, {duration(time.monotonic() - began_s)}")
     if search.best is not None:
-        say(f"best: sc2pool train --task {name} --algo {algo} --hyperparameters {out / 'best.yml'}")
+        file = quoted(out / "best.yml")
+        say(f"best: sc2pool train --task {name} --algo {algo} --hyperparameters {file}")
     return stop.exit_code
 
 
