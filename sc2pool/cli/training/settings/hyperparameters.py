@@ -153,7 +153,7 @@ def _read(file: Path) -> dict[Any, Any]:
     with needed_for("a file of hyperparameters"):
         import yaml  # noqa: PLC0415
     try:
-        content = yaml.safe_load(file.read_text())
+        content = yaml.safe_load(file.read_bytes())  # it knows UTF-8 and UTF-16
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, ValueError) as error:  # such as of a date in a month 13

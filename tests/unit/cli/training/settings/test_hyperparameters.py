@@ -103,6 +103,13 @@ def test_a_file_that_cannot_work(tmp_path: Path, content: str, why: str) -> None
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_what_editors_and_powershell_write(tmp_path: Path, encoding: str) -> None:
+    file = tmp_path / "mine.yml"
+    file.write_bytes("default: {n_envs: 3}  # “best”".encode(encoding))
+    assert read_hyperparameters("ppo", "MoveToBeacon", file).n_envs == 3
+
+
 def test_no_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"gone\.yml cannot be read: No such file"):
         read_hyperparameters("ppo", "MoveToBeacon", tmp_path / "gone.yml")
