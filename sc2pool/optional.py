@@ -68,4 +68,4 @@ def require(what: str, module: str) -> None:
 
 def _missing(what: str, module: str) -> MissingPackageError:
     distribution, extra = EXTRAS[module]
-    return MissingPackageError(f"{what} needs {distribution}: pip install 'sc2pool[{extra}]'")
+    return MissingPackageError(f'{what} needs {distribution}: pip install "sc2pool[{extra}]"')

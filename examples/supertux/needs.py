@@ -12,7 +12,7 @@ from sc2pool.errors import ConfigError
 GAME: Final = "supertux2"
 DISPLAY_SERVER: Final = "Xvfb"
 APT: Final = "apt-get install --no-install-recommends supertux xvfb libgl1-mesa-dri"
-PIP: Final = "pip install 'sc2pool[supertux]'"
+PIP: Final = 'pip install "sc2pool[supertux]"'
 _MODULES: Final = ("mss", "Xlib")
 _GAME_FOLDER: Final = "/usr/games"
 """Where Debian installs games; not in every user's PATH."""

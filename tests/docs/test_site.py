@@ -55,7 +55,7 @@ def remote(page: str) -> list[str]:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built site."""
     for package in ("mkdocs", "material", "mkdocstrings"):
-        pytest.importorskip(package, reason=f"{package} is missing: pip install '.[docs]'")
+        pytest.importorskip(package, reason=f'{package} is missing: pip install ".[docs]"')
     folder: Path = tmp_path_factory.mktemp("site")
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],

@@ -240,7 +240,7 @@ def test_no_block_escapes_by_its_looks(page: str, error: str):
         "python -m examples.nosuch",
         "nosuch --help",
         'SC2PATH="$(sc2pool standin nosuch)" python my_python_sc2_bot.py',
-        "pip install 'sc2pool[nosuch]'",
+        'pip install "sc2pool[nosuch]"',
     ],
 )
 def test_a_wrong_command_is_found(command: str):

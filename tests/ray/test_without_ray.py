@@ -15,7 +15,7 @@ without_ray = pytest.mark.skipif(find_spec("ray") is not None, reason="Ray is in
 
 @without_ray
 def test_the_package_needs_no_ray_but_its_names_do():
-    expected = r"sc2pool.ray.RaySC2VecEnv needs ray\[rllib\]: pip install 'sc2pool\[ray\]'"
+    expected = r'sc2pool.ray.RaySC2VecEnv needs ray\[rllib\]: pip install "sc2pool\[ray\]"'
     with pytest.raises(MissingPackageError, match=expected):
         _ = sc2pool.ray.RaySC2VecEnv
 
@@ -25,7 +25,7 @@ def test_the_package_needs_no_ray_but_its_names_do():
 def test_the_commands_say_what_to_install(command, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main([command, "--ray", "auto"]) == 2
-    expected = "sc2pool: --ray needs ray[rllib]: pip install 'sc2pool[ray]'\n"
+    expected = 'sc2pool: --ray needs ray[rllib]: pip install "sc2pool[ray]"\n'
     assert capsys.readouterr().err == expected
     assert list(tmp_path.iterdir()) == []
 

@@ -66,15 +66,15 @@ if __name__ == "__main__":
 """
 
 EXPECTED = """\
-MISSING sc2pool.SubprocSC2VecEnv needs stable-baselines3: pip install 'sc2pool[sb3]'
-MISSING sc2pool.PoolStatsCallback needs stable-baselines3: pip install 'sc2pool[sb3]'
-MISSING sc2pool.AsyncPPO needs torch: pip install 'sc2pool[sb3]'
-MISSING sc2pool.RLBotAI needs burnysc2: pip install 'sc2pool[bot]'
-MISSING sc2pool.PolicyBot needs burnysc2: pip install 'sc2pool[bot]'
-MISSING sc2pool.SC2TianshouVectorEnv needs tianshou: pip install 'sc2pool[tianshou]'
-MISSING sc2pool.SC2ParallelEnv needs pettingzoo: pip install 'sc2pool[pettingzoo]'
-MISSING task MoveToBeaconBot needs burnysc2: pip install 'sc2pool[bot]'
-MISSING render_mode='rgb_array' needs pillow: pip install 'sc2pool[render]'
+MISSING sc2pool.SubprocSC2VecEnv needs stable-baselines3: pip install "sc2pool[sb3]"
+MISSING sc2pool.PoolStatsCallback needs stable-baselines3: pip install "sc2pool[sb3]"
+MISSING sc2pool.AsyncPPO needs torch: pip install "sc2pool[sb3]"
+MISSING sc2pool.RLBotAI needs burnysc2: pip install "sc2pool[bot]"
+MISSING sc2pool.PolicyBot needs burnysc2: pip install "sc2pool[bot]"
+MISSING sc2pool.SC2TianshouVectorEnv needs tianshou: pip install "sc2pool[tianshou]"
+MISSING sc2pool.SC2ParallelEnv needs pettingzoo: pip install "sc2pool[pettingzoo]"
+MISSING task MoveToBeaconBot needs burnysc2: pip install "sc2pool[bot]"
+MISSING render_mode='rgb_array' needs pillow: pip install "sc2pool[render]"
 PLAYED SC2GymEnv
 PLAYED SC2VectorEnv
 PLAYED SC2VectorEnv
@@ -104,7 +104,7 @@ def test_the_core_plays_without_the_extras(tmp_path, standin_dir):
     ("command", "exit_code", "told"),
     [
         (["tasks"], 0, "MoveToBeaconImage"),
-        (["bench", "--seconds", "1"], 2, "needs stable-baselines3: pip install 'sc2pool[sb3]'"),
+        (["bench", "--seconds", "1"], 2, 'needs stable-baselines3: pip install "sc2pool[sb3]"'),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )

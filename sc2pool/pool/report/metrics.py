@@ -145,7 +145,7 @@ class MetricsServer:
             from prometheus_client import CollectorRegistry, start_http_server  # noqa: PLC0415
         except ImportError as error:
             raise ConfigError(
-                "metrics_port needs prometheus_client: pip install 'sc2pool[metrics]'"
+                'metrics_port needs prometheus_client: pip install "sc2pool[metrics]"'
             ) from error
         registry = CollectorRegistry()
         registry.register(Collector(stats, states))

@@ -185,7 +185,7 @@ def check_extras() -> None:
     missing = [EXTRAS[name][0] for name in needed if not importlib.util.find_spec(name)]
     if missing:
         raise ConfigError(
-            f"training needs {', '.join(missing)}: pip install 'sc2pool[train]', or ./scripts/train"
+            f'training needs {", ".join(missing)}: pip install "sc2pool[train]", or ./scripts/train'
         )
 
 
