@@ -21,6 +21,7 @@ import os
 import shlex
 import sys
 import tempfile
+import time
 import zipfile
 from collections.abc import Iterator, Sequence
 from importlib import resources
@@ -30,6 +31,8 @@ import sc2standin
 from sc2standin.version import BASE_BUILD
 
 MARKER = "sc2pool-standin.txt"
+_TRIES, _PAUSE_S = 100, 0.05
+"""Windows refuses a file for the instant in which another process reads or replaces it."""
 _MARKER_TEXT = """\
 This is not StarCraft II. It is the stand-in game of sc2pool, which speaks the same protocol
 with simplified rules. The directory may be deleted; sc2pool writes it anew.
@@ -148,6 +151,17 @@ def _windows_launcher(options: Sequence[str]) -> bytes:
 
 def _write(path: Path, content: bytes, mode: int) -> None:
     """Write the file atomically, unless it already has this content and mode."""
+    for _ in range(_TRIES if sys.platform == "win32" else 0):
+        try:
+            _write_once(path, content, mode)
+        except PermissionError:
+            time.sleep(_PAUSE_S)
+        else:
+            return
+    _write_once(path, content, mode)
+
+
+def _write_once(path: Path, content: bytes, mode: int) -> None:
     try:
         has_mode = sys.platform == "win32" or path.stat().st_mode & 0o777 == mode
         if path.read_bytes() == content and has_mode:

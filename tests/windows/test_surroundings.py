@@ -10,6 +10,7 @@ import pytest
 
 from sc2pool import SC2VectorEnv
 from sc2pool.errors import ConfigError
+from sc2standin import install
 
 WITHOUT_A_CONSOLE = """
 import sys
@@ -39,6 +40,19 @@ def test_an_installation_with_spaces_and_umlauts(tmp_path: Path) -> None:
     env.step(env.action_space.sample())
     assert env.stats().faults == 0
     env.close()
+
+
+def test_an_installation_whose_file_is_being_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By another process that installs: Windows replaces no file that is open."""
+    install.install(tmp_path)
+    marker = tmp_path / install.MARKER
+    marker.write_text("of an earlier release")
+    with marker.open() as reader:
+        monkeypatch.setattr(install.time, "sleep", lambda _: reader.close())
+        install.install(tmp_path)
+    assert marker.read_text().startswith("This is not StarCraft II.")
 
 
 def test_no_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
