@@ -18,6 +18,8 @@ from sc2pool.platform import WINDOWS
 from sc2pool.processes import windows
 
 Child = subprocess.Popen[bytes]
+_IO_ENCODING = "utf-8:surrogateescape"
+"""Of what is printed: a path may have letters that a code page of Windows lacks."""
 
 
 def start_python(
@@ -101,9 +103,18 @@ def run_python(module: str, *arguments: str, timeout_s: float) -> subprocess.Com
     Raises:
         subprocess.TimeoutExpired: it took longer, and was killed.
     """
-    with start_python(module, *arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+    with start_python(
+        module,
+        *arguments,
+        environment={"PYTHONIOENCODING": _IO_ENCODING},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as child:
         try:
-            printed = [part.decode(errors="replace") for part in child.communicate(None, timeout_s)]
+            printed = [
+                part.decode(errors="replace").replace(os.linesep, "\n")
+                for part in child.communicate(None, timeout_s)
+            ]
         finally:
             child.kill()  # without effect if it has ended
             child.wait()  # after a Ctrl-C `subprocess` would leave that to a later call

@@ -31,6 +31,15 @@ def test_a_child_ends_where_the_users_own_program_would_not(
     assert run_python("base64", "-h", timeout_s=60).returncode == 0
 
 
+def test_what_is_printed_may_have_any_letter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "cp1252")  # as Windows in Western Europe
+    done = run_python("sc2standin", "install", str(tmp_path / "Łukasz"), timeout_s=60)
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.rstrip("\n")).is_file()
+
+
 def test_a_child_that_takes_too_long_is_killed() -> None:
     with pytest.raises(subprocess.TimeoutExpired):
         run_python("timeit", "-n", "1", "-s", "import time", "time.sleep(60)", timeout_s=0.5)
