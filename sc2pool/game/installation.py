@@ -38,6 +38,8 @@ OLDEST_BUILD: Final = 55_958
 MAP_SUFFIX: Final = ".SC2Map"
 _BASE_FOLDER: Final = re.compile(r"Base(\d+)")
 
+_CACHE_VARIABLE: Final = "WIN_PD_OVERRIDE_LOCAL_APPDATA" if WINDOWS else "XDG_CACHE_HOME"
+"""What platformdirs takes for the user's folder of caches, in place of the system's."""
 STAND_IN_S: Final = 120.0
 """How long it may take to write the stand-in: the start of an interpreter, and some small files."""
 
@@ -299,7 +301,7 @@ def write_stand_in() -> Path:
         raise ConfigError(f"{failure} within {STAND_IN_S:g} s") from None
     if done.returncode != 0:
         *_, reason = done.stderr.strip().split(f"{root}: ")
-        raise ConfigError(f"{failure}: {reason}; XDG_CACHE_HOME says where it goes")
+        raise ConfigError(f"{failure}: {reason}; {_CACHE_VARIABLE} says where it goes")
     return root
 
 
