@@ -7,12 +7,15 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from urllib.request import urlopen
 
 import gymnasium
 import numpy as np
 import pytest
 
 from sc2pool import SC2VectorEnv, StarCraft2Env, SubprocSC2VecEnv
+from sc2pool.pool.machine.run_dir import RunDir
+from sc2pool.pool.report.window import Window
 from sc2pool.realtime.gate import PauseGate
 
 PAUSED_S = 0.5
@@ -68,6 +71,16 @@ def test_a_paused_process_stands_still(tmp_path: Path, wait_for: Callable[..., N
     finally:
         counting.kill()
         counting.wait()
+
+
+def test_the_page_of_a_pool() -> None:
+    """Its process gets a copy of the socket that listens already."""
+    run = RunDir()
+    window = Window(run.path)
+    with urlopen(window.address, timeout=60) as page:
+        assert b"<title>" in page.read()
+    window.close()
+    run.close()
 
 
 def test_spares_and_calls() -> None:

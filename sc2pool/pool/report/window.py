@@ -13,7 +13,10 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import IO, cast
 
+from sc2pool.platform import WINDOWS
+from sc2pool.processes import windows
 from sc2pool.processes.spawn import start_python
 
 log = logging.getLogger(__name__)
@@ -37,18 +40,40 @@ class Window:
     """
 
     def __init__(self, run: Path) -> None:
-        with listen() as listener:
-            self.address = f"http://{HOST}:{listener.getsockname()[1]}/"
-            inherited = listener.fileno()
-            arguments = ("watch", "--run", str(run), "--listener", str(inherited), "--browser")
+        self._listener = listen()
+        self.address = f"http://{HOST}:{self._listener.getsockname()[1]}/"
+        inherited = self._listener.fileno()
+        arguments = ("watch", "--run", str(run), "--listener", str(inherited), "--browser")
+        try:
             self._child = start_python(
-                "sc2pool", *arguments, descriptors=(inherited,), stdout=subprocess.DEVNULL
+                "sc2pool",
+                *arguments,
+                descriptors=(inherited,),
+                stdin=subprocess.PIPE if WINDOWS else subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
             )
+        except BaseException:
+            self._listener.close()
+            raise
+        if WINDOWS:
+            self._send_copy()
+        else:
+            self._listener.close()
+
+    def _send_copy(self) -> None:
+        """Tell the child of a copy of the listener, which takes it while this process has it."""
+        try:
+            with cast(IO[bytes], self._child.stdin) as stdin:
+                stdin.write(windows.copied_socket(self._listener.fileno(), self._child.pid))
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """End the page; may be called again."""
         self._child.kill()
         self._child.wait()
+        self._listener.close()
 
 
 def listen() -> socket.socket:
