@@ -2,6 +2,8 @@
 
     ← →  sort by another column    r  reverse    ↑ ↓  scroll    q  quit
 
+On Windows no keys are read: `--sort` sorts, and Ctrl-C quits.
+
 Rules: it only reads, so it cannot disturb the pool; if the pool ends meanwhile, it says so and
 ends with exit code 0.
 """
@@ -35,7 +37,8 @@ _EVENTS = 5
 _EVENTS_AT_LEAST = 2
 """How many events stay in a low terminal, where the envs have to share the lines with them."""
 _ROWS_AT_LEAST = 4
-_HELP = "←→ sort   ↑↓ scroll   r reverse   q quit"
+_HELP = "Ctrl-C quit" if WINDOWS else "←→ sort   ↑↓ scroll   r reverse   q quit"
+_SCROLLS = "" if WINDOWS else " (↑↓)"
 _RIGHT, _LEFT, _ESCAPE = ("\x1b[C", "\x1bOC"), ("\x1b[D", "\x1bOD"), "\x1b"
 _UP, _DOWN = ("\x1b[A", "\x1bOA"), ("\x1b[B", "\x1bOB")
 _KEY = re.compile(r"\x1b[\[O].|.", re.DOTALL)
@@ -144,7 +147,7 @@ class TableView:
         room = max(1, room - 1)
         self._scrolled = min(max(0, self._scrolled), len(body) - room)
         above, below = self._scrolled, len(body) - room - self._scrolled
-        more = f"… {above} lines above, {below} below (↑↓)"
+        more = f"… {above} lines above, {below} below{_SCROLLS}"
         return [*body[above : above + room], (more, "dim")]
 
 
