@@ -12,9 +12,13 @@ from typing import Any
 
 _SCRIPT_IN_CHILD = "__mp_main__"
 """The script's module in a child that multiprocessing has spawned (spawn, forkserver)."""
-_NOTE = (
+_TO_WORKER = (
     "what goes to a worker process is pickled: a task's class with its attributes, functions of "
     "env_fns, options, arguments of calls"
+)
+_TO_TRAINER = (
+    "what a worker process sends is pickled: infos, results of calls, observations without a fixed "
+    "layout"
 )
 
 
@@ -24,6 +28,22 @@ def for_worker(value: Any) -> bytes:
     Raises:
         Exception: what pickling it raised, with a note.
     """
+    return _by_value(value, _TO_WORKER)
+
+
+def for_trainer(value: Any) -> bytes:
+    """Pickle something of a worker's.
+
+    Raises:
+        Exception: as `for_worker`.
+    """
+    try:
+        return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+    except Exception:
+        return _by_value(value, _TO_TRAINER)
+
+
+def _by_value(value: Any, note: str) -> bytes:
     import cloudpickle  # noqa: PLC0415 - workers rarely need it
 
     script = sys.modules.get(_SCRIPT_IN_CHILD)
@@ -32,13 +52,5 @@ def for_worker(value: Any) -> bytes:
     try:
         return bytes(cloudpickle.dumps(value))
     except Exception as error:
-        error.add_note(_NOTE)
+        error.add_note(note)
         raise
-
-
-def for_trainer(value: Any) -> bytes:
-    """Pickle something of a worker's."""
-    try:
-        return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
-    except Exception:
-        return for_worker(value)

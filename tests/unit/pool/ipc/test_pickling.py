@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from sc2pool.pool.ipc.pickling import for_worker
+from sc2pool.pool.ipc.pickling import for_trainer, for_worker
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
 
@@ -18,3 +18,10 @@ def test_what_cannot_travel_to_a_worker_says_so():
         for_worker(Locked)
     (note,) = raised.value.__notes__
     assert note.startswith("what goes to a worker process is pickled: a task's class")
+
+
+def test_what_cannot_travel_to_the_trainer_says_so():
+    with pytest.raises(TypeError, match="cannot pickle") as raised:
+        for_trainer({"lock": threading.Lock()})
+    (note,) = raised.value.__notes__
+    assert note.startswith("what a worker process sends is pickled: infos, results of calls")
