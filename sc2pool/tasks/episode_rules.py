@@ -84,7 +84,7 @@ class EpisodeRules:
         info: Any = task.info()
         if type(info) not in PLAIN:
             info = await awaited(info)
-        if info or type(info) is not dict:
+        if type(info) is not dict or info:
             info = as_info(task, info)
             check_info(info)
         hook = getattr(task, "action_masks", None)

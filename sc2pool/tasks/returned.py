@@ -21,7 +21,7 @@ def as_reward(task: object, value: Any) -> float:
     """
     # An array without dimensions is what numpy's functions return for one number.
     is_array = isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "biuf"
-    if is_array or isinstance(value, Real):
+    if is_array or isinstance(value, Real | np.bool_):
         with suppress(OverflowError):  # an int may be too large
             reward = float(value)
             if isfinite(reward):

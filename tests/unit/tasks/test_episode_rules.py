@@ -168,6 +168,7 @@ async def second_transition(hook: str, value: Any) -> Transition:
         ("terminated", np.zeros(2), "array([0., 0.]) of type ndarray, expected true or false"),
         ("info", [1], "[1] of type list, expected a dict"),
         ("info", [], "[] of type list, expected a dict"),
+        ("info", np.zeros(2), "array([0., 0.]) of type ndarray, expected a dict"),
     ],
 )
 def test_an_error_names_the_hook_and_its_place(hook, value, complaint):
@@ -184,6 +185,7 @@ def test_an_error_names_the_hook_and_its_place(hook, value, complaint):
         ("reward", np.float32(2), 2.0),
         ("reward", np.array(2), 2.0),
         ("reward", True, 1.0),
+        ("reward", np.bool_(True), 1.0),
         ("terminated", None, False),
         ("terminated", np.bool_(True), True),
         ("info", None, {}),
