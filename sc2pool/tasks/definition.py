@@ -180,6 +180,8 @@ def check_definition(cls: type[TaskDefinition]) -> None:
         ("map_name", str),
         ("observation_space", spaces.Space),
         ("action_space", spaces.Space),
+        ("disable_fog", bool),
+        ("metadata", Mapping),
     ):
         value = getattr(cls, name, None)
         if not isinstance(value, kind):

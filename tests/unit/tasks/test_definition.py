@@ -67,6 +67,8 @@ def test_a_computer_of_no_kind(given, told):
         ({"step_mul": 8.0}, "task Odd: step_mul must be a whole number of at least 1, got 8.0"),
         ({"step_mul": True}, "task Odd: step_mul must be a whole number of at least 1, got True"),
         ({"max_loops": 0}, "task Odd: max_loops must be a whole number of at least 1, got 0"),
+        ({"disable_fog": "no"}, "task Odd: class attribute 'disable_fog' must be a bool, got 'no'"),
+        ({"metadata": None}, "task Odd: class attribute 'metadata' must be a Mapping, got None"),
         ({"players": 3}, "task Odd: players must be 1 or 2, got 3"),
         ({"players": True}, "task Odd: players must be 1 or 2, got True"),
         (
