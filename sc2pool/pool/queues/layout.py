@@ -80,7 +80,7 @@ class Leaf:
 
     def copied(self, array: Array) -> Any:
         """The leaf of one observation, as envs return it: an int for a Discrete, else an array."""
-        return int(array) if self.is_discrete else array.copy()[()]
+        return int(array) if self.is_discrete else np.array(array)
 
 
 @dataclass(frozen=True)
