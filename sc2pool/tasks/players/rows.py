@@ -50,8 +50,9 @@ def as_taken(task: TaskDefinition, actions: Sequence[Any]) -> Any:
 
 
 def _one_each(hook: str, returned: Any, n: int) -> Sequence[Any]:
-    if not isinstance(returned, Sequence | np.ndarray) or len(returned) != n:
-        got = f"{len(returned)}" if hasattr(returned, "__len__") else repr(returned)
+    is_list = isinstance(returned, Sequence) or (isinstance(returned, np.ndarray) and returned.ndim)
+    if not is_list or len(returned) != n:
+        got = len(returned) if is_list else f"{returned!r:.80}"
         raise ObservationError(
             f"{hook}() of a team must return one for each of its {n} agents, got {got}"
         )

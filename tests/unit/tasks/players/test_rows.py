@@ -61,6 +61,8 @@ def test_without_masks():
     [
         ({"observation": np.zeros((3, 1))}, r"observe\(\) .* each of its 2 agents, got 3"),
         ({"observation": None}, r"observe\(\) .* each of its 2 agents, got None"),
+        ({"observation": {"a": 1, "b": 2}}, r"each of its 2 agents, got \{'a': 1, 'b': 2\}"),
+        ({"observation": np.array(1.0)}, r"each of its 2 agents, got array\(1\.\)"),
         ({"action_masks": [np.ones(2)]}, r"action_masks\(\) .* each of its 2 agents, got 1"),
     ],
 )
