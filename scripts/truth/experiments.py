@@ -23,10 +23,10 @@ from sc2standin.data.unit_types import TYPE_BY_NAME, UnitType
 from sc2standin.game_time import LOOPS_PER_DATA_S
 from tests.standin.conftest import (
     OfflineSession,
+    command,
     create_and_join,
     create_request,
     step_until,
-    unit_command,
 )
 
 XML, REPLAYS, MEASURED, GEOMETRY = "XML", "replays", "measured games", "geometry"
@@ -157,7 +157,7 @@ def _pair(session: OfflineSession, kind: UnitType) -> raw_pb.Unit:
 def _hits(session: OfflineSession, kind: UnitType, loops: int) -> list[int]:
     """The loops in which the target is hit."""
     target = _pair(session, kind)
-    attack = unit_command(session.units(kind.id), ATTACK, target=target.tag)
+    attack = command(session.units(kind.id), ATTACK, target=target)
     assert session.act(attack) == [1]
     life, found = target.health, []
     for loop in range(loops):
@@ -186,7 +186,7 @@ def _period(kind: UnitType) -> Callable[[OfflineSession], float]:
 def _walk(session: OfflineSession, kind: UnitType, loops: int) -> list[float]:
     """How far a unit has come in each loop."""
     session.arena((kind.id, 1, 10.0, 30.0))
-    assert session.act(unit_command([session.one(kind.id)], MOVE, (60.0, 55.0))) == [1]
+    assert session.act(command([session.one(kind.id)], MOVE, (60.0, 55.0))) == [1]
     ways = []
     for _ in range(loops):
         session.step()
@@ -227,7 +227,7 @@ def _turn(kind: UnitType) -> Callable[[OfflineSession], float]:
     def measure(session: OfflineSession) -> float:
         session.arena((kind.id, 1, 10.0, 30.0))
         before = session.one(kind.id)
-        session.act(unit_command([before], MOVE, (10.0, 60.0)))
+        session.act(command(before, MOVE, (10.0, 60.0)))
         session.step()
         return math.degrees(abs(session.one(kind.id).facing - before.facing)) * LOOPS_PER_DATA_S
 
@@ -251,7 +251,7 @@ def _course(goal: tuple[float, float], *, wall: bool = False) -> Callable[[Offli
         walls = [(depot.id, 1, x + 6.0, y + off) for off in (-2.0, 0.0, 2.0)] if wall else []
         session.create((kind.id, 1, x, y), *walls)
         session.step()
-        session.act(unit_command([session.one(kind.id)], MOVE, (x + goal[0], y + goal[1])))
+        session.act(command([session.one(kind.id)], MOVE, (x + goal[0], y + goal[1])))
         session.step()
         loops = step_until(session, lambda: not session.one(kind.id).orders, each=1)
         return loops * CELLS_A_LOOP
@@ -277,7 +277,7 @@ def _built(kind: UnitType) -> Callable[[OfflineSession], float]:
             return [u.build_progress for u in session.units(kind.id) if u.tag not in before]
 
         place = _free_place(session, kind, home)
-        session.act(unit_command(workers[:1], kind.build_ability_id, place))
+        session.act(command(workers[:1], kind.build_ability_id, place))
         step_until(session, progress, each=1)
         return step_until(session, lambda: progress()[0] >= 1.0, each=1)
 
@@ -305,7 +305,7 @@ def _apart(kind: UnitType) -> Callable[[OfflineSession], float]:
             session.create((trainer.id, 1, home.x + 7.0, home.y - 7.0))
             session.step()
         count = len(session.units(kind.id))
-        train = unit_command([session.one(trainer.id)], kind.build_ability_id)
+        train = command([session.one(trainer.id)], kind.build_ability_id)
         session.act(train, train)
         step_until(session, lambda: len(session.units(kind.id)) > count, each=1)
         return step_until(session, lambda: len(session.units(kind.id)) > count + 1, each=1)
@@ -331,7 +331,7 @@ def _begin_town(session: OfflineSession, scvs: int) -> tuple[list[int], list[raw
 def _gather(session: OfflineSession, workers: list[int], fields: list[raw_pb.Unit]) -> None:
     """Send the workers to the fields, in turn."""
     for i, worker in enumerate(workers):
-        session.act(unit_command([worker], GATHER, target=fields[i % len(fields)].tag))
+        session.act(command(worker, GATHER, target=fields[i % len(fields)].tag))
 
 
 def _earned(session: OfflineSession, what: str, minutes: int = 4) -> float:
@@ -396,7 +396,7 @@ def _gas(scvs: int) -> Callable[[OfflineSession], float]:
         geysers = session.units(TYPE_BY_NAME["VespeneGeyser"].id)
         geyser = min(geysers, key=lambda u: math.dist((u.pos.x, u.pos.y), (home.x, home.y)))
         builder, *others = session.units(TYPE_BY_NAME["SCV"].id)
-        session.act(unit_command([builder], BUILD_REFINERY, target=geyser.tag))
+        session.act(command(builder, BUILD_REFINERY, target=geyser))
         session.step(800)
         refinery = session.one(TYPE_BY_NAME["Refinery"].id)
         session.kill([builder.tag])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,6 +44,8 @@ STARTED = "Startup Phase 3 complete. Ready for commands.\n"
 Spawn = tuple[float, ...]
 """Unit type, owner, x, y, and how many if it is not one."""
 ALONE = [sc_pb.PlayerSetup(type=sc_pb.Participant)]
+Units = raw_pb.Unit | int | Iterable[raw_pb.Unit] | Iterable[int]
+"""A unit or its tag, or several."""
 Launch = Callable[..., "GameProcess"]
 
 
@@ -122,8 +124,9 @@ class OfflineSession:
         self.debug(*(debug_pb.DebugCommand(create_unit=_spawn(*unit)) for unit in units))
         self.state.playing().do_asked()
 
-    def kill(self, tags: list[int]) -> None:
-        self.debug(debug_pb.DebugCommand(kill_unit=debug_pb.DebugKillUnit(tag=tags)))
+    def kill(self, units: Units) -> None:
+        """Kill these units, with the next loop."""
+        self.debug(debug_pb.DebugCommand(kill_unit=debug_pb.DebugKillUnit(tag=_tags(units))))
 
     def set_value(self, unit: raw_pb.Unit, name: str, value: float) -> None:
         """Give a unit other "Life", "Shields" or "Energy", with the next loop."""
@@ -144,7 +147,11 @@ class OfflineSession:
         assert not self.ask(debug=sc_pb.RequestDebug(debug=commands)).error
 
     def observe(self) -> sc_pb.Observation:
-        return self.ask(observation=sc_pb.RequestObservation()).observation.observation
+        return self.observed().observation
+
+    def observed(self, **fields: Any) -> sc_pb.ResponseObservation:
+        """The observation with what comes beside it: actions, errors, chat and results."""
+        return self.ask(observation=sc_pb.RequestObservation(**fields)).observation
 
     def units(self, unit_type: int) -> list[raw_pb.Unit]:
         return [u for u in self.observe().raw_data.units if u.unit_type == unit_type]
@@ -161,6 +168,11 @@ class OfflineSession:
         reply = self.ask(action=sc_pb.RequestAction(actions=actions))
         assert not reply.error, reply
         return list(reply.action.result)
+
+    def order(self, units: Units, ability_id: int, *where: Any, **how: Any) -> int:
+        """Give one command, as `command` makes it; its result."""
+        (result,) = self.act(command(units, ability_id, *where, **how))
+        return result
 
     def can_place(self, ability_id: int, *places: tuple[float, float]) -> list[int]:
         """The results of asking whether a structure can stand at these places."""
@@ -374,29 +386,30 @@ def melee(session_for: Callable[[], OfflineSession]) -> Callable[..., OfflineSes
     return begin
 
 
-@pytest.fixture
-def command() -> Callable[..., sc_pb.Action]:
-    return unit_command
-
-
-def unit_command(
-    units: list[raw_pb.Unit] | list[int],
+def command(
+    units: Units,
     ability_id: int,
     point: tuple[float, float] | None = None,
-    target: int = 0,
+    *,
+    target: raw_pb.Unit | int = 0,
     queued: bool = False,
 ) -> sc_pb.Action:
     """One unit command."""
     action = sc_pb.Action()
     raw = action.action_raw.unit_command
     raw.ability_id = ability_id
-    raw.unit_tags.extend(unit if isinstance(unit, int) else unit.tag for unit in units)
+    raw.unit_tags.extend(_tags(units))
     raw.queue_command = queued
     if point is not None:
         raw.target_world_space_pos.x, raw.target_world_space_pos.y = point
     if target:
-        raw.target_unit_tag = target
+        (raw.target_unit_tag,) = _tags(target)
     return action
+
+
+def _tags(units: Units) -> list[int]:
+    several = units if isinstance(units, Iterable) else [units]
+    return [unit if isinstance(unit, int) else unit.tag for unit in several]
 
 
 def place_of(unit: raw_pb.Unit) -> tuple[float, float]:

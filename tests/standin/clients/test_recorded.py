@@ -71,7 +71,7 @@ def test_a_maps_description_has_the_recorded_fields(recorded_dir, game):
 
 
 def test_a_first_observation_has_the_recorded_fields(recorded_dir, game):
-    ours = paths(game.ask(observation=sc_pb.RequestObservation()).observation)
+    ours = paths(game.observed())
     for theirs in recorded(recorded_dir, "observation", sc_pb.ResponseObservation):
         assert [path for path in theirs - ours if not path.startswith(ONLY_RECORDED)] == []
         assert [path for path in ours - theirs if not path.startswith(ONLY_OURS)] == []

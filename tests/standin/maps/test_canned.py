@@ -11,6 +11,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.protocol import replies
 from sc2standin.simulation.game import END_OF_TIME_LOOPS, HARD_RESET_LOOPS
 from sc2standin.view.prepared import varint
+from tests.standin.conftest import command
 
 MARINE, BEACON, ME, ENEMY = 48, 317, 1, 2
 MOVE = 3794
@@ -79,9 +80,9 @@ def test_it_has_the_size_and_the_parts_of_a_real_message(offline, seed):
     assert [(u.unit_type, u.owner) for u in raw.units if u.alliance == raw_pb.Self] == [(MARINE, 1)]
 
 
-def test_loops_ids_and_results_of_bursts(canned, command):
+def test_loops_ids_and_results_of_bursts(canned):
     (marine,) = canned.units(MARINE)
-    order = command([marine], MOVE, (30.0, 30.0))
+    order = command(marine, MOVE, (30.0, 30.0))
     first = canned.observe()
     for burst in range(1, 300):
         count = burst % 3
@@ -105,8 +106,8 @@ def test_loops_ids_and_results_of_bursts(canned, command):
     assert parsed.observation.observation == first
 
 
-def test_many_actions_at_once(canned, command):
-    orders = [command([1], MOVE, (1.0, 1.0))] * 200
+def test_many_actions_at_once(canned):
+    orders = [command(1, MOVE, (1.0, 1.0))] * 200
     reply = canned.ask_bytes(action=sc_pb.RequestAction(actions=orders), id=5)
     assert reply == _canonical(reply)
     assert list(sc_pb.Response.FromString(reply).action.result) == [1] * 200
@@ -157,14 +158,14 @@ def test_a_computer_has_a_result_too(offline):
         )
     )
     assert offline.step(8).step.simulation_loop == 1
-    seen = offline.ask(observation=OBSERVE).observation
+    seen = offline.observed()
     assert [(r.player_id, r.result) for r in seen.player_result] == [
         (1, sc_pb.Defeat),
         (2, sc_pb.Victory),
     ]
 
 
-def test_nothing_moves_fights_or_scores(offline, command):
+def test_nothing_moves_fights_or_scores(offline):
     rule = {
         "kind": "collect",
         "target": "Beacon_Terran",
@@ -178,7 +179,7 @@ def test_nothing_moves_fights_or_scores(offline, command):
     _short(offline, rules=[rule])
     before = offline.observe()
     assert [u.unit_type for u in before.raw_data.units].count(BEACON) == 1
-    offline.act(command(offline.units(MARINE), MOVE, (10.0, 10.0)))
+    offline.order(offline.units(MARINE), MOVE, (10.0, 10.0))
     offline.step(50)
     after = offline.observe()
     assert after.game_loop == 50
@@ -207,13 +208,13 @@ def test_the_interface_that_was_joined_with_holds(offline):
         assert "Not in a game" in offline.ask(observation=OBSERVE).error[0]
 
 
-def test_a_usual_map_after_a_canned_one(canned, command):
+def test_a_usual_map_after_a_canned_one(canned):
     canned.observe()
     canned.ask(leave_game=sc_pb.RequestLeaveGame())
     canned.start("MoveToBeacon")
     (marine,) = canned.units(MARINE)
     (beacon,) = canned.units(BEACON)
-    canned.act(command([marine], MOVE, (beacon.pos.x, beacon.pos.y)))
+    canned.order(marine, MOVE, (beacon.pos.x, beacon.pos.y))
     canned.step(8)
     assert canned.units(MARINE)[0].pos != marine.pos
 

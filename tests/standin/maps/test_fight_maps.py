@@ -39,11 +39,11 @@ def test_new_zerglings_come_when_all_are_dead(offline):
     offline.start(FIND)
     before = [unit.tag for unit in offline.units(MARINE)]
     world = offline.state.game.world
-    offline.kill([unit.tag for unit in world.units if unit.type.name == "Zergling"][:24])
+    offline.kill([unit for unit in world.units if unit.type.name == "Zergling"][:24])
     offline.step()
     assert offline.observe().score.score == 24
     assert len(_places(offline, "Zergling")) == 1
-    offline.kill([unit.tag for unit in world.units if unit.type.name == "Zergling"])
+    offline.kill(unit for unit in world.units if unit.type.name == "Zergling")
     offline.kill(before[:1])
     offline.step()
     zerglings = _places(offline, "Zergling")
@@ -85,8 +85,8 @@ def test_survivors_rejoin_the_next_wave(offline):
     marines = offline.units(MARINE)
     world = offline.state.game.world
     world.by_tag[marines[3].tag].life = 7.0
-    offline.kill([unit.tag for unit in enemies])
-    offline.kill([marines[0].tag])
+    offline.kill(enemies)
+    offline.kill(marines[0])
     offline.step()
     seen = offline.observe()
     assert seen.score.score == 10 * 5 - 1

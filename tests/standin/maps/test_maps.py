@@ -16,7 +16,7 @@ MOVE = 16
 MARINE, ROACH, BEACON, SHARD = 48, 110, 317, 1680
 
 
-def test_beacon_scores_and_moves_at_least_five_away(offline, command):
+def test_beacon_scores_and_moves_at_least_five_away(offline):
     offline.start("MoveToBeacon")
     for expected in range(1, 6):
         (beacon,), (marine,) = offline.units(BEACON), offline.units(MARINE)
@@ -26,14 +26,14 @@ def test_beacon_scores_and_moves_at_least_five_away(offline, command):
         assert 23.5 <= beacon.pos.x <= 42.5
         assert 21.5 <= beacon.pos.y <= 34.5
         assert math.hypot(beacon.pos.x - 33, beacon.pos.y - 28) >= 4
-        assert offline.act(command([marine], MOVE, (beacon.pos.x, beacon.pos.y))) == [1]
+        assert offline.order(marine, MOVE, (beacon.pos.x, beacon.pos.y)) == 1
         while offline.observe().score.score < expected:
             offline.step()
         assert 1 < apart(beacon, offline.units(MARINE)[0]) <= 1.25
     assert offline.units(BEACON)[0].tag == beacon.tag
 
 
-def test_shards_vanish_and_come_back_by_twenty(offline, command):
+def test_shards_vanish_and_come_back_by_twenty(offline):
     offline.start("CollectMineralShards")
     marines = offline.units(MARINE)
     assert len(marines) == 2
@@ -46,7 +46,7 @@ def test_shards_vanish_and_come_back_by_twenty(offline, command):
         shards = offline.units(SHARD)
         assert len(shards) == 20 - score
         target = min(shards, key=lambda shard: apart(shard, marines[0]))
-        offline.act(command([marines[0]], MOVE, (target.pos.x, target.pos.y)))
+        offline.order(marines[0], MOVE, (target.pos.x, target.pos.y))
         offline.step(4)
         seen = offline.observe()
         gone += seen.raw_data.event.dead_units
@@ -109,10 +109,10 @@ def test_the_area_is_the_real_maps_and_the_end_at_its_time(offline, name):
     assert (camera.x, camera.y) == (33, 25)
     assert offline.step(1919).status == sc_pb.in_game
     assert offline.step().status == sc_pb.ended
-    ended = offline.ask(observation=sc_pb.RequestObservation()).observation
+    ended = offline.observed()
     assert ended.observation.game_loop == 1920
     assert [(r.player_id, r.result) for r in ended.player_result] == [(1, sc_pb.Victory)]
-    later = offline.ask(observation=sc_pb.RequestObservation()).observation
+    later = offline.observed()
     assert not later.player_result
     assert later.observation == ended.observation
 
@@ -132,7 +132,7 @@ def test_seeds_differ(session_for, name):
 
 def test_nobody_loses_on_an_endless_map(offline):
     offline.arena((MARINE, 1, 20, 20), endless=True)
-    offline.kill([unit.tag for unit in offline.units(MARINE)])
+    offline.kill(offline.units(MARINE))
     assert offline.step(10).status == sc_pb.in_game
     assert not offline.units(MARINE)
     offline.create((MARINE, 1, 20, 20))
@@ -141,13 +141,12 @@ def test_nobody_loses_on_an_endless_map(offline):
 
 def test_losing_all_units_ends_the_episode(offline):
     offline.start("DefeatRoaches")
-    killed = [u.tag for u in offline.units(MARINE)]
-    offline.kill(killed)
-    assert offline.step(50).step.simulation_loop == 1
-    ended = offline.ask(observation=sc_pb.RequestObservation())
-    assert ended.status == sc_pb.ended
-    assert ended.observation.player_result[0].result == sc_pb.Defeat
-    assert ended.observation.observation.score.score == -9
+    offline.kill(offline.units(MARINE))
+    stepped = offline.step(50)
+    assert (stepped.step.simulation_loop, stepped.status) == (1, sc_pb.ended)
+    ended = offline.observed()
+    assert ended.player_result[0].result == sc_pb.Defeat
+    assert ended.observation.score.score == -9
 
 
 @pytest.mark.parametrize(
@@ -161,5 +160,4 @@ def test_debug_end_game(offline, how, result):
     offline.start()
     offline.debug(debug_pb.DebugCommand(end_game=debug_pb.DebugEndGame(end_result=how)))
     assert offline.step().status == sc_pb.ended
-    reply = offline.ask(observation=sc_pb.RequestObservation())
-    assert reply.observation.player_result[0].result == result
+    assert offline.observed().player_result[0].result == result

@@ -19,6 +19,7 @@ from tests.standin.conftest import (
     RAW,
     abilities,
     apart,
+    command,
     create_and_join,
     create_request,
     place_of,
@@ -182,7 +183,7 @@ def test_a_way_leads_over_the_ramps(melee):
     assert none == 0
 
 
-def test_a_wall_closes_the_ramp_until_a_depot_is_lowered(melee, command):
+def test_a_wall_closes_the_ramp_until_a_depot_is_lowered(melee):
     session = melee(None)
     info = _info(session)
     (center,) = _mine(session, CENTER)
@@ -201,23 +202,23 @@ def test_a_wall_closes_the_ramp_until_a_depot_is_lowered(melee, command):
     )
     assert session.ask(query=path).query.pathing[0].distance == 0
     depot = _mine(session, DEPOT)[0]
-    assert session.act(command([depot], LOWER)) == [1]
+    assert session.order(depot, LOWER) == 1
     session.step()
     assert session.ask(query=path).query.pathing[0].distance > 40
     (lowered,) = _mine(session, LOWERED)
     assert lowered.tag == depot.tag
-    assert session.act(command([lowered], RAISE)) == [1]
+    assert session.order(lowered, RAISE) == 1
     session.step()
     assert session.ask(query=path).query.pathing[0].distance == 0
 
 
-def test_a_second_command_center_is_built_and_mined_from(melee, command):
+def test_a_second_command_center_is_built_and_mined_from(melee):
     session = melee(None)
     session.rich(400)
     (center,) = _mine(session, CENTER)
     natural = (19.5, 39.5) if center.pos.y > 48 else (68.5, 56.5)
     workers = _mine(session, SCV)
-    assert session.act(command(workers[:1], BUILD_CENTER, natural)) == [1]
+    assert session.order(workers[:1], BUILD_CENTER, natural) == 1
     step_until(session, lambda: len(_mine(session, CENTER)) == 2)
     site = next(one for one in _mine(session, CENTER) if one.tag != center.tag)
     assert (site.pos.x, site.pos.y) == natural
@@ -227,92 +228,92 @@ def test_a_second_command_center_is_built_and_mined_from(melee, command):
     assert session.observe().player_common.food_cap == 30
     near = [field for field in session.units(FIELD) if math.dist(place_of(field), natural) < 10]
     assert len(near) == 8
-    session.act(command(workers[:6], GATHER, target=near[0].tag))
+    session.order(workers[:6], GATHER, target=near[0])
     session.step(900)
     second = next(one for one in _mine(session, CENTER) if one.tag == site.tag)
     assert (second.assigned_harvesters, second.ideal_harvesters) == (6, 16)
 
 
-def test_construction_is_halted_resumed_and_cancelled(melee, command):
+def test_construction_is_halted_resumed_and_cancelled(melee):
     session = melee(None)
     session.rich(200)
     (center,) = _mine(session, CENTER)
     builder, other = _mine(session, SCV)[:2]
     place = _free_place(session, BUILD_DEPOT, center)
-    session.act(command([builder], BUILD_DEPOT, place))
+    session.order(builder, BUILD_DEPOT, place)
     step_until(session, lambda: _mine(session, DEPOT))
     session.step(100)
     before = _mine(session, DEPOT)[0].build_progress
-    assert session.act(command([builder], HALT)) == [1]
+    assert session.order(builder, HALT) == 1
     session.step(50)
     halted = _mine(session, DEPOT)[0]
     assert halted.build_progress == pytest.approx(before, abs=0.01)
-    assert session.act(command([other], SMART, target=halted.tag)) == [1]
+    assert session.order(other, SMART, target=halted) == 1
     session.step(400)
     assert _mine(session, DEPOT)[0].build_progress > before + 0.3
     minerals = session.observe().player_common.minerals
-    assert session.act(command([halted], CANCEL)) == [1]
+    assert session.order(halted, CANCEL) == 1
     session.step(2)
     assert not _mine(session, DEPOT)
     assert session.observe().player_common.minerals >= minerals + 75
     assert not next(one for one in _mine(session, SCV) if one.tag == other.tag).orders
 
 
-def test_a_structure_is_paid_for_when_it_is_ordered(melee, command):
+def test_a_structure_is_paid_for_when_it_is_ordered(melee):
     session = melee(None)
     (center,) = _mine(session, CENTER)
     place = _free_place(session, BUILD_DEPOT, center)
     worker, other = _mine(session, SCV)[:2]
     session.rich(250)
-    build = command([worker], BUILD_DEPOT, place)
-    for asked, left in ((build, 150), (build, 150), (command([worker], STOP), 250)):
+    build = command(worker, BUILD_DEPOT, place)
+    for asked, left in ((build, 150), (build, 150), (command(worker, STOP), 250)):
         assert session.act(asked) == [1]
         session.step(2)
         earned = session.state.game.economy.earnings.collected[0]
         assert session.observe().player_common.minerals == left + earned
-    assert session.act(build, command([other], BUILD_DEPOT, place)) == [1, 1]
+    assert session.act(build, command(other, BUILD_DEPOT, place)) == [1, 1]
     step_until(session, lambda: _mine(session, DEPOT))
     session.step(200)  # the other one finds the place taken
     earned = session.state.game.economy.earnings.collected[0]
     assert session.observe().player_common.minerals == 150 + earned
-    session.act(command([other], BUILD_DEPOT, _free_place(session, BUILD_DEPOT, center)))
+    session.order(other, BUILD_DEPOT, _free_place(session, BUILD_DEPOT, center))
     session.step()
-    session.kill([other.tag])
+    session.kill(other)
     session.step(2)
     earned = session.state.game.economy.earnings.collected[0]
     assert session.observe().player_common.minerals == 150 + earned
 
 
-def test_a_lost_builder_leaves_its_site(melee, command):
+def test_a_lost_builder_leaves_its_site(melee):
     session = melee(None)
     session.rich(200)
     (center,) = _mine(session, CENTER)
     builder = _mine(session, SCV)[0]
-    session.act(command([builder], BUILD_DEPOT, _free_place(session, BUILD_DEPOT, center)))
+    session.order(builder, BUILD_DEPOT, _free_place(session, BUILD_DEPOT, center))
     step_until(session, lambda: _mine(session, DEPOT))
-    session.kill([builder.tag])
+    session.kill(builder)
     session.step(100)
     before = _mine(session, DEPOT)[0].build_progress
     session.step(100)
     assert _mine(session, DEPOT)[0].build_progress == before < 1
 
 
-def test_cancelling_in_a_queue(melee, command):
+def test_cancelling_in_a_queue(melee):
     session = melee(None)
     session.rich(500)
     (center,) = _mine(session, CENTER)
-    train = command([center], TRAIN_SCV)
+    train = command(center, TRAIN_SCV)
     assert [session.act(train)[0] for _ in range(3)] == [1, 1, 1]
     session.step(10)
     assert len(_mine(session, CENTER)[0].orders) == 3
     minerals = session.observe().player_common.minerals
-    assert session.act(command([center], CANCEL_LAST)) == [1]
+    assert session.order(center, CANCEL_LAST) == 1
     session.step()
     assert len(_mine(session, CENTER)[0].orders) == 2
     assert session.observe().player_common.minerals >= minerals + 50
 
 
-def test_abilities_available_now(melee, command):
+def test_abilities_available_now(melee):
     session = melee(None)
     (center,), worker = _mine(session, CENTER), _mine(session, SCV)[0]
     builds = {BUILD_CENTER, BUILD_DEPOT, BUILD_REFINERY, BUILD_BARRACKS}
@@ -320,17 +321,17 @@ def test_abilities_available_now(melee, command):
     assert abilities(session, worker, free=True) & builds == builds - {BUILD_BARRACKS}
     assert TRAIN_SCV in abilities(session, center)
     assert 306 not in abilities(session, center)
-    session.act(command([center], TRAIN_SCV))
+    session.order(center, TRAIN_SCV)
     session.step()
     assert TRAIN_SCV not in abilities(session, center)
     assert {TRAIN_SCV, 306} <= abilities(session, center, free=True)
 
 
-def test_a_replay_of_a_melee_is_the_game(melee, command):
+def test_a_replay_of_a_melee_is_the_game(melee):
     session = melee(sc_pb.VeryHard)
     workers = _mine(session, SCV)
     session.step(100)
-    session.act(command(workers, ATTACK, (44.0, 48.0)))
+    session.order(workers, ATTACK, (44.0, 48.0))
     frames = []
     for _ in range(6):
         session.step(100)
@@ -345,26 +346,26 @@ def test_a_replay_of_a_melee_is_the_game(melee, command):
         assert session.observe().SerializeToString(deterministic=True) == frame
 
 
-def test_a_snapshot_can_be_gathered_from(melee, command):
+def test_a_snapshot_can_be_gathered_from(melee):
     session = melee(None)
     (center,) = _mine(session, CENTER)
     far = max(session.units(FIELD), key=lambda field: apart(field, center))
     assert far.display_type == raw_pb.Snapshot
     worker = _mine(session, SCV)[:1]
-    assert session.act(command(worker, GATHER, target=far.tag)) == [1]
+    assert session.order(worker, GATHER, target=far) == 1
     session.step()
     (order,) = next(one for one in _mine(session, SCV) if one.tag == worker[0].tag).orders
     assert order.target_unit_tag == far.tag - (1 << 32) - 2
 
 
-def test_marines_destroy_a_town_and_win(melee, command):
+def test_marines_destroy_a_town_and_win(melee):
     session = melee(sc_pb.VeryEasy, disable_fog=True)
     there = next(unit for unit in session.units(CENTER) if unit.alliance == raw_pb.Enemy)
     x, y = there.pos.x, there.pos.y
     session.create((MARINE, 1, x + 6, y, 20))
     session.step()
     marines = _mine(session, MARINE)
-    session.act(command(marines, ATTACK, (x, y)))
+    session.order(marines, ATTACK, (x, y))
     for _ in range(400):
         session.step(8)
         if session.state.game.result is not None:
@@ -373,8 +374,8 @@ def test_marines_destroy_a_town_and_win(melee, command):
         enemies = [u for u in session.observe().raw_data.units if u.alliance == raw_pb.Enemy]
         if idle and enemies:
             goal = enemies[-1].pos
-            session.act(command(idle, ATTACK, (goal.x, goal.y)))
-    reply = session.ask(observation=sc_pb.RequestObservation()).observation
+            session.order(idle, ATTACK, (goal.x, goal.y))
+    reply = session.observed()
     results = {one.player_id: one.result for one in reply.player_result}
     assert results == {1: sc_pb.Victory, 2: sc_pb.Defeat}
     details = reply.observation.score.score_details
@@ -383,7 +384,7 @@ def test_marines_destroy_a_town_and_win(melee, command):
 
 
 def test_on_an_endless_map_a_player_without_structures_plays_on(field):
-    field.kill([unit.tag for unit in field.observe().raw_data.units])
+    field.kill(field.observe().raw_data.units)
     assert field.step(10).status == sc_pb.in_game
     assert not _mine(field, CENTER)
 

@@ -22,7 +22,14 @@ from sc2standin.mpq import pack
 from sc2standin.simulation.paths import detours
 from sc2standin.simulation.rules.battle import STRAY
 from tests.peers.run_smac import MAPS, differences
-from tests.standin.conftest import ALONE, apart, create_and_join, create_request, place_of
+from tests.standin.conftest import (
+    ALONE,
+    apart,
+    command,
+    create_and_join,
+    create_request,
+    place_of,
+)
 
 MOVE, ATTACK, HEAL = 16, 23, 386
 MARAUDER, MARINE, MEDIVAC, ZERGLING = 51, 48, 54, 105
@@ -82,19 +89,19 @@ def team(session, owner: int) -> list[raw_pb.Unit]:
     return [unit for unit in session.observe().raw_data.units if unit.owner == owner]
 
 
-def attack_nearest(session, command) -> None:
+def attack_nearest(session) -> None:
     """What SMAC's heuristic does, without its memory."""
     enemies = team(session, 2)
     session.act(
         *(
-            command([unit], ATTACK, target=min(enemies, key=lambda e: apart(unit, e)).tag)
+            command(unit, ATTACK, target=min(enemies, key=lambda e: apart(unit, e)).tag)
             for unit in team(session, 1)
         )
     )
 
 
 def kill_all(session) -> None:
-    session.kill([unit.tag for unit in session.observe().raw_data.units])
+    session.kill(session.observe().raw_data.units)
 
 
 @pytest.mark.parametrize("scenario", TEAMS)
@@ -152,14 +159,14 @@ def test_the_grids_are_what_smac_reads(offline):
     assert len(start.terrain_height.data) == 32 * 32
 
 
-def test_the_clients_units_fire_only_when_they_are_ordered_to(offline, command):
+def test_the_clients_units_fire_only_when_they_are_ordered_to(offline):
     begin(offline, "3m")
     for _ in range(25):
         offline.step(8)
     assert all(enemy.health == 45 for enemy in team(offline, 2))
     begin(offline, "3m")
     for _ in range(12):
-        attack_nearest(offline, command)
+        attack_nearest(offline)
         offline.step(8)
     assert sum(enemy.health for enemy in team(offline, 2)) < 3 * 45
 
@@ -177,11 +184,11 @@ def test_the_battle_begins_anew_when_nobody_is_left(offline):
     begin(offline, "2s3z")
     first = {unit.tag: (unit.pos.x, unit.pos.y) for unit in offline.observe().raw_data.units}
     offline.step(80)
-    offline.kill([unit.tag for unit in team(offline, 1)])
+    offline.kill(team(offline, 1))
     offline.step(2)
     assert not team(offline, 1), "one side has won; nothing begins anew"
     assert len(team(offline, 2)) == 5
-    offline.kill([unit.tag for unit in team(offline, 2)])
+    offline.kill(team(offline, 2))
     offline.step(2)
     units = offline.observe().raw_data.units
     assert not {unit.tag for unit in units} & set(first)
@@ -195,7 +202,7 @@ def test_the_battle_begins_anew_when_nobody_is_left(offline):
     assert min(unit.pos.x for unit in team(offline, 2)) < before, "the enemies attack again"
 
 
-def test_the_same_seed_gives_the_same_battle_and_another_one_another(session_for, command):
+def test_the_same_seed_gives_the_same_battle_and_another_one_another(session_for):
     def play(seed: int) -> list[bytes]:
         session = session_for()
         begin(session, "3m", seed)
@@ -204,7 +211,7 @@ def test_the_same_seed_gives_the_same_battle_and_another_one_another(session_for
             for _ in range(25):
                 if not (team(session, 1) and team(session, 2)):
                     break
-                attack_nearest(session, command)
+                attack_nearest(session)
                 session.step(8)
                 seen.append(session.ask_bytes(observation=sc_pb.RequestObservation()))
             kill_all(session)
@@ -231,13 +238,13 @@ def test_steps_of_any_size_give_the_same_battle(session_for, monkeypatch, scenar
     assert play(8) == known, "what is kept of the ways changes nothing"
 
 
-def test_a_replay_shows_the_battles(session_for, command):
+def test_a_replay_shows_the_battles(session_for):
     session = session_for()
     begin(session, "MMM")
     for _ in range(2):
         for _ in range(30):
             if team(session, 1) and team(session, 2):
-                attack_nearest(session, command)
+                attack_nearest(session)
             session.step(8)
         kill_all(session)
         session.step(2)
@@ -261,20 +268,20 @@ def test_a_crowd_finds_no_room_and_stays_on_the_ground(offline):
     assert all(14 <= unit.x <= 16 and 16 <= unit.y <= 18 for unit in units)
 
 
-def test_a_medivac_heals_for_energy_when_it_is_ordered_to(offline, command):
+def test_a_medivac_heals_for_energy_when_it_is_ordered_to(offline):
     begin(offline, "MMM")
     game = offline.state.playing()
     kill = [unit.tag for unit in team(offline, 2)]
     (medivac,) = offline.units(COPY["Medivac"])
     assert (medivac.energy, medivac.energy_max, medivac.is_flying) == (50, 200, True)
     marine, marauder = offline.units(COPY["Marine"])[0], offline.units(COPY["Marauder"])[0]
-    well = command([medivac], HEAL, target=marine.tag)
+    well = command(medivac, HEAL, target=marine)
     assert offline.act(well) == [error_pb.RequiresHealTarget]
     offline.kill(kill)
     offline.set_value(marine, "Life", 15)
     offline.step(16)
     assert game.world.by_tag[marine.tag].life == 15, "it is passive"
-    assert offline.act(command([medivac], HEAL, target=marine.tag)) == [1]
+    assert offline.order(medivac, HEAL, target=marine) == 1
     offline.step(16)
     assert game.world.by_tag[marine.tag].life == pytest.approx(15 + 9)
     energy = game.world.by_tag[medivac.tag].energy
@@ -283,9 +290,7 @@ def test_a_medivac_heals_for_energy_when_it_is_ordered_to(offline, command):
     assert game.world.by_tag[marine.tag].life == 45
     (medivac,) = offline.units(COPY["Medivac"])
     assert not medivac.orders
-    assert offline.act(command([marauder], ATTACK, target=medivac.tag)) == [
-        error_pb.CantTargetFriendlyUnits
-    ]
+    assert offline.order(marauder, ATTACK, target=medivac) == error_pb.CantTargetFriendlyUnits
 
 
 def test_an_enemy_medivac_heals_by_itself(offline):
@@ -299,13 +304,13 @@ def test_an_enemy_medivac_heals_by_itself(offline):
     assert seen[medivac.tag].energy < 50
 
 
-def test_a_ground_weapon_cannot_be_aimed_at_a_flyer(offline, command):
+def test_a_ground_weapon_cannot_be_aimed_at_a_flyer(offline):
     begin(offline, "MMM")
     (medivac,) = [unit for unit in team(offline, 2) if unit.unit_type == MEDIVAC]
     marauder, marine = offline.units(COPY["Marauder"])[0], offline.units(COPY["Marine"])[0]
     results = offline.act(
-        command([marauder], ATTACK, target=medivac.tag),
-        command([marine], ATTACK, target=medivac.tag),
+        command(marauder, ATTACK, target=medivac),
+        command(marine, ATTACK, target=medivac),
     )
     assert results == [error_pb.CantTargetAirUnits, 1]
 
@@ -331,15 +336,15 @@ def test_shields_and_zerg_life_come_back(session_for):
     assert play(8) == play(32) == (shields, life)
 
 
-def test_a_colossus_hits_a_line_of_enemies_and_walks_over_cliffs(offline, command):
+def test_a_colossus_hits_a_line_of_enemies_and_walks_over_cliffs(offline):
     begin(offline, "2c_vs_64zg")
     colossi = offline.units(COPY["Colossus"])
-    offline.act(command(colossi, MOVE, (16, 30)))
+    offline.order(colossi, MOVE, (16, 30))
     before = len(offline.units(ZERGLING))
     offline.step(8)
     hits = []
     for _ in range(12):
-        attack_nearest(offline, command)
+        attack_nearest(offline)
         lives = {unit.tag: unit.health for unit in offline.units(ZERGLING)}
         offline.step(1)
         after = {unit.tag: unit.health for unit in offline.units(ZERGLING)}
@@ -347,8 +352,8 @@ def test_a_colossus_hits_a_line_of_enemies_and_walks_over_cliffs(offline, comman
     assert max(hits) > len(colossi), "a shot hits more than its target"
     assert len(offline.units(ZERGLING)) <= before
     begin(offline, "2c_vs_64zg")
-    offline.kill([unit.tag for unit in team(offline, 2)])
-    offline.act(command(offline.units(COPY["Colossus"]), MOVE, (16, 8)))
+    offline.kill(team(offline, 2))
+    offline.order(offline.units(COPY["Colossus"]), MOVE, (16, 8))
     terrain = offline.state.playing().terrain
     over_a_cliff = False
     for _ in range(12):
@@ -369,13 +374,13 @@ def test_zerglings_take_the_ramps(offline):
     assert max(unit.y for unit in zerglings) > 14, "some are up"
 
 
-def test_units_walk_around_cliffs(offline, command):
+def test_units_walk_around_cliffs(offline):
     begin(offline, "corridor")
-    offline.kill([unit.tag for unit in team(offline, 2)])
+    offline.kill(team(offline, 2))
     offline.step()
     zealots = team(offline, 1)
     game = offline.state.playing()
-    offline.act(command(zealots, MOVE, (2, 11)))
+    offline.order(zealots, MOVE, (2, 11))
     for _ in range(45):
         offline.step(8)
         assert all(game.terrain.walkable(unit.x, unit.y) for unit in game.world.owned_by(1))

@@ -11,6 +11,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.map_reader.fields import ScenarioError
 from sc2standin.map_reader.real_map import read_scenario
+from tests.standin.conftest import command
 from tests.standin.maps.test_smac import COPY, MAPS
 
 FILES = sorted(MAPS.with_name("smac_duels").iterdir())
@@ -62,7 +63,7 @@ def test_units_stand_as_after_half_a_turn(pair, name):
         assert places(seen_by_second, owner) == places(units, owner), "there is no fog"
 
 
-def test_nobody_acts_without_an_order_and_all_act_on_one(pair, command):
+def test_nobody_acts_without_an_order_and_all_act_on_one(pair):
     pair.begin(duel("3m_duel"))
     before = [list(one.observation.raw_data.units) for one in pair.observe()]
     pair.step(80)
@@ -71,7 +72,7 @@ def test_nobody_acts_without_an_order_and_all_act_on_one(pair, command):
     for wire, units, owner in zip(pair.wires, after, (1, 2), strict=True):
         own = [unit for unit in units if unit.owner == owner]
         target = next(unit for unit in units if unit.owner != owner)
-        actions = sc_pb.RequestAction(actions=[command(own, ATTACK, target=target.tag)])
+        actions = sc_pb.RequestAction(actions=[command(own, ATTACK, target=target)])
         assert list(wire.ask(action=actions).action.result) == [1]
     pair.step(160)
     lives = [sum(u.health for u in one.observation.raw_data.units) for one in pair.observe()]

@@ -58,7 +58,7 @@ def test_the_map_is_empty_and_goes_on_without_units(offline):
     begin(offline)
     assert not offline.observe().raw_data.units
     create(offline, (copy(offline, "Marine"), 1, 10, 10), (MARINE, 2, 25, 25))
-    offline.kill([unit.tag for unit in offline.observe().raw_data.units])
+    offline.kill(offline.observe().raw_data.units)
     offline.step(2)
     assert not offline.observe().raw_data.units, "nothing begins anew"
     assert offline.state.status.name == "IN_GAME"

@@ -9,11 +9,13 @@ from s2clientprotocol import query_pb2 as query_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from tests.standin.conftest import command
+
 SMART, MOVE, ATTACK = 1, 16, 23
 MARINE, ROACH, ZEALOT, HIGH_TEMPLAR, BEACON = 48, 110, 73, 75, 317
 
 
-def test_action_results(offline, command):
+def test_action_results(offline):
     offline.start("DefeatRoaches")
     marine, roach = offline.units(MARINE)[0], offline.units(ROACH)[0]
     camera, chat, layer = sc_pb.Action(), sc_pb.Action(), sc_pb.Action()
@@ -23,55 +25,55 @@ def test_action_results(offline, command):
     nan = float("nan")
     cases = {
         error_pb.Success: [
-            command([marine], 3794, (40, 40)),
+            command(marine, 3794, (40, 40)),
             command([marine, 12345], MOVE, (40, 40)),
-            command([marine], ATTACK, target=roach.tag),
+            command(marine, ATTACK, target=roach),
             camera,
             chat,
         ],
         error_pb.Error: [
             command([], MOVE, (40, 40)),
-            command([12345], MOVE, (1, 1)),
+            command(12345, MOVE, (1, 1)),
             command([2**64 - 1], MOVE, (1, 1)),
             sc_pb.Action(action_raw=raw_pb.ActionRaw()),
         ],
-        error_pb.NotSupported: [command([marine], 380), command([marine], -5), layer],
-        error_pb.YouCantIssueCommandsToThatUnit: [command([roach], MOVE, (40, 40))],
-        error_pb.MustTargetVisibleUnit: [command([marine], ATTACK, target=12345)],
+        error_pb.NotSupported: [command(marine, 380), command(marine, -5), layer],
+        error_pb.YouCantIssueCommandsToThatUnit: [command(roach, MOVE, (40, 40))],
+        error_pb.MustTargetVisibleUnit: [command(marine, ATTACK, target=12345)],
         error_pb.CantTargetFriendlyUnits: [
-            command([marine], ATTACK, target=offline.units(MARINE)[1].tag)
+            command(marine, ATTACK, target=offline.units(MARINE)[1].tag)
         ],
         error_pb.MustTargetWalkableLocation: [
-            command([marine], MOVE, (nan, 3)),
-            command([marine], MOVE, (3, 1e9)),
+            command(marine, MOVE, (nan, 3)),
+            command(marine, MOVE, (3, 1e9)),
         ],
-        error_pb.MustTargetUnit: [command([marine], MOVE)],
+        error_pb.MustTargetUnit: [command(marine, MOVE)],
     }
     for result, actions in cases.items():
         assert offline.act(*actions) == [result] * len(actions)
-    errors = offline.ask(observation=sc_pb.RequestObservation()).observation.action_errors
+    errors = offline.observed().action_errors
     assert {e.result for e in errors} == set(cases) - {error_pb.Success}
-    assert not offline.ask(observation=sc_pb.RequestObservation()).observation.action_errors
+    assert not offline.observed().action_errors
     offline.step(2000)
 
 
-def test_who_controls_the_enemy_commands_its_units_too(offline, command):
+def test_who_controls_the_enemy_commands_its_units_too(offline):
     offline.arena((MARINE, 1, 20, 20), (ROACH, 2, 50, 50))
     (roach,) = offline.units(ROACH)
     control = debug_pb.DebugCommand(game_state=debug_pb.control_enemy)
     offline.debug(control)
     offline.step()
-    assert offline.act(command([roach], MOVE, (40, 40))) == [error_pb.Success]
+    assert offline.order(roach, MOVE, (40, 40)) == error_pb.Success
     offline.step(16)
     (after,) = offline.units(ROACH)
     assert (after.pos.x, after.pos.y) < (50, 50)
     offline.debug(control)
     offline.step()
     refused = [error_pb.YouCantIssueCommandsToThatUnit]
-    assert offline.act(command([roach], MOVE, (40, 40))) == refused
+    assert offline.act(command(roach, MOVE, (40, 40))) == refused
 
 
-def test_an_action_is_observed_once(offline, command):
+def test_an_action_is_observed_once(offline):
     offline.arena((MARINE, 1, 20, 20), (ROACH, 2, 50, 50))
     (marine,), (roach,) = offline.units(MARINE), offline.units(ROACH)
     chat, camera = sc_pb.Action(), sc_pb.Action()
@@ -79,16 +81,19 @@ def test_an_action_is_observed_once(offline, command):
     camera.action_raw.camera_move.center_world_space.x = 3
     offline.step(4)
     offline.act(
-        command([roach.tag, marine.tag], 3794, (30, 20)), command([roach], MOVE), chat, camera
+        command([roach.tag, marine.tag], 3794, (30, 20)),
+        command(roach, MOVE),
+        chat,
+        camera,
     )
 
     def told():
-        seen = offline.ask(observation=sc_pb.RequestObservation()).observation
+        seen = offline.observed()
         return list(seen.actions), list(seen.chat), len(seen.action_errors)
 
     assert told() == ([], [], 2)
     offline.step()
-    walk = command([marine], MOVE, (30, 20))  # the units that obeyed, the specific ability
+    walk = command(marine, MOVE, (30, 20))  # the units that obeyed, the specific ability
     done = [walk, chat, camera]
     for action in done:
         action.game_loop = 5
@@ -97,21 +102,22 @@ def test_an_action_is_observed_once(offline, command):
     assert told() == ([], [], 0)
 
 
-def test_a_unit_that_is_named_twice_gets_the_order_once(offline, command):
+def test_a_unit_that_is_named_twice_gets_the_order_once(offline):
     offline.start()
     (marine,) = offline.units(MARINE)
-    offline.act(command([marine], MOVE, (40, 40)))
-    offline.act(command([marine, marine], MOVE, (50, 50), queued=True))
+    offline.order(marine, MOVE, (40, 40))
+    offline.order([marine, marine], MOVE, (50, 50), queued=True)
     assert not offline.units(MARINE)[0].orders  # they take effect with the next loop
     offline.step()
     assert len(offline.units(MARINE)[0].orders) == 2
 
 
-def test_scenery_can_be_walked_to_but_not_attacked(offline, command):
+def test_scenery_can_be_walked_to_but_not_attacked(offline):
     offline.start("MoveToBeacon")
     (marine,), (beacon,) = offline.units(MARINE), offline.units(BEACON)
     assert offline.act(
-        command([marine], ATTACK, target=beacon.tag), command([marine], SMART, target=beacon.tag)
+        command(marine, ATTACK, target=beacon),
+        command(marine, SMART, target=beacon),
     ) == [error_pb.CantTargetInvulnerableUnits, error_pb.Success]
     while not offline.observe().score.score:
         offline.step(4)

@@ -50,17 +50,17 @@ def watched(session, data: bytes, loops: int = 8) -> list[bytes]:
     return [*seen, observed(session)]
 
 
-def play(session, command, steps: int, *, enemies: bool = True) -> list[bytes]:
+def play(session, steps: int, *, enemies: bool = True) -> list[bytes]:
     """Random commands, some of them wrong, chat, units from nowhere; every observation."""
     rng = np.random.default_rng(1)
     seen = [observed(session)]
     for step in range(steps):
-        units = session.ask(observation=OBSERVE).observation.observation.raw_data.units
+        units = session.observe().raw_data.units
         mine = [unit for unit in units if unit.owner == 1]
         if mine:
             ability = ABILITIES[rng.integers(len(ABILITIES))].id
             point = tuple(rng.uniform(0, 64, 2))
-            session.act(command(mine[: rng.integers(1, 4)], ability, point=point))
+            session.order(mine[: rng.integers(1, 4)], ability, point=point)
         if enemies and step % 5 == 1:
             session.create((ROACH, 2, *rng.uniform(20, 40, 2)))
         if step % 3 == 0:
@@ -74,13 +74,13 @@ def play(session, command, steps: int, *, enemies: bool = True) -> list[bytes]:
 
 
 @pytest.mark.parametrize("name", MAPS)
-def test_a_replay_shows_what_the_game_showed(session_for, command, name):
+def test_a_replay_shows_what_the_game_showed(session_for, name):
     session = session_for()
     session.start(name, seed=7)
     # Three marines that search for zerglings would not last long against roaches, too; the map of
     # the duel is small.
     enemies = name not in ("Canned", "FindAndDefeatZerglings", "MarineDuel")
-    played = play(session, command, steps=40, enemies=enemies)
+    played = play(session, steps=40, enemies=enemies)
     assert len(set(played)) == len(played) > 15
     again = watched(session_for(), session.replay())
     assert again[:-1] == played[:-1]
@@ -115,16 +115,15 @@ def test_replays_of_random_requests(session_for):
 
 def whole_map(session) -> sc_pb.Observation:
     """What is on the map now; deaths are told once, so they depend on when one asks."""
-    observe = sc_pb.RequestObservation(disable_fog=True)
-    seen = session.ask(observation=observe).observation.observation
+    seen = session.observed(disable_fog=True).observation
     seen.raw_data.ClearField("event")
     return seen
 
 
-def test_the_size_of_steps_changes_nothing(session_for, command):
+def test_the_size_of_steps_changes_nothing(session_for):
     session = session_for()
     session.start("DefeatRoaches")
-    session.act(command(session.units(MARINE), 23, point=(32, 28)))
+    session.order(session.units(MARINE), 23, point=(32, 28))
     session.step(100)
     data = session.replay()
     units = {
@@ -136,12 +135,12 @@ def test_the_size_of_steps_changes_nothing(session_for, command):
     assert len(units) == 1
 
 
-def test_an_episode_after_restarts_and_its_end(session_for, command):
+def test_an_episode_after_restarts_and_its_end(session_for):
     session = session_for()
     session.start("MoveToBeacon", seed=3, player_setup=AGAINST_COMPUTER)
     session.step(50)
     session.ask(restart_game=sc_pb.RequestRestartGame())
-    played = play(session, command, steps=1000, enemies=False)
+    played = play(session, steps=1000, enemies=False)
     data = session.replay()
     assert watched(session_for(), data) == played
     # Another client plays something else before, on the same process.
@@ -181,7 +180,7 @@ def test_commands_that_end_the_process_are_not_recorded(offline):
     assert offline.step(8).status == sc_pb.ended
     watched(offline, offline.replay())
     assert offline.state.fate is None
-    assert not offline.ask(observation=OBSERVE).observation.observation.raw_data.units[1:]
+    assert not offline.observe().raw_data.units[1:]
 
 
 def test_other_programs_read_the_file(offline):
@@ -349,14 +348,14 @@ def test_the_map_is_in_the_replay(session_for):
     assert other.ask(game_info=sc_pb.RequestGameInfo()).game_info.map_name == "Sent"
 
 
-def test_who_watches_may_have_another_interface(session_for, command):
+def test_who_watches_may_have_another_interface(session_for):
     """Cropped coordinates are the player's; who watches chooses its own."""
     session = session_for()
     cropped = sc_pb.InterfaceOptions(raw=True, raw_crop_to_playable_area=True)
     session.start(interface=cropped)
     played = []
     for point in ((1, 2), (20, 12), (3, 9)):
-        session.act(command(session.units(MARINE), 16, point=point))
+        session.order(session.units(MARINE), 16, point=point)
         session.step(40)
         played.append((session.units(MARINE)[0].pos.x, session.units(MARINE)[0].pos.y))
     data = session.replay()

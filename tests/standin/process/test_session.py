@@ -158,7 +158,7 @@ def test_strings_that_are_no_utf8(offline):
     action = sc_pb.Request(action=sc_pb.RequestAction(actions=[chat]))
     offline.ask(action=_not_utf8(action, "SAID").action)
     assert not offline.step().error
-    assert len(offline.ask(observation=REQUESTS["observation"]).observation.chat) == 1
+    assert len(offline.observed().chat) == 1
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_an_interface_that_is_not_sent_is_not_listed(offline):
     assert listed == sc_pb.InterfaceOptions(raw=True, score=True, show_cloaked=True)
 
 
-def test_coordinates_within_the_playable_area(session_for, command):
+def test_coordinates_within_the_playable_area(session_for):
     """The same episode, moved by the area's corner and cut to its size."""
     sessions = [session_for(), session_for()]
     for session, cropped in zip(sessions, (False, True), strict=True):
@@ -290,9 +290,9 @@ def test_coordinates_within_the_playable_area(session_for, command):
     assert len(cut.terrain_height.data) == size.x * size.y
     marine = next(u for u in sessions[0].observe().raw_data.units if u.unit_type == 48)
     for session, x, y in zip(sessions, (corner.x, 0), (corner.y, 0), strict=True):
-        assert session.act(command([marine], 16, (x + 3, y + 4))) == [1]
+        assert session.order(marine, 16, (x + 3, y + 4)) == 1
         session.step(8)
-    whole, cut = (s.ask(observation=REQUESTS["observation"]).observation for s in sessions)
+    whole, cut = (s.observed() for s in sessions)
     for message in (whole, cut):
         asked = message.actions[0].action_raw.unit_command.target_world_space_pos
         (order,) = (u.orders[0] for u in message.observation.raw_data.units if u.orders)
@@ -327,7 +327,7 @@ def test_a_computer_is_listed_and_gets_a_result(offline):
     assert info.player_info[1].race_requested == common.Zerg
     assert info.player_info[1].difficulty == 3
     offline.step(5000)
-    results = offline.ask(observation=sc_pb.RequestObservation()).observation.player_result
+    results = offline.observed().player_result
     assert [(r.player_id, r.result) for r in results] == [(1, sc_pb.Victory), (2, sc_pb.Defeat)]
 
 
@@ -343,8 +343,7 @@ def test_step_counts_and_stops_at_the_end(offline):
 
 def test_game_loop_is_ignored_when_not_in_real_time(offline):
     offline.start()
-    request = sc_pb.RequestObservation(game_loop=500)
-    assert offline.ask(observation=request).observation.observation.game_loop == 0
+    assert offline.observed(game_loop=500).observation.game_loop == 0
 
 
 def test_restart_begins_anew_with_another_seed(offline):
@@ -367,9 +366,8 @@ def test_hard_reset_is_asked_for_and_time_ends(offline):
     assert offline.ask(restart_game=sc_pb.RequestRestartGame()).restart_game.need_hard_reset
     offline.state.begin_episode(loops_before=2**19 - 10)
     assert offline.step(100).step.simulation_loop == 2**19
-    ended = offline.ask(observation=sc_pb.RequestObservation())
-    assert ended.status == sc_pb.ended
-    assert ended.observation.player_result[0].result == sc_pb.Tie
+    assert offline.observed().player_result[0].result == sc_pb.Tie
+    assert offline.state.status == Status.ENDED
     reply = offline.ask(restart_game=sc_pb.RequestRestartGame())
     assert reply.restart_game.error == sc_pb.ResponseRestartGame.LaunchError
     assert reply.status == sc_pb.ended

@@ -22,7 +22,7 @@ from s2clientprotocol import query_pb2 as query_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from tests.standin.conftest import GameProcess, options
+from tests.standin.conftest import GameProcess, command, options
 from tests.support.duels import (
     ATTACK,
     DUEL,
@@ -69,7 +69,7 @@ def _listening(*games: GameProcess) -> set[int]:
     }
 
 
-def _play(pair: Pair, command, loops: int, seed: int) -> list[bytes]:
+def _play(pair: Pair, loops: int, seed: int) -> list[bytes]:
     """Random commands of both; returns all bytes that both have seen."""
     rng = np.random.default_rng(seed)
     bytes_seen = []
@@ -91,7 +91,7 @@ def _play(pair: Pair, command, loops: int, seed: int) -> list[bytes]:
     return bytes_seen
 
 
-def test_a_duel_step_by_step(pair, command):
+def test_a_duel_step_by_step(pair):
     pair.begin(disable_fog=True)
     rng = np.random.default_rng(5)
     for loop in range(1, 400):
@@ -120,10 +120,10 @@ def test_a_duel_step_by_step(pair, command):
     assert one == -two
 
 
-def test_the_same_seed_gives_the_same_bytes_in_other_processes(pair, launch, command):
+def test_the_same_seed_gives_the_same_bytes_in_other_processes(pair, launch):
     def play(pair: Pair) -> list[bytes]:
         pair.begin(seed=7)
-        return _play(pair, command, 320, seed=3)
+        return _play(pair, 320, seed=3)
 
     first, second = play(pair), play(Pair(launch().connect(), launch().connect()))
     assert len(first) > 100
@@ -145,7 +145,7 @@ def test_a_step_is_answered_when_both_have_asked_for_its_loops(pair):
     assert guest.reply().step.simulation_loop == 8
 
 
-def test_commands_take_effect_after_two_loops(pair, command):
+def test_commands_take_effect_after_two_loops(pair):
     pair.begin()
     seen = pair.observe()
     for player, wire in enumerate(pair.wires, 1):
@@ -161,7 +161,7 @@ def test_commands_take_effect_after_two_loops(pair, command):
             assert all(bool(u.orders) == (loop == 2) for u in after)
 
 
-def test_each_sees_its_own_fog_and_commands_its_own_units(pair, command):
+def test_each_sees_its_own_fog_and_commands_its_own_units(pair):
     pair.begin(local_map())
     first, second = pair.observe()
     assert {unit.owner for unit in first.observation.raw_data.units} == {1}
@@ -338,7 +338,7 @@ def test_a_stopped_side_lets_the_other_one_wait(launch):
 
 
 @pytest.mark.timing
-def test_in_real_time_both_go_on_by_themselves(pair, command):
+def test_in_real_time_both_go_on_by_themselves(pair):
     pair.begin(realtime=True)
     for target in (5, 12):
         for reply in pair.ask(observation=sc_pb.RequestObservation(game_loop=target)):
@@ -353,9 +353,9 @@ def test_in_real_time_both_go_on_by_themselves(pair, command):
     assert not first.actions
 
 
-def test_a_replay_shows_what_both_did(pair, session_for, command):
+def test_a_replay_shows_what_both_did(pair, session_for):
     pair.begin(seed=4)
-    replies = [sc_pb.Response.FromString(one) for one in _play(pair, command, 160, seed=9)]
+    replies = [sc_pb.Response.FromString(one) for one in _play(pair, 160, seed=9)]
     seen = [one.observation for one in replies if one.HasField("observation")]
     of_players = seen[::2], seen[1::2]
     replays = [r.save_replay.data for r in pair.ask(save_replay=sc_pb.RequestSaveReplay())]

@@ -8,7 +8,7 @@ from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from tests.standin.conftest import options
+from tests.standin.conftest import command, options
 
 ATTACK, SCAN_MOVE, GENERAL_ATTACK = 23, 19, 3674
 MARINE, TEMPLAR, SENTRY, OBSERVER, BANELING, COLOSSUS = 48, 76, 77, 82, 9, 4
@@ -42,26 +42,26 @@ def test_an_enemy_is_shown_without_details_or_not_at_all(session_for):
             assert not templar.HasField("shield_max")
 
 
-def test_a_detector_shows_it_within_its_range_and_hides_it_again(offline, command):
+def test_a_detector_shows_it_within_its_range_and_hides_it_again(offline):
     offline.arena(
         (OBSERVER, 1, 20, 30), (SENTRY, 2, 40, 20), (TEMPLAR, 2, 36, 30), (MARINE, 1, 9, 9)
     )
     offline.step()
     assert not offline.units(TEMPLAR)
-    offline.act(command(offline.units(OBSERVER), SCAN_MOVE, (26, 30)))
+    offline.order(offline.units(OBSERVER), SCAN_MOVE, (26, 30))
     offline.step(60)
     (templar,) = offline.units(TEMPLAR)
     assert (templar.cloak, templar.health) == (raw_pb.CloakedDetected, 40)
-    offline.act(command(offline.units(OBSERVER), SCAN_MOVE, (20, 30)))
+    offline.order(offline.units(OBSERVER), SCAN_MOVE, (20, 30))
     offline.step(60)
     assert not offline.units(TEMPLAR)
 
 
-def test_steps_of_any_size_detect_in_the_same_loop(session_for, command):
+def test_steps_of_any_size_detect_in_the_same_loop(session_for):
     def play(size):
         session = session_for()
         session.arena((OBSERVER, 1, 12, 30), (MARINE, 1, 30, 30), (TEMPLAR, 2, 44, 30))
-        session.act(command(session.units(OBSERVER), SCAN_MOVE, (40, 30)))
+        session.order(session.units(OBSERVER), SCAN_MOVE, (40, 30))
         for _ in range(240 // size):
             session.step(size)
         return session.observe().SerializeToString(deterministic=True)
@@ -69,26 +69,26 @@ def test_steps_of_any_size_detect_in_the_same_loop(session_for, command):
     assert play(1) == play(240)
 
 
-def test_unseen_units_are_not_attacked(offline, command):
+def test_unseen_units_are_not_attacked(offline):
     offline.arena((MARINE, 1, 30, 30), (TEMPLAR, 2, 31, 30), interface=SHOWN)
     offline.debug(GOD)
     offline.step(40)
     (marine,), (templar,) = offline.units(MARINE), offline.units(TEMPLAR)
-    result = offline.act(command([marine], ATTACK, target=templar.tag))
+    result = offline.act(command(marine, ATTACK, target=templar))
     assert result == [error_pb.MustTargetVisibleUnit]
     assert (marine.health, marine.engaged_target_tag) == (45, 0)
 
 
-def test_an_attack_ends_when_the_target_is_no_longer_detected(offline, command):
+def test_an_attack_ends_when_the_target_is_no_longer_detected(offline):
     offline.arena((MARINE, 1, 30, 30), (OBSERVER, 1, 30, 31), (TEMPLAR, 2, 34, 30), interface=SHOWN)
     offline.debug(GOD)
     offline.step()
     marines, (templar,) = offline.units(MARINE), offline.units(TEMPLAR)
-    offline.act(command(marines, ATTACK, target=templar.tag))
+    offline.order(marines, ATTACK, target=templar)
     offline.step(4)
     assert offline.units(MARINE)[0].orders[0].target_unit_tag == templar.tag
     assert offline.units(TEMPLAR)[0].shield < 80
-    offline.kill([offline.units(OBSERVER)[0].tag])
+    offline.kill(offline.units(OBSERVER)[0])
     offline.step(2)
     (marine,), (templar,) = offline.units(MARINE), offline.units(TEMPLAR)
     assert not marine.orders
@@ -128,11 +128,8 @@ def test_a_click_selects_no_unit_that_is_hidden(offline):
 
 def test_a_client_that_lifts_the_fog_is_told_what_it_would_hide(offline):
     offline.arena((MARINE, 1, 12, 12), (SENTRY, 2, 50, 50), (TEMPLAR, 2, 50, 40), fog=True)
-    lifted = sc_pb.RequestObservation(disable_fog=True)
-    seen = {
-        u.unit_type: u
-        for u in offline.ask(observation=lifted).observation.observation.raw_data.units
-    }
+    whole = offline.observed(disable_fog=True).observation
+    seen = {unit.unit_type: unit for unit in whole.raw_data.units}
     assert seen[MARINE].display_type == raw_pb.Visible
     assert seen[SENTRY].display_type == raw_pb.Hidden
     assert seen[SENTRY].cloak == raw_pb.CloakedUnknown
@@ -150,13 +147,13 @@ def test_units_in_god_mode_take_no_damage_until_it_ends(offline):
     assert not offline.units(MARINE)
 
 
-def test_an_unarmed_unit_scans_where_others_attack(offline, command):
+def test_an_unarmed_unit_scans_where_others_attack(offline):
     offline.arena((MARINE, 1, 20, 20), (OBSERVER, 1, 20, 22))
     units = [*offline.units(MARINE), *offline.units(OBSERVER)]
     for group, shown in ((units, ATTACK), (units[1:], SCAN_MOVE)):
-        offline.act(command(group, GENERAL_ATTACK, (24, 20)))
+        offline.order(group, GENERAL_ATTACK, (24, 20))
         offline.step()
-        observed = offline.ask(observation=sc_pb.RequestObservation()).observation
+        observed = offline.observed()
         assert [one.action_raw.unit_command.ability_id for one in observed.actions] == [shown]
     assert offline.units(OBSERVER)[0].orders[0].ability_id == SCAN_MOVE
-    assert offline.act(command(units[1:], ATTACK, (24, 20))) == [error_pb.NotSupported]
+    assert offline.order(units[1:], ATTACK, (24, 20)) == error_pb.NotSupported

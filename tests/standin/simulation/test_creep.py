@@ -7,7 +7,6 @@ import math
 import numpy as np
 import pytest
 from s2clientprotocol import error_pb2 as error_pb
-from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.simulation.rules.creep import SPREAD_LOOPS
 
@@ -46,7 +45,7 @@ def test_creep_stays_on_the_ground_and_withers_without_its_tumor(offline):
     offline.step(SPREAD_OVER)
     full = _creep(offline)
     assert full[:, 0].min() == 8.5  # the edge of the playable area
-    offline.kill([unit.tag for unit in offline.units(TUMOR)])
+    offline.kill(offline.units(TUMOR))
     offline.step(SPREAD_LOOPS)
     assert 0 < len(_creep(offline)) < len(full)
     offline.step(SPREAD_OVER)
@@ -62,7 +61,7 @@ def test_a_client_knows_of_the_creep_that_it_has_seen(field):
     seen = _creep(field)
     assert 0 < len(seen) < 200
     assert all(math.dist(cell, (34, 48)) <= 9 for cell in seen)
-    field.kill([unit.tag for unit in field.units(MARINE)])
+    field.kill(field.units(MARINE))
     field.step(2)
     assert np.array_equal(_creep(field), seen)
 
@@ -70,8 +69,8 @@ def test_a_client_knows_of_the_creep_that_it_has_seen(field):
 def test_an_observation_without_fog_has_all_creep(field):
     field.create((TUMOR, 2, *MIDDLE))
     field.step(SPREAD_OVER)
-    lifted = field.ask(observation=sc_pb.RequestObservation(disable_fog=True))
-    assert any(lifted.observation.observation.raw_data.map_state.creep.data)
+    lifted = field.observed(disable_fog=True).observation
+    assert any(lifted.raw_data.map_state.creep.data)
     assert not len(_creep(field))
 
 
@@ -86,26 +85,22 @@ def test_structures_cannot_stand_or_land_on_creep_that_is_seen(field):
     assert field.can_place(BUILD_DEPOT, (44.5, 42.5)) == [error_pb.Success]
 
 
-def test_orders_to_build_and_land_on_creep_are_refused(field, command):
+def test_orders_to_build_and_land_on_creep_are_refused(field):
     field.create((TUMOR, 2, *MIDDLE), (FLYING_BARRACKS, 1, 40, 48), (OVERLORD, 1, *MIDDLE))
     field.step(SPREAD_OVER)
     field.state.game.world.minerals = 100
     workers, barracks = field.units(SCV), field.units(FLYING_BARRACKS)
     place = (44.5, 50.5)
-    assert field.act(command(workers[:1], BUILD_DEPOT, place)) == [
-        error_pb.CantBuildTooCloseToCreepSource
-    ]
-    assert field.act(command(barracks, LAND_BARRACKS, place)) == [
-        error_pb.CantLandTooCloseToCreepSource
-    ]
+    assert field.order(workers[:1], BUILD_DEPOT, place) == error_pb.CantBuildTooCloseToCreepSource
+    assert field.order(barracks, LAND_BARRACKS, place) == error_pb.CantLandTooCloseToCreepSource
 
 
-def test_a_worker_begins_nothing_on_creep_that_it_did_not_see_before(field, command):
+def test_a_worker_begins_nothing_on_creep_that_it_did_not_see_before(field):
     field.create((TUMOR, 2, *MIDDLE))
     field.step(SPREAD_OVER)
     field.state.game.world.minerals = 100
     (worker, *_) = field.units(SCV)
-    assert field.act(command([worker], BUILD_DEPOT, MIDDLE)) == [error_pb.Success]
+    assert field.order(worker, BUILD_DEPOT, MIDDLE) == error_pb.Success
     field.step(1000)
     assert field.state.game.world.minerals >= 100  # it came back
     assert not any(unit.type.id == 19 for unit in field.state.game.world.units)

@@ -37,10 +37,10 @@ def _first_hit(session, unit_type):
     return unit
 
 
-def test_damage_armor_cooldown(offline, command):
+def test_damage_armor_cooldown(offline):
     offline.arena((MARINE, 1, 20, 20), (ROACH, 2, 25, 20))
     (marine,), (roach,) = offline.units(MARINE), offline.units(ROACH)
-    offline.act(command([marine], HOLD))
+    offline.order(marine, HOLD)
     offline.step()
     assert _enemy_life(offline) == [145], "who has just appeared does not fire yet"
     assert offline.units(MARINE)[0].engaged_target_tag == roach.tag
@@ -66,9 +66,9 @@ def test_damage_armor_cooldown(offline, command):
     assert details.total_damage_taken.life % 16 == 0
 
 
-def test_shields_take_damage_first(offline, command):
+def test_shields_take_damage_first(offline):
     offline.arena((MARINE, 1, 20, 20, 4), (ZEALOT, 2, 24, 20))
-    offline.act(command(offline.units(MARINE), HOLD))
+    offline.order(offline.units(MARINE), HOLD)
     zealot = _first_hit(offline, ZEALOT)
     assert (zealot.shield, zealot.health) == (50 - 4 * 6, 100)
     assert zealot.shield_max == 50
@@ -134,24 +134,24 @@ def test_levels_count_for_the_weapon_that_is_fired_and_for_shields(
     assert lost == pytest.approx(damage, abs=0.1)
 
 
-def test_who_holds_does_not_walk_though_its_other_weapon_reaches_as_far(offline, command):
+def test_who_holds_does_not_walk_though_its_other_weapon_reaches_as_far(offline):
     offline.arena((QUEEN, 1, 20, 20), (ROACH, 2, 28, 20))
-    offline.act(command(offline.units(QUEEN), HOLD))
+    offline.order(offline.units(QUEEN), HOLD)
     offline.debug(debug_pb.DebugCommand(game_state=debug_pb.god))
     offline.step(3)
     (queen,) = offline.units(QUEEN)
     assert (queen.pos.x, queen.weapon_cooldown) == (20, 0)
 
 
-def test_shields_come_back_when_no_hit_has_come_for_a_while(session_for, command):
+def test_shields_come_back_when_no_hit_has_come_for_a_while(session_for):
     """From the 161st loop after the hit on, an eighth a loop, in steps of any size."""
 
     def play(step):
         session = session_for()
         session.arena((MARINE, 1, 20, 20), (ZEALOT, 2, 24, 20))
-        session.act(command(session.units(MARINE), HOLD))
+        session.order(session.units(MARINE), HOLD)
         session.step(3)
-        session.kill([session.units(MARINE)[0].tag])
+        session.kill(session.units(MARINE)[0])
         session.create((MARINE, 1, 50, 50))
         for _ in range(160 // step):
             session.step(step)
@@ -169,20 +169,20 @@ def test_shields_come_back_when_no_hit_has_come_for_a_while(session_for, command
     ("ability", "fires", "walks"),
     [(None, True, False), (STOP, True, False), (HOLD, True, False), (MOVE, False, True)],
 )
-def test_who_fires_with_an_enemy_in_range(offline, command, ability, fires, walks):
+def test_who_fires_with_an_enemy_in_range(offline, ability, fires, walks):
     offline.arena((MARINE, 1, 20, 20), (ROACH, 2, 25, 20))
     (marine,) = offline.units(MARINE)
     if ability is not None:
         point = (10, 20) if ability == MOVE else None
-        assert offline.act(command([marine], ability, point)) == [1]
+        assert offline.order(marine, ability, point) == 1
     offline.step(4)
     assert (_enemy_life(offline) < [145]) == fires
     assert (offline.units(MARINE)[0].pos.x != 20) == walks
 
 
-def test_attack_move_walks_fires_and_walks_on(offline, command):
+def test_attack_move_walks_fires_and_walks_on(offline):
     offline.arena((MARINE, 1, 20, 20, 6), (ROACH, 2, 36, 20))
-    offline.act(command(offline.units(MARINE), ATTACK, (50, 20)))
+    offline.order(offline.units(MARINE), ATTACK, (50, 20))
     while offline.units(ROACH):
         offline.step(8)
         assert offline.state.status.name == "IN_GAME"
@@ -209,9 +209,9 @@ def test_a_baneling_explodes_at_its_target_and_hits_all_around(offline):
     assert [u.health for u in offline.units(ZERGLING)] == [35], "it hurts no friend"
 
 
-def test_a_baneling_that_is_shot_explodes_where_it_is(offline, command):
+def test_a_baneling_that_is_shot_explodes_where_it_is(offline):
     offline.arena((MARINE, 1, 20, 20, 5), (MARINE, 1, 23.5, 20), (BANELING, 2, 25.5, 20))
-    offline.act(command(offline.units(MARINE), HOLD))
+    offline.order(offline.units(MARINE), HOLD)
     offline.step(3)
     assert not offline.units(BANELING), "five shots and one more kill it before it is there"
     assert [u.health for u in offline.units(MARINE)] == [45] * 5 + [10]
@@ -222,7 +222,7 @@ def test_equal_fights_differ_by_their_seed_only(session_for):
     def lives(seed: int) -> list[list[float]]:
         session = session_for()
         session.start("DefeatRoaches", seed=seed)
-        session.kill([unit.tag for unit in session.observe().raw_data.units])
+        session.kill(session.observe().raw_data.units)
         session.create((MARINE, 1, 30, 45, 9), (ROACH, 2, 36, 45, 4))
         session.step(120)
         return [[u.health for u in session.units(kind)] for kind in (MARINE, ROACH)]
@@ -235,7 +235,7 @@ def test_a_reaper_heals_when_no_hit_has_come_for_a_while(offline):
     """2 a second, from 10 s of 16 loops after the last hit on."""
     offline.arena((REAPER, 1, 20, 20), (MARINE, 2, 24, 20))
     hit = _first_hit(offline, REAPER)
-    offline.kill([offline.units(MARINE)[0].tag])
+    offline.kill(offline.units(MARINE)[0])
     offline.create((MARINE, 2, 60, 60))
     offline.step(160)
     assert offline.units(REAPER)[0].health == hit.health
@@ -243,45 +243,45 @@ def test_a_reaper_heals_when_no_hit_has_come_for_a_while(offline):
     assert offline.units(REAPER)[0].health == hit.health + 2
 
 
-def test_an_attack_that_is_broken_off_costs_nothing(offline, command):
+def test_an_attack_that_is_broken_off_costs_nothing(offline):
     offline.arena((HELLION, 1, 20, 20), (ROACH, 2, 25, 20), (ROACH, 2, 60, 60))
     offline.debug(debug_pb.DebugCommand(game_state=debug_pb.god))
     offline.step(4)  # its damage point is 4 loops after the first
-    offline.act(command(offline.units(HELLION), MOVE, (10, 20)))
+    offline.order(offline.units(HELLION), MOVE, (10, 20))
     offline.step(4)
     (hellion,) = offline.units(HELLION)
     assert _enemy_life(offline) == [145, 145]
     assert hellion.weapon_cooldown == 0
 
 
-def test_who_is_told_to_attack_in_every_loop_fires_as_fast(offline, command):
+def test_who_is_told_to_attack_in_every_loop_fires_as_fast(offline):
     offline.arena((HELLION, 1, 20, 20), (ROACH, 2, 25, 20), (ROACH, 2, 60, 60))
     offline.debug(debug_pb.DebugCommand(game_state=debug_pb.god))
     for loop in range(6):
-        offline.act(command(offline.units(HELLION), ATTACK, (30, 20 + loop)))
+        offline.order(offline.units(HELLION), ATTACK, (30, 20 + loop))
         offline.step()
     assert min(_enemy_life(offline)) == 145 - 7 + LIFE_PER_LOOP
 
 
-def test_a_missile_flies_to_its_target_wherever_that_goes(offline, command):
+def test_a_missile_flies_to_its_target_wherever_that_goes(offline):
     """0.167 s, 2.7 loops, to the launch; then 4.4 cells at 18.75 a second, 3.8 loops."""
     offline.arena((MARINE, 1, 20, 20), (ROACH, 2, 24.8, 20))
     lives = []
     for loop in range(10):
         if loop == 4:
-            offline.act(command(offline.units(MARINE), MOVE, (10, 20)))
+            offline.order(offline.units(MARINE), MOVE, (10, 20))
         offline.step()
         lives.append(offline.units(MARINE)[0].health)
     assert lives == [45] * 8 + [45 - 16] * 2
 
 
 @pytest.mark.parametrize(("attacker", "hits"), [(HYDRALISK, True), (SPINE, False), (THOR, False)])
-def test_a_target_may_go_away_as_far_as_the_weapons_slop(offline, command, attacker, hits):
+def test_a_target_may_go_away_as_far_as_the_weapons_slop(offline, attacker, hits):
     # The thor's other weapon, against air, reaches further.
     reach = {HYDRALISK: 5 + 0.625, SPINE: 7 + 1.125, THOR: 7 + 1}[attacker] + 0.375
     offline.arena((attacker, 2, 30, 20), (MARINE, 1, 30 - reach + 0.3, 20), (MARINE, 1, 60, 60))
     runner = min(offline.units(MARINE), key=lambda one: one.pos.x)
-    offline.act(command([runner], MOVE, (10, 20)))
+    offline.order(runner, MOVE, (10, 20))
     offline.step(20)
     life = sum(one.health for one in offline.units(MARINE))  # one may be dead
     assert (life < 2 * 45) == hits

@@ -172,7 +172,7 @@ def test_it_is_left_out_if_it_is_asked_for():
 
 
 @pytest.mark.parametrize("count", [3, 40])
-def test_a_fight_is_the_same_to_the_byte(session_for, command, pair_ways, count):
+def test_a_fight_is_the_same_to_the_byte(session_for, pair_ways, count):
     def play() -> list[bytes]:
         rng = np.random.default_rng(count)
         session = session_for()
@@ -189,7 +189,7 @@ def test_a_fight_is_the_same_to_the_byte(session_for, command, pair_ways, count)
             for ability in (MOVE, ATTACK):
                 group = [unit for unit in mine if rng.random() < 0.2]
                 if group:
-                    session.act(command(group, ability, rng.uniform(20, 34, 2).tolist()))
+                    session.order(group, ability, rng.uniform(20, 34, 2).tolist())
             session.step(8)
             seen.append(session.ask_bytes(observation=sc_pb.RequestObservation()))
         return seen

@@ -86,11 +86,11 @@ def _walk_there(session, unit_type: int, goal: tuple[float, float], blocked, loo
     return length
 
 
-def test_a_unit_walks_around_cliffs(offline, command):
+def test_a_unit_walks_around_cliffs(offline):
     walls = (10, 0, 12, 25), (18, 7, 20, 32)
     offline.arena((MARINE, 1, 3.0, 3.0), **WALLS, ground=ground(*walls))
     (marine,) = offline.units(MARINE)
-    assert offline.act(command([marine], MOVE, (28.0, 28.0))) == [1]
+    assert offline.order(marine, MOVE, (28.0, 28.0)) == 1
     offline.step()
 
     def blocked(x: float, y: float) -> bool:
@@ -100,10 +100,10 @@ def test_a_unit_walks_around_cliffs(offline, command):
     assert 65 < length < 73  # straight it is 35, and the shortest way 68.6
 
 
-def test_a_unit_that_cannot_arrive_stops_as_near_as_it_can(offline, command):
+def test_a_unit_that_cannot_arrive_stops_as_near_as_it_can(offline):
     offline.arena((MARINE, 1, 3.0, 3.0), **WALLS, ground=ground((15, 0, 17, 32)))
     (marine,) = offline.units(MARINE)
-    offline.act(command([marine], MOVE, (28.0, 3.0)))
+    offline.order(marine, MOVE, (28.0, 3.0))
     offline.step(400)
     (marine,) = offline.units(MARINE)
     assert not marine.orders
@@ -111,12 +111,12 @@ def test_a_unit_that_cannot_arrive_stops_as_near_as_it_can(offline, command):
 
 
 @pytest.mark.parametrize("order", [MOVE, ATTACK])
-def test_units_walk_around_structures(offline, command, order):
+def test_units_walk_around_structures(offline, order):
     offline.start("BuildMarines")
     offline.create((BARRACKS, 1, 40.5, 28.5), (MARINE, 1, 37.0, 28.5))
     offline.step()
     (marine,) = offline.units(MARINE)
-    offline.act(command([marine], order, (44.0, 28.5)))
+    offline.order(marine, order, (44.0, 28.5))
     offline.step()
 
     def blocked(x: float, y: float) -> bool:
@@ -125,12 +125,12 @@ def test_units_walk_around_structures(offline, command, order):
     assert 7.0 < _walk_there(offline, MARINE, (44.0, 28.5), blocked) < 9.0
 
 
-def test_units_step_aside_for_a_structure_and_get_out_of_one(offline, command):
+def test_units_step_aside_for_a_structure_and_get_out_of_one(offline):
     offline.start("BuildMarines")
     offline.state.game.world.minerals = 1000
     offline.create((MARINE, 1, 40.5, 28.5), (MARINE, 1, 41.0, 28.0))
     worker = offline.units(SCV)[0]
-    assert offline.act(command([worker], 319, (41.0, 28.0))) == [1]
+    assert offline.order(worker, 319, (41.0, 28.0)) == 1
     for _ in range(60):
         offline.step(8)
         if offline.units(DEPOT):
@@ -141,7 +141,7 @@ def test_units_step_aside_for_a_structure_and_get_out_of_one(offline, command):
         assert apart >= 1.0
 
 
-def test_random_orders_never_lead_into_a_wall(offline, command):
+def test_random_orders_never_lead_into_a_wall(offline):
     chance = random.Random(3)
     walls = [(x, y, x + 3, y + 5) for x, y in [(4, 4), (12, 9), (20, 3), (8, 20), (22, 22)]]
     places = [(2.0, y) for y in range(2, 30, 4)]
@@ -150,7 +150,7 @@ def test_random_orders_never_lead_into_a_wall(offline, command):
         marines = offline.units(MARINE)
         for marine in marines:
             goal = chance.uniform(0, 32), chance.uniform(0, 32)
-            offline.act(command([marine], MOVE, goal))
+            offline.order(marine, MOVE, goal)
         offline.step(chance.choice((1, 8, 40)))
         for marine in offline.units(MARINE):
             x, y = marine.pos.x, marine.pos.y

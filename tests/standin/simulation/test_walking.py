@@ -8,18 +8,17 @@ import pytest
 from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
-from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from tests.standin.conftest import apart
+from tests.standin.conftest import apart, command
 
 SMART, MOVE, PATROL, ATTACK = 1, 16, 17, 23
 MARINE, ROACH, MEDIVAC = 48, 110, 54
 
 
-def test_a_marine_walks_at_its_speed_and_arrives_exactly(offline, command):
+def test_a_marine_walks_at_its_speed_and_arrives_exactly(offline):
     offline.arena((MARINE, 1, 20, 20))
     (marine,) = offline.units(MARINE)
-    offline.act(command([marine], 3794, (30, 20)))
+    offline.order(marine, 3794, (30, 20))
     offline.step(16)
     (marine,) = offline.units(MARINE)
     assert marine.pos.x == pytest.approx(22.25)
@@ -33,10 +32,10 @@ def test_a_marine_walks_at_its_speed_and_arrives_exactly(offline, command):
 
 
 @pytest.mark.parametrize("step", [1, 8])
-def test_a_flyer_speeds_up_from_rest(offline, command, step):
+def test_a_flyer_speeds_up_from_rest(offline, step):
     """A medivac gains 2.25 cells a second in each second, up to 2.5."""
     offline.arena((MEDIVAC, 1, 20, 20), (MARINE, 1, 60, 60))
-    offline.act(command(offline.units(MEDIVAC), MOVE, (60, 20)))
+    offline.order(offline.units(MEDIVAC), MOVE, (60, 20))
     for _ in range(16 // step):
         offline.step(step)
     gain = 2.25 / 256
@@ -47,13 +46,13 @@ def test_a_flyer_speeds_up_from_rest(offline, command, step):
     assert offline.units(MEDIVAC)[0].pos.x == pytest.approx(before + 2.5, abs=1e-3)
 
 
-def test_step_size_makes_no_difference(session_for, command):
+def test_step_size_makes_no_difference(session_for):
     def play(step):
         session = session_for()
         session.start("DefeatRoaches", seed=5)
         roach = session.units(ROACH)[0]
         marines = session.units(MARINE)
-        session.act(command(marines, ATTACK, (roach.pos.x, roach.pos.y)))
+        session.order(marines, ATTACK, (roach.pos.x, roach.pos.y))
         for _ in range(240 // step):
             session.step(step)
         return session.observe().SerializeToString()
@@ -61,13 +60,13 @@ def test_step_size_makes_no_difference(session_for, command):
     assert play(1) == play(8) == play(240)
 
 
-def test_queue_patrol_stop(offline, command):
+def test_queue_patrol_stop(offline):
     offline.arena((MARINE, 1, 20, 20))
     (marine,) = offline.units(MARINE)
     offline.act(
-        command([marine], MOVE, (22, 20)),
-        command([marine], MOVE, (22, 22), queued=True),
-        command([marine], PATROL, (22, 26), queued=True),
+        command(marine, MOVE, (22, 20)),
+        command(marine, MOVE, (22, 22), queued=True),
+        command(marine, PATROL, (22, 26), queued=True),
     )
     offline.step()
     assert [o.ability_id for o in offline.units(MARINE)[0].orders] == [MOVE, MOVE, PATROL]
@@ -78,37 +77,37 @@ def test_queue_patrol_stop(offline, command):
         visited.add((round(pos.x, 1), round(pos.y, 1)))
     assert {(22, 20), (22, 22), (22, 26)} <= visited
     assert [o.ability_id for o in offline.units(MARINE)[0].orders] == [PATROL]
-    offline.act(command([marine], 3665))
+    offline.order(marine, 3665)
     offline.step()
     before = offline.units(MARINE)[0]
     assert not before.orders
     offline.step(10)
     assert offline.units(MARINE)[0].pos == before.pos
-    farther = command([marine], MOVE, (30, 30), queued=True)
+    farther = command(marine, MOVE, (30, 30), queued=True)
     for _ in range(33):
         assert offline.act(farther) == [1]
         offline.step()
     assert offline.act(farther) == [error_pb.OrderQueueIsFull]
 
 
-def test_a_queue_that_becomes_full_is_an_error_of_the_next_loop(offline, command):
+def test_a_queue_that_becomes_full_is_an_error_of_the_next_loop(offline):
     """None of these orders is carried out before all of them are accepted."""
     offline.arena((MARINE, 1, 20, 20))
     (marine,) = offline.units(MARINE)
-    order = command([marine], MOVE, (30, 30), queued=True)
+    order = command(marine, MOVE, (30, 30), queued=True)
     assert offline.act(*[order] * 35) == [1] * 35
     offline.step()
-    seen = offline.ask(observation=sc_pb.RequestObservation()).observation
+    seen = offline.observed()
     assert [error.result for error in seen.action_errors] == [error_pb.OrderQueueIsFull] * 2
     assert len(offline.units(MARINE)[0].orders) == 33
 
 
-def test_requests_take_effect_with_the_next_loop(offline, command):
+def test_requests_take_effect_with_the_next_loop(offline):
     offline.arena((MARINE, 1, 20, 20))
     (marine,) = offline.units(MARINE)
     birth = debug_pb.DebugCreateUnit(unit_type=MARINE, owner=1, pos=common.Point2D(x=30, y=30))
     offline.debug(debug_pb.DebugCommand(create_unit=birth))
-    offline.act(command([marine], MOVE, (30, 20)))
+    offline.order(marine, MOVE, (30, 20))
     before = offline.observe()
     offline.step(0)
     assert offline.observe() == before
@@ -121,26 +120,26 @@ def test_requests_take_effect_with_the_next_loop(offline, command):
 
 
 @pytest.mark.parametrize("count", [1, 9])
-def test_a_patrol_to_the_own_place_stands_until_the_next_order(offline, command, count):
+def test_a_patrol_to_the_own_place_stands_until_the_next_order(offline, count):
     """Both ends of the patrol are reached at once, alone and in a crowd."""
     offline.start("DefeatRoaches" if count > 1 else "MoveToBeacon")
     group = offline.units(MARINE)
     assert len(group) == count
     x, y = (sum(getattr(u.pos, axis) for u in group) / count for axis in ("x", "y"))
-    assert offline.act(command(group, PATROL, (x, y))) == [1]
+    assert offline.order(group, PATROL, (x, y)) == 1
     offline.step(16)
     before = offline.units(MARINE)
     assert all(marine.orders[0].ability_id == PATROL for marine in before)
-    assert offline.act(command(before, MOVE, (x, y + 4), queued=True)) == [1]
+    assert offline.order(before, MOVE, (x, y + 4), queued=True) == 1
     offline.step(64)
     after = offline.units(MARINE)
     assert all(apart(a, b) > 0.5 for a, b in zip(before, after, strict=True))
 
 
-def test_units_do_not_stay_stacked(offline, command):
+def test_units_do_not_stay_stacked(offline):
     offline.arena((MARINE, 1, 20, 20, 6))
     offline.step(40)
-    offline.act(command(offline.units(MARINE), MOVE, (30, 30)))
+    offline.order(offline.units(MARINE), MOVE, (30, 30))
     offline.step(400)
     marines = offline.units(MARINE)
     assert min(apart(a, b) for a in marines for b in marines if a is not b) > 0.5
@@ -148,20 +147,20 @@ def test_units_do_not_stay_stacked(offline, command):
     assert max(math.hypot(m.pos.x - 30, m.pos.y - 30) for m in marines) < 3
 
 
-def test_following_a_unit(offline, command):
+def test_following_a_unit(offline):
     offline.arena((MARINE, 1, 20, 20), (MARINE, 1, 30, 20))
     leader, follower = offline.units(MARINE)
-    offline.act(command([leader], MOVE, (20, 40)), command([follower], SMART, target=leader.tag))
+    offline.act(command(leader, MOVE, (20, 40)), command(follower, SMART, target=leader))
     offline.step(300)
     leader, follower = offline.units(MARINE)
     assert apart(leader, follower) == pytest.approx(0.75, abs=0.01)
     assert follower.orders[0].target_unit_tag == leader.tag
 
 
-def test_nobody_leaves_the_playable_area(offline, command):
+def test_nobody_leaves_the_playable_area(offline):
     offline.arena((MARINE, 1, 20, 20))
     (marine,) = offline.units(MARINE)
-    assert offline.act(command([marine], MOVE, (1, 63))) == [1]
+    assert offline.order(marine, MOVE, (1, 63)) == 1
     offline.step(400)
     (marine,) = offline.units(MARINE)
     assert (marine.pos.x, marine.pos.y) == (8, 56)

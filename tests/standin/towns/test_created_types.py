@@ -43,13 +43,13 @@ def test_they_fight(offline):
 
 
 @pytest.mark.parametrize("worker", [SCV, PROBE, DRONE])
-def test_a_worker_attacks_only_if_it_is_ordered_to(offline, command, worker):
+def test_a_worker_attacks_only_if_it_is_ordered_to(offline, worker):
     offline.arena((worker, 1, 20, 30), (OVERSEER, 2, 20, 34), (IMMORTAL, 2, 21.2, 30))
     offline.debug(debug_pb.DebugCommand(game_state=debug_pb.god))
     offline.step(10)
     (immortal,) = offline.units(IMMORTAL)
     assert immortal.shield == 100
-    offline.act(command(offline.units(worker), ATTACK, target=immortal.tag))
+    offline.order(offline.units(worker), ATTACK, target=immortal)
     offline.step(4)
     assert offline.units(IMMORTAL)[0].shield == 100 - 5
     assert offline.units(worker)[0].weapon_cooldown > 20

@@ -10,7 +10,7 @@ from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import query_pb2 as query_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from tests.standin.conftest import apart, place_of, step_until
+from tests.standin.conftest import apart, command, place_of, step_until
 
 GAS_MAP, MARINE_MAP = "CollectMineralsAndGas", "BuildMarines"
 CENTER, DEPOT, REFINERY, BARRACKS, SCV, MARINE, FIELD, GEYSER = 18, 19, 20, 21, 45, 48, 341, 342
@@ -36,10 +36,10 @@ def test_the_maps_at_their_start(offline):
     assert offline.observe().player_common.idle_worker_count == 0
 
 
-def test_a_worker_brings_five_minerals_a_trip(offline, command):
+def test_a_worker_brings_five_minerals_a_trip(offline):
     offline.start(GAS_MAP)
     worker, field = offline.units(SCV)[0], offline.units(FIELD)[0]
-    assert offline.act(command([worker], GATHER, target=field.tag)) == [1]
+    assert offline.order(worker, GATHER, target=field) == 1
     offline.step()
     assert [order.ability_id for order in offline.units(SCV)[0].orders] == [295]
     step_until(offline, lambda: offline.units(SCV)[0].buff_ids)
@@ -53,12 +53,12 @@ def test_a_worker_brings_five_minerals_a_trip(offline, command):
     assert seen.score.score == seen.score.score_details.collected_minerals == 10
 
 
-def test_twelve_workers_gather_what_twelve_workers_do(offline, command):
+def test_twelve_workers_gather_what_twelve_workers_do(offline):
     offline.start(GAS_MAP)
     fields = offline.units(FIELD)
     for worker in offline.units(SCV):
         nearest = min(fields, key=lambda field: apart(field, worker))
-        offline.act(command([worker], SMART, target=nearest.tag))
+        offline.order(worker, SMART, target=nearest)
     offline.step(6480)
     before = offline.state.game.economy.earnings.collected[0]
     offline.step(240)
@@ -68,19 +68,19 @@ def test_twelve_workers_gather_what_twelve_workers_do(offline, command):
     assert rate == (collected - before) * 4 * 5734 / 4096  # as real replays show it
 
 
-def test_gas_of_one_worker_and_of_three(offline, command):
+def test_gas_of_one_worker_and_of_three(offline):
     offline.start(GAS_MAP)
     offline.debug(debug_pb.DebugCommand(game_state=debug_pb.all_resources))
     offline.step()
     (center,) = offline.units(CENTER)
     geyser = min(offline.units(GEYSER), key=lambda one: apart(one, center))
     builder, *others = offline.units(SCV)
-    offline.act(command([builder], BUILD_REFINERY, target=geyser.tag))
+    offline.order(builder, BUILD_REFINERY, target=geyser)
     offline.step(800)
     (refinery,) = offline.units(REFINERY)
-    offline.act(command([builder], STOP))
+    offline.order(builder, STOP)
     for workers, a_minute in ((others[:1], 59), (others[:3], 162)):
-        offline.act(command(workers, SMART, target=refinery.tag))
+        offline.order(workers, SMART, target=refinery)
         offline.step(400)
         before = offline.state.game.economy.earnings.collected[1]
         offline.step(1344)
@@ -88,23 +88,23 @@ def test_gas_of_one_worker_and_of_three(offline, command):
         assert gathered == pytest.approx(a_minute, rel=0.05)
 
 
-def test_workers_at_one_field_spread_over_its_neighbours(offline, command):
+def test_workers_at_one_field_spread_over_its_neighbours(offline):
     offline.start(GAS_MAP)
     field = offline.units(FIELD)[0]
-    offline.act(command(offline.units(SCV)[:6], GATHER, target=field.tag))
+    offline.order(offline.units(SCV)[:6], GATHER, target=field)
     offline.step(400)
     assert sum(one.mineral_contents < 1800 for one in offline.units(FIELD)) >= 3
 
 
-def test_gas_needs_a_refinery_whose_builder_gathers(offline, command):
+def test_gas_needs_a_refinery_whose_builder_gathers(offline):
     offline.start(GAS_MAP)
     worker, geyser = offline.units(SCV)[0], offline.units(GEYSER)[0]
-    refused = offline.act(command([worker], GATHER, target=geyser.tag))
+    refused = offline.act(command(worker, GATHER, target=geyser))
     assert refused == [error_pb.MustBuildRefineryFirst]
-    refused = offline.act(command([worker], BUILD_REFINERY, target=geyser.tag))
+    refused = offline.act(command(worker, BUILD_REFINERY, target=geyser))
     assert refused == [error_pb.NotEnoughMinerals]
     offline.rich(75)
-    assert offline.act(command([worker], BUILD_REFINERY, target=geyser.tag)) == [1]
+    assert offline.order(worker, BUILD_REFINERY, target=geyser) == 1
     step_until(offline, lambda: offline.units(REFINERY))
     assert offline.money() == (0, 0)
     (refinery,) = offline.units(REFINERY)
@@ -117,20 +117,20 @@ def test_gas_needs_a_refinery_whose_builder_gathers(offline, command):
     (refinery,) = offline.units(REFINERY)
     assert (refinery.assigned_harvesters, refinery.ideal_harvesters) == (1, 3)
     assert refinery.vespene_contents == 2250 - 4 * round((2250 - refinery.vespene_contents) / 4)
-    offline.act(command(offline.units(SCV)[1:3], SMART, target=refinery.tag))
+    offline.order(offline.units(SCV)[1:3], SMART, target=refinery)
     offline.step(1000)
     gathered = offline.money()[1]
     offline.step(960)
     assert 90 <= offline.money()[1] - gathered <= 125
 
 
-def test_barracks_need_a_depot_and_marines_a_barracks(offline, command):
+def test_barracks_need_a_depot_and_marines_a_barracks(offline):
     offline.start(MARINE_MAP)
     offline.rich()
     worker = offline.units(SCV)[0]
-    barracks = command([worker], BUILD_BARRACKS, (38, 28))
+    barracks = command(worker, BUILD_BARRACKS, (38, 28))
     assert offline.act(barracks) == [error_pb.TechRequirementsNotMet]
-    depot = command([worker], BUILD_DEPOT, (35, 25))
+    depot = command(worker, BUILD_DEPOT, (35, 25))
     assert offline.act(depot) == [1]
     step_until(offline, lambda: offline.units(DEPOT))
     assert offline.act(barracks) == [error_pb.TechRequirementsNotMet], "it is not finished"
@@ -139,7 +139,7 @@ def test_barracks_need_a_depot_and_marines_a_barracks(offline, command):
     assert offline.act(barracks) == [1]
     step_until(offline, lambda: offline.units(BARRACKS))
     (site,) = offline.units(BARRACKS)
-    train = command([site], TRAIN_MARINE)
+    train = command(site, TRAIN_MARINE)
     assert offline.act(train) == [error_pb.BuildingIsUnderConstruction]
     step_until(offline, lambda: offline.units(BARRACKS)[0].build_progress == 1)
     assert offline.act(train, train) == [1, 1]
@@ -153,10 +153,10 @@ def test_barracks_need_a_depot_and_marines_a_barracks(offline, command):
     assert offline.observe().player_common.army_count == 2
 
 
-def test_training_takes_money_and_supply(offline, command):
+def test_training_takes_money_and_supply(offline):
     offline.start(MARINE_MAP)
     (center,) = offline.units(CENTER)
-    train = command([center], TRAIN_SCV)
+    train = command(center, TRAIN_SCV)
     assert offline.act(train) == [1]
     assert offline.act(train) == [1], "paid with the next loop"
     offline.step()
@@ -176,11 +176,11 @@ def test_training_takes_money_and_supply(offline, command):
     assert offline.observe().player_common.idle_worker_count == 0, "new ones rally at the minerals"
 
 
-def test_score_details_tell_the_economy_from_the_army(offline, command):
+def test_score_details_tell_the_economy_from_the_army(offline):
     offline.start(MARINE_MAP)
     offline.rich()
-    offline.act(command(offline.units(SCV)[:1], BUILD_DEPOT, (35, 25)))
-    offline.act(command(offline.units(CENTER), TRAIN_SCV))
+    offline.order(offline.units(SCV)[:1], BUILD_DEPOT, (35, 25))
+    offline.order(offline.units(CENTER), TRAIN_SCV)
     step_until(offline, lambda: offline.units(DEPOT))
     details = offline.observe().score.score_details
     assert (details.spent_minerals, details.total_value_structures) == (150, 500)
@@ -188,10 +188,10 @@ def test_score_details_tell_the_economy_from_the_army(offline, command):
     assert details.total_value_units == 12 * 50
 
 
-def test_a_rally_point(offline, command):
+def test_a_rally_point(offline):
     offline.start(MARINE_MAP)
     (center,) = offline.units(CENTER)
-    offline.act(command([center], RALLY, (40, 30)), command([center], TRAIN_SCV))
+    offline.act(command(center, RALLY, (40, 30)), command(center, TRAIN_SCV))
     offline.step(272 + 150)
     newest = max(offline.units(SCV), key=lambda unit: unit.tag)
     assert (newest.pos.x, newest.pos.y) == pytest.approx((40, 30), abs=0.1)
@@ -201,7 +201,7 @@ def test_a_rally_point(offline, command):
     ("x", "y", "fits"),
     [(35, 25, True), (31, 28, False), (24, 30, False), (20.4, 25, False), (37.3, 24.8, True)],
 )
-def test_structures_stand_on_free_cells(offline, command, x, y, fits):
+def test_structures_stand_on_free_cells(offline, x, y, fits):
     offline.start(MARINE_MAP)
     offline.rich()
     expected = error_pb.Success if fits else error_pb.CantBuildLocationInvalid
@@ -211,39 +211,39 @@ def test_structures_stand_on_free_cells(offline, command, x, y, fits):
     (placement,) = offline.ask(query=query).query.placements
     assert placement.result == expected
     worker = offline.units(SCV)[0]
-    assert offline.act(command([worker], BUILD_DEPOT, (x, y))) == [expected]
+    assert offline.order(worker, BUILD_DEPOT, (x, y)) == expected
     if fits:
         step_until(offline, lambda: offline.units(DEPOT))
         (depot,) = offline.units(DEPOT)
         assert (depot.pos.x, depot.pos.y) == (round(x), round(y))
 
 
-def test_a_builder_stays_until_it_is_done_and_then_obeys(offline, command):
+def test_a_builder_stays_until_it_is_done_and_then_obeys(offline):
     offline.start(MARINE_MAP)
     offline.rich()
     tag = offline.units(SCV)[0].tag
-    offline.act(command([tag], BUILD_DEPOT, (35, 25)))
+    offline.order(tag, BUILD_DEPOT, (35, 25))
     step_until(offline, lambda: offline.units(DEPOT))
-    assert offline.act(command([tag], MOVE, (44, 35))) == [1]
+    assert offline.order(tag, MOVE, (44, 35)) == 1
     step_until(offline, lambda: offline.units(DEPOT)[0].build_progress == 1, limit=500)
     offline.step(100)
     (worker,) = (unit for unit in offline.units(SCV) if unit.tag == tag)
     assert math.dist(place_of(worker), (44, 35)) < 1
 
 
-def test_a_builder_whose_next_site_is_gone_stays_where_it_is(offline, command):
+def test_a_builder_whose_next_site_is_gone_stays_where_it_is(offline):
     offline.start("", local_map=sc_pb.LocalMap(map_path="Melee/Flat64.SC2Map"))
     offline.rich()
     first, second = (unit.tag for unit in offline.units(SCV)[:2])
     center = offline.one(CENTER).pos
     place = center.x + 6, center.y + 8
-    offline.act(command([first], BUILD_DEPOT, (center.x + 6, center.y - 8)))
+    offline.order(first, BUILD_DEPOT, (center.x + 6, center.y - 8))
     step_until(offline, lambda: offline.units(DEPOT))
     site = offline.one(DEPOT)
-    offline.act(command([first], STOP), command([second], BUILD_DEPOT, place))
+    offline.act(command(first, STOP), command(second, BUILD_DEPOT, place))
     offline.step()
-    assert offline.act(command([second], SMART, target=site.tag, queued=True)) == [1]
-    offline.kill([site.tag])
+    assert offline.order(second, SMART, target=site, queued=True) == 1
+    offline.kill(site)
     step_until(offline, lambda: [one for one in offline.units(DEPOT) if one.build_progress == 1])
     offline.step(100)
     (worker,) = (unit for unit in offline.units(SCV) if unit.tag == second)
@@ -251,24 +251,24 @@ def test_a_builder_whose_next_site_is_gone_stays_where_it_is(offline, command):
     assert math.dist(place_of(worker), place) < 3
 
 
-def test_without_an_economy_its_commands_are_refused(offline, command):
+def test_without_an_economy_its_commands_are_refused(offline):
     offline.arena((SCV, 1, 20, 20), (FIELD, 16, 30, 20), (BARRACKS, 1, 40, 40))
     offline.step()
     (worker,), (field,) = offline.units(SCV), offline.units(FIELD)
     (barracks,) = offline.units(BARRACKS)
     for refused in (
-        command([worker], GATHER, target=field.tag),
-        command([worker], BUILD_DEPOT, (30, 30)),
-        command([barracks], TRAIN_MARINE),
+        command(worker, GATHER, target=field),
+        command(worker, BUILD_DEPOT, (30, 30)),
+        command(barracks, TRAIN_MARINE),
     ):
         assert offline.act(refused) == [error_pb.NotSupported]
 
 
-def test_a_depleted_field_disappears_and_its_worker_goes_on(offline, command):
+def test_a_depleted_field_disappears_and_its_worker_goes_on(offline):
     offline.start(GAS_MAP)
     worker, field = offline.units(SCV)[0], offline.units(FIELD)[0]
     offline.state.game.world.by_tag[field.tag].job.left = 7
-    offline.act(command([worker], GATHER, target=field.tag))
+    offline.order(worker, GATHER, target=field)
     offline.step(1000)
     assert len(offline.units(FIELD)) == 15
     assert offline.state.game.economy.earnings.collected[0] > 7 + 15

@@ -19,27 +19,27 @@ TO_FORTRESS, CANCEL, TRAIN_SCV, STOP, MOVE, ATTACK = 1450, 3659, 524, 4, 16, 23
 NEEDS = error_pb.TechRequirementsNotMet
 
 
-def test_a_tank_sieges_and_goes_on(town, command):
+def test_a_tank_sieges_and_goes_on(town):
     session = town()
     session.create((TANK, 1, 30.0, 46.0))
     session.step()
     tank = session.one(TANK)
     assert SIEGE in abilities(session, tank)
-    assert session.act(command([tank], SIEGE)) == [1]
+    assert session.order(tank, SIEGE) == 1
     session.step(40)
     assert [order.ability_id for order in session.one(TANK).orders] == [SIEGE]
-    assert session.act(command([tank], STOP)) == [1]
+    assert session.order(tank, STOP) == 1
     session.step(40)
     sieged = session.one(SIEGED)
     assert (sieged.tag, sieged.pos.x, len(sieged.orders)) == (tank.tag, 30.0, 0)
     assert not abilities(session, sieged) & {MOVE, SIEGE}
-    assert session.act(command([sieged], MOVE, (34.0, 46.0))) == [error_pb.NotSupported]
-    assert session.act(command([sieged], ATTACK, (34.0, 46.0))) == [1]
+    assert session.order(sieged, MOVE, (34.0, 46.0)) == error_pb.NotSupported
+    assert session.order(sieged, ATTACK, (34.0, 46.0)) == 1
     session.step(20)
     assert (session.one(SIEGED).pos.x, len(session.one(SIEGED).orders)) == (30.0, 0)
-    assert session.act(command([sieged], UNSIEGE)) == [1]
+    assert session.order(sieged, UNSIEGE) == 1
     session.step(2)
-    assert session.act(command([sieged], 1, (34.0, 46.0), queued=True)) == [1]
+    assert session.order(sieged, 1, (34.0, 46.0), queued=True) == 1
     session.step(140)
     assert session.one(TANK).pos.x == 34.0
 
@@ -49,7 +49,7 @@ def test_a_sieged_tank_fires_far_and_not_near(town):
     session.create((SIEGED, 1, 24.0, 48.0), (BUNKER, 2, 37.5, 48.5))
     session.step(5)
     assert session.one(BUNKER).health == 400 - 69
-    session.kill([session.one(BUNKER).tag])
+    session.kill(session.one(BUNKER))
     session.step(60)
     session.create((ZEALOT, 2, 24.0, 50.0))
     session.step(80)
@@ -67,69 +67,69 @@ def test_a_blast_hits_all_around_its_target(town):
     assert [one.health for one in session.units(MULE)] == [20, 40, 50, 60, 50]
 
 
-def test_vikings_land_and_take_off(town, command):
+def test_vikings_land_and_take_off(town):
     session = town(disable_fog=True)
     session.create((VIKING, 1, 30.0, 46.0), (SCV, 2, 38.0, 46.0))
     session.step()
     viking = session.one(VIKING)
-    assert session.act(command([viking], ASSAULT)) == [1]
+    assert session.order(viking, ASSAULT) == 1
     session.step(44)
     landed = session.one(LANDED)
     assert (landed.tag, landed.is_flying) == (viking.tag, False)
-    assert session.act(command([landed], ATTACK, (38.0, 46.0))) == [1]
+    assert session.order(landed, ATTACK, (38.0, 46.0)) == 1
     session.step(120)
     assert len(session.units(SCV)) == 12
-    assert session.act(command([landed], FIGHTER)) == [1]
+    assert session.order(landed, FIGHTER) == 1
     session.step(44)
     assert session.one(VIKING).is_flying
 
 
-def test_hellbats_need_an_armory(town, command):
+def test_hellbats_need_an_armory(town):
     session = town(FACTORY)
     session.create((HELLION, 1, 30.0, 46.0))
     session.step()
     hellion = session.one(HELLION)
-    assert session.act(command([hellion], TO_HELLBAT)) == [NEEDS]
-    assert session.act(command(session.units(FACTORY), TRAIN_HELLBAT)) == [NEEDS]
+    assert session.order(hellion, TO_HELLBAT) == NEEDS
+    assert session.order(session.units(FACTORY), TRAIN_HELLBAT) == NEEDS
     session.create((ARMORY, 1, *PLACES[2]))
     session.step()
     session.set_value(hellion, "Life", 60)
-    assert session.act(command([hellion], TO_HELLBAT)) == [1]
+    assert session.order(hellion, TO_HELLBAT) == 1
     session.step(70)
     hellbat = session.one(HELLBAT)
     assert (hellbat.tag, hellbat.health, hellbat.health_max) == (hellion.tag, 90, 135)
-    assert session.act(command([hellion.tag], TO_HELLION)) == [1]
+    assert session.order(hellion.tag, TO_HELLION) == 1
     session.step(70)
     hellion = session.one(HELLION)
     assert (hellion.tag, hellion.health, hellion.health_max) == (hellbat.tag, 60, 90)
-    session.kill([hellion.tag])
+    session.kill(hellion)
     session.step(2)
-    assert session.act(command(session.units(FACTORY), TRAIN_HELLBAT)) == [1]
+    assert session.order(session.units(FACTORY), TRAIN_HELLBAT) == 1
     session.step(490)
     assert session.one(HELLBAT)
 
 
-def test_a_planetary_fortress_trains_and_fires(town, command):
+def test_a_planetary_fortress_trains_and_fires(town):
     session = town(disable_fog=True)
     center = session.one(CENTER)
-    assert session.act(command([center], TO_FORTRESS)) == [NEEDS]
+    assert session.order(center, TO_FORTRESS) == NEEDS
     session.create((BAY, 1, *PLACES[0]))
     session.step()
     player = session.observe().player_common
-    assert session.act(command([center], TO_FORTRESS)) == [1]
+    assert session.order(center, TO_FORTRESS) == 1
     session.step(2)
     assert session.observe().player_common.vespene == player.vespene - 150
-    assert session.act(command([center], CANCEL)) == [1]
+    assert session.order(center, CANCEL) == 1
     session.step(2)
     assert session.observe().player_common.vespene == player.vespene
     cheat(session, debug_pb.fast_build)
-    assert session.act(command([center], TO_FORTRESS)) == [1]
+    assert session.order(center, TO_FORTRESS) == 1
     session.step(20)
     cheat(session, debug_pb.fast_build)
     fortress = session.one(FORTRESS)
     assert fortress.tag == center.tag
     session.create((MARAUDER, 2, fortress.pos.x + 6, fortress.pos.y))
-    assert session.act(command([fortress], TRAIN_SCV)) == [1]
+    assert session.order(fortress, TRAIN_SCV) == 1
     session.step(280)
     assert not session.units(MARAUDER)
     assert len([one for one in session.units(SCV) if one.alliance == 1]) == 13
@@ -139,22 +139,22 @@ def test_a_planetary_fortress_trains_and_fires(town, command):
     assert session.state.game.economy.earnings.collected[0] > collected
 
 
-def test_an_scv_builds_what_a_town_is_guarded_with(town, command):
+def test_an_scv_builds_what_a_town_is_guarded_with(town):
     session = town(BARRACKS)
     workers = session.units(SCV)
-    assert session.act(command(workers[:1], 323, (36.0, 48.0))) == [NEEDS]
+    assert session.order(workers[:1], 323, (36.0, 48.0)) == NEEDS
     session.create((BAY, 1, *PLACES[2]))
     session.step()
     asked = ((323, (36.0, 48.0)), (324, PLACES[1]), (326, (35.5, 50.5)), (327, PLACES[4]))
     for worker, (ability, place) in zip(workers, asked, strict=False):
-        assert session.act(command([worker], ability, place)) == [1]
+        assert session.order(worker, ability, place) == 1
         session.step()
     step_until(session, lambda: session.units(TURRET))
     session.create((BANSHEE, 2, 38.0, 48.0), (DARK_TEMPLAR, 2, 40.0, 48.0))
     session.step(20)
     assert session.one(BANSHEE).health == 140
     assert not session.units(DARK_TEMPLAR)
-    session.kill([one.tag for one in session.observe().raw_data.units if one.owner == 2])
+    session.kill(one for one in session.observe().raw_data.units if one.owner == 2)
     step_until(
         session,
         lambda: all(

@@ -6,7 +6,7 @@ import pytest
 from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 
-from tests.standin.conftest import abilities, apart, step_until
+from tests.standin.conftest import abilities, apart, command, step_until
 
 DEPOT, LOWERED, BARRACKS, LAB, ORBITAL, FACTORY = 19, 47, 21, 5, 132, 27
 SCV, MULE, MARINE, HELLION, VIKING = 45, 268, 48, 53, 35
@@ -40,10 +40,10 @@ def harm(session, unit: raw_pb.Unit, share: float) -> None:
     living.life = living.type.life * share
 
 
-def test_a_structure_gets_its_life_back_for_a_quarter_of_its_cost(town, command):
+def test_a_structure_gets_its_life_back_for_a_quarter_of_its_cost(town):
     session = town()
     scv, barracks = session.one(SCV), session.one(BARRACKS)
-    assert session.act(command([scv], REPAIR, target=barracks.tag)) == [1]
+    assert session.order(scv, REPAIR, target=barracks) == 1
     session.step()
     (order,) = session.one(SCV).orders
     assert (order.ability_id, order.target_unit_tag) == (REPAIR_SCV, barracks.tag)
@@ -58,11 +58,11 @@ def test_a_structure_gets_its_life_back_for_a_quarter_of_its_cost(town, command)
     assert session.money() == (1000 - 18, 1000)  # 150 · 0.25 · 0.5, as far as it was whole
 
 
-def test_several_workers_add_up_and_gas_is_paid(town, command):
+def test_several_workers_add_up_and_gas_is_paid(town):
     session = town(FACTORY)
     session.create(*[(SCV, 1, *BESIDE)] * 3)
     session.step()
-    session.act(command(session.units(SCV), REPAIR, target=session.one(FACTORY).tag))
+    session.order(session.units(SCV), REPAIR, target=session.one(FACTORY))
     session.step(100)
     before = session.one(FACTORY).health
     session.step(20)
@@ -72,21 +72,21 @@ def test_several_workers_add_up_and_gas_is_paid(town, command):
     assert session.money() == (1000 - 18, 1000 - 12)
 
 
-def test_a_right_click_repairs_what_is_damaged(town, command):
+def test_a_right_click_repairs_what_is_damaged(town):
     session = town()
     scv, barracks = session.one(SCV), session.one(BARRACKS)
-    session.act(command([scv], SMART, target=barracks.tag))
+    session.order(scv, SMART, target=barracks)
     session.step()
     assert [order.ability_id for order in session.one(SCV).orders] == [REPAIR_SCV]
-    session.act(command([scv], STOP))
+    session.order(scv, STOP)
     session.step(2)
     harm(session, barracks, 1.0)
-    session.act(command([scv], SMART, target=barracks.tag))
+    session.order(scv, SMART, target=barracks)
     session.step()
     assert [order.ability_id for order in session.one(SCV).orders] == [MOVE]
 
 
-def test_a_worker_follows_a_unit_that_walks_and_one_that_flies(town, command):
+def test_a_worker_follows_a_unit_that_walks_and_one_that_flies(town):
     session = town()
     session.create((HELLION, 1, 30.0, 42.0), (VIKING, 1, 30.0, 50.0))
     session.step()
@@ -94,7 +94,8 @@ def test_a_worker_follows_a_unit_that_walks_and_one_that_flies(town, command):
         scv, patient = session.one(SCV), session.one(kind)
         harm(session, patient, 0.1)
         session.act(
-            command([scv], REPAIR, target=patient.tag), command([patient], MOVE, (24.5, 50.0))
+            command(scv, REPAIR, target=patient),
+            command(patient, MOVE, (24.5, 50.0)),
         )
         step_until(session, lambda kind=kind, life=life: session.one(kind).health == life)
         scv, patient = session.one(SCV), session.one(kind)
@@ -104,19 +105,19 @@ def test_a_worker_follows_a_unit_that_walks_and_one_that_flies(town, command):
         assert not session.one(SCV).orders
 
 
-def test_a_worker_stops_when_its_patient_is_gone(town, command):
+def test_a_worker_stops_when_its_patient_is_gone(town):
     session = town()
     barracks = session.one(BARRACKS)
-    session.act(command(session.units(SCV), REPAIR, target=barracks.tag))
+    session.order(session.units(SCV), REPAIR, target=barracks)
     session.step(100)
-    session.kill([barracks.tag])
+    session.kill(barracks)
     session.step(3)
     assert not session.one(SCV).orders
 
 
-def test_repairs_end_with_the_money(town, command):
+def test_repairs_end_with_the_money(town):
     session = town(money=2)
-    session.act(command(session.units(SCV), REPAIR, target=session.one(BARRACKS).tag))
+    session.order(session.units(SCV), REPAIR, target=session.one(BARRACKS))
     session.step()
     step_until(session, lambda: not session.one(SCV).orders)
     assert session.money() == (0, 2)
@@ -124,18 +125,18 @@ def test_repairs_end_with_the_money(town, command):
     assert session.one(BARRACKS).health == pytest.approx(580, abs=2)
 
 
-def test_a_queued_order_follows_a_repair(town, command):
+def test_a_queued_order_follows_a_repair(town):
     session = town()
     scv, barracks = session.one(SCV), session.one(BARRACKS)
     harm(session, barracks, 0.99)
-    session.act(command([scv], REPAIR, target=barracks.tag))
-    session.act(command([scv], MOVE, BESIDE, queued=True))
+    session.order(scv, REPAIR, target=barracks)
+    session.order(scv, MOVE, BESIDE, queued=True)
     step_until(session, lambda: session.one(BARRACKS).health == 1000)
     session.step(2)
     assert [order.ability_id for order in session.one(SCV).orders] == [MOVE]
 
 
-def test_targets_that_cannot_be_repaired(town, command):
+def test_targets_that_cannot_be_repaired(town):
     session = town()
     session.create((MARINE, 1, 28.0, 50.0), (HELLION, 2, 29.0, 50.0), (DEPOT, 1, 31.0, 50.0))
     session.step()
@@ -143,31 +144,31 @@ def test_targets_that_cannot_be_repaired(town, command):
     harm(session, session.one(MARINE), 0.5)
     harm(session, session.one(HELLION), 0.5)
     for kind in (MARINE, HELLION, DEPOT):  # no machine, an enemy's, and one that is well
-        repair = command([scv], REPAIR, target=session.one(kind).tag)
+        repair = command(scv, REPAIR, target=session.one(kind).tag)
         assert session.act(repair) == [error_pb.RequiresRepairTarget]
     harm(session, scv, 0.5)
-    assert session.act(command([scv], REPAIR, target=scv.tag)) == [error_pb.RequiresRepairTarget]
-    assert session.act(command([scv], REPAIR, target=1)) == [error_pb.MustTargetVisibleUnit]
+    assert session.order(scv, REPAIR, target=scv) == error_pb.RequiresRepairTarget
+    assert session.order(scv, REPAIR, target=1) == error_pb.MustTargetVisibleUnit
     marine = session.units(MARINE)
     barracks = session.one(BARRACKS)
-    assert session.act(command(marine, REPAIR, target=barracks.tag)) == [error_pb.NotSupported]
-    session.act(command([scv], BUILD_DEPOT, (31.0, 46.0)))
+    assert session.order(marine, REPAIR, target=barracks) == error_pb.NotSupported
+    session.order(scv, BUILD_DEPOT, (31.0, 46.0))
     step_until(session, lambda: len(session.units(DEPOT)) == 2)
     site = next(unit for unit in session.units(DEPOT) if unit.build_progress < 1)
     session.create((SCV, 1, *BESIDE))
     session.step()
     other = next(unit for unit in session.units(SCV) if unit.tag != scv.tag)
-    repair = command([other], REPAIR, target=site.tag)
+    repair = command(other, REPAIR, target=site)
     assert session.act(repair) == [error_pb.RequiresRepairTarget]
 
 
-def test_a_mule_repairs_too_and_the_query_lists_it(town, command):
+def test_a_mule_repairs_too_and_the_query_lists_it(town):
     session = town()
     session.create((MULE, 1, *BESIDE))
     session.step()
     for kind, ability in ((SCV, REPAIR_SCV), (MULE, REPAIR_MULE)):
         assert ability in abilities(session, session.one(kind))
-    session.act(command(session.units(MULE), REPAIR, target=session.one(BARRACKS).tag))
+    session.order(session.units(MULE), REPAIR, target=session.one(BARRACKS))
     session.step()
     assert [order.ability_id for order in session.one(MULE).orders] == [REPAIR_MULE]
     session.step(100)
@@ -175,9 +176,9 @@ def test_a_mule_repairs_too_and_the_query_lists_it(town, command):
 
 
 @pytest.mark.parametrize(("kind", "build_loops"), [(ORBITAL, 1600), (LOWERED, 480), (LAB, 400)])
-def test_another_form_takes_as_long_as_the_first_one(town, command, kind, build_loops):
+def test_another_form_takes_as_long_as_the_first_one(town, kind, build_loops):
     session = town(kind)
-    session.act(command(session.units(SCV), REPAIR, target=session.one(kind).tag))
+    session.order(session.units(SCV), REPAIR, target=session.one(kind))
     half = session.one(kind).health
     step_until(session, lambda: session.one(kind).health > half)
     before = session.one(kind).health
@@ -186,10 +187,10 @@ def test_another_form_takes_as_long_as_the_first_one(town, command, kind, build_
     assert (unit.health - before) / unit.health_max == pytest.approx(40 / build_loops)
 
 
-def test_two_repairs_give_the_same_bytes(town, command):
+def test_two_repairs_give_the_same_bytes(town):
     def played() -> bytes:
         session = town()
-        session.act(command(session.units(SCV), REPAIR, target=session.one(BARRACKS).tag))
+        session.order(session.units(SCV), REPAIR, target=session.one(BARRACKS))
         session.step(300)
         return session.observe().SerializeToString(deterministic=True)
 

@@ -10,7 +10,7 @@ from sc2standin.data.research import RESEARCH, UPGRADES
 from sc2standin.data.tables import read
 from sc2standin.data.unit_types import TYPE_BY_NAME
 from sc2standin.data.upgrades import levels, variant
-from tests.standin.conftest import abilities
+from tests.standin.conftest import abilities, command
 from tests.standin.towns.conftest import PLACES, cheat, saved
 
 TECH_LAB, BARRACKS, BAY, ARMORY, BARRACKS_LAB, MARINE = 5, 21, 22, 29, 37, 48
@@ -24,13 +24,13 @@ def _upgrades(session) -> list[int]:
     return list(session.observe().raw_data.player.upgrade_ids)
 
 
-def test_an_upgrade_is_paid_and_takes_its_time(town, command):
+def test_an_upgrade_is_paid_and_takes_its_time(town):
     session = town(BAY)
     bay = session.one(BAY)
     before = saved(session)
     assert {WEAPONS_1, ARMOR_1, HI_SEC} <= abilities(session, bay)
     assert WEAPONS_2 not in abilities(session, bay)
-    assert session.act(command([bay], WEAPONS_1)) == [1]
+    assert session.order(bay, WEAPONS_1) == 1
     session.step(1281)
     assert saved(session) == (before[0] - 100, before[1] - 100)
     (order,) = session.one(BAY).orders
@@ -40,110 +40,110 @@ def test_an_upgrade_is_paid_and_takes_its_time(town, command):
     assert _upgrades(session) == [7]
     assert not session.one(BAY).orders
     assert WEAPONS_1 not in abilities(session, bay)
-    assert session.act(command([bay], WEAPONS_1)) == [NEEDS]
+    assert session.order(bay, WEAPONS_1) == NEEDS
 
 
-def test_levels_come_one_after_the_other(town, command):
+def test_levels_come_one_after_the_other(town):
     session = town(BAY, BAY)
     cheat(session, debug_pb.fast_build)
     bay, other = session.units(BAY)
-    assert session.act(command([bay], WEAPONS)) == [1]
+    assert session.order(bay, WEAPONS) == 1
     session.step()
     assert [order.ability_id for order in session.units(BAY)[0].orders] == [WEAPONS_1]
-    assert session.act(command([other], WEAPONS)) == [NEEDS]
+    assert session.order(other, WEAPONS) == NEEDS
     session.step(20)
     assert _upgrades(session) == [7]
-    assert session.act(command([bay], WEAPONS)) == [NEEDS]
+    assert session.order(bay, WEAPONS) == NEEDS
     session.create((ARMORY, 1, *PLACES[2]))
     session.step()
     assert WEAPONS_2 in abilities(session, bay)
-    assert session.act(command([other], WEAPONS)) == [1]
+    assert session.order(other, WEAPONS) == 1
     session.step(20)
-    assert session.act(command([bay], WEAPONS)) == [1]
+    assert session.order(bay, WEAPONS) == 1
     session.step(20)
     assert _upgrades(session) == [7, 8, 9]
-    assert session.act(command([bay], WEAPONS)) == [NEEDS]
+    assert session.order(bay, WEAPONS) == NEEDS
 
 
-def test_research_is_queued_cancelled_and_refunded(town, command):
+def test_research_is_queued_cancelled_and_refunded(town):
     session = town(BAY, BAY)
     bay, other = session.units(BAY)
     before = saved(session)
-    assert session.act(command([bay], WEAPONS), command([bay], ARMOR)) == [1, 1]
+    assert session.act(command(bay, WEAPONS), command(bay, ARMOR)) == [1, 1]
     session.step()
     orders = [order.ability_id for order in session.units(BAY)[0].orders]
     assert orders == [WEAPONS_1, ARMOR_1]
-    assert session.act(command([other], ARMOR_1)) == [NEEDS]
-    assert session.act(command([bay], CANCEL_LAST)) == [1]
+    assert session.order(other, ARMOR_1) == NEEDS
+    assert session.order(bay, CANCEL_LAST) == 1
     session.step()
     assert saved(session) == (before[0] - 100, before[1] - 100)
-    assert session.act(command([other], ARMOR_1)) == [1]
+    assert session.order(other, ARMOR_1) == 1
     session.step()
-    assert session.act(command([bay, other], CANCEL_LAST)) == [1]
+    assert session.order([bay, other], CANCEL_LAST) == 1
     session.step()
     assert saved(session) == before
     session.state.game.economy.vespene = 0
-    assert session.act(command([bay], WEAPONS)) == [error_pb.NotEnoughVespene]
+    assert session.order(bay, WEAPONS) == error_pb.NotEnoughVespene
     assert WEAPONS_1 not in abilities(session, bay)
 
 
-def test_two_structures_begin_an_upgrade_once(town, command):
+def test_two_structures_begin_an_upgrade_once(town):
     session = town(BAY, BAY)
     before = saved(session)
-    assert session.act(command(session.units(BAY), WEAPONS_1)) == [1]
+    assert session.order(session.units(BAY), WEAPONS_1) == 1
     session.step()
     assert saved(session) == (before[0] - 100, before[1] - 100)
     assert sum(len(bay.orders) for bay in session.units(BAY)) == 1
 
 
-def test_a_tech_lab_researches_until_its_barracks_lifts_off(town, command):
+def test_a_tech_lab_researches_until_its_barracks_lifts_off(town):
     session = town(BARRACKS)
     cheat(session, debug_pb.fast_build)
     barracks = session.one(BARRACKS)
-    session.act(command([barracks], 3682))
+    session.order(barracks, 3682)
     session.step(20)
     cheat(session, debug_pb.fast_build)
     lab = session.one(BARRACKS_LAB)
     assert {STIMPACK, SHIELD} <= abilities(session, lab)
     before = saved(session)
-    assert session.act(command([lab], STIMPACK)) == [1]
-    assert session.act(command([barracks], TRAIN_MARINE)) == [1]
+    assert session.order(lab, STIMPACK) == 1
+    assert session.order(barracks, TRAIN_MARINE) == 1
     session.step(410)
     assert len(session.units(MARINE)) == 1
     assert [order.ability_id for order in session.one(BARRACKS_LAB).orders] == [STIMPACK]
-    session.act(command([barracks], LIFT))
+    session.order(barracks, LIFT)
     session.step(40)
     assert not session.one(TECH_LAB).orders
     assert saved(session) == (before[0] - 50, before[1])
-    assert session.act(command([lab], STIMPACK)) == [error_pb.NotSupported]
+    assert session.order(lab, STIMPACK) == error_pb.NotSupported
 
 
-def test_debug_states_lift_rules(town, command):
+def test_debug_states_lift_rules(town):
     session = town(BAY, BARRACKS, money=0)
     bay, barracks = session.one(BAY), session.one(BARRACKS)
-    assert session.act(command([bay], WEAPONS)) == [error_pb.NotEnoughMinerals]
+    assert session.order(bay, WEAPONS) == error_pb.NotEnoughMinerals
     before = saved(session)
     cheat(session, debug_pb.minerals, debug_pb.gas, debug_pb.all_resources)
     assert saved(session) == (before[0] + 10_000, before[1] + 10_000)
     session.state.game.world.minerals = session.state.game.economy.vespene = 0
     cheat(session, debug_pb.free, debug_pb.food, debug_pb.fast_build, debug_pb.tech_tree)
     for _ in range(5):
-        assert session.act(command([barracks], TRAIN_MARINE)) == [1]
+        assert session.order(barracks, TRAIN_MARINE) == 1
         session.step(18)
     assert len(session.units(MARINE)) == 5
-    assert session.act(command([barracks], 563)) == [1]
+    assert session.order(barracks, 563) == 1
     session.step(18)
     assert session.units(51)
     cheat(session, debug_pb.free)
     session.state.game.world.minerals = 0
-    assert session.act(command([bay], WEAPONS)) == [error_pb.NotEnoughMinerals]
+    assert session.order(bay, WEAPONS) == error_pb.NotEnoughMinerals
 
 
-def test_a_structure_that_is_built_fast_has_its_whole_life(town, command):
+def test_a_structure_that_is_built_fast_has_its_whole_life(town):
     session = town()
     cheat(session, debug_pb.fast_build)
     worker = session.units(45)[0]
-    assert session.act(command([worker], 319, (36.0, 48.0))) == [1]
+    assert session.order(worker, 319, (36.0, 48.0)) == 1
     for _ in range(60):
         session.step(8)
         if session.units(19) and session.one(19).build_progress == 1:
@@ -151,36 +151,36 @@ def test_a_structure_that_is_built_fast_has_its_whole_life(town, command):
     assert session.one(19).health == pytest.approx(400)
 
 
-def test_without_an_economy_nothing_is_researched(offline, command):
+def test_without_an_economy_nothing_is_researched(offline):
     offline.arena((BAY, 1, 30.0, 30.0), (MARINE, 1, 20.0, 20.0))
     offline.step()
     bay = offline.one(BAY)
-    assert offline.act(command([bay], WEAPONS_1)) == [error_pb.NotSupported]
+    assert offline.order(bay, WEAPONS_1) == error_pb.NotSupported
     assert not abilities(offline, bay)
 
 
-def _after_research(town, command, ability_id: int, *kinds: int):
+def _after_research(town, ability_id: int, *kinds: int):
     """A town that has researched this, in the first of these structures."""
     session = town(*kinds)
     cheat(session, debug_pb.fast_build, debug_pb.tech_tree)
-    assert session.act(command(session.units(kinds[0]), ability_id)) == [1]
+    assert session.order(session.units(kinds[0]), ability_id) == 1
     session.step(20)
     assert len(_upgrades(session)) == 1
     cheat(session, debug_pb.fast_build, debug_pb.tech_tree)
     return session
 
 
-def test_levels_of_weapons_and_armor_count_in_fights(town, command):
-    session = _after_research(town, command, WEAPONS, BAY)
+def test_levels_of_weapons_and_armor_count_in_fights(town):
+    session = _after_research(town, WEAPONS, BAY)
     session.create((MARINE, 1, 30.0, 50.0), (ARCHON, 2, 33.0, 50.0))
     session.step(3)
     marine, archon = session.one(MARINE), session.one(ARCHON)
     assert (marine.attack_upgrade_level, marine.armor_upgrade_level) == (1, 0)
     assert archon.attack_upgrade_level == 0
     assert archon.shield == 350 - 7
-    session.kill([marine.tag, archon.tag])
+    session.kill([marine, archon])
     cheat(session, debug_pb.fast_build)
-    session.act(command(session.units(BAY), ARMOR))
+    session.order(session.units(BAY), ARMOR)
     session.step(20)
     assert _upgrades(session) == [7, 11]
     session.create((MARINE, 1, 30.0, 50.0), (MARINE, 2, 33.0, 50.0))
@@ -191,37 +191,37 @@ def test_levels_of_weapons_and_armor_count_in_fights(town, command):
     assert session.one(18).armor_upgrade_level == 0
 
 
-def test_combat_shield_reaches_marines_that_are_there(town, command):
+def test_combat_shield_reaches_marines_that_are_there(town):
     session = town(BARRACKS)
     session.create((MARINE, 1, 30.0, 50.0), (MARINE, 2, 60.0, 50.0), (TECH_LAB, 1, 27.0, 45.0))
     session.step(2)
     assert session.one(MARINE).health_max == 45
     cheat(session, debug_pb.fast_build)
-    assert session.act(command(session.units(BARRACKS_LAB), SHIELD)) == [1]
+    assert session.order(session.units(BARRACKS_LAB), SHIELD) == 1
     session.step(20)
     assert (session.one(MARINE).health, session.one(MARINE).health_max) == (55, 55)
-    assert session.act(command(session.units(BARRACKS), TRAIN_MARINE)) == [1]
+    assert session.order(session.units(BARRACKS), TRAIN_MARINE) == 1
     session.step(20)
     assert [one.health_max for one in session.units(MARINE)] == [55, 55]
 
 
-def test_a_stimpack_costs_life_and_makes_faster(town, command):
+def test_a_stimpack_costs_life_and_makes_faster(town):
     session = town(BARRACKS)
     session.create((MARINE, 1, 30.0, 50.0), (MARAUDER, 1, 32.0, 50.0), (TECH_LAB, 1, 27.0, 45.0))
     session.step(2)
     marine, marauder = session.one(MARINE), session.one(MARAUDER)
-    assert session.act(command([marine], STIM)) == [NEEDS]
+    assert session.order(marine, STIM) == NEEDS
     assert MARINE_STIM not in abilities(session, marine)
     cheat(session, debug_pb.fast_build)
-    session.act(command(session.units(BARRACKS_LAB), STIMPACK))
+    session.order(session.units(BARRACKS_LAB), STIMPACK)
     session.step(20)
     assert MARINE_STIM in abilities(session, marine)
-    session.act(command([marine], 16, (30.0, 38.0)))
+    session.order(marine, 16, (30.0, 38.0))
     session.step(2)
     slow = session.one(MARINE).pos.y
     session.step(8)
     slow -= session.one(MARINE).pos.y
-    assert session.act(command([marine, marauder], STIM)) == [1]
+    assert session.order([marine, marauder], STIM) == 1
     session.step()
     fast = session.one(MARINE).pos.y
     session.step(8)
@@ -231,9 +231,9 @@ def test_a_stimpack_costs_life_and_makes_faster(town, command):
     assert (marine.health, list(marine.buff_ids)) == (35, [27])
     assert (marauder.health, list(marauder.buff_ids)) == (105, [24])
     for _ in range(3):
-        assert session.act(command([marine], STIM)) == [1]
+        assert session.order(marine, STIM) == 1
         session.step()
-    assert session.act(command([marine], STIM)) == [error_pb.NotEnoughLife]
+    assert session.order(marine, STIM) == error_pb.NotEnoughLife
     session.step(242)
     assert not session.one(MARINE).buff_ids
     assert session.one(MARINE).health == 5
@@ -251,17 +251,17 @@ def test_a_client_may_have_all_upgrades(town):
     assert len(upgrades) == len(set(upgrades))
 
 
-def test_an_episode_with_research_is_the_same_twice(town, command):
+def test_an_episode_with_research_is_the_same_twice(town):
     frames = []
     for _ in range(2):
         session = town(BARRACKS, BAY, seed=4)
         session.create((TECH_LAB, 1, 27.0, 45.0), (MARINE, 1, 30.0, 50.0, 6))
         cheat(session, debug_pb.fast_build, debug_pb.tech_tree)
-        session.act(command(session.units(BARRACKS_LAB), STIMPACK))
-        session.act(command(session.units(BAY), WEAPONS))
+        session.order(session.units(BARRACKS_LAB), STIMPACK)
+        session.order(session.units(BAY), WEAPONS)
         session.step(20)
         session.create((MARINE, 2, 34.0, 50.0, 6))
-        session.act(command(session.units(MARINE), STIM))
+        session.order(session.units(MARINE), STIM)
         seen = []
         for _ in range(30):
             session.step(8)
@@ -313,7 +313,7 @@ def test_levels_count_in_each_mode(name):
     assert (found.attack, found.armor) == (3, 3)
 
 
-def test_a_score_counts_what_upgrades_cost(town, command):
-    session = _after_research(town, command, WEAPONS, BAY)
+def test_a_score_counts_what_upgrades_cost(town):
+    session = _after_research(town, WEAPONS, BAY)
     details = session.observe().score.score_details
     assert (details.used_minerals.upgrade, details.used_vespene.upgrade) == (100, 100)

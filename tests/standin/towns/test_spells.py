@@ -9,7 +9,7 @@ from s2clientprotocol import error_pb2 as error_pb
 
 from sc2standin.data.unit_types import TYPE_BY_ID
 from sc2standin.data.unit_types.kinds import hallucination_of
-from tests.standin.conftest import abilities, options, step_until
+from tests.standin.conftest import abilities, command, options, step_until
 
 MARINE, REAPER, ZEALOT, SENTRY, ROACH = 48, 49, 73, 77, 110
 GHOST, RAVEN, TEMPLAR, PHOENIX, NEXUS, INFESTOR, QUEEN, RAVAGER = 50, 56, 75, 78, 59, 111, 126, 688
@@ -32,9 +32,9 @@ def _effects(session) -> list[int]:
     return [effect.effect_id for effect in session.observe().raw_data.effects]
 
 
-def test_a_charge_lies_there_and_explodes(offline, command):
+def test_a_charge_lies_there_and_explodes(offline):
     offline.arena((REAPER, 1, 20, 30), (ROACH, 2, 40, 30))
-    assert offline.act(command(offline.units(REAPER), CHARGE, (30, 30))) == [1]
+    assert offline.order(offline.units(REAPER), CHARGE, (30, 30)) == 1
     for _ in range(60):
         offline.step(2)
         if offline.units(CHARGE_ON_THE_GROUND):
@@ -42,7 +42,7 @@ def test_a_charge_lies_there_and_explodes(offline, command):
     reaper, charge = offline.one(REAPER), offline.one(CHARGE_ON_THE_GROUND)
     assert (charge.pos.x, charge.pos.y) == (30, 30)
     assert 24 < reaper.pos.x < 25.5  # it went into range, and no farther
-    again = command([reaper], CHARGE, (30, 30))
+    again = command(reaper, CHARGE, (30, 30))
     assert offline.act(again) == [error_pb.Cooldown]
     assert CHARGE not in abilities(offline, reaper)
     offline.step(46)
@@ -51,11 +51,11 @@ def test_a_charge_lies_there_and_explodes(offline, command):
     assert CHARGE in abilities(offline, reaper)
 
 
-def test_a_bile_hits_friend_and_foe_where_it_lands(offline, command):
+def test_a_bile_hits_friend_and_foe_where_it_lands(offline):
     offline.arena((RAVAGER, 1, 20, 30), (MARINE, 1, 28, 30), (ZEALOT, 2, 28, 31))
     # They would fight.
     offline.state.playing().world.cheats |= {(1, debug_pb.god), (2, debug_pb.god)}
-    offline.act(command(offline.units(RAVAGER), BILE, (28, 30.5)))
+    offline.order(offline.units(RAVAGER), BILE, (28, 30.5))
     offline.step(3)
     assert _effects(offline) == [11]
     offline.state.playing().world.cheats.clear()
@@ -64,14 +64,14 @@ def test_a_bile_hits_friend_and_foe_where_it_lands(offline, command):
     assert not offline.units(MARINE)
 
 
-def test_energy_is_needed_and_paid(offline, command):
+def test_energy_is_needed_and_paid(offline):
     offline.arena((RAVEN, 1, 20, 30), (INFESTOR, 2, 26, 30))
     raven, infestor = offline.one(RAVEN), offline.one(INFESTOR)
-    assert offline.act(command([raven], MISSILE, target=infestor.tag)) == [error_pb.NotEnoughEnergy]
+    assert offline.order(raven, MISSILE, target=infestor) == error_pb.NotEnoughEnergy
     _give_energy(offline, RAVEN)
-    assert offline.act(command([raven], MISSILE, target=raven.tag)) == [error_pb.CantTargetThatUnit]
-    assert offline.act(command([raven], MISSILE)) == [error_pb.MustTargetUnit]
-    assert offline.act(command([raven], MISSILE, target=infestor.tag)) == [1]
+    assert offline.order(raven, MISSILE, target=raven) == error_pb.CantTargetThatUnit
+    assert offline.order(raven, MISSILE) == error_pb.MustTargetUnit
+    assert offline.order(raven, MISSILE, target=infestor) == 1
     offline.step(40)  # a missile that speeds up from rest flies to 10 cells in 36
     assert list(offline.one(INFESTOR).buff_ids) == [279, 280]
     assert offline.one(RAVEN).energy == pytest.approx(125, abs=2)
@@ -79,9 +79,9 @@ def test_energy_is_needed_and_paid(offline, command):
     assert not offline.one(INFESTOR).buff_ids
 
 
-def test_a_summoned_unit_fights_and_goes(offline, command):
+def test_a_summoned_unit_fights_and_goes(offline):
     offline.arena((RAVEN, 1, 20, 30), (ROACH, 2, 28, 30))
-    offline.act(command(offline.units(RAVEN), AUTO_TURRET, (22, 30)))
+    offline.order(offline.units(RAVEN), AUTO_TURRET, (22, 30))
     offline.step(60)
     assert offline.units(TURRET)
     assert offline.one(ROACH).health < 145
@@ -91,17 +91,17 @@ def test_a_summoned_unit_fights_and_goes(offline, command):
     assert not offline.units(TURRET)  # after 224
 
 
-def test_a_shield_goes_with_its_sentry(offline, command):
+def test_a_shield_goes_with_its_sentry(offline):
     offline.arena(
         (SENTRY, 1, 20, 30), (MARINE, 1, 20, 33), (MARINE, 1, 40, 30), (ZEALOT, 2, 50, 50)
     )
     _give_energy(offline, SENTRY)
-    offline.act(command(offline.units(SENTRY), SHIELD))
+    offline.order(offline.units(SENTRY), SHIELD)
     offline.step(3)
     assert _effects(offline) == [2]
     assert sorted(list(unit.buff_ids) for unit in offline.units(MARINE)) == [[], [18]]
     assert list(offline.one(SENTRY).buff_ids) == [18]
-    offline.act(command(offline.units(SENTRY), 16, (36, 30)))
+    offline.order(offline.units(SENTRY), 16, (36, 30))
     offline.step(120)
     (effect,) = offline.observe().raw_data.effects
     assert effect.pos[0].x == pytest.approx(offline.one(SENTRY).pos.x, abs=0.2)
@@ -111,11 +111,11 @@ def test_a_shield_goes_with_its_sentry(offline, command):
     assert not any(unit.buff_ids for unit in offline.units(MARINE))
 
 
-def test_a_storm_hurts_all_within_it(offline, command):
+def test_a_storm_hurts_all_within_it(offline):
     offline.arena((TEMPLAR, 1, 20, 30), (ROACH, 2, 28, 30), (ROACH, 2, 28, 45))
     _give_energy(offline, TEMPLAR)
     offline.state.playing().world.cheats.add((1, debug_pb.god))
-    offline.act(command(offline.units(TEMPLAR), STORM, (28, 30)))
+    offline.order(offline.units(TEMPLAR), STORM, (28, 30))
     offline.step(3)
     assert _effects(offline) == [1]
     offline.step(90)
@@ -125,76 +125,75 @@ def test_a_storm_hurts_all_within_it(offline, command):
     assert _effects(offline) == []
 
 
-def test_feedback_snipe_and_emp(offline, command):
+def test_feedback_snipe_and_emp(offline):
     offline.arena(
         (TEMPLAR, 1, 20, 30), (GHOST, 1, 20, 34), (INFESTOR, 2, 27, 30), (ZEALOT, 2, 27, 36)
     )
     _give_energy(offline, TEMPLAR, GHOST, INFESTOR)
     templar, ghost = offline.one(TEMPLAR), offline.one(GHOST)
     infestor, zealot = offline.one(INFESTOR), offline.one(ZEALOT)
-    assert offline.act(command([templar], FEEDBACK, target=zealot.tag)) == [
-        error_pb.MustTargetUnitWithEnergy
-    ]
-    offline.act(command([ghost], EMP, (27, 36)))
+    assert offline.order(templar, FEEDBACK, target=zealot) == error_pb.MustTargetUnitWithEnergy
+    offline.order(ghost, EMP, (27, 36))
     offline.step(14)
     assert offline.one(ZEALOT).shield == 0
-    offline.act(command([templar], FEEDBACK, target=infestor.tag))
+    offline.order(templar, FEEDBACK, target=infestor)
     offline.step(3)
     assert not offline.units(INFESTOR)  # 200 of energy are 100 of damage
-    offline.act(command([ghost], SNIPE, target=offline.one(ZEALOT).tag))
+    offline.order(ghost, SNIPE, target=offline.one(ZEALOT))
     offline.step(40)
     assert not offline.units(ZEALOT)
 
 
-def test_an_emp_takes_a_part_of_the_energy(offline, command):
+def test_an_emp_takes_a_part_of_the_energy(offline):
     offline.arena((GHOST, 1, 20, 30), (INFESTOR, 2, 27, 30))
     _give_energy(offline, GHOST, INFESTOR)
-    offline.act(command(offline.units(GHOST), EMP, (27, 30)))
+    offline.order(offline.units(GHOST), EMP, (27, 30))
     offline.step(14)
     assert offline.one(INFESTOR).energy == pytest.approx(100, abs=1)
 
 
-def test_each_spell_has_a_cooldown_of_its_own(offline, command):
+def test_each_spell_has_a_cooldown_of_its_own(offline):
     offline.arena((SENTRY, 1, 20, 30), (ZEALOT, 2, 50, 50))
     _give_energy(offline, SENTRY)
-    offline.act(command(offline.units(SENTRY), SHIELD))
+    offline.order(offline.units(SENTRY), SHIELD)
     offline.step(2)
     sentry = offline.one(SENTRY)
-    assert offline.act(command([sentry], SHIELD)) == [error_pb.Cooldown]
-    assert offline.act(command([sentry], HALLUCINATION_OF_STALKERS)) == [1]
+    assert offline.order(sentry, SHIELD) == error_pb.Cooldown
+    assert offline.order(sentry, HALLUCINATION_OF_STALKERS) == 1
     offline.step(2)
     assert len(offline.units(STALKER)) == 2
 
 
-def test_transfusion_heals_and_chrono_boost_shows(offline, command):
+def test_transfusion_heals_and_chrono_boost_shows(offline):
     offline.arena((QUEEN, 1, 20, 30), (ROACH, 1, 24, 30), (NEXUS, 1, 45, 45), (MARINE, 2, 9, 9))
     _give_energy(offline, QUEEN)
     roach, nexus = offline.one(ROACH), offline.one(NEXUS)
     offline.state.playing().world.by_tag[roach.tag].life = 20
-    assert offline.act(command(offline.units(QUEEN), TRANSFUSION, target=nexus.tag)) == [
-        error_pb.CantTargetThatUnit
-    ]
-    offline.act(command(offline.units(QUEEN), TRANSFUSION, target=roach.tag))
-    assert offline.act(command([nexus], CHRONO, target=nexus.tag)) == [1]
+    assert (
+        offline.order(offline.units(QUEEN), TRANSFUSION, target=nexus)
+        == error_pb.CantTargetThatUnit
+    )
+    offline.order(offline.units(QUEEN), TRANSFUSION, target=roach)
+    assert offline.order(nexus, CHRONO, target=nexus) == 1
     offline.step(3)
     assert offline.one(ROACH).health == pytest.approx(95, abs=2)
     assert list(offline.one(NEXUS).buff_ids) == [281]
     assert offline.one(NEXUS).energy == pytest.approx(0, abs=1)
 
 
-def test_a_hallucination_looks_real_until_it_is_detected(offline, command):
+def test_a_hallucination_looks_real_until_it_is_detected(offline):
     offline.arena((SENTRY, 1, 20, 30), (ROACH, 2, 27, 30))
     _give_energy(offline, SENTRY)
-    offline.act(command(offline.units(SENTRY), HALLUCINATION_OF_STALKERS))
+    offline.order(offline.units(SENTRY), HALLUCINATION_OF_STALKERS)
     offline.step(2)
     stalkers = offline.units(STALKER)
     assert [one.is_hallucination for one in stalkers] == [True, True]
     assert offline.observe().player_common.food_used == 2  # the sentry's
-    offline.kill([offline.one(SENTRY).tag])
+    offline.kill(offline.one(SENTRY))
     offline.step(60)
     roach = offline.one(ROACH)
     assert roach.health == roach.health_max
-    offline.kill([roach.tag])
+    offline.kill(roach)
     offline.step(970)
     assert not offline.units(STALKER)
 
@@ -208,11 +207,11 @@ def test_an_enemys_hallucination_is_known_where_it_is_detected(offline):
     assert offline.one(STALKER).is_hallucination
 
 
-def test_an_effect_is_on_the_screen(offline, command):
+def test_an_effect_is_on_the_screen(offline):
     small = common.Size2DI(x=48, y=48)
     offline.arena((SENTRY, 1, 32, 29), (ZEALOT, 2, 50, 50), interface=options(resolution=small))
     _give_energy(offline, SENTRY)
-    offline.act(command(offline.units(SENTRY), SHIELD))
+    offline.order(offline.units(SENTRY), SHIELD)
     offline.step(2)
     plane = offline.observe().feature_layer_data.renders.effects.data
     assert set(plane) == {0, 2}
@@ -221,37 +220,37 @@ def test_an_effect_is_on_the_screen(offline, command):
     assert set(offline.observe().feature_layer_data.renders.effects.data) == {0}
 
 
-def test_a_queued_spell_follows_a_move(offline, command):
+def test_a_queued_spell_follows_a_move(offline):
     offline.arena((PHOENIX, 1, 20, 30), (ZEALOT, 2, 40, 30))
     (zealot,) = offline.units(ZEALOT)
-    offline.act(command(offline.units(PHOENIX), 16, (20, 40)))
-    offline.act(command(offline.units(PHOENIX), BEAM, target=zealot.tag, queued=True))
+    offline.order(offline.units(PHOENIX), 16, (20, 40))
+    offline.order(offline.units(PHOENIX), BEAM, target=zealot, queued=True)
     offline.step(22)
     assert offline.one(PHOENIX).pos.y > 33
     offline.step(100)
     assert list(offline.one(ZEALOT).buff_ids) == [5]
 
 
-def test_the_same_seed_gives_the_same_bytes(session_for, command):
+def test_the_same_seed_gives_the_same_bytes(session_for):
     def play() -> bytes:
         session = session_for()
         session.arena((INFESTOR, 1, 20, 30), (MARINE, 2, 28, 30, 5))
         _give_energy(session, INFESTOR)
-        session.act(command(session.units(INFESTOR), FUNGAL, (28, 30)))
+        session.order(session.units(INFESTOR), FUNGAL, (28, 30))
         session.step(60)
         return session.observe().SerializeToString(deterministic=True)
 
     assert play() == play()
 
 
-def test_two_templars_become_an_archon(melee, command):
+def test_two_templars_become_an_archon(melee):
     session = melee(None)
     session.create((TEMPLAR, 1, 40, 48), (DARK_TEMPLAR, 1, 45, 48))
     session.step(4)
     templars = [*session.units(TEMPLAR), *session.units(DARK_TEMPLAR)]
     alone = command(templars[:1], ARCHON_WARP)
     assert session.act(alone) == [error_pb.CantFindEnoughTargets]
-    assert session.act(command(templars, ARCHON_WARP)) == [1]
+    assert session.order(templars, ARCHON_WARP) == 1
     session.step(4)
     assert [order.ability_id for order in session.one(TEMPLAR).orders] == [1767]
     step_until(session, lambda: session.units(ARCHON))
@@ -264,7 +263,7 @@ def test_two_templars_become_an_archon(melee, command):
     assert session.one(ARCHON).build_progress == 1
 
 
-def test_zerglings_become_banelings(melee, command):
+def test_zerglings_become_banelings(melee):
     session = melee(None)
     session.create((ZERGLING, 1, 40, 48, 3))
     session.state.game.world.minerals = session.state.game.economy.vespene = 60
@@ -281,15 +280,15 @@ def test_zerglings_become_banelings(melee, command):
     assert [unit.health for unit in session.units(BANELING)] == [30, 30]
 
 
-def test_structures_of_other_races_train(melee, command):
+def test_structures_of_other_races_train(melee):
     session = melee(None)
     session.create((HATCHERY, 1, 41.5, 48.5), (GATEWAY, 1, 50.5, 52.5))
     session.state.game.world.minerals = 300
     session.step()
     hatchery, gateway = session.one(HATCHERY), session.one(GATEWAY)
-    assert session.act(command([hatchery], TRAIN_QUEEN)) == [error_pb.TechRequirementsNotMet]
+    assert session.order(hatchery, TRAIN_QUEEN) == error_pb.TechRequirementsNotMet
     session.create((SPAWNING_POOL, 1, 41.5, 55.5))
     session.step()
-    assert session.act(command([hatchery], TRAIN_QUEEN), command([gateway], TRAIN_ZEALOT)) == [1, 1]
+    assert session.act(command(hatchery, TRAIN_QUEEN), command(gateway, TRAIN_ZEALOT)) == [1, 1]
     session.step(802)
     assert (len(session.units(QUEEN)), len(session.units(ZEALOT))) == (1, 1)

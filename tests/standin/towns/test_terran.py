@@ -10,7 +10,7 @@ from s2clientprotocol import query_pb2 as query_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from tests.standin.conftest import abilities, apart, place_of, step_until
+from tests.standin.conftest import abilities, apart, command, place_of, step_until
 from tests.standin.towns.conftest import PLACES, saved
 
 TECH_LAB, REACTOR, BARRACKS_LAB, BARRACKS_REACTOR, FACTORY_LAB = 5, 6, 37, 38, 39
@@ -34,19 +34,19 @@ def _nearest(session, unit_type: int, center: raw_pb.Unit) -> raw_pb.Unit:
     return min(seen, key=lambda one: apart(one, center))
 
 
-def _with_lab(session, command, structure: int, add_on: int = BUILD_LAB) -> None:
-    assert session.act(command(session.units(structure), add_on)) == [1]
+def _with_lab(session, structure: int, add_on: int = BUILD_LAB) -> None:
+    assert session.order(session.units(structure), add_on) == 1
     session.step(810)
     assert not session.one(structure).orders
 
 
-def test_a_tech_lab_is_built_beside_its_structure(town, command):
+def test_a_tech_lab_is_built_beside_its_structure(town):
     session = town(BARRACKS)
     barracks = session.one(BARRACKS)
-    assert session.act(command([barracks], TRAIN_MARAUDER)) == [error_pb.TechRequirementsNotMet]
+    assert session.order(barracks, TRAIN_MARAUDER) == error_pb.TechRequirementsNotMet
     assert TRAIN_MARAUDER not in abilities(session, barracks)
     before = saved(session)
-    assert session.act(command([barracks], BUILD_LAB)) == [1]
+    assert session.order(barracks, BUILD_LAB) == 1
     session.step(200)
     assert saved(session) == (before[0] - 50, before[1] - 25)
     barracks, lab = session.one(BARRACKS), session.one(BARRACKS_LAB)
@@ -56,37 +56,37 @@ def test_a_tech_lab_is_built_beside_its_structure(town, command):
     assert lab.health == pytest.approx(220, abs=3)
     assert barracks.add_on_tag == lab.tag
     assert place_of(lab) == (barracks.pos.x + 2.5, barracks.pos.y - 0.5)
-    assert session.act(command([barracks], TRAIN_MARINE)) == [error_pb.CantQueueThatOrder]
+    assert session.order(barracks, TRAIN_MARINE) == error_pb.CantQueueThatOrder
     session.step(202)
     assert session.one(BARRACKS_LAB).build_progress == 1
     assert TRAIN_MARAUDER in abilities(session, barracks)
-    assert session.act(command([barracks], TRAIN_MARAUDER)) == [1]
+    assert session.order(barracks, TRAIN_MARAUDER) == 1
     session.step(482)
     assert session.one(MARAUDER).alliance == raw_pb.Self
 
 
-def test_an_add_on_needs_its_place(town, command):
+def test_an_add_on_needs_its_place(town):
     session = town(BARRACKS)
     barracks = session.one(BARRACKS)
-    elsewhere = command([barracks], BUILD_LAB, PLACES[1])
+    elsewhere = command(barracks, BUILD_LAB, PLACES[1])
     assert session.act(elsewhere) == [error_pb.AddOnTooFarFromBuilding]
     session.create((DEPOT, 1, PLACES[0][0] + 2.5, PLACES[0][1] - 0.5))
     session.step()
-    assert session.act(command([barracks], BUILD_REACTOR)) == [error_pb.CantBuildLocationInvalid]
-    session.kill([session.units(DEPOT)[0].tag])
+    assert session.order(barracks, BUILD_REACTOR) == error_pb.CantBuildLocationInvalid
+    session.kill(session.units(DEPOT)[0])
     session.step(2)
-    assert session.act(command([barracks], BUILD_REACTOR, PLACES[0])) == [1]
+    assert session.order(barracks, BUILD_REACTOR, PLACES[0]) == 1
 
 
-def test_an_add_on_is_cancelled_or_destroyed(town, command):
+def test_an_add_on_is_cancelled_or_destroyed(town):
     session = town(BARRACKS)
     barracks = session.one(BARRACKS)
     before = saved(session)
-    for end in (lambda: session.act(command([barracks], CANCEL)), None):
-        session.act(command([barracks], BUILD_REACTOR))
+    for end in (lambda: session.act(command(barracks, CANCEL)), None):
+        session.order(barracks, BUILD_REACTOR)
         session.step(100)
         if end is None:
-            session.kill([session.one(BARRACKS_REACTOR).tag])
+            session.kill(session.one(BARRACKS_REACTOR))
         else:
             assert end() == [1]
         session.step(3)
@@ -96,39 +96,39 @@ def test_an_add_on_is_cancelled_or_destroyed(town, command):
         assert not shown.HasField("add_on_tag")
     paid = 50 - int(50 * 0.75) + 50
     assert saved(session) == (before[0] - paid, before[1] - paid)
-    session.act(command([barracks], BUILD_REACTOR))
+    session.order(barracks, BUILD_REACTOR)
     session.step(100)
-    session.kill([barracks.tag])
+    session.kill(barracks)
     session.step(3)
     assert not session.units(BARRACKS_REACTOR)
 
 
-def test_a_reactor_makes_two_at_once(town, command):
+def test_a_reactor_makes_two_at_once(town):
     session = town(BARRACKS, CENTER)
-    _with_lab(session, command, BARRACKS, BUILD_REACTOR)
+    _with_lab(session, BARRACKS, BUILD_REACTOR)
     barracks = session.one(BARRACKS)
     for _ in range(8):
-        assert session.act(command([barracks], TRAIN_MARINE)) == [1]
+        assert session.order(barracks, TRAIN_MARINE) == 1
         session.step()
-    assert session.act(command([barracks], TRAIN_MARINE)) == [error_pb.QueueIsFull]
+    assert session.order(barracks, TRAIN_MARINE) == error_pb.QueueIsFull
     orders = session.one(BARRACKS).orders
     assert [order.progress > 0 for order in orders] == [True] * 2 + [False] * 6
-    assert session.act(command([barracks], TRAIN_MARAUDER)) == [error_pb.TechRequirementsNotMet]
+    assert session.order(barracks, TRAIN_MARAUDER) == error_pb.TechRequirementsNotMet
     for made in (0, 2, 4):
         session.step(385)
         assert len(session.units(MARINE)) == made
         session.step(14)
         assert len(session.units(MARINE)) == made + 2
-    assert session.act(command([barracks], CANCEL_LAST)) == [1]
+    assert session.order(barracks, CANCEL_LAST) == 1
     session.step(402)
     assert len(session.units(MARINE)) == 7
 
 
-def test_structures_lift_off_swap_add_ons_and_land(town, command):
+def test_structures_lift_off_swap_add_ons_and_land(town):
     session = town(BARRACKS, FACTORY)
-    _with_lab(session, command, BARRACKS)
+    _with_lab(session, BARRACKS)
     barracks, factory = session.one(BARRACKS), session.one(FACTORY)
-    assert session.act(command([barracks, factory], LIFT)) == [1]
+    assert session.order([barracks, factory], LIFT) == 1
     session.step(16)
     assert [order.ability_id for order in session.one(BARRACKS).orders] == [452]
     session.step(18)
@@ -137,28 +137,28 @@ def test_structures_lift_off_swap_add_ons_and_land(town, command):
     assert flying.pos.z > barracks.pos.z + 3
     assert place_of(session.one(TECH_LAB)) == (27.0, 45.0)
     assert not flying.HasField("add_on_tag")
-    assert session.act(command([flying], MOVE, PLACES[4])) == [1]
+    assert session.order(flying, MOVE, PLACES[4]) == 1
     flying_factory = session.one(FACTORY_FLYING)
-    assert session.act(command([flying_factory], LAND, PLACES[0])) == [1]
+    assert session.order(flying_factory, LAND, PLACES[0]) == 1
     session.step()
     (order,) = session.one(FACTORY_FLYING).orders
     assert (order.ability_id, order.target_world_space_pos.x) == (520, PLACES[0][0])
     step_until(session, lambda: session.units(FACTORY))
     landed, lab = session.one(FACTORY), session.one(FACTORY_LAB)
     assert (place_of(landed), landed.add_on_tag, landed.is_flying) == (PLACES[0], lab.tag, False)
-    assert session.act(command([landed], TRAIN_CYCLONE)) == [1]
+    assert session.order(landed, TRAIN_CYCLONE) == 1
     session.step(722)
     assert session.one(CYCLONE)
     assert place_of(session.one(BARRACKS_FLYING)) == PLACES[4]
 
 
-def test_of_two_orders_in_a_loop_the_first_counts(town, command):
+def test_of_two_orders_in_a_loop_the_first_counts(town):
     session = town(BARRACKS)
     barracks = session.units(BARRACKS)
     orders = command(barracks, LIFT), command(barracks, TRAIN_MARINE)
     assert session.act(*orders) == [1, 1]
     session.step()
-    reply = session.ask(observation=sc_pb.RequestObservation()).observation
+    reply = session.observed()
     errors = [(one.ability_id, one.result) for one in reply.action_errors]
     assert errors == [(TRAIN_MARINE, error_pb.CantQueueThatOrder)]
     session.step(500)
@@ -166,21 +166,21 @@ def test_of_two_orders_in_a_loop_the_first_counts(town, command):
     assert not session.one(BARRACKS_FLYING).orders
 
 
-def test_a_depot_that_is_lowered_twice_in_a_loop_is_lowered(town, command):
+def test_a_depot_that_is_lowered_twice_in_a_loop_is_lowered(town):
     session = town(DEPOT)
     depot = session.one(DEPOT)
-    assert session.act(*[command([depot], LOWER)] * 2) == [1, 1]
+    assert session.act(*[command(depot, LOWER)] * 2) == [1, 1]
     session.step()
-    reply = session.ask(observation=sc_pb.RequestObservation()).observation
+    reply = session.observed()
     errors = [(one.ability_id, one.result) for one in reply.action_errors]
     assert errors == [(LOWER, error_pb.NotSupported)]
     assert session.one(LOWERED).tag == depot.tag
 
 
-def test_a_site_that_is_cancelled_twice_in_a_loop_is_paid_back_once(town, command):
+def test_a_site_that_is_cancelled_twice_in_a_loop_is_paid_back_once(town):
     session = town()
     worker = session.units(SCV)[0]
-    assert session.act(command([worker], BUILD_DEPOT, PLACES[0])) == [1]
+    assert session.order(worker, BUILD_DEPOT, PLACES[0]) == 1
     step_until(session, lambda: session.units(DEPOT))
     before = saved(session)
     assert session.act(*[command([session.one(DEPOT)], CANCEL)] * 2) == [1, 1]
@@ -188,15 +188,15 @@ def test_a_site_that_is_cancelled_twice_in_a_loop_is_paid_back_once(town, comman
     assert saved(session) == (before[0] + 75, before[1])
 
 
-def test_where_a_structure_cannot_land(town, command):
+def test_where_a_structure_cannot_land(town):
     session = town(BARRACKS, BARRACKS)
     barracks, other = session.units(BARRACKS)
-    session.act(command([barracks], LIFT))
+    session.order(barracks, LIFT)
     session.step(34)
     for place in (PLACES[1], (1.0, 1.0)):
-        assert session.act(command([barracks], LAND, place)) == [error_pb.CantLandLocationInvalid]
-    assert session.act(command([barracks], LAND)) == [error_pb.CantLandLocationInvalid]
-    assert session.act(command([barracks], LAND, PLACES[2])) == [1]
+        assert session.order(barracks, LAND, place) == error_pb.CantLandLocationInvalid
+    assert session.order(barracks, LAND) == error_pb.CantLandLocationInvalid
+    assert session.order(barracks, LAND, PLACES[2]) == 1
     session.step(100)
     session.create((MARINE, 2, *PLACES[2]))
     session.step(300)
@@ -205,38 +205,38 @@ def test_where_a_structure_cannot_land(town, command):
     assert session.one(BARRACKS).tag == other.tag
 
 
-def test_a_command_center_lands_at_a_distance_to_resources(town, command):
+def test_a_command_center_lands_at_a_distance_to_resources(town):
     session = town()
     center = session.one(CENTER)
-    session.act(command([center], LIFT))
+    session.order(center, LIFT)
     session.step(34)
     flying = session.one(CENTER_FLYING)
     near = _nearest(session, FIELD, center)
     beside = near.pos.x + (4 if near.pos.x < center.pos.x else -4), near.pos.y
-    result = session.act(command([flying], LAND, beside))
+    result = session.act(command(flying, LAND, beside))
     assert result[0] in {error_pb.CantLandTooCloseToResources, error_pb.CantLandLocationInvalid}
-    assert session.act(command([flying], LAND, place_of(center))) == [1]
+    assert session.order(flying, LAND, place_of(center)) == 1
     session.step(40)
     assert place_of(session.one(CENTER)) == place_of(center)
 
 
-def test_units_walk_under_a_lifted_wall(town, command):
+def test_units_walk_under_a_lifted_wall(town):
     session = town(BARRACKS)
     path = query_pb.RequestQueryPathing(
         start_pos=common.Point2D(x=21.5, y=45.5), end_pos=common.Point2D(x=27.5, y=45.5)
     )
     query = query_pb.RequestQuery(pathing=[path])
     around = session.ask(query=query).query.pathing[0].distance
-    session.act(command(session.units(BARRACKS), LIFT))
+    session.order(session.units(BARRACKS), LIFT)
     session.step(40)
     assert session.ask(query=query).query.pathing[0].distance == 6 < around
 
 
-def test_weapons_against_the_ground_do_not_hit_lifted_structures(town, command):
+def test_weapons_against_the_ground_do_not_hit_lifted_structures(town):
     session = town(BARRACKS)
-    session.act(command(session.units(BARRACKS), LIFT))
+    session.order(session.units(BARRACKS), LIFT)
     session.step(40)
-    session.kill([worker.tag for worker in session.units(SCV)])  # they would be aimed at first
+    session.kill(session.units(SCV))  # they would be aimed at first
     session.create((MARAUDER, 2, 26.0, 48.0))
     session.step(60)
     assert session.one(BARRACKS_FLYING).health == 1000
@@ -245,10 +245,10 @@ def test_weapons_against_the_ground_do_not_hit_lifted_structures(town, command):
     assert session.one(BARRACKS_FLYING).health < 1000
 
 
-def test_an_orbital_command(town, command):
+def test_an_orbital_command(town):
     session = town()
     center = session.one(CENTER)
-    upgrade = command([center], UPGRADE_TO_ORBITAL)
+    upgrade = command(center, UPGRADE_TO_ORBITAL)
     assert session.act(upgrade) == [error_pb.TechRequirementsNotMet]
     session.create((BARRACKS, 1, *PLACES[0]))
     before = saved(session)
@@ -259,9 +259,9 @@ def test_an_orbital_command(town, command):
         shown = session.one(CENTER)
         assert [order.ability_id for order in shown.orders] == [1516]
         assert shown.orders[0].progress == pytest.approx(0.5, abs=0.01)
-        assert session.act(command([center], TRAIN_SCV)) == [error_pb.CantQueueThatOrder]
+        assert session.order(center, TRAIN_SCV) == error_pb.CantQueueThatOrder
         if ends_with is not None:
-            assert session.act(command([center], ends_with)) == [1]
+            assert session.order(center, ends_with) == 1
             session.step()
             assert saved(session) == before
     session.step(282)
@@ -273,7 +273,7 @@ def test_an_orbital_command(town, command):
     collected = session.state.game.economy.earnings.collected[0]
     session.step(200)
     assert session.state.game.economy.earnings.collected[0] > collected
-    assert session.act(command([orbital], TRAIN_SCV)) == [1]
+    assert session.order(orbital, TRAIN_SCV) == 1
 
 
 def _orbital(town, **options):
@@ -282,23 +282,23 @@ def _orbital(town, **options):
     world = session.state.game.world
     for unit in world.owned_by(1):
         if unit.type.name == "CommandCenter":
-            session.kill([unit.tag])
+            session.kill(unit)
             session.create((ORBITAL, 1, unit.x, unit.y))
     session.step(2)
     return session
 
 
-def test_a_mule_gathers_for_64_seconds(town, command):
+def test_a_mule_gathers_for_64_seconds(town):
     session = _orbital(town)
     orbital = session.one(ORBITAL)
-    session.act(command(session.units(SCV), STOP))
+    session.order(session.units(SCV), STOP)
     session.step(300)
-    session.act(command(session.units(SCV), STOP))
+    session.order(session.units(SCV), STOP)
     session.step(2)
     near = _nearest(session, FIELD, orbital)
     before = session.state.game.economy.earnings.collected[0]
     session.state.game.world.by_tag[orbital.tag].energy = 60.0
-    call = command([orbital], CALL_MULE, target=near.tag)
+    call = command(orbital, CALL_MULE, target=near)
     assert session.act(call, call) == [1, 1]
     session.step()
     assert len(session.units(MULE)) == 1
@@ -313,29 +313,29 @@ def test_a_mule_gathers_for_64_seconds(town, command):
     assert session.state.game.economy.earnings.collected[0] - before == 225
 
 
-def test_a_mule_gathers_no_gas(town, command):
+def test_a_mule_gathers_no_gas(town):
     session = _orbital(town)
     orbital = session.one(ORBITAL)
     geyser = _nearest(session, GEYSER, orbital)
     session.create((REFINERY, 1, *place_of(geyser)))
-    session.act(command([orbital], CALL_MULE, place_of(orbital)))
+    session.order(orbital, CALL_MULE, place_of(orbital))
     session.step(2)
     mule, refinery = session.one(MULE), session.one(REFINERY)
-    gather = command([mule], GATHER, target=refinery.tag)
+    gather = command(mule, GATHER, target=refinery)
     assert session.act(gather) == [error_pb.CantHarvestThatResource]
-    far = command([orbital], CALL_MULE, (44.0, 90.0))
+    far = command(orbital, CALL_MULE, (44.0, 90.0))
     session.state.game.world.by_tag[orbital.tag].energy = 200.0
     assert session.act(far) == [error_pb.MustTargetVisibleLocation]
 
 
-def test_a_scan_shows_a_place_and_what_is_cloaked(town, command):
+def test_a_scan_shows_a_place_and_what_is_cloaked(town):
     session = _orbital(town)
     orbital = session.one(ORBITAL)
     there = (68.0, 20.0) if orbital.pos.x < 44 else (20.0, 76.0)
     session.create((DARK_TEMPLAR, 2, *there))
     session.step()
     assert not session.units(DARK_TEMPLAR)
-    assert session.act(command([orbital], SCAN, there)) == [1]
+    assert session.order(orbital, SCAN, there) == 1
     session.step(4)
     seen = session.observe()
     (effect,) = seen.raw_data.effects
@@ -350,21 +350,21 @@ def test_a_scan_shows_a_place_and_what_is_cloaked(town, command):
     assert not session.units(DARK_TEMPLAR)
 
 
-def test_each_structure_and_unit_needs_those_before_it(town, command):
+def test_each_structure_and_unit_needs_those_before_it(town):
     session = town()
     worker = session.units(SCV)[:1]
     needs = error_pb.TechRequirementsNotMet
     chain = ((BUILD_FACTORY, BARRACKS), (BUILD_STARPORT, FACTORY), (BUILD_FUSION_CORE, STARPORT))
     for place, (ability, structure) in zip(PLACES, chain, strict=False):
-        assert session.act(command(worker, ability, PLACES[4])) == [needs]
+        assert session.order(worker, ability, PLACES[4]) == needs
         session.create((structure, 1, *place))
         session.step()
-        assert session.act(command(worker, ability, PLACES[4])) == [1]
-        session.act(command(worker, STOP))
+        assert session.order(worker, ability, PLACES[4]) == 1
+        session.order(worker, STOP)
         session.step(2)
     train = command(session.units(STARPORT), TRAIN_BATTLECRUISER)
     assert session.act(train) == [needs]
-    _with_lab(session, command, STARPORT)
+    _with_lab(session, STARPORT)
     assert session.act(train) == [needs]
     session.create((FUSION_CORE, 1, *PLACES[3]))
     session.step()
@@ -377,14 +377,14 @@ def test_each_structure_and_unit_needs_those_before_it(town, command):
     assert (cruiser.is_flying, cruiser.health_max) == (True, 550)
 
 
-def test_a_battlecruiser_flies_over_cliffs_and_beats_marines(town, command):
+def test_a_battlecruiser_flies_over_cliffs_and_beats_marines(town):
     session = town(disable_fog=True)
     session.create(
         (BATTLECRUISER, 1, 32.0, 48.0), (MARINE, 2, 43.0, 48.0, 4), (VIKING, 2, 52.0, 48.0)
     )
     session.step()
     cruiser = session.units(BATTLECRUISER)
-    assert session.act(command(cruiser, ATTACK, (52.0, 48.0))) == [1]
+    assert session.order(cruiser, ATTACK, (52.0, 48.0)) == 1
     session.step(700)
     assert not session.units(MARINE)
     assert not session.units(VIKING)
@@ -392,7 +392,7 @@ def test_a_battlecruiser_flies_over_cliffs_and_beats_marines(town, command):
     assert place_of(session.one(BATTLECRUISER)) == (52.0, 48.0)
 
 
-def test_a_viking_fires_at_the_air_alone(town, command):
+def test_a_viking_fires_at_the_air_alone(town):
     session = town(disable_fog=True)
     session.create((VIKING, 1, 32.0, 48.0), (MARAUDER, 2, 34.0, 48.0))
     attack = command(session.units(VIKING), ATTACK, target=session.one(MARAUDER).tag)
@@ -402,7 +402,7 @@ def test_a_viking_fires_at_the_air_alone(town, command):
     assert session.one(VIKING).health == 135
 
 
-def test_a_game_with_all_of_it_is_replayed(melee, command):
+def test_a_game_with_all_of_it_is_replayed(melee):
     """The same requests give the same bytes, and so does the replay."""
     frames: list[list[bytes]] = []
     for _ in range(2):
@@ -413,21 +413,21 @@ def test_a_game_with_all_of_it_is_replayed(melee, command):
         session.create((ORBITAL, 1, *PLACES[2]))
         session.step()
         barracks, orbital = session.one(BARRACKS), session.one(ORBITAL)
-        session.act(command(workers[:3], GATHER, target=session.one(REFINERY).tag))
+        session.order(workers[:3], GATHER, target=session.one(REFINERY))
         session.step(1200)
         frames.append([session.observe().SerializeToString(deterministic=True)])
         steps = [1200]
         for asked, loops in (
-            (command([orbital], CALL_MULE, target=field.tag), 50),
-            (command([barracks], BUILD_REACTOR), 810),
-            (command([center], UPGRADE_TO_ORBITAL), 100),
-            (command([barracks], TRAIN_MARINE), 100),
-            (command([barracks], TRAIN_MARINE), 100),
-            (command([barracks], CANCEL_LAST), 400),
-            (command([barracks], LIFT), 40),
-            (command([barracks], MOVE, PLACES[4]), 100),
-            (command([barracks], LAND, PLACES[3]), 300),
-            (command([orbital], SCAN, (44.0, 48.0)), 100),
+            (command(orbital, CALL_MULE, target=field), 50),
+            (command(barracks, BUILD_REACTOR), 810),
+            (command(center, UPGRADE_TO_ORBITAL), 100),
+            (command(barracks, TRAIN_MARINE), 100),
+            (command(barracks, TRAIN_MARINE), 100),
+            (command(barracks, CANCEL_LAST), 400),
+            (command(barracks, LIFT), 40),
+            (command(barracks, MOVE, PLACES[4]), 100),
+            (command(barracks, LAND, PLACES[3]), 300),
+            (command(orbital, SCAN, (44.0, 48.0)), 100),
         ):
             assert session.act(asked) == [1]
             session.step(loops)
@@ -445,7 +445,7 @@ def test_a_game_with_all_of_it_is_replayed(melee, command):
         assert session.observe().SerializeToString(deterministic=True) == frame
 
 
-def test_a_kept_observation_of_a_town_has_the_bytes_of_a_new_one(town, command):
+def test_a_kept_observation_of_a_town_has_the_bytes_of_a_new_one(town):
     session = town(BARRACKS, FACTORY, STARPORT, ORBITAL, FUSION_CORE, money=20_000)
     session.create((DEPOT, 1, 36.0, 48.0), (DEPOT, 1, 36.0, 51.0))
     rng = np.random.default_rng(1)
@@ -459,7 +459,7 @@ def test_a_kept_observation_of_a_town_has_the_bytes_of_a_new_one(town, command):
         usable = sorted(abilities(session, unit))
         if usable:
             point = rng.uniform((20, 36), (38, 53)).tolist() if rng.random() < 0.6 else None
-            session.act(command([unit], usable[rng.integers(len(usable))], point))
+            session.order(unit, usable[rng.integers(len(usable))], point)
         session.step(int(rng.integers(1, 120)))
         first = session.ask_bytes(observation=sc_pb.RequestObservation())
         whole = sc_pb.Response.FromString(first)

@@ -20,8 +20,7 @@ def test_fog_hides_enemies_until_seen(session_for):
     for disable, seen in ((False, 0), (True, 1)):
         session = session_for()
         session.arena((MARINE, 1, 20, 20), (ROACH, 2, 40, 40), fog=True)
-        request = sc_pb.RequestObservation(disable_fog=disable)
-        raw = session.ask(observation=request).observation.observation.raw_data
+        raw = session.observed(disable_fog=disable).observation.raw_data
         assert sum(u.owner == 2 for u in raw.units) == seen
         grid = raw.map_state.visibility.data
         assert grid[20 * 64 + 20] == 2
@@ -39,12 +38,12 @@ def _distances(grid: np.ndarray, x: float, y: float) -> np.ndarray:
     return np.hypot(columns - x, rows - y)
 
 
-def test_unseen_places_are_hidden_and_seen_ones_fogged(session_for, command):
+def test_unseen_places_are_hidden_and_seen_ones_fogged(session_for):
     def play(step):
         session = session_for()
         session.arena((MARINE, 1, 12, 12), fog=True)
         first = _grid(session)
-        session.act(command(session.units(MARINE), MOVE, (50, 12)))
+        session.order(session.units(MARINE), MOVE, (50, 12))
         for _ in range(400 // step):
             session.step(step)
         return first, _grid(session)
@@ -77,19 +76,19 @@ def test_neutral_scenery_is_remembered_from_the_start_and_seen_as_it_is(offline,
     assert len({shard.tag for shard in shards}) == 30
 
 
-def test_a_structure_lost_out_of_sight_is_remembered_until_its_place_is_seen(offline, command):
+def test_a_structure_lost_out_of_sight_is_remembered_until_its_place_is_seen(offline):
     offline.arena((MARINE, 1, 12, 30), units=[SHARDS], fog=True, playable_area=[[8, 28], [56, 32]])
     real = [unit for unit in offline.state.game.world.units if unit.type.id == SHARD]
     gone = max(real, key=lambda unit: unit.x)
     assert gone.x > 30
-    offline.kill([gone.tag])
+    offline.kill(gone)
     offline.step()
 
     def shown():
         return [unit for unit in offline.units(SHARD) if abs(unit.pos.x - gone.x) < 1e-3]
 
     assert [unit.display_type for unit in shown()] == [raw_pb.Snapshot]
-    offline.act(command(offline.units(MARINE), MOVE, (gone.x, gone.y)))
+    offline.order(offline.units(MARINE), MOVE, (gone.x, gone.y))
     offline.step(400)
     assert not shown()
     assert len(offline.units(SHARD)) == 29

@@ -119,8 +119,8 @@ def test_fog_hides_units_and_cells(arena):
     session.step()
     seen = screen(session.observe())
     assert seen.visibility_map[42, 42] == 2 and seen.visibility_map[0, 0] == 0
-    everything = session.ask(observation=sc_pb.RequestObservation(disable_fog=True))
-    assert (minimap(everything.observation.observation).player_id == 2).any()
+    everything = session.observed(disable_fog=True).observation
+    assert (minimap(everything).player_id == 2).any()
 
 
 def test_a_structure_under_construction_shows_its_progress(offline):

@@ -160,7 +160,7 @@ def test_control_groups_keep_units_until_they_die(arena):
     ]
     assert groups == [(1, SCV, 1), (3, MARINE, 3)]
     session.act(at(A), group(Group.SetAndSteal, 2))
-    session.kill([session.units(MARINE)[1].tag])
+    session.kill(session.units(MARINE)[1])
     session.step(2)
     groups = [(g.control_group_index, g.count) for g in session.observe().ui_data.groups]
     assert groups == [(1, 1), (2, 1), (3, 1)]
@@ -235,7 +235,7 @@ def test_actions_are_shown_to_each_interface(arena):
     session.observe()
     session.act(army(), order(GENERAL_MOVE, C))
     session.step()
-    select, move = session.ask(observation=sc_pb.RequestObservation()).observation.actions
+    select, move = session.observed().actions
     assert select.action_ui.HasField("select_army") and not select.HasField("action_raw")
     assert move.action_feature_layer.unit_command.ability_id == MOVE
     assert list(move.action_raw.unit_command.unit_tags) == [session.units(MARINE)[0].tag]
@@ -247,24 +247,24 @@ def test_without_the_raw_interface_nothing_raw_is_shown(offline):
     offline.start(interface=interface)
     offline.act(army(), order(GENERAL_MOVE, (33.0, 25.0)))
     offline.step()
-    seen = offline.ask(observation=sc_pb.RequestObservation()).observation
+    seen = offline.observed()
     assert not seen.observation.HasField("raw_data")
     assert not any(one.HasField("action_raw") for one in seen.actions) and len(seen.actions) == 2
 
 
-def test_a_raw_command_is_shown_as_a_click_too(arena, command):
+def test_a_raw_command_is_shown_as_a_click_too(arena):
     session = arena((MARINE, 1, 30, 30))
     (marine,) = session.units(MARINE)
     for place, seen in (((32, 34), "target_screen_coord"), ((9, 9), "target_minimap_coord")):
-        session.act(command([marine], MOVE, place))
+        session.order(marine, MOVE, place)
         session.step()
-        (done,) = session.ask(observation=sc_pb.RequestObservation()).observation.actions
+        (done,) = session.observed().actions
         shown = done.action_feature_layer.unit_command
         assert (shown.ability_id, done.action_raw.unit_command.ability_id) == (MOVE, MOVE)
         assert shown.WhichOneof("target") == seen
-    session.act(command([marine], STOP, (1e30, 5)))  # a point that it does not need
+    session.order(marine, STOP, (1e30, 5))  # a point that it does not need
     session.step()
-    (done,) = session.ask(observation=sc_pb.RequestObservation()).observation.actions
+    (done,) = session.observed().actions
     assert done.action_feature_layer.unit_command.WhichOneof("target") is None
 
 
@@ -273,12 +273,12 @@ def test_without_layers_a_click_is_not_supported(offline):
     assert offline.act(at(A), army()) == [NOT_SUPPORTED, SUCCESS]
 
 
-def test_raw_commands_select_their_units_if_the_interface_asks_for_it(arena, command):
+def test_raw_commands_select_their_units_if_the_interface_asks_for_it(arena):
     interface = options()
     for affects, expected in ((False, []), (True, [B])):
         interface.raw_affects_selection = affects
         session = arena((MARINE, 1, *A), (MARINE, 1, *B), interface=interface)
-        session.act(command(session.units(MARINE)[1:], STOP))
+        session.order(session.units(MARINE)[1:], STOP)
         assert selected(session) == expected
 
 
@@ -320,7 +320,7 @@ def test_a_new_wave_is_selected(offline):
     offline.start("DefeatRoaches", interface=options())
     offline.step()
     offline.act(at((0.0, 0.0)))
-    offline.kill([unit.tag for unit in offline.units(ROACH)])
+    offline.kill(offline.units(ROACH))
     offline.step(3)
     marines = offline.units(MARINE)
     assert len(marines) == 14 and all(unit.is_selected for unit in marines)

@@ -6,20 +6,22 @@ import zlib
 
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from tests.standin.conftest import command
+
 MARINE, ME = 48, 1
 MOVE = 3794
 
 
 def stamp(offline):
     """Instance, episode, loop, actions, checksum."""
-    reply = offline.ask(observation=sc_pb.RequestObservation()).observation
+    reply = offline.observed()
     (chat,) = reply.chat
     word, *numbers = chat.message.split()
     assert word == "stamp"
     return [int(number) for number in numbers]
 
 
-def test_it_tells_instance_episode_loop_and_the_newest_action(offline, session_for, command):
+def test_it_tells_instance_episode_loop_and_the_newest_action(offline, session_for):
     offline.arena((MARINE, ME, 20, 20), stamp=True)
     instance, *rest = stamp(offline)
     assert rest == [1, 0, 0, 0]
@@ -41,4 +43,4 @@ def test_it_tells_instance_episode_loop_and_the_newest_action(offline, session_f
 
 def test_other_maps_say_nothing(offline):
     offline.arena()
-    assert not offline.ask(observation=sc_pb.RequestObservation()).observation.chat
+    assert not offline.observed().chat

@@ -25,34 +25,34 @@ COLLECT = {
 }
 
 
-def _disturb(session, command, rng: np.random.Generator) -> None:
+def _disturb(session, rng: np.random.Generator) -> None:
     """Commands for some units, and a birth, a death or other values."""
     units = list(session.observe().raw_data.units)
     group = [unit for unit in units if unit.owner == 1 and rng.random() < 0.5]
     if group:
         ability = ABILITIES[rng.integers(len(ABILITIES))].id
         point = rng.uniform(20, 40, 2).tolist()
-        session.act(command(group, ability, point, queued=bool(rng.integers(2))))
+        session.order(group, ability, point, queued=bool(rng.integers(2)))
     match rng.integers(4):
         case 0:
             kind = UNIT_TYPES[rng.integers(len(UNIT_TYPES))].id
             session.create((kind, int(rng.choice([1, 2, 16])), *rng.uniform(20, 40, 2)))
         case 1:
-            session.kill([units[rng.integers(len(units))].tag])
+            session.kill(units[rng.integers(len(units))])
         case 2:
             name = rng.choice(debug_pb.DebugSetUnitValue.UnitValue.keys())
             session.set_value(units[rng.integers(len(units))], name, rng.uniform(1, 50))
 
 
 @pytest.mark.parametrize("fog", [False, True])
-def test_a_kept_observation_has_the_bytes_of_a_new_one(offline, command, fog):
+def test_a_kept_observation_has_the_bytes_of_a_new_one(offline, fog):
     rng = np.random.default_rng(1)
     everyone = [(kind.id, owner) for kind in UNIT_TYPES for owner in (1, 2)]
     places = ((*one, 10 + i % 40, 20 + 4 * (i // 40)) for i, one in enumerate(everyone))
     offline.arena(*places, rules=[COLLECT], fog=fog)
     sizes = set()
     for _ in range(60):
-        _disturb(offline, command, rng)
+        _disturb(offline, rng)
         offline.step(int(rng.integers(1, 9)))
         if offline.state.status.name != "IN_GAME":
             break
@@ -72,7 +72,7 @@ def _fields(unit) -> set[str]:
     return {field.name for field, _value in unit.ListFields()}
 
 
-def test_a_units_fields_are_those_of_recorded_ones(offline, command, recorded_dir):
+def test_a_units_fields_are_those_of_recorded_ones(offline, recorded_dir):
     """Of a Terran's first observation: an SCV walks and is armed, a mineral field is scenery."""
     path = next(recorded_dir.glob("*.observation.pb.xz"))
     recorded = sc_pb.ResponseObservation.FromString(lzma.decompress(path.read_bytes()))
@@ -87,7 +87,7 @@ def test_a_units_fields_are_those_of_recorded_ones(offline, command, recorded_di
     offline.step()
     (marine,) = offline.units(48)
     assert marine.engaged_target_tag == roach.tag
-    offline.act(command([marine], 16, (10, 20)))
+    offline.order(marine, 16, (10, 20))
     offline.step()
     assert not offline.units(48)[0].HasField("engaged_target_tag")
 
