@@ -245,14 +245,15 @@ def in_melee(game: GameData, row: data_pb.UnitTypeData) -> Facts:
     """All facts of a unit type, by the fields of the stand-in's `UnitType` that are not 0."""
     shown, known = from_tables(row), from_catalogs(game, row.name)
     weapon = completed(shown.get("weapon"), known["weapon"])
-    return _named(row, known | shown | {"weapon": weapon})
+    return named(row, known | shown | {"weapon": weapon})
 
 
 def elsewhere(game: GameData, row: data_pb.UnitTypeData) -> Facts:
     """The same on other maps: the tables say only what the catalogs do not."""
-    return _named(row, from_tables(row) | from_catalogs(game, row.name))
+    return named(row, from_tables(row) | from_catalogs(game, row.name))
 
 
-def _named(row: data_pb.UnitTypeData, facts: Facts) -> Facts:
+def named(row: data_pb.UnitTypeData, facts: Facts) -> Facts:
+    """The facts that are not 0, in order, with the id and the race of the type."""
     named = {"id": row.unit_id, "race": common_pb.Race.Name(row.race)}
     return named | {field: facts[field] for field in sorted(facts) if facts[field]}

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import random
-import sys
 from pathlib import Path
 
 import pytest
 from s2clientprotocol import data_pb2 as data_pb
+from truth import catalog, duels, experiments, spells, units, upgrades
 
 from sc2standin.data.unit_types import TYPE_BY_NAME
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-from truth import catalog, duels, experiments, spells, units, upgrades
 
 DEFAULTS = {
     "Unit": """<CUnit default="1"><Radius value="0.5"/><Mover value="Ground"/></CUnit>""",

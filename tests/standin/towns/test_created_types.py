@@ -7,29 +7,10 @@ from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2standin.data.tables import read
-from sc2standin.data.unit_types import TYPE_BY_ID
-
 ROACH, IMMORTAL, MUTALISK, CANNON, HATCHERY, LARVA = 110, 83, 108, 66, 86, 151
 BURROWED_ROACH, OVERSEER, MARINE = 118, 129, 48
 SCV, PROBE, DRONE, ATTACK = 45, 84, 104, 23
 MISSILE, BRIDGE = 802, 748
-
-
-def test_every_type_has_a_row_in_the_tables():
-    names = {row.unit_id: row.name or "MineralShard" for row in read().units}
-    assert {kind.id: names[kind.id] for kind in TYPE_BY_ID.values()} == {
-        kind.id: kind.name for kind in TYPE_BY_ID.values()
-    }
-
-
-def test_a_type_is_what_its_row_says():
-    kind = TYPE_BY_ID[IMMORTAL]
-    assert (kind.name, kind.race, kind.life, kind.shields) == ("Immortal", common.Protoss, 200, 100)
-    assert (kind.minerals, kind.vespene, kind.food) == (275, 100, 4)
-    assert kind.weapon is not None
-    assert (kind.weapon.damage, kind.weapon.range) == (20, 6)
-    assert MISSILE not in TYPE_BY_ID
 
 
 def test_they_fight(offline):
