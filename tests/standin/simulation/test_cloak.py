@@ -57,18 +57,6 @@ def test_a_detector_shows_it_within_its_range_and_hides_it_again(offline):
     assert not offline.units(TEMPLAR)
 
 
-def test_steps_of_any_size_detect_in_the_same_loop(session_for):
-    def play(size):
-        session = session_for()
-        session.arena((OBSERVER, 1, 12, 30), (MARINE, 1, 30, 30), (TEMPLAR, 2, 44, 30))
-        session.order(session.units(OBSERVER), SCAN_MOVE, (40, 30))
-        for _ in range(240 // size):
-            session.step(size)
-        return session.observe().SerializeToString(deterministic=True)
-
-    assert play(1) == play(240)
-
-
 def test_unseen_units_are_not_attacked(offline):
     offline.arena((MARINE, 1, 30, 30), (TEMPLAR, 2, 31, 30), interface=SHOWN)
     offline.debug(GOD)

@@ -104,14 +104,3 @@ def test_a_worker_begins_nothing_on_creep_that_it_did_not_see_before(field):
     field.step(1000)
     assert field.state.game.world.minerals >= 100  # it came back
     assert not any(unit.type.id == 19 for unit in field.state.game.world.units)
-
-
-def test_steps_of_any_size_spread_the_same_creep(session_for):
-    def play(size):
-        session = session_for()
-        session.arena((TUMOR, 2, 20.5, 30.5), (MARINE, 1, 40, 40), fog=True)
-        for _ in range(240 // size):
-            session.step(size)
-        return session.observe().SerializeToString(deterministic=True)
-
-    assert play(1) == play(240)

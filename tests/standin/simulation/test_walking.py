@@ -12,7 +12,7 @@ from s2clientprotocol import error_pb2 as error_pb
 from tests.standin.conftest import apart, command
 
 SMART, MOVE, PATROL, ATTACK = 1, 16, 17, 23
-MARINE, ROACH, MEDIVAC = 48, 110, 54
+MARINE = 48
 
 
 def test_a_marine_walks_at_its_speed_and_arrives_exactly(offline):
@@ -29,35 +29,6 @@ def test_a_marine_walks_at_its_speed_and_arrives_exactly(offline):
     assert (marine.pos.x, marine.pos.y) == (30, 20)
     assert not marine.orders
     assert marine.facing == pytest.approx(0)
-
-
-@pytest.mark.parametrize("step", [1, 8])
-def test_a_flyer_speeds_up_from_rest(offline, step):
-    """A medivac gains 2.25 cells a second in each second, up to 2.5."""
-    offline.arena((MEDIVAC, 1, 20, 20), (MARINE, 1, 60, 60))
-    offline.order(offline.units(MEDIVAC), MOVE, (60, 20))
-    for _ in range(16 // step):
-        offline.step(step)
-    gain = 2.25 / 256
-    assert offline.units(MEDIVAC)[0].pos.x == pytest.approx(20 + sum(range(17)) * gain, abs=1e-3)
-    offline.step(16)
-    before = offline.units(MEDIVAC)[0].pos.x
-    offline.step(16)
-    assert offline.units(MEDIVAC)[0].pos.x == pytest.approx(before + 2.5, abs=1e-3)
-
-
-def test_step_size_makes_no_difference(session_for):
-    def play(step):
-        session = session_for()
-        session.start("DefeatRoaches", seed=5)
-        roach = session.units(ROACH)[0]
-        marines = session.units(MARINE)
-        session.order(marines, ATTACK, (roach.pos.x, roach.pos.y))
-        for _ in range(240 // step):
-            session.step(step)
-        return session.observe().SerializeToString()
-
-    assert play(1) == play(8) == play(240)
 
 
 def test_queue_patrol_stop(offline):

@@ -185,13 +185,3 @@ def test_another_form_takes_as_long_as_the_first_one(town, kind, build_loops):
     session.step(40)
     unit = session.one(kind)
     assert (unit.health - before) / unit.health_max == pytest.approx(40 / build_loops)
-
-
-def test_two_repairs_give_the_same_bytes(town):
-    def played() -> bytes:
-        session = town()
-        session.order(session.units(SCV), REPAIR, target=session.one(BARRACKS))
-        session.step(300)
-        return session.observe().SerializeToString(deterministic=True)
-
-    assert played() == played()

@@ -251,29 +251,6 @@ def test_a_client_may_have_all_upgrades(town):
     assert len(upgrades) == len(set(upgrades))
 
 
-def test_an_episode_with_research_is_the_same_twice(town):
-    frames = []
-    for _ in range(2):
-        session = town(BARRACKS, BAY, seed=4)
-        session.create((TECH_LAB, 1, 27.0, 45.0), (MARINE, 1, 30.0, 50.0, 6))
-        cheat(session, debug_pb.fast_build, debug_pb.tech_tree)
-        session.order(session.units(BARRACKS_LAB), STIMPACK)
-        session.order(session.units(BAY), WEAPONS)
-        session.step(20)
-        session.create((MARINE, 2, 34.0, 50.0, 6))
-        session.order(session.units(MARINE), STIM)
-        seen = []
-        for _ in range(30):
-            session.step(8)
-            session.observe()  # what has died is in one observation alone
-            seen.append(session.observe().SerializeToString(deterministic=True))
-            kept, session.state.view = session.state.view, None
-            assert session.observe().SerializeToString(deterministic=True) == seen[-1]
-            session.state.view = kept
-        frames.append(seen)
-    assert frames[0] == frames[1]
-
-
 def test_research_agrees_with_the_tables():
     tables = read()
     abilities = {row.ability_id: row for row in tables.abilities}
