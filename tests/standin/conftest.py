@@ -25,7 +25,6 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2standin.install import install
 from sc2standin.process import session
 from sc2standin.process.state import State
-from sc2standin.simulation.fights import pair_loops
 from tests.support.duels import RAW, Pair, free_ports
 from tests.support.fuzz.wire import TIMEOUT_S
 from tests.support.fuzz.wire import Wire as BareWire
@@ -438,16 +437,3 @@ def abilities(session: Any, unit: raw_pb.Unit, *, free: bool = False) -> set[int
     query = query_pb.RequestQuery(abilities=asked, ignore_resource_requirements=free)
     (reply,) = session.ask(query=query).query.abilities
     return {one.ability_id for one in reply.abilities}
-
-
-@pytest.fixture
-def pair_ways(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Iterator[None]]:
-    """A loop over all ways to look at pairs; in each turn one of them is used."""
-
-    def ways() -> Iterator[None]:
-        if pair_loops.Compiled is not None:
-            yield
-        monkeypatch.setattr(pair_loops, "Compiled", None)
-        yield
-
-    return ways

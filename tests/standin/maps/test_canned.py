@@ -10,7 +10,6 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.protocol import replies
 from sc2standin.simulation.game import END_OF_TIME_LOOPS, HARD_RESET_LOOPS
-from sc2standin.view.prepared import varint
 from tests.standin.conftest import command
 
 MARINE, BEACON, ME, ENEMY = 48, 317, 1, 2
@@ -35,12 +34,6 @@ def _usual(session, **request) -> bytes:
         return session.ask_bytes(**request)
     finally:
         session.state.canned = True
-
-
-@pytest.mark.parametrize("value", [0, 1, 127, 128, 16383, 16384, 2**21 - 1, 2**21, 2**32 - 1])
-def test_a_varint_is_what_protobuf_writes(value):
-    tag = b"\x88\x06"
-    assert tag + varint(value) == sc_pb.Response(id=value).SerializeToString()
 
 
 @pytest.mark.parametrize("loop", [0, 1, 127, 128, 16383, 16384, 199999])

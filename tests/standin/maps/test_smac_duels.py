@@ -79,17 +79,6 @@ def test_nobody_acts_without_an_order_and_all_act_on_one(pair):
     assert lives[0] == lives[1] < 6 * 45
 
 
-def test_a_side_without_units_has_lost(pair):
-    pair.begin(duel("3m_duel"))
-    tags = [u.tag for u in pair.observe()[0].observation.raw_data.units if u.owner == 1]
-    kill = sc_pb.RequestDebug()
-    kill.debug.add().kill_unit.tag.extend(tags)
-    pair.wires[0].ask(debug=kill)
-    pair.step(8)
-    results = [{r.player_id: r.result for r in one.player_result} for one in pair.observe()]
-    assert results == [{1: sc_pb.Defeat, 2: sc_pb.Victory}] * 2
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

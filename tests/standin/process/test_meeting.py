@@ -95,23 +95,6 @@ async def test_no_such_address(address):
     assert met.problem[0] == NetworkError
 
 
-@in_event_loop
-async def test_a_meeting_that_is_cancelled_leaves_no_port():
-    (port,) = free_ports(1)
-    met = begin_meeting(_invitation(port, CREATE), lambda: None)
-    while True:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                break
-        await asyncio.sleep(0.01)
-    met.cancel()
-    assert met.task is not None
-    with pytest.raises(asyncio.CancelledError):
-        await met.task
-    with socket.socket() as probe:
-        assert probe.connect_ex(("127.0.0.1", port)) != 0
-
-
 def test_a_loop_is_played_once_both_have_asked():
     asked = AskedLoops((1, 2))
     assert asked.ask(1, 8) == 8

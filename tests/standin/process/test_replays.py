@@ -120,21 +120,6 @@ def whole_map(session) -> sc_pb.Observation:
     return seen
 
 
-def test_the_size_of_steps_changes_nothing(session_for):
-    session = session_for()
-    session.start("DefeatRoaches")
-    session.order(session.units(MARINE), 23, point=(32, 28))
-    session.step(100)
-    data = session.replay()
-    units = {
-        sc_pb.ResponseObservation.FromString(watched(session_for(), data, loops)[-1])
-        .observation.raw_data.units[0]
-        .SerializeToString()
-        for loops in (1, 7, 1000)
-    }
-    assert len(units) == 1
-
-
 def test_an_episode_after_restarts_and_its_end(session_for):
     session = session_for()
     session.start("MoveToBeacon", seed=3, player_setup=AGAINST_COMPUTER)
@@ -337,15 +322,6 @@ def test_the_record_is_bounded(offline, monkeypatch):
     assert offline.state.recording._bytes < 12_000
     offline.ask(restart_game=sc_pb.RequestRestartGame())
     offline.replay()
-
-
-def test_the_map_is_in_the_replay(session_for):
-    session = session_for()
-    session.arena(name="Sent")
-    session.step(8)
-    other = session_for()
-    other.watch(session.replay())
-    assert other.ask(game_info=sc_pb.RequestGameInfo()).game_info.map_name == "Sent"
 
 
 def test_who_watches_may_have_another_interface(session_for):

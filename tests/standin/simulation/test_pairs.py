@@ -172,7 +172,7 @@ def test_it_is_left_out_if_it_is_asked_for():
 
 
 @pytest.mark.parametrize("count", [3, 40])
-def test_a_fight_is_the_same_to_the_byte(session_for, pair_ways, count):
+def test_a_fight_is_the_same_to_the_byte(session_for, monkeypatch, count):
     def play() -> list[bytes]:
         rng = np.random.default_rng(count)
         session = session_for()
@@ -194,5 +194,6 @@ def test_a_fight_is_the_same_to_the_byte(session_for, pair_ways, count):
             seen.append(session.ask_bytes(observation=sc_pb.RequestObservation()))
         return seen
 
-    first, *others = [play() for _ in pair_ways()]
-    assert all(other == first for other in others)
+    first = play()
+    monkeypatch.setattr(pair_loops, "Compiled", None)
+    assert play() == first

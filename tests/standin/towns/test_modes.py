@@ -166,17 +166,3 @@ def test_an_scv_builds_what_a_town_is_guarded_with(town):
     session.step(12)
     assert session.one(BANSHEE).health < 140
     assert session.units(DARK_TEMPLAR)
-
-
-def test_fights_of_few_and_many_tanks_are_the_same(town, pair_ways):
-    """All ways to look at pairs choose the same targets."""
-    frames = []
-    for _ in pair_ways():
-        session = town(disable_fog=True, seed=2)
-        session.create((SIEGED, 1, 24.0, 47.0), (TANK, 1, 25.0, 49.0), (MARINE, 1, 26.0, 48.0, 5))
-        session.create((MARAUDER, 2, 37.0, 48.0, 9), (SIEGED, 2, 40.0, 48.0))
-        frames.append([])
-        for _ in range(40):
-            session.step(8)
-            frames[-1].append(session.observe().SerializeToString(deterministic=True))
-    assert all(other == frames[0] for other in frames)
