@@ -2,7 +2,7 @@
 
     .venv/bin/python scripts/benchmark.py                        # everything, one table
     .venv/bin/python scripts/benchmark.py --case pool-only --n 8 --sizes 1 --rounds 5
-    .venv/bin/python scripts/benchmark.py --out DIR              # and JSON, all rounds, and a PNG
+    .venv/bin/python scripts/benchmark.py --out DIR              # and JSON, all rounds
     .venv/bin/python scripts/benchmark.py --against HEAD~1 --case whole-stack --maps Canned
     .venv/bin/python scripts/benchmark.py --against HEAD~1 --equal      # same seeds, same bytes?
 
@@ -95,7 +95,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="measure nothing: compare seeded runs of these tasks, or all, with those of --against",
     )
     parser.add_argument("--seconds", type=float, default=2.0, help="of a round")
-    parser.add_argument("--out", type=Path, help="folder for benchmark.json and benchmark.png")
+    parser.add_argument("--out", type=Path, help="folder for benchmark.json")
     parser.add_argument("--quick", action="store_true", help="prove only that everything runs")
     return parser
 
@@ -179,9 +179,6 @@ def write(folder: Path, rows: list[Row]) -> None:
     }
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "benchmark.json").write_text(json.dumps(result, indent=1) + "\n")
-    from bench.picture import draw  # noqa: PLC0415 - heavy, and only needed here
-
-    draw(folder / "benchmark.png", rows, result["machine"])
 
 
 def adopt_orphans() -> None:

@@ -1,6 +1,6 @@
 """The rows of every case, with the same columns, and their table.
 
-Rule: a row holds all of its figures; table, JSON file, picture and goals only show them.
+Rule: a row holds all of its figures; table, JSON file and goals only show them.
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from bench.baselines import puffer
 from bench.baselines.bare import BareVec
 from bench.baselines.empty import EmptyEnv
 from bench.baselines.recipe import RecipeEnv
@@ -27,7 +26,6 @@ START_METHOD = "forkserver"
 POOL = "SubprocSC2VecEnv"
 SB3 = "SubprocVecEnv"
 GYMNASIUM = "AsyncVectorEnv"
-PUFFER = "PufferLib"
 BARE = "bare shared memory"
 
 POOL_TASK = "pool, Task"
@@ -52,8 +50,6 @@ class EmptySide:
         env.reset()
 
     def prepare(self) -> None:
-        if puffer.is_installed():
-            time.sleep(puffer.SETTLE_S)
         step_for(self.step, WARM_UP_S)
 
     def step(self) -> int:
@@ -78,8 +74,6 @@ def empty_side(kind: str, n: int, observation_bytes: int, sleep_s: float = 0.0) 
     vec: Any
     if kind == BARE:
         vec = BareVec(n, observation_bytes)
-    elif kind == PUFFER:
-        vec = puffer.PufferVec(make, n, START_METHOD)
     elif kind == POOL:
         from sc2pool import SubprocSC2VecEnv  # noqa: PLC0415
 

@@ -84,12 +84,11 @@ def test_a_sleeping_game_bounds_its_rate(measured):
         assert row["figure"] <= 200, side  # steps of 5 ms, one game
 
 
-def test_table_and_picture(measured):
-    out, printed = measured
+def test_the_table(measured):
+    _, printed = measured
     lines = printed.partition("\n\n")[0].splitlines()
     assert {line.count("|") for line in lines} == {lines[0].count("|")}
     assert sum("| whole stack |" in line for line in lines) == len(STACKS)
-    assert (out / "benchmark.png").stat().st_size > 10_000
 
 
 def test_goals_are_judged_by_their_bounds():
