@@ -152,6 +152,17 @@ class OfflineSession:
         """The observation with what comes beside it: actions, errors, chat and results."""
         return self.ask(observation=sc_pb.RequestObservation(**fields)).observation
 
+    def look(self, **fields: Any) -> bytes:
+        """An observation out of what the last one has left; it has the bytes of a new one."""
+        request = sc_pb.RequestObservation(**fields)
+        first = self.ask_bytes(observation=request)  # deaths and errors appear once
+        assert first == sc_pb.Response.FromString(first).SerializeToString(deterministic=True)
+        seen = self.ask_bytes(observation=request)
+        kept, self.state.view = self.state.view, None
+        assert seen == self.ask_bytes(observation=request)
+        self.state.view = kept
+        return seen
+
     def units(self, unit_type: int) -> list[raw_pb.Unit]:
         return [u for u in self.observe().raw_data.units if u.unit_type == unit_type]
 

@@ -180,8 +180,10 @@ def test_levels_of_weapons_and_armor_count_in_fights(town):
     assert archon.shield == 350 - 7
     session.kill([marine, archon])
     cheat(session, debug_pb.fast_build)
+    session.look()
     session.order(session.units(BAY), ARMOR)
     session.step(20)
+    session.look()
     assert _upgrades(session) == [7, 11]
     session.create((MARINE, 1, 30.0, 50.0), (MARINE, 2, 33.0, 50.0))
     session.step(3)
@@ -197,8 +199,10 @@ def test_combat_shield_reaches_marines_that_are_there(town):
     session.step(2)
     assert session.one(MARINE).health_max == 45
     cheat(session, debug_pb.fast_build)
+    session.look()
     assert session.order(session.units(BARRACKS_LAB), SHIELD) == 1
     session.step(20)
+    session.look()
     assert (session.one(MARINE).health, session.one(MARINE).health_max) == (55, 55)
     assert session.order(session.units(BARRACKS), TRAIN_MARINE) == 1
     session.step(20)
