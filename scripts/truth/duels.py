@@ -17,7 +17,7 @@ from s2clientprotocol import debug_pb2 as debug_pb
 
 from sc2standin.data.unit_types import TYPE_BY_NAME, UnitType
 from sc2standin.game_time import LOOPS_PER_DATA_S
-from tests.standin.conftest import OfflineSession, command, step_until
+from tests.standin.conftest import OfflineSession, step_until
 from truth.experiments import ATTACK
 
 PAIRS = (
@@ -89,7 +89,7 @@ def played(session: OfflineSession, places: Places) -> bool:
     session.step()
     for side, goal_x in ((1, MIDDLE[0] + APART), (2, MIDDLE[0] - APART)):
         units = [unit for unit in session.observe().raw_data.units if unit.owner == side]
-        session.act(command(units, ATTACK, (goal_x, MIDDLE[1])))
+        session.order(units, ATTACK, (goal_x, MIDDLE[1]))
 
     def owners() -> set[int]:
         return {unit.owner for unit in session.observe().raw_data.units}

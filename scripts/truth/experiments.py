@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,42 +61,39 @@ def facts() -> Iterator[Fact]:
         kind = TYPE_BY_NAME[name]
         assert kind.weapon is not None
         real = DAMAGE_POINT_S[name] * LOOPS_PER_DATA_S + _flight_loops(name)
-        yield Fact(f"{name}: loops from aim to hit", real, XML, _to_hit(kind), tolerance=1.0)
+        aimed = partial(_to_hit, kind)
+        yield Fact(f"{name}: loops from aim to hit", real, XML, aimed, tolerance=1.0)
     for name, period_s in PERIOD_S.items():
         # The random part of a cooldown is half a loop on average; a battlecruiser has none.
         real = period_s * LOOPS_PER_DATA_S + (0.0 if name == "Battlecruiser" else 0.5)
-        yield Fact(f"{name}: loops between hits", real, XML, _period(TYPE_BY_NAME[name]))
-    for name, speed in SPEED_PER_S.items():
-        yield Fact(f"{name}: cells a second", speed, XML, _speed(TYPE_BY_NAME[name]))
-    for name, acceleration in ACCELERATION.items():
-        yield Fact(f"{name}: acceleration", acceleration, XML, _acceleration(TYPE_BY_NAME[name]))
-    for name, rate in LIFE_PER_S.items():
-        yield Fact(f"{name}: life a second", rate, XML, _rise(TYPE_BY_NAME[name], "health"))
-    for name, rate in SHIELDS_PER_S.items():
-        yield Fact(f"{name}: shields a second", rate, XML, _rise(TYPE_BY_NAME[name], "shield"))
-    for name, degrees in TURNS_PER_S.items():
-        yield Fact(f"{name}: degrees a second", degrees, XML, _turn(TYPE_BY_NAME[name]))
-    for name, loops in BUILT_LOOPS.items():
-        yield Fact(f"{name}: loops to build", loops, REPLAYS, _built(TYPE_BY_NAME[name]))
-    for name, loops in APART_LOOPS.items():
-        yield Fact(f"{name}: loops between births", loops, REPLAYS, _apart(TYPE_BY_NAME[name]))
+        yield Fact(f"{name}: loops between hits", real, XML, partial(_period, TYPE_BY_NAME[name]))
+    for what, source, reals, measure in (
+        ("cells a second", XML, SPEED_PER_S, _speed),
+        ("acceleration", XML, ACCELERATION, _acceleration),
+        ("life a second", XML, LIFE_PER_S, partial(_rise, "health")),
+        ("shields a second", XML, SHIELDS_PER_S, partial(_rise, "shield")),
+        ("degrees a second", XML, TURNS_PER_S, _turn),
+        ("loops to build", REPLAYS, BUILT_LOOPS, _built),
+        ("loops between births", REPLAYS, APART_LOOPS, _apart),
+    ):
+        for name, real in reals.items():
+            yield Fact(f"{name}: {what}", real, source, partial(measure, TYPE_BY_NAME[name]))
     for way, goal in (("along an axis", (20.0, 0.0)), ("on a diagonal", (14.0, -14.0))):
-        cells = math.hypot(*goal)
-        yield Fact(f"Marine: cells {way}", cells, XML, _course(goal), tolerance=CELLS_A_LOOP)
+        walked = partial(_course, goal)
+        yield Fact(f"Marine: cells {way}", math.hypot(*goal), XML, walked, tolerance=CELLS_A_LOOP)
     around = WALL_WIDTH + 2.0 * _around_a_corner(TYPE_BY_NAME["Marine"].room)
-    yield Fact("Marine: cells around a wall", around, GEOMETRY, _course((12.0, 0.0), wall=True))
-    yield Fact("minerals a minute, an SCV near", 62.5, MEASURED, _minerals(range(4)))
-    yield Fact("minerals a minute, an SCV far", 54.75, MEASURED, _minerals(range(4, 8)))
+    walked = partial(_course, (12.0, 0.0), wall=True)
+    yield Fact("Marine: cells around a wall", around, GEOMETRY, walked)
+    yield Fact("minerals a minute, an SCV near", 62.5, MEASURED, partial(_minerals, range(4)))
+    yield Fact("minerals a minute, an SCV far", 54.75, MEASURED, partial(_minerals, range(4, 8)))
     yield Fact("minerals a minute, three on a field", 145, MEASURED, _crowded)
     # Four fields of a town are near, four far; a third SCV on one adds what the line above says.
-    yield Fact("minerals a minute, 6 SCVs", 359.5, MEASURED, _town(6))
-    yield Fact("minerals a minute, 12 SCVs", 704, MEASURED, _town(12))
-    yield Fact("minerals a minute, 16 SCVs", 938, MEASURED, _town(16))
-    yield Fact("minerals a minute, 22 SCVs", 1089, MEASURED, _town(22))
+    for scvs, earned in ((6, 359.5), (12, 704), (16, 938), (22, 1089)):
+        yield Fact(f"minerals a minute, {scvs} SCVs", earned, MEASURED, partial(_town, scvs))
     yield Fact("minerals in the first 320 loops, 12 SCVs", 120, REPLAYS, _opening)
     yield Fact("collection rate, 12 SCVs", 727, REPLAYS, _rate, tolerance=56)  # 671 to 783
-    yield Fact("gas a minute, an SCV", 59, MEASURED, _gas(1))
-    yield Fact("gas a minute, three SCVs", 162, MEASURED, _gas(3))
+    yield Fact("gas a minute, an SCV", 59, MEASURED, partial(_gas, 1))
+    yield Fact("gas a minute, three SCVs", 162, MEASURED, partial(_gas, 3))
 
 
 DAMAGE_POINT_S = {
@@ -157,8 +155,7 @@ def _pair(session: OfflineSession, kind: UnitType) -> raw_pb.Unit:
 def _hits(session: OfflineSession, kind: UnitType, loops: int) -> list[int]:
     """The loops in which the target is hit."""
     target = _pair(session, kind)
-    attack = command(session.units(kind.id), ATTACK, target=target)
-    assert session.act(attack) == [1]
+    assert session.order(session.units(kind.id), ATTACK, target=target) == 1
     life, found = target.health, []
     for loop in range(loops):
         session.step()
@@ -170,23 +167,20 @@ def _hits(session: OfflineSession, kind: UnitType, loops: int) -> list[int]:
     return found
 
 
-def _to_hit(kind: UnitType) -> Callable[[OfflineSession], float]:
+def _to_hit(kind: UnitType, session: OfflineSession) -> float:
     # A unit that has just been created may attack from its second loop on.
-    return lambda session: _hits(session, kind, 60)[0] - 1
+    return _hits(session, kind, 60)[0] - 1
 
 
-def _period(kind: UnitType) -> Callable[[OfflineSession], float]:
-    def measure(session: OfflineSession) -> float:
-        hits = _hits(session, kind, 2400)
-        return (hits[-1] - hits[0]) / (len(hits) - 1)
-
-    return measure
+def _period(kind: UnitType, session: OfflineSession) -> float:
+    hits = _hits(session, kind, 2400)
+    return (hits[-1] - hits[0]) / (len(hits) - 1)
 
 
 def _walk(session: OfflineSession, kind: UnitType, loops: int) -> list[float]:
     """How far a unit has come in each loop."""
     session.arena((kind.id, 1, 10.0, 30.0))
-    assert session.act(command([session.one(kind.id)], MOVE, (60.0, 55.0))) == [1]
+    assert session.order(session.one(kind.id), MOVE, (60.0, 55.0)) == 1
     ways = []
     for _ in range(loops):
         session.step()
@@ -195,43 +189,31 @@ def _walk(session: OfflineSession, kind: UnitType, loops: int) -> list[float]:
     return ways
 
 
-def _speed(kind: UnitType) -> Callable[[OfflineSession], float]:
-    def measure(session: OfflineSession) -> float:
-        ways = _walk(session, kind, 80)
-        return ways[-1] - ways[-1 - LOOPS_PER_DATA_S]
-
-    return measure
+def _speed(kind: UnitType, session: OfflineSession) -> float:
+    ways = _walk(session, kind, 80)
+    return ways[-1] - ways[-1 - LOOPS_PER_DATA_S]
 
 
-def _acceleration(kind: UnitType) -> Callable[[OfflineSession], float]:
-    def measure(session: OfflineSession) -> float:
-        ways = _walk(session, kind, 9)
-        return (ways[8] - 2 * ways[4] + ways[0]) / 16 * LOOPS_PER_DATA_S**2
-
-    return measure
+def _acceleration(kind: UnitType, session: OfflineSession) -> float:
+    ways = _walk(session, kind, 9)
+    return (ways[8] - 2 * ways[4] + ways[0]) / 16 * LOOPS_PER_DATA_S**2
 
 
-def _rise(kind: UnitType, what: str) -> Callable[[OfflineSession], float]:
-    def measure(session: OfflineSession) -> float:
-        session.arena((kind.id, 1, 30.0, 30.0))
-        session.set_value(session.one(kind.id), "Life" if what == "health" else "Shields", 5)
-        session.step(20)
-        before = getattr(session.one(kind.id), what)
-        session.step(LOOPS_PER_DATA_S)
-        return float(getattr(session.one(kind.id), what) - before)
-
-    return measure
+def _rise(what: str, kind: UnitType, session: OfflineSession) -> float:
+    session.arena((kind.id, 1, 30.0, 30.0))
+    session.set_value(session.one(kind.id), "Life" if what == "health" else "Shields", 5)
+    session.step(20)
+    before = getattr(session.one(kind.id), what)
+    session.step(LOOPS_PER_DATA_S)
+    return float(getattr(session.one(kind.id), what) - before)
 
 
-def _turn(kind: UnitType) -> Callable[[OfflineSession], float]:
-    def measure(session: OfflineSession) -> float:
-        session.arena((kind.id, 1, 10.0, 30.0))
-        before = session.one(kind.id)
-        session.act(command(before, MOVE, (10.0, 60.0)))
-        session.step()
-        return math.degrees(abs(session.one(kind.id).facing - before.facing)) * LOOPS_PER_DATA_S
-
-    return measure
+def _turn(kind: UnitType, session: OfflineSession) -> float:
+    session.arena((kind.id, 1, 10.0, 30.0))
+    before = session.one(kind.id)
+    session.order(before, MOVE, (10.0, 60.0))
+    session.step()
+    return math.degrees(abs(session.one(kind.id).facing - before.facing)) * LOOPS_PER_DATA_S
 
 
 def _around_a_corner(room: float) -> float:
@@ -242,21 +224,17 @@ def _around_a_corner(room: float) -> float:
     return straight + room * turn
 
 
-def _course(goal: tuple[float, float], *, wall: bool = False) -> Callable[[OfflineSession], float]:
+def _course(goal: tuple[float, float], session: OfflineSession, *, wall: bool = False) -> float:
     """How many cells a marine walks until it is there, by its time and speed."""
-
-    def measure(session: OfflineSession) -> float:
-        _begin_town(session, 0)
-        (x, y), (kind, depot) = COURSE, (TYPE_BY_NAME["Marine"], TYPE_BY_NAME["SupplyDepot"])
-        walls = [(depot.id, 1, x + 6.0, y + off) for off in (-2.0, 0.0, 2.0)] if wall else []
-        session.create((kind.id, 1, x, y), *walls)
-        session.step()
-        session.act(command([session.one(kind.id)], MOVE, (x + goal[0], y + goal[1])))
-        session.step()
-        loops = step_until(session, lambda: not session.one(kind.id).orders, each=1)
-        return loops * CELLS_A_LOOP
-
-    return measure
+    _begin_town(session, 0)
+    (x, y), (kind, depot) = COURSE, (TYPE_BY_NAME["Marine"], TYPE_BY_NAME["SupplyDepot"])
+    walls = [(depot.id, 1, x + 6.0, y + off) for off in (-2.0, 0.0, 2.0)] if wall else []
+    session.create((kind.id, 1, x, y), *walls)
+    session.step()
+    session.order(session.one(kind.id), MOVE, (x + goal[0], y + goal[1]))
+    session.step()
+    loops = step_until(session, lambda: not session.one(kind.id).orders, each=1)
+    return loops * CELLS_A_LOOP
 
 
 def _rich_town(session: OfflineSession) -> tuple[list[int], common.Point]:
@@ -268,20 +246,17 @@ def _rich_town(session: OfflineSession) -> tuple[list[int], common.Point]:
     return workers, session.one(TYPE_BY_NAME["CommandCenter"].id).pos
 
 
-def _built(kind: UnitType) -> Callable[[OfflineSession], float]:
-    def measure(session: OfflineSession) -> float:
-        workers, home = _rich_town(session)
-        before = {unit.tag for unit in session.units(kind.id)}
+def _built(kind: UnitType, session: OfflineSession) -> float:
+    workers, home = _rich_town(session)
+    before = {unit.tag for unit in session.units(kind.id)}
 
-        def progress() -> list[float]:
-            return [u.build_progress for u in session.units(kind.id) if u.tag not in before]
+    def progress() -> list[float]:
+        return [u.build_progress for u in session.units(kind.id) if u.tag not in before]
 
-        place = _free_place(session, kind, home)
-        session.act(command(workers[:1], kind.build_ability_id, place))
-        step_until(session, progress, each=1)
-        return step_until(session, lambda: progress()[0] >= 1.0, each=1)
-
-    return measure
+    place = _free_place(session, kind, home)
+    session.order(workers[:1], kind.build_ability_id, place)
+    step_until(session, progress, each=1)
+    return step_until(session, lambda: progress()[0] >= 1.0, each=1)
 
 
 def _free_place(session: OfflineSession, kind: UnitType, home: common.Point) -> tuple[float, float]:
@@ -297,20 +272,17 @@ def _free_place(session: OfflineSession, kind: UnitType, home: common.Point) -> 
     raise LookupError(f"no place for a {kind.name}")
 
 
-def _apart(kind: UnitType) -> Callable[[OfflineSession], float]:
-    def measure(session: OfflineSession) -> float:
-        _, home = _rich_town(session)
-        trainer = TYPE_BY_NAME[TRAINERS[kind.name]]
-        if not session.units(trainer.id):
-            session.create((trainer.id, 1, home.x + 7.0, home.y - 7.0))
-            session.step()
-        count = len(session.units(kind.id))
-        train = command([session.one(trainer.id)], kind.build_ability_id)
-        session.act(train, train)
-        step_until(session, lambda: len(session.units(kind.id)) > count, each=1)
-        return step_until(session, lambda: len(session.units(kind.id)) > count + 1, each=1)
-
-    return measure
+def _apart(kind: UnitType, session: OfflineSession) -> float:
+    _, home = _rich_town(session)
+    trainer = TYPE_BY_NAME[TRAINERS[kind.name]]
+    if not session.units(trainer.id):
+        session.create((trainer.id, 1, home.x + 7.0, home.y - 7.0))
+        session.step()
+    count = len(session.units(kind.id))
+    train = command(session.one(trainer.id), kind.build_ability_id)
+    session.act(train, train)
+    step_until(session, lambda: len(session.units(kind.id)) > count, each=1)
+    return step_until(session, lambda: len(session.units(kind.id)) > count + 1, each=1)
 
 
 def _begin_town(session: OfflineSession, scvs: int) -> tuple[list[int], list[raw_pb.Unit]]:
@@ -331,7 +303,7 @@ def _begin_town(session: OfflineSession, scvs: int) -> tuple[list[int], list[raw
 def _gather(session: OfflineSession, workers: list[int], fields: list[raw_pb.Unit]) -> None:
     """Send the workers to the fields, in turn."""
     for i, worker in enumerate(workers):
-        session.act(command(worker, GATHER, target=fields[i % len(fields)].tag))
+        session.order(worker, GATHER, target=fields[i % len(fields)])
 
 
 def _earned(session: OfflineSession, what: str, minutes: int = 4) -> float:
@@ -342,18 +314,14 @@ def _earned(session: OfflineSession, what: str, minutes: int = 4) -> float:
     return float(getattr(session.observe().score.score_details, what) - before) / minutes
 
 
-def _minerals(which: range) -> Callable[[OfflineSession], float]:
+def _minerals(which: range, session: OfflineSession) -> float:
     """What one SCV earns at these fields of a town, counted from the nearest, on average."""
-
-    def measure(session: OfflineSession) -> float:
-        earned = 0.0
-        for index in which:
-            workers, fields = _begin_town(session, 1)
-            _gather(session, workers, fields[index : index + 1])
-            earned += _earned(session, "collected_minerals")
-        return earned / len(which)
-
-    return measure
+    earned = 0.0
+    for index in which:
+        workers, fields = _begin_town(session, 1)
+        _gather(session, workers, fields[index : index + 1])
+        earned += _earned(session, "collected_minerals")
+    return earned / len(which)
 
 
 def _crowded(session: OfflineSession) -> float:
@@ -363,12 +331,9 @@ def _crowded(session: OfflineSession) -> float:
     return _earned(session, "collected_minerals") / len(fields)
 
 
-def _town(scvs: int) -> Callable[[OfflineSession], float]:
-    def measure(session: OfflineSession) -> float:
-        _gather(session, *_begin_town(session, scvs))
-        return _earned(session, "collected_minerals")
-
-    return measure
+def _town(scvs: int, session: OfflineSession) -> float:
+    _gather(session, *_begin_town(session, scvs))
+    return _earned(session, "collected_minerals")
 
 
 def _opening(session: OfflineSession) -> float:
@@ -379,7 +344,7 @@ def _opening(session: OfflineSession) -> float:
 
 def _rate(session: OfflineSession) -> float:
     """The mean of the rates that are shown in ten windows."""
-    _town(12)(session)
+    _town(12, session)
     shown = []
     for _ in range(10):
         session.step(240)
@@ -387,23 +352,20 @@ def _rate(session: OfflineSession) -> float:
     return sum(shown) / len(shown)
 
 
-def _gas(scvs: int) -> Callable[[OfflineSession], float]:
-    def measure(session: OfflineSession) -> float:
-        session.start("CollectMineralsAndGas")
-        session.debug(debug_pb.DebugCommand(game_state=debug_pb.all_resources))
-        session.step()
-        home = session.one(TYPE_BY_NAME["CommandCenter"].id).pos
-        geysers = session.units(TYPE_BY_NAME["VespeneGeyser"].id)
-        geyser = min(geysers, key=lambda u: math.dist((u.pos.x, u.pos.y), (home.x, home.y)))
-        builder, *others = session.units(TYPE_BY_NAME["SCV"].id)
-        session.act(command(builder, BUILD_REFINERY, target=geyser))
-        session.step(800)
-        refinery = session.one(TYPE_BY_NAME["Refinery"].id)
-        session.kill([builder.tag])
-        _gather(session, [worker.tag for worker in others[:scvs]], [refinery])
-        return _earned(session, "collected_vespene", minutes=2)
-
-    return measure
+def _gas(scvs: int, session: OfflineSession) -> float:
+    session.start("CollectMineralsAndGas")
+    session.debug(debug_pb.DebugCommand(game_state=debug_pb.all_resources))
+    session.step()
+    home = session.one(TYPE_BY_NAME["CommandCenter"].id).pos
+    geysers = session.units(TYPE_BY_NAME["VespeneGeyser"].id)
+    geyser = min(geysers, key=lambda u: math.dist((u.pos.x, u.pos.y), (home.x, home.y)))
+    builder, *others = session.units(TYPE_BY_NAME["SCV"].id)
+    session.order(builder, BUILD_REFINERY, target=geyser)
+    session.step(800)
+    refinery = session.one(TYPE_BY_NAME["Refinery"].id)
+    session.kill(builder)
+    _gather(session, [worker.tag for worker in others[:scvs]], [refinery])
+    return _earned(session, "collected_vespene", minutes=2)
 
 
 def measured(data_dir: Path) -> Iterator[tuple[Fact, float]]:
