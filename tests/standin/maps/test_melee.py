@@ -297,25 +297,6 @@ def test_abilities_available_now(melee):
     assert {TRAIN_SCV, 306} <= abilities(session, center, free=True)
 
 
-def test_a_replay_of_a_melee_is_the_game(melee):
-    session = melee(sc_pb.VeryHard)
-    workers = _mine(session, SCV)
-    session.step(100)
-    session.order(workers, ATTACK, (44.0, 48.0))
-    frames = []
-    for _ in range(6):
-        session.step(100)
-        frames.append(session.observe().SerializeToString(deterministic=True))
-    replay = session.replay()
-    session.ask(leave_game=sc_pb.RequestLeaveGame())
-    session.watch(replay)
-    session.observe()  # an observation explores what is in sight
-    session.step(100)
-    for frame in frames:
-        session.step(100)
-        assert session.observe().SerializeToString(deterministic=True) == frame
-
-
 def test_a_snapshot_can_be_gathered_from(melee):
     session = melee(None)
     (center,) = _mine(session, CENTER)
@@ -351,12 +332,6 @@ def test_marines_destroy_a_town_and_win(melee):
     details = reply.observation.score.score_details
     assert details.killed_value_structures >= 400
     assert details.killed_minerals.economy >= 400
-
-
-def test_on_an_endless_map_a_player_without_structures_plays_on(field):
-    field.kill(field.observe().raw_data.units)
-    assert field.step(10).status == sc_pb.in_game
-    assert not _mine(field, CENTER)
 
 
 def test_a_stronger_computer_has_more(melee):

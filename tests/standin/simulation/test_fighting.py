@@ -66,14 +66,6 @@ def test_damage_armor_cooldown(offline):
     assert details.total_damage_taken.life % 16 == 0
 
 
-def test_shields_take_damage_first(offline):
-    offline.arena((MARINE, 1, 20, 20, 4), (ZEALOT, 2, 24, 20))
-    offline.order(offline.units(MARINE), HOLD)
-    zealot = _first_hit(offline, ZEALOT)
-    assert (zealot.shield, zealot.health) == (50 - 4 * 6, 100)
-    assert zealot.shield_max == 50
-
-
 def test_armor_protects_the_life_under_the_shields(offline):
     offline.arena((IMMORTAL, 1, 20, 20), (STALKER, 2, 24, 20))
     for name, value in (("Shields", 20), ("Life", 80)):
@@ -104,6 +96,7 @@ def test_each_blow_of_an_attack_meets_armor(offline):
         (PHOENIX, COLOSSUS, 2 * 5),
         (VIKING, COLOSSUS, 2 * (10 + 4)),
         (PHOENIX, ROACH, 0),
+        (ROACH, MEDIVAC, 0),
     ],
 )
 def test_a_unit_fires_the_weapon_that_hits_its_target(offline, attacker, target, damage):

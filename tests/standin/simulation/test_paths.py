@@ -9,6 +9,7 @@ from itertools import product
 import pytest
 
 from sc2standin.simulation.paths.field import FAR, STRAIGHT, Field
+from tests.standin.conftest import step_until
 
 MARINE, SCV, DEPOT, BARRACKS = 48, 45, 19, 21
 MOVE, ATTACK = 16, 23
@@ -131,11 +132,8 @@ def test_units_step_aside_for_a_structure_and_get_out_of_one(offline):
     offline.create((MARINE, 1, 40.5, 28.5), (MARINE, 1, 41.0, 28.0))
     worker = offline.units(SCV)[0]
     assert offline.order(worker, 319, (41.0, 28.0)) == 1
-    for _ in range(60):
-        offline.step(8)
-        if offline.units(DEPOT):
-            break
-    (depot,) = offline.units(DEPOT)
+    step_until(offline, lambda: offline.units(DEPOT))
+    depot = offline.one(DEPOT)
     for marine in offline.units(MARINE):
         apart = max(abs(marine.pos.x - depot.pos.x), abs(marine.pos.y - depot.pos.y))
         assert apart >= 1.0

@@ -7,20 +7,10 @@ from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-ROACH, IMMORTAL, MUTALISK, CANNON, HATCHERY, LARVA = 110, 83, 108, 66, 86, 151
+ROACH, IMMORTAL, CANNON, HATCHERY, LARVA = 110, 83, 66, 86, 151
 BURROWED_ROACH, OVERSEER, MARINE = 118, 129, 48
 SCV, PROBE, DRONE, ATTACK = 45, 84, 104, 23
 MISSILE, BRIDGE = 802, 748
-
-
-def test_they_fight(offline):
-    offline.arena((IMMORTAL, 1, 20, 30), (ROACH, 2, 28, 30), (MUTALISK, 2, 50, 50))
-    offline.step(120)
-    assert not offline.units(ROACH)  # 50 a shot, as a roach is armored
-    (immortal,) = offline.units(IMMORTAL)
-    assert immortal.shield < 100
-    (mutalisk,) = offline.units(MUTALISK)
-    assert mutalisk.is_flying
 
 
 @pytest.mark.parametrize("worker", [SCV, PROBE, DRONE])

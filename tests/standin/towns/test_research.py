@@ -10,7 +10,7 @@ from sc2standin.data.research import RESEARCH, UPGRADES
 from sc2standin.data.tables import read
 from sc2standin.data.unit_types import TYPE_BY_NAME
 from sc2standin.data.upgrades import levels, variant
-from tests.standin.conftest import abilities, command
+from tests.standin.conftest import abilities, command, step_until
 from tests.standin.towns.conftest import PLACES, cheat, saved
 
 TECH_LAB, BARRACKS, BAY, ARMORY, BARRACKS_LAB, MARINE = 5, 21, 22, 29, 37, 48
@@ -144,10 +144,7 @@ def test_a_structure_that_is_built_fast_has_its_whole_life(town):
     cheat(session, debug_pb.fast_build)
     worker = session.units(45)[0]
     assert session.order(worker, 319, (36.0, 48.0)) == 1
-    for _ in range(60):
-        session.step(8)
-        if session.units(19) and session.one(19).build_progress == 1:
-            break
+    step_until(session, lambda: [one for one in session.units(19) if one.build_progress == 1])
     assert session.one(19).health == pytest.approx(400)
 
 

@@ -35,10 +35,7 @@ def _effects(session) -> list[int]:
 def test_a_charge_lies_there_and_explodes(offline):
     offline.arena((REAPER, 1, 20, 30), (ROACH, 2, 40, 30))
     assert offline.order(offline.units(REAPER), CHARGE, (30, 30)) == 1
-    for _ in range(60):
-        offline.step(2)
-        if offline.units(CHARGE_ON_THE_GROUND):
-            break
+    step_until(offline, lambda: offline.units(CHARGE_ON_THE_GROUND), each=2)
     reaper, charge = offline.one(REAPER), offline.one(CHARGE_ON_THE_GROUND)
     assert (charge.pos.x, charge.pos.y) == (30, 30)
     assert 24 < reaper.pos.x < 25.5  # it went into range, and no farther

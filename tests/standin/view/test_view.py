@@ -82,9 +82,3 @@ def test_a_units_fields_are_those_of_recorded_ones(offline, recorded_dir):
     offline.order(marine, 16, (10, 20))
     offline.step()
     assert not offline.units(48)[0].HasField("engaged_target_tag")
-
-
-def test_supply_is_what_units_provide(offline):
-    offline.arena((48, 1, 20, 20, 3))
-    player = offline.observe().player_common
-    assert (player.food_used, player.food_cap) == (3, 0)
