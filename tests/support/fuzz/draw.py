@@ -17,23 +17,13 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from s2clientprotocol import spatial_pb2 as spatial_pb
 from s2clientprotocol import ui_pb2 as ui_pb
 
+from sc2standin.data import abilities, unit_types
 from sc2standin.status import LEGAL, Status, is_legal
 
-# fmt: off
-ABILITIES = (
-    1, 4, 16, 17, 18, 23, 386, 3665, 3674, 3793, 3794, 3795,
-    195, 203, 295, 296, 306, 314, 318, 319, 320, 321, 524, 348, 556, 558, 560, 561,
-    3660, 3666, 3667, 3671, 3659, 3678, 3679, 3682, 3683,
-    166, 167, 171, 399, 322, 328, 329, 331, 333, 417, 419, 421, 422, 451, 452, 454, 455,
-    484, 485, 487, 488, 517, 518, 520, 522, 554, 563, 591, 595, 597, 620, 621, 623, 624,
-    1516, 1517, 1522, 1524, 78, 316, 3685,
-)
-UNIT_TYPES = (
-    4, 9, 18, 19, 20, 21, 45, 47, 48, 49, 51, 54, 73, 74, 98, 105, 107, 110,
-    5, 6, 22, 27, 28, 29, 30, 33, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 46, 53, 55, 57,
-    132, 134, 268, 692, 317, 341, 342, 1680, 9999,
-)
-# fmt: on
+ABILITIES = [ability.id for ability in abilities.ABILITIES]
+USUAL = (1, 4, 16, 17, 18, 23)
+"""A click, stop, move, patrol, hold and attack: what most units can do."""
+UNIT_TYPES = [*(kind.id for kind in unit_types.UNIT_TYPES), 9999]
 NUMBERS = (0.0, -1.0, 0.5, 45.0, 1e9, -1e30, math.nan, math.inf)
 LOOPS = (0, 1, 1, 2, 8, 8, 22, 64)
 MOST_LOOPS = 64
@@ -296,7 +286,10 @@ class Draw:
                 command.game_state = rng.randint(1, 12)
 
     def _ability(self) -> int:
-        return self._rng.choice((*ABILITIES, self._rng.randint(-9, 5000)))
+        rng = self._rng
+        if rng.random() < 0.02:
+            return rng.randint(-9, 5000)
+        return rng.choice(USUAL if rng.random() < 0.2 else ABILITIES)
 
     def _group(self) -> list[int]:
         if self._rng.random() < 0.05:
