@@ -18,22 +18,18 @@ from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import query_pb2 as query_pb
 from s2clientprotocol import raw_pb2 as raw_pb
-from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.data.unit_types import TYPE_BY_NAME, UnitType
 from sc2standin.game_time import LOOPS_PER_DATA_S
 from tests.standin.conftest import (
     OfflineSession,
     command,
-    create_and_join,
-    create_request,
     step_until,
 )
 
 XML, REPLAYS, MEASURED, GEOMETRY = "XML", "replays", "measured games", "geometry"
 MOVE, ATTACK, GATHER, BUILD_REFINERY = 16, 23, 295, 320
 A_MINUTE_LOOPS = 1344
-MELEE = "Melee/Simple64.SC2Map"
 
 
 @dataclass(frozen=True)
@@ -287,8 +283,7 @@ def _apart(kind: UnitType, session: OfflineSession) -> float:
 
 def _begin_town(session: OfflineSession, scvs: int) -> tuple[list[int], list[raw_pb.Unit]]:
     """A town with so many SCVs: their tags, and the fields of its own, the nearest first."""
-    local_map = sc_pb.LocalMap(map_path=MELEE)
-    create_and_join(session, create_request("", local_map=local_map))
+    session.start("Melee/Simple64")
     home = session.one(TYPE_BY_NAME["CommandCenter"].id).pos
     if scvs > 12:
         session.create((TYPE_BY_NAME["SCV"].id, 1, home.x + 3.5, home.y + 3.5, scvs - 12))

@@ -48,11 +48,29 @@ Units = raw_pb.Unit | int | Iterable[raw_pb.Unit] | Iterable[int]
 Launch = Callable[..., "GameProcess"]
 
 
-class Wire(BareWire):
-    """A bare connection that can begin a game."""
+class Starts:
+    """A client that can begin a game of its own."""
 
-    def start(self, map_name: str = "MoveToBeacon", seed: int = 1, **create: Any) -> None:
-        create_and_join(self, create_request(map_name, seed, **create))
+    ask: Callable[..., sc_pb.Response]
+
+    def start(
+        self,
+        played: str | bytes = "MoveToBeacon",
+        seed: int | None = 1,
+        *,
+        interface: sc_pb.InterfaceOptions = RAW,
+        race: common.Race.ValueType = common.Terran,
+        **create: Any,
+    ) -> None:
+        """Begin a game on a map; see `create_request`."""
+        created = self.ask(create_game=create_request(played, seed, **create))
+        assert not created.create_game.HasField("error"), created
+        joined = self.ask(join_game=sc_pb.RequestJoinGame(race=race, options=interface))
+        assert (joined.join_game.player_id, joined.status) == (1, sc_pb.in_game), joined
+
+
+class Wire(Starts, BareWire):
+    """A bare connection."""
 
 
 @dataclass
@@ -85,7 +103,7 @@ class GameProcess:
         self.process.stdout.close()
 
 
-class OfflineSession:
+class OfflineSession(Starts):
     """The session without its socket: the same requests, the same bytes."""
 
     def __init__(self, data_dir: Path) -> None:
@@ -102,20 +120,9 @@ class OfflineSession:
     def ask(self, **request: Any) -> sc_pb.Response:
         return sc_pb.Response.FromString(self.ask_bytes(**request))
 
-    def start(
-        self,
-        map_name: str = "MoveToBeacon",
-        seed: int = 1,
-        interface: sc_pb.InterfaceOptions = RAW,
-        **create: Any,
-    ) -> None:
-        create_and_join(self, create_request(map_name, seed, **create), interface)
-
     def arena(self, *units: Spawn, interface: sc_pb.InterfaceOptions = RAW, **changes: Any) -> None:
         """Play on an empty map, but for these units."""
-        content = json.dumps(EMPTY_MAP | changes).encode()
-        request = create_request("", local_map=sc_pb.LocalMap(map_data=content))
-        create_and_join(self, request, interface)
+        self.start(json.dumps(EMPTY_MAP | changes).encode(), interface=interface)
         self.create(*units)
 
     def create(self, *units: Spawn) -> None:
@@ -224,8 +231,15 @@ def options(**changes: Any) -> sc_pb.InterfaceOptions:
     return wanted
 
 
-def create_request(map_name: str, seed: int | None = 1, **fields: Any) -> sc_pb.RequestCreateGame:
-    local_map = sc_pb.LocalMap(map_path=f"mini_games/{map_name}.SC2Map")
+def create_request(
+    played: str | bytes, seed: int | None = 1, **fields: Any
+) -> sc_pb.RequestCreateGame:
+    """Asks for a bundled map, a mini-game's if no folder is named, or for a map by its content."""
+    if isinstance(played, bytes):
+        local_map = sc_pb.LocalMap(map_data=played)
+    else:
+        path = played if "/" in played else f"mini_games/{played}"
+        local_map = sc_pb.LocalMap(map_path=f"{path}.SC2Map")
     named = {"local_map": local_map, "player_setup": ALONE, "random_seed": seed}
     return sc_pb.RequestCreateGame(**named | fields)
 
@@ -236,19 +250,6 @@ def _spawn(
     return debug_pb.DebugCreateUnit(
         unit_type=unit_type, owner=owner, pos=common.Point2D(x=x, y=y), quantity=quantity
     )
-
-
-def create_and_join(
-    session: Any,
-    request: sc_pb.RequestCreateGame,
-    interface: sc_pb.InterfaceOptions = RAW,
-    race: common.Race.ValueType = common.Terran,
-) -> None:
-    """Begin a game of one client, on a wire or in a session without one."""
-    created = session.ask(create_game=request)
-    assert not created.create_game.HasField("error"), created
-    joined = session.ask(join_game=sc_pb.RequestJoinGame(race=race, options=interface))
-    assert (joined.join_game.player_id, joined.status) == (1, sc_pb.in_game), joined
 
 
 @pytest.fixture(scope="session")
@@ -354,15 +355,12 @@ def session_for(installation: Path) -> Callable[[], OfflineSession]:
 
 
 @pytest.fixture
-def field(installation: Path, session_for: Callable[[], OfflineSession]) -> OfflineSession:
+def field(installation: Path, offline: OfflineSession) -> OfflineSession:
     """A melee alone, on flat ground, on which nobody can lose; with fog."""
     melee = json.loads((installation / "Maps" / "Melee" / "Simple64.SC2Map").read_text())
     del melee["ground"]
-    content = json.dumps(melee | {"endless": True}).encode()
-    session = session_for()
-    request = create_request("", local_map=sc_pb.LocalMap(map_data=content))
-    create_and_join(session, request)
-    return session
+    offline.start(json.dumps(melee | {"endless": True}).encode())
+    return offline
 
 
 @pytest.fixture
@@ -372,25 +370,16 @@ def melee(session_for: Callable[[], OfflineSession]) -> Callable[..., OfflineSes
     def begin(
         difficulty: sc_pb.Difficulty.ValueType | None = sc_pb.VeryEasy,
         *,
-        seed: int = 1,
-        race: common.Race.ValueType = common.Terran,
-        disable_fog: bool = False,
         any_race: bool = False,
+        **start: Any,
     ) -> OfflineSession:
         session = session_for()
         session.state.any_race = any_race
-        players = [sc_pb.PlayerSetup(type=sc_pb.Participant)]
+        players = list(ALONE)
         if difficulty is not None:
-            players.append(
-                sc_pb.PlayerSetup(type=sc_pb.Computer, race=common.Zerg, difficulty=difficulty)
-            )
-        create = sc_pb.RequestCreateGame(
-            local_map=sc_pb.LocalMap(map_path="Melee/Simple64.SC2Map"),
-            player_setup=players,
-            random_seed=seed,
-            disable_fog=disable_fog,
-        )
-        create_and_join(session, create, race=race)
+            computer = {"type": sc_pb.Computer, "race": common.Zerg, "difficulty": difficulty}
+            players.append(sc_pb.PlayerSetup(**computer))
+        session.start("Melee/Simple64", player_setup=players, **start)
         return session
 
     return begin

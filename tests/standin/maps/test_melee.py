@@ -20,7 +20,6 @@ from tests.standin.conftest import (
     abilities,
     apart,
     command,
-    create_and_join,
     create_request,
     place_of,
     step_until,
@@ -95,8 +94,8 @@ def test_two_games_with_a_seed_are_one(melee):
 
 @pytest.mark.parametrize("race", [common.Zerg, common.Protoss])
 def test_a_race_without_towns_is_refused(offline, race):
-    request = create_request("", local_map=sc_pb.LocalMap(map_path="Melee/Simple64.SC2Map"))
-    assert not offline.ask(create_game=request).create_game.HasField("error")
+    created = offline.ask(create_game=create_request("Melee/Simple64"))
+    assert not created.create_game.HasField("error")
     reply = offline.ask(join_game=sc_pb.RequestJoinGame(race=race, options=RAW))
     assert reply.status == sc_pb.init_game
     assert reply.join_game.error == sc_pb.ResponseJoinGame.FeatureUnsupported
@@ -111,8 +110,7 @@ def test_a_race_without_towns_is_refused(offline, race):
 
 
 def test_the_flat_map_lets_any_race_in(offline):
-    request = create_request("", local_map=sc_pb.LocalMap(map_path="Melee/Flat64.SC2Map"))
-    create_and_join(offline, request, race=common.Protoss)
+    offline.start("Melee/Flat64", race=common.Protoss)
 
 
 def test_all_races_may_get_a_terran_town_and_are_told_so(melee):

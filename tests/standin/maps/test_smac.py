@@ -27,8 +27,6 @@ from tests.standin.conftest import (
     ALONE,
     apart,
     command,
-    create_and_join,
-    create_request,
 )
 
 MOVE, ATTACK, HEAL = 16, 23, 386
@@ -54,9 +52,8 @@ def begin_on(
     session, content: bytes, players: Sequence[sc_pb.PlayerSetup] = ALONE, seed: int = 1
 ) -> None:
     """Begin as SMAC does: the map as data, no score."""
-    played = sc_pb.LocalMap(map_data=content)
-    request = create_request("", seed, local_map=played, player_setup=players)
-    create_and_join(session, request, sc_pb.InterfaceOptions(raw=True))
+    interface = sc_pb.InterfaceOptions(raw=True)
+    session.start(content, seed, interface=interface, player_setup=players)
 
 
 def team(session, owner: int) -> list[raw_pb.Unit]:

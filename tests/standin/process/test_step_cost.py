@@ -16,10 +16,10 @@ OBSERVE = sc_pb.RequestObservation()
 def priced(installation):
     """A bundled map's content, with a price."""
 
-    def content(name: str, **step_cost: object) -> sc_pb.LocalMap:
+    def content(name: str, **step_cost: object) -> bytes:
         path = installation / "Maps" / "mini_games" / f"{name}.SC2Map"
         scenario = json.loads(path.read_text()) | {"step_cost": step_cost}
-        return sc_pb.LocalMap(map_data=json.dumps(scenario).encode())
+        return json.dumps(scenario).encode()
 
     return content
 
@@ -27,7 +27,7 @@ def priced(installation):
 @pytest.mark.timing
 @pytest.mark.parametrize(("burn_ms", "sleep_ms"), [(20, 0), (0, 25.0)], ids=["burnt", "slept"])
 def test_a_step_takes_the_time_told(offline, priced, burn_ms, sleep_ms):
-    offline.start(local_map=priced("MoveToBeacon", burn_ms=burn_ms, sleep_ms=sleep_ms))
+    offline.start(priced("MoveToBeacon", burn_ms=burn_ms, sleep_ms=sleep_ms))
     began_s, cpu_before_s = time.monotonic(), time.thread_time()
     for _ in range(STEPS):
         offline.step(8)
@@ -39,7 +39,7 @@ def test_a_step_takes_the_time_told(offline, priced, burn_ms, sleep_ms):
 @pytest.mark.timing
 @pytest.mark.parametrize("name", ["Canned", "MoveToBeacon"])
 def test_only_steps_that_are_played_cost_anything(offline, priced, name):
-    offline.start(local_map=priced(name, burn_ms=5, sleep_ms=50))
+    offline.start(priced(name, burn_ms=5, sleep_ms=50))
     began_s = time.monotonic()
     for _ in range(5):
         offline.observe()
@@ -58,7 +58,7 @@ def test_a_price_changes_no_reply(session_for, priced):
     played = []
     for cost in ({}, {"burn_ms": 1}, {"sleep_ms": 1, "burn_ms": 0.5}):
         session = session_for()
-        session.start(local_map=priced("DefeatRoaches", **cost), seed=5)
+        session.start(priced("DefeatRoaches", **cost), seed=5)
         replies = []
         for _ in range(20):
             replies.append(session.ask_bytes(step=sc_pb.RequestStep(count=8), id=3))
@@ -70,7 +70,7 @@ def test_a_price_changes_no_reply(session_for, priced):
 def test_sigterm_is_heard_between_dear_steps(game, priced):
     """After it no step is played; what was played before was answered, in order."""
     wire = game.connect()
-    wire.start(local_map=priced("MoveToBeacon", sleep_ms=200))
+    wire.start(priced("MoveToBeacon", sleep_ms=200))
     for number in range(100):  # 20 s
         wire.send(step=sc_pb.RequestStep(count=1), id=number)
     for number in range(2):

@@ -190,7 +190,7 @@ def test_sigterm_is_heard_in_the_middle_of_a_long_step(game, installation, wait_
     crowd = {"type": "Marine", "owner": 1, "count": 400, "place": "random"}
     content = json.loads(path.read_text()) | {"units": [crowd], "time_limit_loops": 1 << 19}
     wire = game.connect()
-    wire.start(local_map=sc_pb.LocalMap(map_data=json.dumps(content).encode()))
+    wire.start(json.dumps(content).encode())
     times = psutil.Process(game.process.pid).cpu_times
     before_s = times().user
     wire.send(step=sc_pb.RequestStep(count=1 << 19))

@@ -10,7 +10,6 @@ from tests.standin.conftest import OfflineSession, place_of
 from tests.standin.maps.test_smac import begin as begin_smac
 
 LOOPS = 240
-MELEE = sc_pb.LocalMap(map_path="Melee/Simple64.SC2Map")
 SCV, MARINE, ROACH, OBSERVER, TEMPLAR, TUMOR, INFESTOR = 45, 48, 110, 82, 76, 87, 111
 BARRACKS, BARRACKS_LAB, TECH_LAB, BAY = 21, 37, 5, 22
 MOVE, SCAN_MOVE, ATTACK, FUNGAL, REPAIR = 16, 19, 23, 74, 3685
@@ -47,7 +46,7 @@ def _an_economy(session: OfflineSession) -> None:
 
 
 def _a_repair(session: OfflineSession) -> None:
-    session.start("", local_map=MELEE)
+    session.start("Melee/Simple64")
     session.create((BARRACKS, 1, 24.5, 45.5), (SCV, 1, 24.5, 42.0))
     barracks = session.one(BARRACKS)
     session.state.game.world.by_tag[barracks.tag].life = 500.0
@@ -55,7 +54,7 @@ def _a_repair(session: OfflineSession) -> None:
 
 
 def _upgrades(session: OfflineSession) -> None:
-    session.start("", local_map=MELEE)
+    session.start("Melee/Simple64")
     session.create((BARRACKS, 1, 24.5, 45.5), (BAY, 1, 30.5, 45.5), (MARINE, 1, 30, 50, 6))
     session.create((TECH_LAB, 1, 27.0, 45.0))
     for state in (debug_pb.all_resources, debug_pb.fast_build, debug_pb.tech_tree):

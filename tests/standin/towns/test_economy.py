@@ -7,7 +7,6 @@ import math
 import pytest
 from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import query_pb2 as query_pb
-from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from tests.standin.conftest import command, place_of, step_until
 
@@ -202,7 +201,7 @@ def test_a_builder_stays_until_it_is_done_and_then_obeys(offline):
 
 
 def test_a_builder_whose_next_site_is_gone_stays_where_it_is(offline):
-    offline.start("", local_map=sc_pb.LocalMap(map_path="Melee/Flat64.SC2Map"))
+    offline.start("Melee/Flat64")
     offline.rich()
     first, second = (unit.tag for unit in offline.units(SCV)[:2])
     center = offline.one(CENTER).pos
