@@ -231,6 +231,12 @@ def options(**changes: Any) -> sc_pb.InterfaceOptions:
     return wanted
 
 
+def against(difficulty: sc_pb.Difficulty.ValueType) -> list[sc_pb.PlayerSetup]:
+    """The players of a game against a computer."""
+    computer = sc_pb.PlayerSetup(type=sc_pb.Computer, race=common.Zerg, difficulty=difficulty)
+    return [*ALONE, computer]
+
+
 def create_request(
     played: str | bytes, seed: int | None = 1, **fields: Any
 ) -> sc_pb.RequestCreateGame:
@@ -375,10 +381,7 @@ def melee(session_for: Callable[[], OfflineSession]) -> Callable[..., OfflineSes
     ) -> OfflineSession:
         session = session_for()
         session.state.any_race = any_race
-        players = list(ALONE)
-        if difficulty is not None:
-            computer = {"type": sc_pb.Computer, "race": common.Zerg, "difficulty": difficulty}
-            players.append(sc_pb.PlayerSetup(**computer))
+        players = ALONE if difficulty is None else against(difficulty)
         session.start("Melee/Simple64", player_setup=players, **start)
         return session
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 from google.protobuf.message import Message
-from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from tests.standin.conftest import against
 
 PYTHON_SC2 = sc_pb.InterfaceOptions(
     raw=True,
@@ -23,10 +24,6 @@ PYTHON_SC2 = sc_pb.InterfaceOptions(
     raw_affects_selection=False,
     raw_crop_to_playable_area=False,
 )
-PLAYERS = [
-    sc_pb.PlayerSetup(type=sc_pb.Participant),
-    sc_pb.PlayerSetup(type=sc_pb.Computer, race=common.Zerg, difficulty=sc_pb.Easy),
-]
 ONLY_RECORDED = (
     "observation.raw_data.units.mineral_contents",
     "observation.raw_data.units.vespene_contents",
@@ -60,7 +57,7 @@ def recorded(folder: Path, kind: str, message: Any) -> list[set[str]]:
 @pytest.fixture
 def game(offline):
     """A game against a computer, as python-sc2 begins one."""
-    offline.start("DefeatRoaches", interface=PYTHON_SC2, player_setup=PLAYERS)
+    offline.start("DefeatRoaches", interface=PYTHON_SC2, player_setup=against(sc_pb.Easy))
     return offline
 
 

@@ -10,7 +10,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.protocol import replies
 from sc2standin.simulation.game import END_OF_TIME_LOOPS, HARD_RESET_LOOPS
-from tests.standin.conftest import command
+from tests.standin.conftest import against, command
 
 MARINE, BEACON, ME, ENEMY = 48, 317, 1, 2
 MOVE = 3794
@@ -143,8 +143,7 @@ def test_the_end_and_a_restart(offline):
 
 
 def test_a_computer_has_a_result_too(offline):
-    players = [sc_pb.PlayerSetup(type=sc_pb.Participant), sc_pb.PlayerSetup(type=sc_pb.Computer)]
-    offline.start("Canned", player_setup=players)
+    offline.start("Canned", player_setup=against(sc_pb.VeryEasy))
     offline.debug(
         debug_pb.DebugCommand(
             end_game=debug_pb.DebugEndGame(end_result=debug_pb.DebugEndGame.Surrender)

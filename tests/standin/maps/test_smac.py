@@ -23,11 +23,7 @@ from sc2standin.mpq import pack
 from sc2standin.simulation.paths import detours
 from sc2standin.simulation.rules.battle import STRAY
 from tests.peers.run_smac import MAPS, differences
-from tests.standin.conftest import (
-    ALONE,
-    apart,
-    command,
-)
+from tests.standin.conftest import ALONE, against, apart, command
 
 MOVE, ATTACK, HEAL = 16, 23, 386
 MARAUDER, MARINE, MEDIVAC, ZERGLING = 51, 48, 54, 105
@@ -38,14 +34,9 @@ COPY = {
 }
 """The ids of the client's types, in the order by which SMAC tells them apart."""
 
-AGAINST_A_COMPUTER = [
-    *ALONE,
-    sc_pb.PlayerSetup(type=sc_pb.Computer, race=1, difficulty=sc_pb.VeryHard),
-]
-
 
 def begin(session, scenario: str, seed: int = 1) -> None:
-    begin_on(session, (MAPS / f"{scenario}.SC2Map").read_bytes(), AGAINST_A_COMPUTER, seed)
+    begin_on(session, (MAPS / f"{scenario}.SC2Map").read_bytes(), against(sc_pb.VeryHard), seed)
 
 
 def begin_on(

@@ -12,8 +12,8 @@ from sc2standin.map_reader.fields import ScenarioError
 from sc2standin.map_reader.real_map import read_scenario
 from sc2standin.map_reader.scenario import Hunt
 from tests.peers.run_smac import OF_SMACV2, differences
-from tests.standin.conftest import apart
-from tests.standin.maps.test_smac import AGAINST_A_COMPUTER, begin_on, real_map, team
+from tests.standin.conftest import against, apart
+from tests.standin.maps.test_smac import begin_on, real_map, team
 
 FLAT = OF_SMACV2 / "32x32_flat.SC2Map"
 MARINE, MARAUDER, MEDIVAC, BANELING = 48, 51, 54, 9
@@ -32,7 +32,7 @@ COPIES = (
 
 
 def begin(session, content: bytes | None = None, seed: int = 1) -> None:
-    begin_on(session, content or FLAT.read_bytes(), AGAINST_A_COMPUTER, seed)
+    begin_on(session, content or FLAT.read_bytes(), against(sc_pb.VeryHard), seed)
 
 
 def copy(session, name: str) -> int:

@@ -17,7 +17,7 @@ from sc2standin.data.abilities import ABILITIES
 from sc2standin.replays import recording
 from sc2standin.status import Status
 from sc2standin.version import BASE_BUILD, GAME_VERSION
-from tests.standin.conftest import RAW
+from tests.standin.conftest import RAW, against
 from tests.support.fuzz.draw import Draw
 
 OBSERVE = sc_pb.RequestObservation()
@@ -28,8 +28,6 @@ MAPS = sorted(
     for entry in resources.files("sc2standin").joinpath("maps").iterdir()
     if entry.name.endswith(".SC2Map")
 )
-AGAINST_COMPUTER = [sc_pb.PlayerSetup(type=sc_pb.Participant)]
-AGAINST_COMPUTER += [sc_pb.PlayerSetup(type=sc_pb.Computer, race=2, difficulty=3)]
 InfoError = sc_pb.ResponseReplayInfo.Error
 StartError = sc_pb.ResponseStartReplay.Error
 
@@ -122,7 +120,7 @@ def whole_map(session) -> sc_pb.Observation:
 
 def test_an_episode_after_restarts_and_its_end(session_for):
     session = session_for()
-    session.start("MoveToBeacon", seed=3, player_setup=AGAINST_COMPUTER)
+    session.start("MoveToBeacon", seed=3, player_setup=against(sc_pb.Medium))
     session.step(50)
     session.ask(restart_game=sc_pb.RequestRestartGame())
     played = play(session, steps=1000, enemies=False)
@@ -140,7 +138,7 @@ def test_an_episode_after_restarts_and_its_end(session_for):
         (extra.player_info.player_id, extra.player_info.type, extra.player_result.result)
         for extra in info.player_info
     ] == [(1, sc_pb.Participant, sc_pb.Victory), (2, sc_pb.Computer, sc_pb.Defeat)]
-    assert info.player_info[1].player_info.difficulty == 3
+    assert info.player_info[1].player_info.difficulty == sc_pb.Medium
 
 
 def test_a_game_that_a_debug_command_ended(session_for):

@@ -12,7 +12,7 @@ from s2clientprotocol import query_pb2 as query_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.status import LEGAL, Status, is_legal
-from tests.standin.conftest import ALONE, RAW
+from tests.standin.conftest import ALONE, RAW, against
 
 CreateError = sc_pb.ResponseCreateGame
 JoinError = sc_pb.ResponseJoinGame
@@ -321,11 +321,10 @@ def test_a_new_game_may_be_created_in_a_running_one(offline):
 
 
 def test_a_computer_is_listed_and_gets_a_result(offline):
-    players = [*ALONE, sc_pb.PlayerSetup(type=sc_pb.Computer, race=common.Zerg, difficulty=3)]
-    offline.start(player_setup=players)
+    offline.start(player_setup=against(sc_pb.Medium))
     info = offline.ask(game_info=sc_pb.RequestGameInfo()).game_info
     assert info.player_info[1].race_requested == common.Zerg
-    assert info.player_info[1].difficulty == 3
+    assert info.player_info[1].difficulty == sc_pb.Medium
     offline.step(5000)
     results = offline.observed().player_result
     assert [(r.player_id, r.result) for r in results] == [(1, sc_pb.Victory), (2, sc_pb.Defeat)]
