@@ -41,17 +41,8 @@ from sc2pool.cli.bench.output import tell
 from sc2pool.cli.stop import Stop
 from sc2pool.processes.tree import kill_tree
 
-CASES = {
-    "pool-only": ("pool_only", "pool_only"),
-    "waiting": ("pool_only", "waiting"),
-    "whole-stack": ("whole_stack", "whole_stack"),
-    "game-cost": ("game_cost", "burning", "sleeping", "scaling"),
-    "resets": ("resets", "resets"),
-    "recovery": ("recovery", "recovery"),
-    "memory": ("memory", "memory"),
-    "training": ("training", "training"),
-}
-"""Each case's module in `bench.cases`, imported when its turn comes, and its functions there."""
+CASES = ("pool-only", "whole-stack", "game-cost", "resets", "recovery", "memory", "training")
+"""Each is a module in `bench.cases`, imported when its turn comes, with a function of its name."""
 
 QUICK = {
     "rounds": 2,
@@ -80,7 +71,7 @@ def names(text: str) -> tuple[str, ...]:
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--case", nargs="+", choices=CASES, default=list(CASES))
+    parser.add_argument("--case", nargs="+", choices=CASES, default=CASES)
     parser.add_argument("--n", type=numbers, help="numbers of envs, such as 1,8,32")
     parser.add_argument("--sizes", type=numbers, help="observations in KB (pool-only)")
     parser.add_argument("--maps", type=names, help="(whole-stack)")
@@ -140,10 +131,9 @@ def main() -> int:
             settings = replace(settings, **QUICK)
         try:
             for case in options.case:
-                name, *functions = CASES[case]
+                name = case.replace("-", "_")
                 module = importlib.import_module(f"bench.cases.{name}")
-                for function in functions:
-                    rows += getattr(module, function)(settings)
+                rows += getattr(module, name)(settings)
         except KeyboardInterrupt:
             interrupted = True
             tell("interrupted; what was measured so far:")

@@ -68,9 +68,9 @@ class EmptySide:
         self.env.close()
 
 
-def empty_side(kind: str, n: int, observation_bytes: int, sleep_s: float = 0.0) -> EmptySide:
+def empty_side(kind: str, n: int, observation_bytes: int) -> EmptySide:
     """n empty envs under the pool or one of its peers."""
-    make = partial(EmptyEnv, observation_bytes, sleep_s)
+    make = partial(EmptyEnv, observation_bytes)
     vec: Any
     if kind == BARE:
         vec = BareVec(n, observation_bytes)

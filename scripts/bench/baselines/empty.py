@@ -6,7 +6,6 @@ to import: every worker of every side imports it.
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import gymnasium
@@ -19,15 +18,13 @@ class EmptyEnv(gymnasium.Env):
 
     Args:
         observation_bytes: a multiple of 4.
-        sleep_s: how long a step takes, without CPU time.
     """
 
     action_space = spaces.Discrete(8)
 
-    def __init__(self, observation_bytes: int, sleep_s: float = 0.0) -> None:
+    def __init__(self, observation_bytes: int) -> None:
         self.observation_space = spaces.Box(0, np.inf, (observation_bytes // 4,), np.float32)
         self._observation = np.zeros(observation_bytes // 4, np.float32)
-        self._sleep_s = sleep_s
         self._steps = 0
 
     def reset(
@@ -44,6 +41,4 @@ class EmptyEnv(gymnasium.Env):
     ) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         self._steps += 1
         self._observation[0] = self._steps
-        if self._sleep_s:
-            time.sleep(self._sleep_s)
         return self._observation, 1.0, False, False, {}

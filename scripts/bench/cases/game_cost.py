@@ -47,6 +47,11 @@ BYTES_PER_GAME = 120_000_000
 """A game of the stand-in with its worker."""
 
 
+def game_cost(settings: Settings) -> list[Row]:
+    """All three parts."""
+    return [*burning(settings), *sleeping(settings), *scaling(settings)]
+
+
 def burning(settings: Settings) -> list[Row]:
     """Games that use the CPU."""
     rows = []
