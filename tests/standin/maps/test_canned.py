@@ -74,8 +74,7 @@ def test_it_has_the_size_and_the_parts_of_a_real_message(offline, seed):
 
 
 def test_loops_ids_and_results_of_bursts(canned):
-    (marine,) = canned.units(MARINE)
-    order = command(marine, MOVE, (30.0, 30.0))
+    order = command(canned.one(MARINE), MOVE, (30.0, 30.0))
     first = canned.observe()
     for burst in range(1, 300):
         count = burst % 3

@@ -88,8 +88,7 @@ def test_explosions_hit_unseen_units(offline):
     offline.arena((TEMPLAR, 1, 30, 30), (SENTRY, 1, 30.5, 30), (BANELING, 2, 33, 30))
     offline.step(40)
     assert not offline.units(BANELING)
-    (templar,) = offline.units(TEMPLAR)
-    assert templar.shield < 80
+    assert offline.one(TEMPLAR).shield < 80
 
 
 @pytest.mark.parametrize("show_cloaked", [True, False])

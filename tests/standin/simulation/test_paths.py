@@ -90,8 +90,7 @@ def _walk_there(session, unit_type: int, goal: tuple[float, float], blocked, loo
 def test_a_unit_walks_around_cliffs(offline):
     walls = (10, 0, 12, 25), (18, 7, 20, 32)
     offline.arena((MARINE, 1, 3.0, 3.0), **WALLS, ground=ground(*walls))
-    (marine,) = offline.units(MARINE)
-    assert offline.order(marine, MOVE, (28.0, 28.0)) == 1
+    assert offline.order(offline.one(MARINE), MOVE, (28.0, 28.0)) == 1
     offline.step()
 
     def blocked(x: float, y: float) -> bool:
@@ -103,8 +102,7 @@ def test_a_unit_walks_around_cliffs(offline):
 
 def test_a_unit_that_cannot_arrive_stops_as_near_as_it_can(offline):
     offline.arena((MARINE, 1, 3.0, 3.0), **WALLS, ground=ground((15, 0, 17, 32)))
-    (marine,) = offline.units(MARINE)
-    offline.order(marine, MOVE, (28.0, 3.0))
+    offline.order(offline.one(MARINE), MOVE, (28.0, 3.0))
     offline.step(400)
     (marine,) = offline.units(MARINE)
     assert not marine.orders
@@ -116,8 +114,7 @@ def test_units_walk_around_structures(offline, order):
     offline.start("BuildMarines")
     offline.create((BARRACKS, 1, 40.5, 28.5), (MARINE, 1, 37.0, 28.5))
     offline.step()
-    (marine,) = offline.units(MARINE)
-    offline.order(marine, order, (44.0, 28.5))
+    offline.order(offline.one(MARINE), order, (44.0, 28.5))
     offline.step()
 
     def blocked(x: float, y: float) -> bool:

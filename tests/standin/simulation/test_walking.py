@@ -17,8 +17,7 @@ MARINE = 48
 
 def test_a_marine_walks_at_its_speed_and_arrives_exactly(offline):
     offline.arena((MARINE, 1, 20, 20))
-    (marine,) = offline.units(MARINE)
-    offline.order(marine, 3794, (30, 20))
+    offline.order(offline.one(MARINE), 3794, (30, 20))
     offline.step(16)
     (marine,) = offline.units(MARINE)
     assert marine.pos.x == pytest.approx(22.25)
@@ -64,8 +63,7 @@ def test_queue_patrol_stop(offline):
 def test_a_queue_that_becomes_full_is_an_error_of_the_next_loop(offline):
     """None of these orders is carried out before all of them are accepted."""
     offline.arena((MARINE, 1, 20, 20))
-    (marine,) = offline.units(MARINE)
-    order = command(marine, MOVE, (30, 30), queued=True)
+    order = command(offline.one(MARINE), MOVE, (30, 30), queued=True)
     assert offline.act(*[order] * 35) == [1] * 35
     offline.step()
     seen = offline.observed()
@@ -130,8 +128,7 @@ def test_following_a_unit(offline):
 
 def test_nobody_leaves_the_playable_area(offline):
     offline.arena((MARINE, 1, 20, 20))
-    (marine,) = offline.units(MARINE)
-    assert offline.order(marine, MOVE, (1, 63)) == 1
+    assert offline.order(offline.one(MARINE), MOVE, (1, 63)) == 1
     offline.step(400)
     (marine,) = offline.units(MARINE)
     assert (marine.pos.x, marine.pos.y) == (8, 56)

@@ -44,8 +44,7 @@ def test_burrowed_units_are_hidden_from_who_does_not_detect_them(offline):
     assert not offline.units(BURROWED_ROACH)
     offline.create((OVERSEER, 1, 20, 34))
     offline.step(2)
-    (roach,) = offline.units(BURROWED_ROACH)
-    assert roach.is_burrowed
+    assert offline.one(BURROWED_ROACH).is_burrowed
 
 
 @pytest.mark.parametrize("unit_type", [MISSILE, BRIDGE, 0, 4_000_000])

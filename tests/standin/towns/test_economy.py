@@ -28,8 +28,7 @@ def test_the_maps_at_their_start(offline):
     assert {unit.vespene_contents for unit in offline.units(GEYSER)} == {2250}
     offline.start(MARINE_MAP)
     assert [len(offline.units(kind)) for kind in (CENTER, SCV, FIELD)] == [1, 12, 8]
-    (center,) = offline.units(CENTER)
-    (rally,) = center.rally_targets
+    (rally,) = offline.one(CENTER).rally_targets
     assert (rally.point.x, rally.point.y) == (23, 26.5)
     assert offline.observe().player_common.idle_worker_count == 0
 
@@ -107,8 +106,7 @@ def test_barracks_need_a_depot_and_marines_a_barracks(offline):
     step_until(offline, lambda: offline.observe().player_common.food_cap == 23)
     assert offline.act(barracks) == [1]
     step_until(offline, lambda: offline.units(BARRACKS))
-    (site,) = offline.units(BARRACKS)
-    train = command(site, TRAIN_MARINE)
+    train = command(offline.one(BARRACKS), TRAIN_MARINE)
     assert offline.act(train) == [error_pb.BuildingIsUnderConstruction]
     step_until(offline, lambda: offline.units(BARRACKS)[0].build_progress == 1)
     assert offline.act(train, train) == [1, 1]
@@ -124,8 +122,7 @@ def test_barracks_need_a_depot_and_marines_a_barracks(offline):
 
 def test_training_takes_money_and_supply(offline):
     offline.start(MARINE_MAP)
-    (center,) = offline.units(CENTER)
-    train = command(center, TRAIN_SCV)
+    train = command(offline.one(CENTER), TRAIN_SCV)
     assert offline.act(train) == [1]
     assert offline.act(train) == [1], "paid with the next loop"
     offline.step()

@@ -150,8 +150,7 @@ def test_targets_that_cannot_be_repaired(town):
     assert session.order(scv, REPAIR, target=scv) == error_pb.RequiresRepairTarget
     assert session.order(scv, REPAIR, target=1) == error_pb.MustTargetVisibleUnit
     marine = session.units(MARINE)
-    barracks = session.one(BARRACKS)
-    assert session.order(marine, REPAIR, target=barracks) == error_pb.NotSupported
+    assert session.order(marine, REPAIR, target=session.one(BARRACKS)) == error_pb.NotSupported
     session.order(scv, BUILD_DEPOT, (31.0, 46.0))
     step_until(session, lambda: len(session.units(DEPOT)) == 2)
     site = next(unit for unit in session.units(DEPOT) if unit.build_progress < 1)

@@ -138,8 +138,7 @@ def test_structures_lift_off_swap_add_ons_and_land(town):
     assert place_of(session.one(TECH_LAB)) == (27.0, 45.0)
     assert not flying.HasField("add_on_tag")
     assert session.order(flying, MOVE, PLACES[4]) == 1
-    flying_factory = session.one(FACTORY_FLYING)
-    assert session.order(flying_factory, LAND, PLACES[0]) == 1
+    assert session.order(session.one(FACTORY_FLYING), LAND, PLACES[0]) == 1
     session.step()
     (order,) = session.one(FACTORY_FLYING).orders
     assert (order.ability_id, order.target_world_space_pos.x) == (520, PLACES[0][0])
