@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 from sc2.main import get_replay_version
 
 from sc2standin.version import BASE_BUILD, DATA_VERSION
+from tests.standin.clients.conftest import said
 
-BOT = Path(__file__).with_name("python_sc2_bot.py")
 
-
-def test_a_bots_helpers(installation, tmp_path):
+def test_a_bots_helpers(run, tmp_path):
     replay = tmp_path / "game.SC2Replay"
-    done = subprocess.run(
-        [sys.executable, BOT, "MoveToBeacon", replay],
-        env=os.environ | {"SC2PATH": str(installation), "SC2PF": "Linux"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout.splitlines()[-1])
-    distance = said.pop("distance")
-    assert distance == pytest.approx(5.0)
-    dps, reach, speed = said.pop("dps")
+    told = said(run("python_sc2_bot", "MoveToBeacon", replay))
+    assert told.pop("distance") == pytest.approx(5.0)
+    dps, reach, speed = told.pop("dps")
     assert (dps, reach, speed) == pytest.approx((6 / 0.860839844, 5, 2.25))
-    assert said == {
+    assert told == {
         "costs": [[50, 0], [200, 150], [100, 100]],
         "supply": 1,
         "value": 550,
