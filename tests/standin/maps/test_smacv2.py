@@ -13,21 +13,11 @@ from sc2standin.map_reader.real_map import read_scenario
 from sc2standin.map_reader.scenario import Hunt
 from tests.peers.run_smac import OF_SMACV2, differences
 from tests.standin.conftest import against, apart
-from tests.standin.maps.test_smac import begin_on, real_map, team
+from tests.standin.maps.test_smac import COPY, begin_on, real_map, team
 
 FLAT = OF_SMACV2 / "32x32_flat.SC2Map"
 MARINE, MARAUDER, MEDIVAC, BANELING = 48, 51, 54, 9
-COPIES = (
-    "Baneling",
-    "Colossus",
-    "Hydralisk",
-    "Marauder",
-    "Marine",
-    "Medivac",
-    "Stalker",
-    "Zealot",
-    "Zergling",
-)
+COPIES = sorted(COPY)
 """SMACv2's order of the client's types, which are the last ones of the game."""
 
 

@@ -11,18 +11,7 @@ import pytest
 
 from sc2standin.install import MARKER, InstallError, install
 from sc2standin.version import BASE_BUILD
-
-MAPS = {
-    "MoveToBeacon",
-    "CollectMineralShards",
-    "DefeatRoaches",
-    "Canned",
-    "FindAndDefeatZerglings",
-    "DefeatZerglingsAndBanelings",
-    "CollectMineralsAndGas",
-    "BuildMarines",
-    "MarineDuel",
-}
+from tests.standin.process.test_replays import MAPS
 
 
 def _snapshot(directory: Path) -> dict[str, tuple[bytes, int]]:
@@ -38,7 +27,7 @@ def test_layout(tmp_path):
     assert executable == tmp_path / "game" / "Versions" / f"Base{BASE_BUILD}" / "SC2_x64"
     assert executable.stat().st_mode & 0o111 == 0o111
     maps = tmp_path / "game" / "Maps" / "mini_games"
-    assert {path.stem for path in maps.glob("*.SC2Map")} == MAPS
+    assert {path.stem for path in maps.glob("*.SC2Map")} == set(MAPS)
     assert all(json.loads(path.read_text())["name"] == path.stem for path in maps.iterdir())
 
 
