@@ -30,7 +30,7 @@ from pathlib import Path
 
 import psutil
 from bench.equality import all_runs, differing
-from bench.goals import goals_as_dicts, goals_table
+from bench.goals import goals_table
 from bench.report import Row, noise, table
 from bench.revision import NoSuchRevisionError, install_revision
 from bench.settings import Settings
@@ -162,11 +162,7 @@ def equal(revision: Path, tasks: list[str]) -> int:
 
 def write(folder: Path, rows: list[Row]) -> None:
     """Write all that was measured."""
-    result = {
-        "machine": machine_facts(),
-        "rows": [row.as_dict() for row in rows],
-        "goals": goals_as_dicts(rows),
-    }
+    result = {"machine": machine_facts(), "rows": [row.as_dict() for row in rows]}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "benchmark.json").write_text(json.dumps(result, indent=1) + "\n")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from bench import sides
 from bench.report import Row, number
@@ -74,18 +73,3 @@ def goals_table(rows: Sequence[Row]) -> str:
 
 def yes_or_no(reached: bool) -> str:
     return "yes" if reached else "**no**"
-
-
-def goals_as_dicts(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Each goal and what was measured; `figure` and `reached` are None if nothing was."""
-    return [
-        {
-            "case": goal.case,
-            "setting": goal.setting,
-            "goal": str(goal),
-            "figure": figure,
-            "reached": None if figure is None else goal.reached(figure),
-        }
-        for goal in GOALS
-        for figure in [goal.figure(rows)]
-    ]
