@@ -177,7 +177,6 @@ def test_a_wall_closes_the_ramp_until_a_depot_is_lowered(melee):
     places = [(DEPOT, *place) for place in ramp.corner_depots]
     places.append((BARRACKS, *ramp.barracks_in_middle))
     session.create(*((kind, 1, x, y) for kind, x, y in places))
-    session.step()
     inside = common.Point2D(x=center.pos.x, y=center.pos.y)
     outside = common.Point2D(x=44, y=48)
     path = query_pb.RequestQuery(
@@ -312,7 +311,6 @@ def test_marines_destroy_a_town_and_win(melee):
     there = next(unit for unit in session.units(CENTER) if unit.alliance == raw_pb.Enemy)
     x, y = there.pos.x, there.pos.y
     session.create((MARINE, 1, x + 6, y, 20))
-    session.step()
     marines = _mine(session, MARINE)
     session.order(marines, ATTACK, (x, y))
     for _ in range(400):

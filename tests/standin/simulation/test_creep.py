@@ -57,7 +57,6 @@ def test_a_client_knows_of_the_creep_that_it_has_seen(field):
     field.step(SPREAD_OVER)
     assert not len(_creep(field))
     field.create((MARINE, 1, 34, 48))
-    field.step()
     seen = _creep(field)
     assert 0 < len(seen) < 200
     assert all(math.dist(cell, (34, 48)) <= 9 for cell in seen)
@@ -80,7 +79,6 @@ def test_structures_cannot_stand_or_land_on_creep_that_is_seen(field):
     field.observe()
     assert field.can_place(BUILD_DEPOT, MIDDLE) == [error_pb.Success]
     field.create((OVERLORD, 1, *MIDDLE))
-    field.step()
     assert field.can_place(BUILD_DEPOT, MIDDLE) == [error_pb.CantBuildTooCloseToCreepSource]
     assert field.can_place(BUILD_DEPOT, (44.5, 42.5)) == [error_pb.Success]
 

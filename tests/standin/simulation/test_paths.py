@@ -113,7 +113,6 @@ def test_a_unit_that_cannot_arrive_stops_as_near_as_it_can(offline):
 def test_units_walk_around_structures(offline, order):
     offline.start("BuildMarines")
     offline.create((BARRACKS, 1, 40.5, 28.5), (MARINE, 1, 37.0, 28.5))
-    offline.step()
     offline.order(offline.one(MARINE), order, (44.0, 28.5))
     offline.step()
 

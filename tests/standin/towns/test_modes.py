@@ -22,7 +22,6 @@ NEEDS = error_pb.TechRequirementsNotMet
 def test_a_tank_sieges_and_goes_on(town):
     session = town()
     session.create((TANK, 1, 30.0, 46.0))
-    session.step()
     tank = session.one(TANK)
     assert SIEGE in abilities(session, tank)
     assert session.order(tank, SIEGE) == 1
@@ -60,7 +59,6 @@ def test_a_sieged_tank_fires_far_and_not_near(town):
 def test_a_blast_hits_all_around_its_target(town):
     session = town(disable_fog=True)
     session.create((SIEGED, 1, 24.0, 48.0))
-    session.step()
     session.create((MULE, 2, 33.0, 48.0), (MULE, 2, 33.9, 48.0), (MULE, 2, 34.3, 48.7))
     session.create((MULE, 2, 36.0, 48.0), (MULE, 1, 33.0, 49.2))
     session.step(5)
@@ -70,7 +68,6 @@ def test_a_blast_hits_all_around_its_target(town):
 def test_vikings_land_and_take_off(town):
     session = town(disable_fog=True)
     session.create((VIKING, 1, 30.0, 46.0), (SCV, 2, 38.0, 46.0))
-    session.step()
     viking = session.one(VIKING)
     assert session.order(viking, ASSAULT) == 1
     session.step(44)
@@ -87,12 +84,10 @@ def test_vikings_land_and_take_off(town):
 def test_hellbats_need_an_armory(town):
     session = town(FACTORY)
     session.create((HELLION, 1, 30.0, 46.0))
-    session.step()
     hellion = session.one(HELLION)
     assert session.order(hellion, TO_HELLBAT) == NEEDS
     assert session.order(session.units(FACTORY), TRAIN_HELLBAT) == NEEDS
     session.create((ARMORY, 1, *PLACES[2]))
-    session.step()
     session.set_value(hellion, "Life", 60)
     assert session.order(hellion, TO_HELLBAT) == 1
     session.step(70)
@@ -114,7 +109,6 @@ def test_a_planetary_fortress_trains_and_fires(town):
     center = session.one(CENTER)
     assert session.order(center, TO_FORTRESS) == NEEDS
     session.create((BAY, 1, *PLACES[0]))
-    session.step()
     vespene = session.money()[1]
     cheat(session, debug_pb.fast_build)
     assert session.order(center, TO_FORTRESS) == 1
@@ -136,7 +130,6 @@ def test_an_scv_builds_what_a_town_is_guarded_with(town):
     workers = session.units(SCV)
     assert session.order(workers[:1], 323, (36.0, 48.0)) == NEEDS
     session.create((BAY, 1, *PLACES[2]))
-    session.step()
     asked = ((323, (36.0, 48.0)), (324, PLACES[1]), (326, (35.5, 50.5)), (327, PLACES[4]))
     for worker, (ability, place) in zip(workers, asked, strict=False):
         assert session.order(worker, ability, place) == 1

@@ -61,7 +61,6 @@ def test_a_structure_gets_its_life_back_for_a_quarter_of_its_cost(town):
 def test_several_workers_add_up_and_gas_is_paid(town):
     session = town(FACTORY)
     session.create(*[(SCV, 1, *BESIDE)] * 3)
-    session.step()
     session.order(session.units(SCV), REPAIR, target=session.one(FACTORY))
     session.step(100)
     before = session.one(FACTORY).health
@@ -89,7 +88,6 @@ def test_a_right_click_repairs_what_is_damaged(town):
 def test_a_worker_follows_a_unit_that_walks_and_one_that_flies(town):
     session = town()
     session.create((HELLION, 1, 30.0, 42.0), (VIKING, 1, 30.0, 50.0))
-    session.step()
     for kind, life in ((HELLION, 90), (VIKING, 135)):
         scv, patient = session.one(SCV), session.one(kind)
         harm(session, patient, 0.1)
@@ -139,7 +137,6 @@ def test_a_queued_order_follows_a_repair(town):
 def test_targets_that_cannot_be_repaired(town):
     session = town()
     session.create((MARINE, 1, 28.0, 50.0), (HELLION, 2, 29.0, 50.0), (DEPOT, 1, 31.0, 50.0))
-    session.step()
     scv = session.one(SCV)
     harm(session, session.one(MARINE), 0.5)
     harm(session, session.one(HELLION), 0.5)
@@ -155,7 +152,6 @@ def test_targets_that_cannot_be_repaired(town):
     step_until(session, lambda: len(session.units(DEPOT)) == 2)
     site = next(unit for unit in session.units(DEPOT) if unit.build_progress < 1)
     session.create((SCV, 1, *BESIDE))
-    session.step()
     other = next(unit for unit in session.units(SCV) if unit.tag != scv.tag)
     repair = command(other, REPAIR, target=site)
     assert session.act(repair) == [error_pb.RequiresRepairTarget]
@@ -164,7 +160,6 @@ def test_targets_that_cannot_be_repaired(town):
 def test_a_mule_repairs_too_and_the_query_lists_it(town):
     session = town()
     session.create((MULE, 1, *BESIDE))
-    session.step()
     for kind, ability in ((SCV, REPAIR_SCV), (MULE, REPAIR_MULE)):
         assert ability in abilities(session, session.one(kind))
     session.order(session.units(MULE), REPAIR, target=session.one(BARRACKS))

@@ -55,7 +55,6 @@ def test_levels_come_one_after_the_other(town):
     assert _upgrades(session) == [7]
     assert session.order(bay, WEAPONS) == NEEDS
     session.create((ARMORY, 1, *PLACES[2]))
-    session.step()
     assert WEAPONS_2 in abilities(session, bay)
     assert session.order(other, WEAPONS) == 1
     session.step(20)
@@ -245,7 +244,6 @@ def test_a_client_may_have_all_upgrades(town):
     for level in (1, 2, 3, 3):
         cheat(session, debug_pb.upgrade)
         session.create((MARINE, 1, 30.0, 50.0))
-        session.step()
         marine = session.units(MARINE)[0]
         assert (marine.attack_upgrade_level, marine.armor_upgrade_level) == (level, level)
     upgrades = _upgrades(session)

@@ -256,7 +256,6 @@ def test_zerglings_become_banelings(melee):
     morph = command(session.units(ZERGLING), MORPH_TO_BANELING)
     assert session.act(morph) == [error_pb.TechRequirementsNotMet]
     session.create((NEST, 1, 45, 52))
-    session.step()
     assert session.act(morph) == [1]
     session.step(2)
     assert len(session.units(COCOON)) == 2  # the money is for two
@@ -273,7 +272,6 @@ def test_structures_of_other_races_train(melee):
     hatchery, gateway = session.one(HATCHERY), session.one(GATEWAY)
     assert session.order(hatchery, TRAIN_QUEEN) == error_pb.TechRequirementsNotMet
     session.create((SPAWNING_POOL, 1, 41.5, 55.5))
-    session.step()
     assert session.act(command(hatchery, TRAIN_QUEEN), command(gateway, TRAIN_ZEALOT)) == [1, 1]
     session.step(802)
     assert (len(session.units(QUEEN)), len(session.units(ZEALOT))) == (1, 1)

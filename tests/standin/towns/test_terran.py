@@ -71,7 +71,6 @@ def test_an_add_on_needs_its_place(town):
     elsewhere = command(barracks, BUILD_LAB, PLACES[1])
     assert session.act(elsewhere) == [error_pb.AddOnTooFarFromBuilding]
     session.create((DEPOT, 1, PLACES[0][0] + 2.5, PLACES[0][1] - 0.5))
-    session.step()
     assert session.order(barracks, BUILD_REACTOR) == error_pb.CantBuildLocationInvalid
     session.kill(session.units(DEPOT)[0])
     session.step(2)
@@ -344,7 +343,6 @@ def test_each_structure_and_unit_needs_those_before_it(town):
     for place, (ability, structure) in zip(PLACES, chain, strict=False):
         assert session.order(worker, ability, PLACES[4]) == needs
         session.create((structure, 1, *place))
-        session.step()
         assert session.order(worker, ability, PLACES[4]) == 1
         session.order(worker, STOP)
         session.step(2)
@@ -353,10 +351,8 @@ def test_each_structure_and_unit_needs_those_before_it(town):
     _with_lab(session, STARPORT)
     assert session.act(train) == [needs]
     session.create((FUSION_CORE, 1, *PLACES[3]))
-    session.step()
     assert session.act(train) == [error_pb.NotEnoughFood]
     session.create((DEPOT, 1, 36.0, 50.0))
-    session.step()
     assert session.act(train) == [1]
     session.step(1442)
     cruiser = session.one(BATTLECRUISER)
@@ -368,7 +364,6 @@ def test_a_battlecruiser_flies_over_cliffs_and_beats_marines(town):
     session.create(
         (BATTLECRUISER, 1, 32.0, 48.0), (MARINE, 2, 43.0, 48.0, 4), (VIKING, 2, 52.0, 48.0)
     )
-    session.step()
     cruiser = session.units(BATTLECRUISER)
     assert session.order(cruiser, ATTACK, (52.0, 48.0)) == 1
     session.step(700)
