@@ -81,6 +81,11 @@ SECOND = {
 
 
 @pytest.fixture
+def game(mods: Path) -> catalog.GameData:
+    return catalog.GameData(mods, ("core", "first"))
+
+
+@pytest.fixture
 def mods(tmp_path: Path) -> Path:
     for name, entries in (("core", DEFAULTS), ("first", FIRST), ("second", SECOND)):
         folder = tmp_path / f"{name}.sc2mod" / "base.sc2data" / "GameData"
@@ -91,8 +96,8 @@ def mods(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_later_mod_changes_what_it_names(mods):
-    first = units.from_catalogs(catalog.GameData(mods, ("core", "first")), "Dog")
+def test_a_later_mod_changes_what_it_names(mods, game):
+    first = units.from_catalogs(game, "Dog")
     both = units.from_catalogs(catalog.GameData(mods, ("core", "first", "second")), "Dog")
     assert {field for field in both if both[field] != first[field]} == {
         "life",
@@ -108,25 +113,24 @@ def test_a_later_mod_changes_what_it_names(mods):
     }
 
 
-def test_numbers_are_those_that_the_game_computes_with(mods):
-    dog = units.from_catalogs(catalog.GameData(mods, ("core", "first")), "Dog")
+def test_numbers_are_those_that_the_game_computes_with(game):
+    dog = units.from_catalogs(game, "Dog")
     assert (dog["life_per_s"], dog["speed_per_s"]) == (0.2734375, 2.953125)
     assert (dog["food"], dog["food_provided"], dog["radius"]) == (0.5, 0, 0.5)
 
 
-def test_an_entry_has_what_its_parent_has(mods):
-    puppy = units.from_catalogs(catalog.GameData(mods, ("core", "first")), "Puppy")
+def test_an_entry_has_what_its_parent_has(game):
+    puppy = units.from_catalogs(game, "Puppy")
     assert (puppy["life"], puppy["minerals"], puppy["weapon"]["damage"]) == (10, 25, 5)
 
 
-def test_a_structure_is_as_large_as_its_outline(mods):
-    house = units.from_catalogs(catalog.GameData(mods, ("core", "first")), "House")
+def test_a_structure_is_as_large_as_its_outline(game):
+    house = units.from_catalogs(game, "House")
     assert (house["radius"], house["footprint"]) == (1.8125, [1.5, 1.5])
     assert (house["food_provided"], house["detection"]) == (8, 11)
 
 
-def test_what_the_tables_say_goes_first_in_a_melee(mods):
-    game = catalog.GameData(mods, ("core", "first"))
+def test_what_the_tables_say_goes_first_in_a_melee(game):
     row = data_pb.UnitTypeData(unit_id=7, name="Dog", mineral_cost=20, race=2, sight_range=8)
     facts = units.in_melee(game, row)
     assert (facts["id"], facts["race"], facts["minerals"]) == (7, "Zerg", 20)
@@ -134,20 +138,18 @@ def test_what_the_tables_say_goes_first_in_a_melee(mods):
     assert units.elsewhere(game, row)["minerals"] == 25
 
 
-def test_an_element_has_its_place_after_those_that_its_entry_inherits(mods):
-    level = catalog.GameData(mods, ("core", "first"))["Upgrade"]["TeethLevel1"]
+def test_an_element_has_its_place_after_those_that_its_entry_inherits(game):
+    level = game["Upgrade"]["TeethLevel1"]
     values = [one.attributes["Value"] for one in level.items("EffectArray")]
     assert values == ["1", "1", "4", "teeth.dds"]
 
 
-def test_a_level_adds_damage_and_to_the_bonus_that_is_there(mods):
-    game = catalog.GameData(mods, ("core", "first"))
+def test_a_level_adds_damage_and_to_the_bonus_that_is_there(game):
     dog, level = game["Unit"]["Dog"], game["Upgrade"]["TeethLevel1"]
     assert upgrades.changes(game, level, dog, by_level=True) == {"damage": [1, 1]}
 
 
-def test_an_upgrade_sets_and_adds(mods):
-    game = catalog.GameData(mods, ("core", "first"))
+def test_an_upgrade_sets_and_adds(game):
     upgrade, unit = game["Upgrade"]["Running"], game["Unit"]
     dog = upgrades.changes(game, upgrade, unit["Dog"], by_level=False)
     assert dog == {"speed_per_s": 1.046875, "rate": 0.5}
