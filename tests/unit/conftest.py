@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import lzma
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.units import Kind
 
-RECORDED = Path(
-    os.environ.get("SC2POOL_RECORDED", Path(__file__).parents[3] / "shared" / "recorded")
-)
+Game = tuple[sc_pb.ResponseGameInfo, sc_pb.ResponseObservation]
 
 
 @pytest.fixture
@@ -43,19 +40,22 @@ def state() -> Callable[..., sc_pb.Observation]:
     return build
 
 
-MAPS = sorted(path.name.partition(".")[0] for path in RECORDED.glob("*.observation.pb.xz"))
+@pytest.fixture(scope="session")
+def recorded(recorded_dir: Path) -> list[Game]:
+    """The map's description and the first observation of each recorded game of two players."""
 
+    def read(path: Path, kind: type) -> Any:
+        return kind.FromString(lzma.decompress(path.read_bytes()))
 
-@pytest.fixture(params=MAPS or ["none"])
-def recorded(request: pytest.FixtureRequest) -> tuple[sc_pb.ResponseGameInfo, sc_pb.Observation]:
-    """The map description and the first observation of a real game of two players."""
-
-    def read(kind: str) -> bytes:
-        path = RECORDED / f"{request.param}.{kind}.pb.xz"
-        if not path.exists():
-            pytest.skip(f"no recorded messages at {RECORDED}")
-        return lzma.decompress(path.read_bytes())
-
-    game_info = sc_pb.ResponseGameInfo.FromString(read("game_info"))
-    response = sc_pb.ResponseObservation.FromString(read("observation"))
-    return game_info, response.observation
+    infos = sorted(recorded_dir.glob("*.game_info.pb.xz"))
+    assert infos
+    return [
+        (
+            read(path, sc_pb.ResponseGameInfo),
+            read(
+                path.with_name(path.name.replace("game_info", "observation")),
+                sc_pb.ResponseObservation,
+            ),
+        )
+        for path in infos
+    ]

@@ -10,6 +10,7 @@ import json
 import lzma
 from collections.abc import Callable
 from contextlib import suppress
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -219,22 +220,6 @@ CHANGES = {f"without {path}": without(path) for path in MISSING} | {
 
 
 @pytest.fixture(scope="module")
-def games(recorded_dir: Path) -> list[tuple[Info, Seen]]:
-    """The map's description and an observation of each recorded game."""
-
-    def read(path: Path, kind: type) -> Any:
-        return kind.FromString(lzma.decompress(path.read_bytes()))
-
-    return [
-        (
-            read(path.with_name(path.name.replace("observation", "game_info")), Info),
-            read(path, Seen),
-        )
-        for path in sorted(recorded_dir.glob("*.observation.pb.xz"))
-    ]
-
-
-@pytest.fixture(scope="module")
 def data(recorded_dir: Path) -> GameData:
     path = next(recorded_dir.glob("*.data.pb.xz"))
     return GameData(sc_pb.ResponseData.FromString(lzma.decompress(path.read_bytes())))
@@ -278,32 +263,27 @@ def read_all(info: Info, seen: Seen, data: GameData) -> None:
     assert task.render().shape == FRAME_SHAPE
 
 
-def test_as_they_came(games, data):
-    for info, seen in games:
+def test_as_they_came(recorded, data):
+    for info, seen in recorded:
         read_all(info, seen, data)
         asyncio.run(play_bot(info, seen, data))
 
 
 @pytest.mark.parametrize(("number", "name"), list(enumerate(CHANGES)), ids=list(CHANGES))
-def test_changed(number, name, games, data):
-    whole_info, whole_seen = games[number % len(games)]
-    info, seen = Info(), Seen()
-    info.CopyFrom(whole_info)
-    seen.CopyFrom(whole_seen)
+def test_changed(number, name, recorded, data):
+    info, seen = deepcopy(recorded[number % len(recorded)])
     CHANGES[name](info, seen)
     read_all(info, seen, data)
     with suppress(GameFault):
         asyncio.run(play_bot(info, seen, data))
 
 
-def test_without_numbers(games):
+def test_without_numbers(recorded):
     """That is the game's fault; what shows the newest message shows it all the same."""
-    info, seen = games[0]
-    changed = Seen()
-    changed.CopyFrom(seen)
-    no_numbers(info, changed)
+    info, seen = deepcopy(recorded[0])
+    no_numbers(info, seen)
     for cls in TASKS:
         with pytest.raises(GameFault, match=r"the pos\.x of a unit is nan"):
-            play_task(cls, info, changed)
-    told = view_of(changed.observation)
+            play_task(cls, info, seen)
+    told = view_of(seen.observation)
     assert json.loads(json.dumps(told, allow_nan=False)) == told

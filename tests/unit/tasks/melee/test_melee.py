@@ -74,15 +74,16 @@ def test_nothing_on_the_map_and_no_area(task_class, begin):
 
 
 def test_observations_of_real_games(recorded):
-    task = Melee()
-    task.game_info, task.observation = recorded
-    task.on_start()
-    assert task.observation_space.contains(task.observe())
-    assert len(task.town.all(MINERAL_FIELD)) == 8
-    masks = task.action_masks()
-    assert masks[melee.TRAIN_SCV]
-    assert not masks[[melee.BUILD_DEPOT, melee.ATTACK]].any()
-    assert task.front._starts, "where the opponent began"
+    for info, response in recorded:
+        task = Melee()
+        task.game_info, task.observation = info, response.observation
+        task.on_start()
+        task.observe()
+        assert len(task.town.all(MINERAL_FIELD)) == 8, info.map_name
+        masks = task.action_masks()
+        assert masks[melee.TRAIN_SCV]
+        assert not masks[[melee.BUILD_DEPOT, melee.ATTACK]].any()
+        assert task.front._starts, "where the opponent began"
 
 
 @pytest.mark.parametrize("task_class", TASKS)

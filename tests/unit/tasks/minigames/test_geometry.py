@@ -87,9 +87,9 @@ def test_bearings():
     assert bearings(0.0, 0.0, np.empty((0, 2)), 10.0).shape == (0, 3)
 
 
-def test_the_area_of_a_real_map(recorded):
-    game_info, observation = recorded
-    area = PlayableArea.of(game_info)
-    assert area.longer_side >= 100
-    own = next(unit for unit in observation.raw_data.units if unit.alliance == 1)
-    assert area.clamp(own.pos.x, own.pos.y) == (own.pos.x, own.pos.y)
+def test_the_areas_of_real_maps(recorded):
+    for info, seen in recorded:
+        area = PlayableArea.of(info)
+        assert area.longer_side >= 100, info.map_name
+        own = next(unit for unit in seen.observation.raw_data.units if unit.alliance == 1)
+        assert area.clamp(own.pos.x, own.pos.y) == (own.pos.x, own.pos.y)
