@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, ClassVar
 
 import psutil
@@ -116,9 +115,7 @@ def refused(make: Callable[[], Any], *said: str) -> None:
 @pytest.mark.parametrize(
     ("keywords", "said"), OF_EVERY_CLASS, ids=[said[0] for *_, said in OF_EVERY_CLASS]
 )
-def test_every_class(
-    env_class: Any, standin_dir: Path, keywords: dict[str, Any], said: list[str]
-) -> None:
+def test_every_class(env_class, standin_dir, keywords, said):
     refused(lambda: env_class(**{"game": standin_dir, **keywords}), *said)
 
 
@@ -126,17 +123,13 @@ def test_every_class(
 @pytest.mark.parametrize(
     ("first", "keywords", "said"), OF_SEVERAL_ENVS, ids=[said[0] for *_, said in OF_SEVERAL_ENVS]
 )
-def test_classes_of_several_envs(
-    env_class: Any, standin_dir: Path, first: Any, keywords: dict[str, Any], said: list[str]
-) -> None:
+def test_classes_of_several_envs(env_class, standin_dir, first, keywords, said):
     game = {} if isinstance(first, list) else {"game": standin_dir}
     refused(lambda: env_class(first, **{**game, **keywords}), *said)
 
 
 @pytest.mark.parametrize("env_class", ONE + MANY)
-def test_sc2path_that_is_no_installation(
-    env_class: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sc2path_that_is_no_installation(env_class, tmp_path, monkeypatch):
     monkeypatch.setenv("SC2PATH", str(tmp_path))
     refused(
         lambda: env_class(task="MoveToBeacon"),
@@ -145,7 +138,7 @@ def test_sc2path_that_is_no_installation(
     )
 
 
-def test_executable_that_is_no_program(standin_dir: Path, tmp_path: Path) -> None:
+def test_executable_that_is_no_program(standin_dir, tmp_path):
     folder = tmp_path / "Versions" / "Base75689"
     folder.mkdir(parents=True)
     (folder / "SC2_x64").write_bytes(b"\x7fELF, but not really")
@@ -158,7 +151,7 @@ def test_executable_that_is_no_program(standin_dir: Path, tmp_path: Path) -> Non
     )
 
 
-def test_a_number_of_envs_in_the_place_of_another_argument() -> None:
+def test_a_number_of_envs_in_the_place_of_another_argument():
     refused(
         lambda: SubprocSC2VecEnv("MoveToBeacon", 8),  # type: ignore[arg-type]
         "start_method must be None or a start method's name, got 8",
@@ -172,7 +165,7 @@ def test_a_number_of_envs_in_the_place_of_another_argument() -> None:
 
 
 @pytest.mark.parametrize("env_class", MANY)
-def test_replays_are_for_tasks_only(env_class: Any, tmp_path: Path) -> None:
+def test_replays_are_for_tasks_only(env_class, tmp_path):
     config = PoolConfig(replays=ReplayPolicy(tmp_path))
     refused(lambda: env_class([dict], config=config), "replays are of games")
 
@@ -180,7 +173,7 @@ def test_replays_are_for_tasks_only(env_class: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "wrong", [{"autoreset_mode": "Never"}, {"n": 0}, {"worker": print}, {"seed": -1}], ids=str
 )
-def test_a_vector_env_that_was_not_made_can_be_closed(wrong: dict[str, Any]) -> None:
+def test_a_vector_env_that_was_not_made_can_be_closed(wrong):
     """gymnasium before 1.3 calls `close` in `VectorEnv.__del__`."""
     made = []
 
@@ -195,9 +188,7 @@ def test_a_vector_env_that_was_not_made_can_be_closed(wrong: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize("env_class", ONE + MANY)
-def test_a_folder_for_replays_that_is_a_file(
-    env_class: Any, standin_dir: Path, tmp_path: Path
-) -> None:
+def test_a_folder_for_replays_that_is_a_file(env_class, standin_dir, tmp_path):
     file = tmp_path / "file"
     file.touch()
     config = PoolConfig(replays=ReplayPolicy(file))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from sc2pool.replacing import replacing
 
 
-def test_a_file_is_there_when_it_is_complete(tmp_path: Path) -> None:
+def test_a_file_is_there_when_it_is_complete(tmp_path):
     path = tmp_path / "file"
     with replacing(path) as unfinished:
         unfinished.write_text("half")
@@ -19,7 +17,7 @@ def test_a_file_is_there_when_it_is_complete(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_what_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+def test_what_fails_leaves_the_file_as_it_was(tmp_path):
     path = tmp_path / "file"
     path.write_text("before")
 

@@ -29,7 +29,7 @@ def test_unstable(pytestconfig):
 """
 
 
-def test_every_test_is_in_a_tier() -> None:
+def test_every_test_is_in_a_tier():
     for path in TESTS.rglob("test_*.py"):
         assert tier_of(path.relative_to(TESTS.parent).as_posix()) in FOLDERS
     assert set(FOLDERS["fast"]) < set(FOLDERS["all"])
@@ -71,9 +71,7 @@ def assert_shows_all(code: int, out: str) -> None:
     assert "  tests/unit/test_two.py::test_stable\n" in slowest
 
 
-def test_only_workers_beyond_the_fourth_wait_until_the_cores_are_not_busy(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_workers_beyond_the_fourth_wait_until_the_cores_are_not_busy(request, monkeypatch):
     assert [gives_way(f"gw{number}") for number in (0, 3, 4, 10)] == [False, False, True, True]
     busy_percent = [100.0, 90.0, 20.0]
     monkeypatch.setattr(psutil, "cpu_percent", lambda interval: busy_percent.pop(0))
@@ -83,11 +81,11 @@ def test_only_workers_beyond_the_fourth_wait_until_the_cores_are_not_busy(
     pacer.pytest_runtest_protocol(request.node)  # of the same file: it asks no more
 
 
-def test_a_run(suite: Path) -> None:
+def test_a_run(suite):
     assert_shows_all(*run(suite, "--tier=fast"))
 
 
-def test_a_run_in_parallel_and_a_second_one_which_names_what_passes_only_now(suite: Path) -> None:
+def test_a_run_in_parallel_and_a_second_one_which_names_what_passes_only_now(suite):
     assert_shows_all(*run(suite, "--tier=fast", "-n", "2"))
     code, out = run(suite, "--tier=fast", "--last-failed")
     assert code == 0
@@ -96,7 +94,7 @@ def test_a_run_in_parallel_and_a_second_one_which_names_what_passes_only_now(sui
     assert "test_stable" not in out
 
 
-def test_game_alone_runs_the_contract_with_the_game(suite: Path, standin_dir: Path) -> None:
+def test_game_alone_runs_the_contract_with_the_game(suite, standin_dir):
     for folder in ("unit/protocol", "game", "tasks", "cli"):
         place = suite / "tests" / folder
         place.mkdir(exist_ok=True)
@@ -110,7 +108,7 @@ def test_game_alone_runs_the_contract_with_the_game(suite: Path, standin_dir: Pa
     ]
 
 
-def test_a_wrong_path_of_a_game_is_an_error_at_once(suite: Path, tmp_path: Path) -> None:
+def test_a_wrong_path_of_a_game_is_an_error_at_once(suite, tmp_path):
     code, out = run(suite, f"--game={tmp_path}")
     assert code == 4
     assert f"{tmp_path} has no folder Versions" in out

@@ -55,9 +55,7 @@ def options_from(*arguments: str | Path) -> TrainOptions:
     return TrainOptions.from_args(args)
 
 
-def test_a_folder_that_may_not_be_read(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_may_not_be_read(monkeypatch, capsys):
     stat = os.stat
 
     def refused(path: Any, **others: Any) -> os.stat_result:
@@ -71,7 +69,7 @@ def test_a_folder_that_may_not_be_read(
         assert capsys.readouterr().err == "sc2pool: theirs/run: Permission denied\n"
 
 
-def test_defaults(installation: Path) -> None:
+def test_defaults(installation):
     options = options_from("--game", installation)
     assert (options.task, options.n, options.seed) == ("MoveToBeacon", 8, None)
     assert options.installation == installation
@@ -80,14 +78,14 @@ def test_defaults(installation: Path) -> None:
     assert not options.out.exists()
 
 
-def test_a_resumed_run_keeps_what_is_not_given_anew(installation: Path, earlier_run: Path) -> None:
+def test_a_resumed_run_keeps_what_is_not_given_anew(installation, earlier_run):
     options = options_from("--game", installation, "--resume", earlier_run, "--n", "4")
     assert (options.n, options.steps, options.seed) == (4, 5000, 7)
     assert (options.out, options.steps_done) == (earlier_run, 2000)
     assert options.resume == earlier_run / "model.zip"
 
 
-def test_a_resumed_run_may_go_on_elsewhere(installation: Path, earlier_run: Path) -> None:
+def test_a_resumed_run_may_go_on_elsewhere(installation, earlier_run):
     model, elsewhere = earlier_run / "model.zip", earlier_run.parent / "elsewhere"
     assert options_from("--game", installation, "--resume", model, "--out", elsewhere).out == (
         elsewhere
@@ -118,9 +116,7 @@ def test_a_resumed_run_may_go_on_elsewhere(installation: Path, earlier_run: Path
         (["--out", f"{__file__}/below"], "is not a folder"),
     ],
 )
-def test_bad_arguments(
-    arguments: list[str], message: str, installation: Path, earlier_run: Path
-) -> None:
+def test_bad_arguments(arguments, message, installation, earlier_run):
     places = {"installation": installation, "earlier_run": earlier_run}
     arguments = [argument.format(**places) for argument in arguments]
     with pytest.raises(ConfigError) as caught:
@@ -129,9 +125,7 @@ def test_bad_arguments(
 
 
 @pytest.mark.parametrize("command", ["train", "bench"])
-def test_an_error_is_one_message_without_a_traceback(
-    command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_error_is_one_message_without_a_traceback(command, capsys):
     assert main([command, "--task", "Chess"]) == 2
     error = capsys.readouterr().err
     assert error.startswith("sc2pool: unknown task 'Chess'")
@@ -139,14 +133,12 @@ def test_an_error_is_one_message_without_a_traceback(
 
 
 @pytest.mark.parametrize("command", ["top", "watch"])
-def test_no_pool_to_look_at(
-    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_pool_to_look_at(command, tmp_path, capsys):
     assert main([command, "--run", str(tmp_path)]) == 2
     assert "no pool of yours is running there" in capsys.readouterr().err
 
 
-def test_a_file_of_hyperparameters_has_its_say(installation: Path, tmp_path: Path) -> None:
+def test_a_file_of_hyperparameters_has_its_say(installation, tmp_path):
     file = tmp_path / "mine.yml"
     file.write_text("default: {n_timesteps: 7000, n_envs: 3, n_steps: 32}")
     options = options_from("--game", installation, "--hyperparameters", file)
@@ -156,9 +148,7 @@ def test_a_file_of_hyperparameters_has_its_say(installation: Path, tmp_path: Pat
     assert (options_from(*given).steps, options_from(*given).n) == (9000, 2)
 
 
-def test_a_task_of_the_users_own(
-    installation: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_task_of_the_users_own(installation, tmp_path, monkeypatch):
     (tmp_path / "my_tasks_of_this_test.py").write_text(
         "from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon as Mine\n"
     )
@@ -168,9 +158,7 @@ def test_a_task_of_the_users_own(
     assert options.out.name.startswith("Mine-")
 
 
-def test_metrics_are_refused_where_they_cannot_be_served(
-    installation: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_metrics_are_refused_where_they_cannot_be_served(installation, monkeypatch):
     arguments = ("--game", installation, "--metrics-port", "9464")
     assert options_from(*arguments).metrics_port == 9464
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
@@ -178,9 +166,7 @@ def test_metrics_are_refused_where_they_cannot_be_served(
         options_from(*arguments)
 
 
-def test_bench_refuses_a_file_it_cannot_write_before_it_measures(
-    installation: Path, tmp_path: Path
-) -> None:
+def test_bench_refuses_a_file_it_cannot_write_before_it_measures(installation, tmp_path):
     (tmp_path / "file").touch()
     for place in (tmp_path, tmp_path / "file" / "x.png"):
         arguments = ["bench", "--game", str(installation), "--png", str(place)]
@@ -190,7 +176,7 @@ def test_bench_refuses_a_file_it_cannot_write_before_it_measures(
 
 
 @pytest.mark.parametrize("command", ["train", "bench"])
-def test_help_loads_nothing_heavy(command: str) -> None:
+def test_help_loads_nothing_heavy(command):
     program = f"""
 import sys
 import sc2pool.cli.bench.command

@@ -5,18 +5,16 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
-import pytest
 
 from sc2pool.processes import guard as module
 from sc2pool.processes.guard import Guard
 from sc2pool.processes.identity import created_at_s
 
 
-def test_a_stopped_guard_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_guard_ends(monkeypatch):
     monkeypatch.setattr(module, "_ENDS_WITHIN_S", 0.1)
     before = set(psutil.Process().children())
     guard = Guard()
@@ -27,7 +25,7 @@ def test_a_stopped_guard_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not process.is_running()
 
 
-def test_stopped_guard_blocks_no_caller() -> None:
+def test_stopped_guard_blocks_no_caller():
     before = set(psutil.Process().children())
     guard = Guard()
     (stopped,) = set(psutil.Process().children()) - before
@@ -60,7 +58,7 @@ def ignores_hangup(process: psutil.Process) -> bool:
     return bool(int(ignored, 16) >> (signal.SIGHUP - 1) & 1)
 
 
-def test_stopped_guard_goes_on_when_its_program_has_ended(wait_for: Callable[..., None]) -> None:
+def test_stopped_guard_goes_on_when_its_program_has_ended(wait_for):
     with subprocess.Popen(["sleep", "600"], start_new_session=True) as paused:
         command = [sys.executable, "-c", PROGRAM, str(paused.pid), str(created_at_s(paused.pid))]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:

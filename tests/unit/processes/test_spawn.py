@@ -11,9 +11,7 @@ from sc2pool.processes.spawn import run_python
 PACKAGE = Path(sc2pool.__file__).parent
 
 
-def test_a_child_gets_no_path_that_depends_on_the_working_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_child_gets_no_path_that_depends_on_the_working_directory(tmp_path, monkeypatch):
     """`export PYTHONPATH=$PYTHONPATH:/folder` may leave an empty entry, which means it."""
     folder = tmp_path / "folder"
     monkeypatch.setenv("PYTHONPATH", f":.:relative:{folder}")
@@ -24,28 +22,24 @@ def test_a_child_gets_no_path_that_depends_on_the_working_directory(
     assert "relative" not in printed
 
 
-def test_a_child_ends_where_the_users_own_program_would_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_child_ends_where_the_users_own_program_would_not(monkeypatch):
     monkeypatch.setenv("PYTHONINSPECT", "1")
     assert run_python("base64", "-h", timeout_s=60).returncode == 0
 
 
-def test_what_is_printed_may_have_any_letter(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_printed_may_have_any_letter(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONIOENCODING", "cp1252")  # as Windows in Western Europe
     done = run_python("sc2standin", "install", str(tmp_path / "Łukasz"), timeout_s=60)
     assert done.returncode == 0, done.stderr
     assert Path(done.stdout.rstrip("\n")).is_file()
 
 
-def test_a_child_that_takes_too_long_is_killed() -> None:
+def test_a_child_that_takes_too_long_is_killed():
     with pytest.raises(subprocess.TimeoutExpired):
         run_python("timeit", "-n", "1", "-s", "import time", "time.sleep(60)", timeout_s=0.5)
 
 
-def test_no_other_place_starts_a_python() -> None:
+def test_no_other_place_starts_a_python():
     starting = {
         file.relative_to(PACKAGE).as_posix()
         for file in PACKAGE.rglob("*.py")
@@ -54,7 +48,7 @@ def test_no_other_place_starts_a_python() -> None:
     assert starting == {"processes/spawn.py"}
 
 
-def test_an_interrupt_leaves_no_zombie(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_leaves_no_zombie(monkeypatch):
     started: list[subprocess.Popen[bytes]] = []
 
     class Interrupted(subprocess.Popen[bytes]):

@@ -29,24 +29,24 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_checkout_has_its_commit(checkout: Path) -> None:
+def test_a_checkout_has_its_commit(checkout):
     assert commit_of(checkout) == git(checkout, "rev-parse", "--short=12", "HEAD")
 
 
-def test_edits_of_tracked_files_are_told(checkout: Path) -> None:
+def test_edits_of_tracked_files_are_told(checkout):
     (checkout / "new.txt").touch()
     assert not str(commit_of(checkout)).endswith("-dirty")
     (checkout / "module.py").write_text("A = 2\n")
     assert str(commit_of(checkout)).endswith("-dirty")
 
 
-def test_a_package_within_another_projects_checkout_has_none(checkout: Path) -> None:
+def test_a_package_within_another_projects_checkout_has_none(checkout):
     installed = checkout / "site-packages"
     installed.mkdir()
     assert commit_of(installed) is None
 
 
-def test_without_git_there_is_none(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_git_there_is_none(checkout, monkeypatch):
     monkeypatch.setenv("PATH", "")
     assert commit_of(checkout) is None
 
@@ -62,9 +62,7 @@ def test_without_git_there_is_none(checkout: Path, monkeypatch: pytest.MonkeyPat
         ),
     ],
 )
-def test_commit_of_an_installation_from_a_repository(
-    kept: object, told: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commit_of_an_installation_from_a_repository(kept, told, monkeypatch):
     class Installed:
         def read_text(self, name: str) -> str | None:
             assert name == "direct_url.json"

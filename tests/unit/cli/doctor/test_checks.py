@@ -140,9 +140,7 @@ def judgement_on(name: str, measurement: tuple[Any, ...]) -> Judgement:
 
 
 @pytest.mark.parametrize(("name", "measurement", "outcome", "figure"), CASES)
-def test_a_measurement(
-    name: str, measurement: tuple[Any, ...], outcome: Grade, figure: str
-) -> None:
+def test_a_measurement(name, measurement, outcome, figure):
     judgement = judgement_on(name, measurement)
     assert judgement.outcome is outcome
     assert figure in judgement.figure
@@ -150,11 +148,11 @@ def test_a_measurement(
     assert bool(judgement.advice) == (outcome in (DIFFERS, FAILED))
 
 
-def test_every_check_is_among_the_cases() -> None:
+def test_every_check_is_among_the_cases():
     assert list(CHECKS) == list(dict.fromkeys(name for name, *_ in CASES))
 
 
-def test_checks_without_a_measurement_are_not_possible() -> None:
+def test_checks_without_a_measurement_are_not_possible():
     findings = Findings()
     findings.note_unknown(CHECKS["seed"], "too late")
     found = {f.check.name: f.judgement for f in findings.in_order(list(CHECKS.values()), "no game")}
@@ -174,7 +172,7 @@ def test_checks_without_a_measurement_are_not_possible() -> None:
         FaultKind.PORT_TAKEN,
     ],
 )
-def test_every_fault_a_game_can_raise_has_its_advice(kind: FaultKind) -> None:
+def test_every_fault_a_game_can_raise_has_its_advice(kind):
     findings, launch = Findings(), CHECKS["launch"]
     with pytest.raises(ProbeFailed, match=r"^launch$"), findings.trying(launch):
         raise GameFault(kind, "the detail")
@@ -183,7 +181,7 @@ def test_every_fault_a_game_can_raise_has_its_advice(kind: FaultKind) -> None:
     assert finding.judgement.advice
 
 
-def test_failure_before_any_game_has_the_advice_of_its_check() -> None:
+def test_failure_before_any_game_has_the_advice_of_its_check():
     findings, game = Findings(), CHECKS["game"]
     with pytest.raises(ProbeFailed), findings.trying(game):
         raise ConfigError("there is none")
@@ -192,5 +190,5 @@ def test_failure_before_any_game_has_the_advice_of_its_check() -> None:
     assert "SC2PATH" in game.remedy
 
 
-def test_durations() -> None:
+def test_durations():
     assert durations([5.0, *[1.0] * 17, 2.0, 3.0]) == pytest.approx((20, 5.0, 1.0, 3.1, 5.0))

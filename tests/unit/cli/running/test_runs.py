@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -34,7 +34,7 @@ def runs(temp: Path) -> Iterator[list[RunDir]]:
         yield made
 
 
-def test_the_only_one_is_meant(runs: list[RunDir]) -> None:
+def test_the_only_one_is_meant(runs):
     runs[1].close()
     chosen = choose(None, None)
     assert (chosen.path, chosen.pid) == (runs[0].path, os.getpid())
@@ -43,7 +43,7 @@ def test_the_only_one_is_meant(runs: list[RunDir]) -> None:
 
 
 @pytest.mark.parametrize("pid", [None, os.getpid()], ids=["no pid", "its pid"])
-def test_of_one_process_the_first_is_meant(runs: list[RunDir], pid: int | None) -> None:
+def test_of_one_process_the_first_is_meant(runs, pid):
     assert choose(None, pid).path == runs[0].path
     assert choose(runs[1].path, None).path == runs[1].path
 
@@ -57,7 +57,7 @@ run.close()
 """
 
 
-def test_several_processes_are_told_apart(runs: list[RunDir], temp: Path) -> None:
+def test_several_processes_are_told_apart(runs, temp):
     with subprocess.Popen(
         [sys.executable, "-c", OTHER_TRAINER],
         env={**os.environ, "TMPDIR": str(temp)},
@@ -77,12 +77,8 @@ def test_several_processes_are_told_apart(runs: list[RunDir], temp: Path) -> Non
         other.communicate("\n")
 
 
-def test_one_in_another_temp_folder_is_found_by_its_pid(
-    runs: list[RunDir],
-    tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
-    wait_for: Callable[..., None],
-) -> None:
+def test_one_in_another_temp_folder_is_found(runs, tmp_path_factory, monkeypatch, wait_for):
+    """By its pid."""
     runs[1].close()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("other")))
     with pytest.raises(ConfigError, match="no pool of yours is running"):
@@ -98,7 +94,7 @@ def test_one_in_another_temp_folder_is_found_by_its_pid(
         worker.kill()
 
 
-def test_there_is_none(temp: Path) -> None:
+def test_there_is_none(temp):
     with pytest.raises(ConfigError, match=f"no pool of yours is running .looked in {temp}"):
         choose(None, None)
     with pytest.raises(ConfigError, match=f"no pool of process {os.getpid()} is running"):
@@ -107,7 +103,7 @@ def test_there_is_none(temp: Path) -> None:
         choose(temp, None)
 
 
-def test_one_that_does_not_answer(runs: list[RunDir]) -> None:
+def test_one_that_does_not_answer(runs):
     """What is left from an earlier look is no answer."""
     live_files.write(runs[0].path / live_files.POOL_FILE, {"old": True})
     os.utime(runs[0].path / live_files.POOL_FILE, (0, 0))
@@ -115,7 +111,7 @@ def test_one_that_does_not_answer(runs: list[RunDir]) -> None:
         Run(runs[0].path, os.getpid()).first_poll(timeout_s=0.2)
 
 
-def test_one_that_ends_before_it_answers(runs: list[RunDir]) -> None:
+def test_one_that_ends_before_it_answers(runs):
     run = Run(runs[0].path, os.getpid())
     runs[0].close()
     assert run.ended()

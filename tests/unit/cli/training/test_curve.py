@@ -1,7 +1,5 @@
 """The learning curve: a readable picture from any number of episodes."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from matplotlib.image import imread
@@ -14,7 +12,7 @@ def episodes(count: int) -> list[EpisodeRow]:
     return [EpisodeRow(240 * (k + 1), float(k % 30), 240, 0.1 * k) for k in range(count)]
 
 
-def test_pictures_of_sensible_size_that_show_the_episodes(tmp_path: Path) -> None:
+def test_pictures_of_sensible_size_that_show_the_episodes(tmp_path):
     path = tmp_path / "curve.png"
     pictures = []
     for count, map_name in (
@@ -31,19 +29,19 @@ def test_pictures_of_sensible_size_that_show_the_episodes(tmp_path: Path) -> Non
     assert [file.name for file in tmp_path.iterdir()] == ["curve.png"]
 
 
-def test_the_mean_begins_with_what_there_is() -> None:
+def test_the_mean_begins_with_what_there_is():
     values = np.array([1.0, 3.0, 5.0, 7.0])
     assert rolling_mean(values, 2).tolist() == [1.0, 2.0, 4.0, 6.0]
     assert rolling_mean(values[:0], 2).tolist() == []
 
 
 @pytest.mark.parametrize("heights", [[], [0.5], [0.5, 0.5, 0.51], [0.1, 0.13, 0.16, 0.9, 0.92]])
-def test_labels_keep_their_distance_and_order(heights: list[float]) -> None:
+def test_labels_keep_their_distance_and_order(heights):
     places = spread(heights, gap=0.05)
     assert len(places) == len(heights)
     assert all(np.diff(places) > 0.05 - 1e-9)
     assert sum(places) == pytest.approx(sum(heights))
 
 
-def test_labels_far_apart_stay_where_they_are() -> None:
+def test_labels_far_apart_stay_where_they_are():
     assert spread([0.1, 0.5, 0.9], gap=0.05) == [0.1, 0.5, 0.9]

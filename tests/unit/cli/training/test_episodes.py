@@ -1,7 +1,6 @@
 """The episodes' file: whole whenever the program ends, continued by a resumed run."""
 
 import math
-from pathlib import Path
 
 from sc2pool.cli.training.episodes import WINDOW, EpisodeLog, EpisodeRow, read_episodes
 
@@ -10,7 +9,7 @@ SECOND = EpisodeRow(total_steps=480, episode_return=2.0, length=240, wall_time_s
 CUT_SHORT = EpisodeRow(500, 0.0, 20, 1.1, fault="game-exited")
 
 
-def test_every_episode_is_in_the_file_at_once(tmp_path: Path) -> None:
+def test_every_episode_is_in_the_file_at_once(tmp_path):
     log = EpisodeLog(tmp_path / "episodes.csv")
     log.add(FIRST)
     log.add(CUT_SHORT)
@@ -21,7 +20,7 @@ def test_every_episode_is_in_the_file_at_once(tmp_path: Path) -> None:
     log.close()
 
 
-def test_a_later_log_goes_on_where_the_model_was_saved(tmp_path: Path) -> None:
+def test_a_later_log_goes_on_where_the_model_was_saved(tmp_path):
     path = tmp_path / "episodes.csv"
     log = EpisodeLog(path)
     log.add(FIRST)
@@ -35,13 +34,13 @@ def test_a_later_log_goes_on_where_the_model_was_saved(tmp_path: Path) -> None:
     assert read_episodes(path) == [FIRST, CUT_SHORT]
 
 
-def test_a_line_that_was_cut_off_is_dropped(tmp_path: Path) -> None:
+def test_a_line_that_was_cut_off_is_dropped(tmp_path):
     path = tmp_path / "episodes.csv"
     path.write_text("total_steps,episode_return,length,wall_time_s,fault\n240,1.0,240,0.5,\n480,2")
     assert read_episodes(path) == [FIRST]
 
 
-def test_the_mean_is_over_the_latest_whole_episodes(tmp_path: Path) -> None:
+def test_the_mean_is_over_the_latest_whole_episodes(tmp_path):
     log = EpisodeLog(tmp_path / "episodes.csv")
     assert math.isnan(log.mean_return())
     log.add(EpisodeRow(1, 1000.0, 1, 0.0))

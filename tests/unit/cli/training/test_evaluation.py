@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -67,16 +65,14 @@ def evaluation_of(env: Scripted, about: TrainOptions, stop: Stop | None = None) 
     return Evaluation(games, about, stop or Stop())
 
 
-def test_without_an_interval_it_evaluates_once_after_the_training(
-    model: PPO, tmp_path: Path
-) -> None:
+def test_without_an_interval_it_evaluates_once_after_the_training(model, tmp_path):
     """Also if the last rollout goes beyond the steps."""
     evaluation = evaluation_of(Scripted([1.0]), options(tmp_path, eval_every=None, video=True))
     model.learn(257, callback=evaluation)
     assert [row.total_steps for row in read_evaluations(tmp_path / "evaluations.csv")] == [320]
 
 
-def test_it_evaluates_on_time_and_keeps_the_best(model: PPO, tmp_path: Path) -> None:
+def test_it_evaluates_on_time_and_keeps_the_best(model, tmp_path):
     # Two episodes each time, and one that is begun and left.
     env = Scripted([1.0, 3.0, 0.0, 7.0, 9.0, 0.0, 2.0, 2.0, 0.0])
     evaluation = evaluation_of(env, options(tmp_path, eval_every=100))
@@ -92,23 +88,21 @@ def test_it_evaluates_on_time_and_keeps_the_best(model: PPO, tmp_path: Path) -> 
     assert first == second == third
 
 
-def test_episodes_with_a_fault_do_not_count(model: PPO, tmp_path: Path) -> None:
+def test_episodes_with_a_fault_do_not_count(model, tmp_path):
     env = Scripted([5.0], faulty=(1,))
     model.learn(64, callback=evaluation_of(env, options(tmp_path, eval_episodes=3)))
     (row,) = read_evaluations(tmp_path / "evaluations.csv")
     assert (row.episodes, row.mean_return) == (2, 5.0)
 
 
-def test_no_episode_without_a_fault(
-    model: PPO, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_episode_without_a_fault(model, tmp_path, capsys):
     env = Scripted([5.0], faulty=tuple(range(10)))
     model.learn(64, callback=evaluation_of(env, options(tmp_path)))
     assert "no episode without a fault" in capsys.readouterr().out
     assert not (tmp_path / "evaluations.csv").exists()
 
 
-def test_a_resumed_run_knows_its_best(model: PPO, tmp_path: Path) -> None:
+def test_a_resumed_run_knows_its_best(model, tmp_path):
     model.learn(64, callback=evaluation_of(Scripted([9.0]), options(tmp_path)))
     before = (tmp_path / "best_model.zip").read_bytes()
     again = evaluation_of(Scripted([4.0]), options(tmp_path, steps_done=64))
@@ -118,9 +112,7 @@ def test_a_resumed_run_knows_its_best(model: PPO, tmp_path: Path) -> None:
     assert (tmp_path / "best_model.zip").read_bytes() == before
 
 
-def test_a_run_that_is_killed_while_it_saves_its_best_model_has_no_row_of_it(
-    model: PPO, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_killed_while_it_saves_its_best_model_has_no_row_of_it(model, tmp_path, monkeypatch):
     def killed(*_: Any) -> None:
         raise SystemExit
 
@@ -133,7 +125,7 @@ def test_a_run_that_is_killed_while_it_saves_its_best_model_has_no_row_of_it(
     assert (tmp_path / "best_model.zip").exists()
 
 
-def test_a_signal_ends_an_evaluation(model: PPO, tmp_path: Path) -> None:
+def test_a_signal_ends_an_evaluation(model, tmp_path):
     stop = Stop()
 
     class AskedToStop(Scripted):
@@ -147,12 +139,7 @@ def test_a_signal_ends_an_evaluation(model: PPO, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk(
-    model: PPO,
-    tmp_path: Path,
-    full_disk: Callable[[], AbstractContextManager[None]],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_full_disk(model, tmp_path, full_disk, capsys):
     evaluation = evaluation_of(Scripted([1.0]), options(tmp_path, eval_every=100))
     with full_disk():
         model.learn(64, callback=evaluation)
@@ -164,7 +151,7 @@ def test_a_full_disk(
     assert read_evaluations(tmp_path / "evaluations.csv") == [evaluation.best]
 
 
-def test_a_last_line_that_was_cut_off(tmp_path: Path) -> None:
+def test_a_last_line_that_was_cut_off(tmp_path):
     path = tmp_path / "evaluations.csv"
     with path.open("w", newline="") as file:
         csv.writer(file).writerows(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -26,18 +24,18 @@ from sc2pool.errors import ConfigError
         (spaces.Dict(a=spaces.Discrete(2)), "MultiInputPolicy"),
     ],
 )
-def test_the_policy_suits_the_observations(space: spaces.Space[Any], policy: str) -> None:
+def test_the_policy_suits_the_observations(space, policy):
     assert policy_for(space, ALGORITHMS["ppo"]) == policy
     recurrent = policy.replace("Policy", "LstmPolicy")
     assert policy_for(space, ALGORITHMS["recurrent-ppo"]) == recurrent
 
 
-def test_an_unknown_device_is_a_config_error() -> None:
+def test_an_unknown_device_is_a_config_error():
     with pytest.raises(ConfigError, match="--device abacus"):
         check_device("abacus")
 
 
-def test_values_of_a_file() -> None:
+def test_values_of_a_file():
     given = {
         "n_steps": 16,
         "learning_rate": "lin_1e-3",
@@ -57,27 +55,27 @@ def test_values_of_a_file() -> None:
 
 
 @pytest.mark.parametrize("given", ["1e2", 100.0])
-def test_a_whole_number_of_a_file_is_an_integer(given: object) -> None:
+def test_a_whole_number_of_a_file_is_an_integer(given):
     arguments = arguments_for(Hyperparameters(arguments={"batch_size": given, "gamma": 0.5}), n=1)
     assert repr(arguments) == "{'batch_size': 100, 'gamma': 0.5}"
     arguments = arguments_for(Hyperparameters(minibatches=4, arguments={"n_steps": given}), n=2)
     assert repr(arguments) == "{'n_steps': 100, 'batch_size': 50}"
 
 
-def test_minibatches_of_a_rollout_that_has_no_number_of_steps() -> None:
+def test_minibatches_of_a_rollout_that_has_no_number_of_steps():
     hyperparameters = Hyperparameters(minibatches=4, arguments={"n_steps": "many"})
     with pytest.raises(ConfigError, match="n_steps must be a whole number above 0, got 'many'"):
         arguments_for(hyperparameters, n=1)
 
 
-def test_an_unknown_activation() -> None:
+def test_an_unknown_activation():
     hyperparameters = Hyperparameters(arguments={"policy_kwargs": {"activation_fn": "step"}})
     with pytest.raises(ConfigError, match=r"activation_fn 'step' is none of .*relu"):
         arguments_for(hyperparameters, n=1)
 
 
 @pytest.mark.parametrize("algo", ALGORITHMS)
-def test_arguments_that_it_has(algo: str) -> None:
+def test_arguments_that_it_has(algo):
     check_arguments(algo, Hyperparameters(arguments={"learning_rate": 1e-3, "gamma": 0.9}))
 
 
@@ -85,17 +83,17 @@ def test_arguments_that_it_has(algo: str) -> None:
     ("algo", "name"),
     [("ppo", "buffer_size"), ("dqn", "n_steps_"), ("async-ppo", "env"), ("sac", "n_epochs")],
 )
-def test_an_argument_that_it_has_not(algo: str, name: str) -> None:
+def test_an_argument_that_it_has_not(algo, name):
     with pytest.raises(ConfigError, match=f"has no {name}; it has .*learning_rate"):
         check_arguments(algo, Hyperparameters(arguments={name: 3}))
 
 
-def test_minibatches_of_an_algorithm_without_them() -> None:
+def test_minibatches_of_an_algorithm_without_them():
     with pytest.raises(ConfigError, match="A2C has no minibatches"):
         check_arguments("a2c", Hyperparameters(minibatches=4))
 
 
-def test_own_arguments_of_async_ppo() -> None:
+def test_own_arguments_of_async_ppo():
     check_arguments("async-ppo", Hyperparameters(arguments={"max_lag": 3, "n_epochs": 2}))
 
 

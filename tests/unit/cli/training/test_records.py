@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import NamedTuple
 
 from sc2pool.cli.training.records import read_rows, write_rows
@@ -18,7 +17,7 @@ class Record(NamedTuple):
 RECORDS = [Record(64, 1.5, "first, of two", 2), Record(128, -1.0, "", 10)]
 
 
-def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
+def test_rows_are_read_as_they_were_written(tmp_path):
     path = tmp_path / "records.csv"
     assert read_rows(path, Record) == []
     write_rows(path, Record, RECORDS)
@@ -27,7 +26,7 @@ def test_rows_are_read_as_they_were_written(tmp_path: Path) -> None:
     assert read_rows(path, Record) == RECORDS[:1]
 
 
-def test_a_last_line_that_was_cut_off_anywhere_is_left_out(tmp_path: Path) -> None:
+def test_a_last_line_that_was_cut_off_anywhere_is_left_out(tmp_path):
     path = tmp_path / "records.csv"
     write_rows(path, Record, RECORDS)
     whole = path.read_bytes()

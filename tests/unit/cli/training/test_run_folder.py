@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -42,19 +40,19 @@ def changed(model: Path, change: Any, *, without: str = "") -> Path:
 @pytest.mark.parametrize(
     ("algorithm", "algo"), [(PPO, "ppo"), (A2C, "a2c"), (DQN, "dqn"), (PPO, "async-ppo")]
 )
-def test_its_own_algorithm(tmp_path: Path, algorithm: type[BaseAlgorithm], algo: str) -> None:
+def test_its_own_algorithm(tmp_path, algorithm, algo):
     assert read_steps(saved(algorithm, tmp_path), algo) == 77
 
 
 @pytest.mark.parametrize("algorithm", [A2C, DQN])
-def test_another_algorithm(tmp_path: Path, algorithm: type[BaseAlgorithm]) -> None:
+def test_another_algorithm(tmp_path, algorithm):
     with pytest.raises(
         ConfigError, match=r"not a model of PPO saved by training \(it lacks .*clip_r"
     ):
         read_steps(saved(algorithm, tmp_path), "ppo")
 
 
-def test_a_model_that_has_too_much(tmp_path: Path) -> None:
+def test_a_model_that_has_too_much(tmp_path):
     with pytest.raises(
         ConfigError, match=r"not a model of A2C saved by training \(it has n_epochs"
     ):
@@ -71,19 +69,19 @@ def test_a_model_that_has_too_much(tmp_path: Path) -> None:
         (lambda data: data | {"policy_class": {"__module__": "sb3_contrib.x"}}, "of sb3_contrib.x"),
     ],
 )
-def test_odd_data(tmp_path: Path, change: Any, why: str) -> None:
+def test_odd_data(tmp_path, change, why):
     with pytest.raises(ConfigError, match=why) as caught:
         read_steps(changed(saved(PPO, tmp_path), change), "ppo")
     assert "\n" not in str(caught.value)
 
 
-def test_a_part_that_is_missing(tmp_path: Path) -> None:
+def test_a_part_that_is_missing(tmp_path):
     model = changed(saved(PPO, tmp_path), lambda data: data, without="policy.pth")
     with pytest.raises(ConfigError, match=r"it lacks policy\.pth"):
         read_steps(model, "ppo")
 
 
-def test_no_archive(tmp_path: Path) -> None:
+def test_no_archive(tmp_path):
     path = tmp_path / "model.zip"
     path.write_text("nothing of the kind")
     with pytest.raises(ConfigError, match="not a model saved by training"):
@@ -92,9 +90,7 @@ def test_no_archive(tmp_path: Path) -> None:
         read_steps(tmp_path, "ppo")
 
 
-def test_a_full_disk_is_said_and_leaves_the_description(
-    tmp_path: Path, full_disk: Callable[[], AbstractContextManager[None]]
-) -> None:
+def test_a_full_disk_is_said_and_leaves_the_description(tmp_path, full_disk):
     open_folder(tmp_path, None, {"options": {"n": 1}})
     with full_disk(), pytest.raises(ConfigError, match=f"^--out {tmp_path}: cannot be written to"):
         open_folder(tmp_path, tmp_path / "model.zip", {"options": {"n": 2}})
@@ -102,7 +98,7 @@ def test_a_full_disk_is_said_and_leaves_the_description(
     assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
 
 
-def test_a_folder_in_which_another_training_has_begun_meanwhile(tmp_path: Path) -> None:
+def test_a_folder_in_which_another_training_has_begun_meanwhile(tmp_path):
     open_folder(tmp_path / "out", None, {"options": {"n": 1}})
     for resume in (None, tmp_path / "other" / "model.zip"):
         with pytest.raises(ConfigError, match="another training has just begun in it"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from pathlib import Path
 
 import pytest
 from stable_baselines3 import PPO
@@ -24,9 +23,7 @@ def model() -> PPO:
     return PPO("MlpPolicy", DummyVecEnv([IdentityEnv]), n_steps=8, batch_size=8, device="cpu")
 
 
-def test_a_save_that_fails_is_said_and_the_next_one_works(
-    model: PPO, tmp_path: Path, full_disk: FullDisk, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_save_that_fails_is_said_and_the_next_one_works(model, tmp_path, full_disk, capfd):
     drawn: list[int] = []
     saver = Saver(model, tmp_path, lambda: drawn.append(model.num_timesteps))
     with full_disk():
@@ -50,9 +47,7 @@ def test_a_save_that_fails_is_said_and_the_next_one_works(
     del capfd  # on a full disk the line may not come through
 
 
-def test_a_folder_that_is_gone_is_said(
-    model: PPO, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_is_gone_is_said(model, tmp_path, capsys):
     saver = Saver(model, tmp_path / "gone" / "further", lambda: None)
     (tmp_path / "gone").touch()
     saver.save()
@@ -61,7 +56,7 @@ def test_a_folder_that_is_gone_is_said(
     assert line.endswith("; no model is saved")
 
 
-def test_figures_that_cannot_be_logged_are_lost(tmp_path: Path, full_disk: FullDisk) -> None:
+def test_figures_that_cannot_be_logged_are_lost(tmp_path, full_disk):
     log = Logger(str(tmp_path), [Tolerant(CSVOutputFormat(str(tmp_path / "progress.csv")))])
     for number in range(3):
         log.record("number", number)
@@ -74,9 +69,7 @@ def test_figures_that_cannot_be_logged_are_lost(tmp_path: Path, full_disk: FullD
     assert "2" in (tmp_path / "progress.csv").read_text().split()
 
 
-def test_episodes_that_a_full_disk_refuses_are_written_later(
-    tmp_path: Path, full_disk: FullDisk
-) -> None:
+def test_episodes_that_a_full_disk_refuses_are_written_later(tmp_path, full_disk):
     path = tmp_path / "episodes.csv"
     rows = [EpisodeRow(number, float(number), 1, float(number)) for number in range(4)]
     with full_disk():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from PIL import Image
 
@@ -22,7 +20,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize("rows", [[], ROWS[:1], ROWS])
-def test_it_is_drawn_with_any_number_of_rows(tmp_path: Path, rows: list[ResultRow]) -> None:
+def test_it_is_drawn_with_any_number_of_rows(tmp_path, rows):
     draw_win_rates(tmp_path / "curve.png", rows, "MarineDuel · 4 matches")
     with Image.open(tmp_path / "curve.png") as picture:
         assert picture.size == (1080, 624)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +71,7 @@ def model_of(algorithm: type[PPO] | type[MaskablePPO] = PPO) -> Any:
 
 
 @pytest.mark.parametrize("algorithm", [PPO, MaskablePPO])
-def test_the_first_that_begin_are_counted(
-    new_match: Callable[..., Match], algorithm: type[Any]
-) -> None:
+def test_the_first_that_begin_are_counted(new_match, algorithm):
     films: list[bool] = []
     found = play_matches(
         model_of(algorithm),
@@ -89,7 +86,7 @@ def test_the_first_that_begin_are_counted(
     assert films[0]
 
 
-def test_a_match_with_a_fault_does_not_count(new_match: Callable[..., Match]) -> None:
+def test_a_match_with_a_fault_does_not_count(new_match):
     env = DummyVecEnv([lambda: new_match(faulty=(1, 2))])
     how = {"agents": 1, "masks": False, "stop": Stop(), "film": lambda _: None}
     found = play_matches(model_of(), env, 6, **how)
@@ -117,7 +114,7 @@ class Rows(DummyVecEnv):
         return np.repeat(seen, 2, axis=0), rewards.repeat(2), dones.repeat(2), told
 
 
-def test_the_agents_of_a_team_count_as_one(new_match: Callable[..., Match]) -> None:
+def test_the_agents_of_a_team_count_as_one(new_match):
     films: list[bool] = []
     env = Rows([new_match, new_match])
     how = {"agents": 2, "masks": False, "stop": Stop(), "film": films.append}
@@ -135,9 +132,7 @@ def evaluation(env: Match, about: TrainOptions, stop: Stop | None = None) -> Mat
     return MatchEvaluation(games, ["weak", "strong"], about, stop or Stop(), log)
 
 
-def test_matches_before_while_and_after(
-    new_match: Callable[..., Match], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_matches_before_while_and_after(new_match, tmp_path, capsys):
     env = new_match()
     model_of().learn(256, callback=evaluation(env, options(tmp_path)))
     rows = read_results(tmp_path / "win_rates.csv")
@@ -160,14 +155,12 @@ def test_matches_before_while_and_after(
     assert len({seed for seed in env.seeds if seed is not None}) == 1
 
 
-def test_an_odd_number_becomes_even(new_match: Callable[..., Match], tmp_path: Path) -> None:
+def test_an_odd_number_becomes_even(new_match, tmp_path):
     model_of().learn(64, callback=evaluation(new_match(), options(tmp_path, eval_episodes=1)))
     assert [row.games for row in read_results(tmp_path / "win_rates.csv")] == [2, 2, 6, 6]
 
 
-def test_a_resumed_run_is_not_evaluated_at_its_start(
-    new_match: Callable[..., Match], tmp_path: Path
-) -> None:
+def test_a_resumed_run_is_not_evaluated_at_its_start(new_match, tmp_path):
     model = model_of()
     model.learn(64, callback=evaluation(new_match(), options(tmp_path)))
     best = (tmp_path / "best_model.zip").read_bytes()
@@ -178,19 +171,14 @@ def test_a_resumed_run_is_not_evaluated_at_its_start(
     assert (tmp_path / "best_model.zip").read_bytes() == best  # the later one is not better
 
 
-def test_a_signal_ends_the_matches(new_match: Callable[..., Match], tmp_path: Path) -> None:
+def test_a_signal_ends_the_matches(new_match, tmp_path):
     stop = Stop()
     env = new_match(stop)
     model_of().learn(64, callback=evaluation(env, options(tmp_path), stop))
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk(
-    new_match: Callable[..., Match],
-    tmp_path: Path,
-    full_disk: Callable[[], AbstractContextManager[None]],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_full_disk(new_match, tmp_path, full_disk, capsys):
     callback = evaluation(new_match(), options(tmp_path))
     with full_disk():
         model_of().learn(64, callback=callback)

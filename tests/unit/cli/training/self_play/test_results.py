@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -29,7 +27,7 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_written_results_are_read(path: Path) -> None:
+def test_written_results_are_read(path):
     assert read_results(path) == ROWS
     assert path.read_text().splitlines()[:2] == [
         "total_steps,opponent,games,wins,losses",
@@ -37,13 +35,13 @@ def test_written_results_are_read(path: Path) -> None:
     ]
 
 
-def test_a_last_line_that_was_cut_off(path: Path) -> None:
+def test_a_last_line_that_was_cut_off(path):
     whole = path.read_text()
     path.write_text(whole[: whole.rindex(",")])
     assert read_results(path) == ROWS[:-1]
 
 
-def test_a_resumed_run_drops_later_results(path: Path) -> None:
+def test_a_resumed_run_drops_later_results(path):
     log = ResultLog(path, steps_done=600)
     assert log.rows == ROWS[:4]
     new = ResultRow(700, "first", 20, 20, 0)
@@ -51,22 +49,20 @@ def test_a_resumed_run_drops_later_results(path: Path) -> None:
     assert read_results(path) == [*ROWS[:4], new]
 
 
-def test_the_newest_of_each_opponent(path: Path) -> None:
+def test_the_newest_of_each_opponent(path):
     latest = ResultLog(path, steps_done=900).latest()
     assert latest == {"first": ROWS[4], "scripted": ROWS[5]}
     assert latest["scripted"].win_rate == 0.4
 
 
-def test_the_best_evaluation() -> None:
+def test_the_best_evaluation():
     best = best_of(ROWS)
     assert best is not None
     assert best.total_steps == 500
     assert best_of([]) is None
 
 
-def test_a_row_that_a_full_disk_refuses_comes_later(
-    path: Path, full_disk: Callable[[], AbstractContextManager[None]]
-) -> None:
+def test_a_row_that_a_full_disk_refuses_comes_later(path, full_disk):
     log = ResultLog(path, steps_done=900)
     lost, next_one = ResultRow(950, "first", 20, 20, 0), ResultRow(980, "first", 20, 20, 0)
     with full_disk(), pytest.raises(OSError, match="large"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
@@ -27,12 +25,12 @@ MoveToBeacon:
 
 
 @pytest.mark.parametrize("algo", ALGORITHMS)
-def test_the_bundled_ones(algo: str) -> None:
+def test_the_bundled_ones(algo):
     for task in BUILT_IN:
         assert read_hyperparameters(algo, task).n_timesteps >= 100_000, task
 
 
-def test_every_duel_of_teams_has_scaled_rewards() -> None:
+def test_every_duel_of_teams_has_scaled_rewards():
     """A battle returns up to 20."""
     for task in SMAC_DUELS:
         found = read_hyperparameters("ppo", task)
@@ -40,7 +38,7 @@ def test_every_duel_of_teams_has_scaled_rewards() -> None:
         assert found.reward_scale == 0.1, task
 
 
-def test_a_section_and_the_default(tmp_path: Path) -> None:
+def test_a_section_and_the_default(tmp_path):
     file = tmp_path / "ppo.yml"
     file.write_text(IN_THE_ZOOS_FORM)
     common = {"n_steps": 64, "learning_rate": "lin_3e-4"}
@@ -56,7 +54,7 @@ def test_a_section_and_the_default(tmp_path: Path) -> None:
     )
 
 
-def test_policy_kwargs_as_the_zoo_writes_them() -> None:
+def test_policy_kwargs_as_the_zoo_writes_them():
     text = "dict(net_arch=dict(pi=[64, 64], vf=[64]), activation_fn=nn.Tanh, ortho_init=False)"
     assert Hyperparameters.of({"policy_kwargs": text}, "here").arguments == {
         "policy_kwargs": {
@@ -70,7 +68,7 @@ def test_policy_kwargs_as_the_zoo_writes_them() -> None:
 @pytest.mark.parametrize(
     "text", ["__import__('os').getcwd()", "dict(a=open('x'))", "[64, 64]", "dict(", "dict(**{})()"]
 )
-def test_policy_kwargs_that_would_run(text: str) -> None:
+def test_policy_kwargs_that_would_run(text):
     with pytest.raises(ConfigError, match=r"policy_kwargs must be `dict\(name=value, …\)`, got "):
         Hyperparameters.of({"policy_kwargs": text}, "here")
 
@@ -94,7 +92,7 @@ def test_policy_kwargs_that_would_run(text: str) -> None:
         ("default: {minibatches: 4, batch_size: 8}", "either batch_size or minibatches, not both"),
     ],
 )
-def test_a_file_that_cannot_work(tmp_path: Path, content: str, why: str) -> None:
+def test_a_file_that_cannot_work(tmp_path, content, why):
     file = tmp_path / "mine.yml"
     file.write_text(content)
     with pytest.raises(ConfigError, match=why) as caught:
@@ -104,12 +102,12 @@ def test_a_file_that_cannot_work(tmp_path: Path, content: str, why: str) -> None
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_what_editors_and_powershell_write(tmp_path: Path, encoding: str) -> None:
+def test_what_editors_and_powershell_write(tmp_path, encoding):
     file = tmp_path / "mine.yml"
     file.write_bytes("default: {n_envs: 3}  # “best”".encode(encoding))
     assert read_hyperparameters("ppo", "MoveToBeacon", file).n_envs == 3
 
 
-def test_no_file(tmp_path: Path) -> None:
+def test_no_file(tmp_path):
     with pytest.raises(ConfigError, match=r"gone\.yml cannot be read: No such file"):
         read_hyperparameters("ppo", "MoveToBeacon", tmp_path / "gone.yml")

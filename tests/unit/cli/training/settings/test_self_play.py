@@ -14,7 +14,7 @@ class Duel(MoveToBeacon):
     players = 2
 
 
-def test_there_is_a_mode_for_each_rule() -> None:
+def test_there_is_a_mode_for_each_rule():
     assert (SHARED, *RULES) == MODES
 
 
@@ -27,13 +27,11 @@ def test_there_is_a_mode_for_each_rule() -> None:
         ("shared", None, "shared"),
     ],
 )
-def test_a_task_of_two_players_always_has_one(
-    given: str | None, earlier: str | None, mode: str
-) -> None:
+def test_a_task_of_two_players_always_has_one(given, earlier, mode):
     assert choose_self_play(given, earlier, Duel) == mode
 
 
-def test_a_task_of_one_player_has_none() -> None:
+def test_a_task_of_one_player_has_none():
     assert choose_self_play(None, None, MoveToBeacon) == ""
     with pytest.raises(ConfigError, match="--self-play latest: it needs a task of two players, an"):
         choose_self_play("latest", None, MoveToBeacon)
