@@ -1,8 +1,9 @@
-"""Hand-built observations, and recorded ones of the real game if there are any."""
+"""Hand-built observations, recorded ones of the real game if there are any, and damaged files."""
 
 from __future__ import annotations
 
 import lzma
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,16 @@ def state() -> Callable[..., sc_pb.Observation]:
         return observation
 
     return build
+
+
+def rewrite_archive(path: Path, changes: dict[str, bytes | str | None]) -> None:
+    """Replace these parts of a ZIP file; None takes one out."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()} | changes
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in parts.items():
+            if content is not None:
+                archive.writestr(name, content)
 
 
 @pytest.fixture(scope="session")

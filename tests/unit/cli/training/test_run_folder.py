@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 from stable_baselines3 import A2C, DQN, PPO
@@ -15,6 +14,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sc2pool.cli.training.run_folder import open_folder, read_config, read_steps
 from sc2pool.errors import ConfigError
+from tests.unit.conftest import rewrite_archive
 
 
 def saved(algorithm: type[BaseAlgorithm], folder: Path) -> Path:
@@ -23,18 +23,6 @@ def saved(algorithm: type[BaseAlgorithm], folder: Path) -> Path:
     model.num_timesteps = 77
     model.save(path)
     return path
-
-
-def changed(model: Path, change: Any, *, without: str = "") -> Path:
-    """The same archive with other data, or without one of its parts."""
-    with zipfile.ZipFile(model) as archive:
-        parts = {name: archive.read(name) for name in archive.namelist() if name != without}
-    data = json.loads(parts["data"])
-    parts["data"] = json.dumps(change(data)).encode()
-    with zipfile.ZipFile(model, "w") as archive:
-        for name, content in parts.items():
-            archive.writestr(name, content)
-    return model
 
 
 @pytest.mark.parametrize(
@@ -70,13 +58,18 @@ def test_a_model_that_has_too_much(tmp_path):
     ],
 )
 def test_odd_data(tmp_path, change, why):
+    model = saved(PPO, tmp_path)
+    with zipfile.ZipFile(model) as archive:
+        data = json.loads(archive.read("data"))
+    rewrite_archive(model, {"data": json.dumps(change(data))})
     with pytest.raises(ConfigError, match=why) as caught:
-        read_steps(changed(saved(PPO, tmp_path), change), "ppo")
+        read_steps(model, "ppo")
     assert "\n" not in str(caught.value)
 
 
 def test_a_part_that_is_missing(tmp_path):
-    model = changed(saved(PPO, tmp_path), lambda data: data, without="policy.pth")
+    model = saved(PPO, tmp_path)
+    rewrite_archive(model, {"policy.pth": None})
     with pytest.raises(ConfigError, match=r"it lacks policy\.pth"):
         read_steps(model, "ppo")
 

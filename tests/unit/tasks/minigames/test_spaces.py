@@ -45,14 +45,7 @@ TASKS = [
     BuildMarines,
     BuildMarinesImage,
 ]
-KINDS = [
-    OWN_MARINES,
-    ENEMY_ROACHES,
-    BEACONS,
-    MINERAL_SHARDS,
-    ENEMY_ZERGLINGS,
-    ENEMY_BANELINGS,
-]
+KINDS = [OWN_MARINES, ENEMY_ROACHES, BEACONS, MINERAL_SHARDS, ENEMY_ZERGLINGS, ENEMY_BANELINGS]
 TOWNS = {"CollectMineralsAndGas", "BuildMarines"}
 """Maps whose tasks take long steps."""
 LOOPS = {"FindAndDefeatZerglings": 2880, "CollectMineralsAndGas": 6720, "BuildMarines": 14400}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,12 @@ from gymnasium import spaces
 from sb3_contrib import MaskablePPO
 from stable_baselines3 import PPO
 
-from sc2pool import Task
+from sc2pool import QueuePair, Task
+from sc2pool.tasks.queue_pair import Transition
 
 SEEN = spaces.Box(-1.0, 1.0, (3,), np.float32)
 FOUR = spaces.Discrete(4)
+SHOWN = Transition(np.zeros(3, np.float32), 0.0, False, False, {})
 
 
 class Nothing(gymnasium.Env[Any, Any]):
@@ -36,11 +39,11 @@ class Duel(Task):
     observation_space = SEEN
     action_space = FOUR
 
-    def observe(self):
-        raise NotImplementedError
 
-    def act(self, action):
-        raise NotImplementedError
+def answer(pair: QueuePair, transition: Transition = SHOWN) -> Any:
+    """The action of whoever plays through a queue pair, after this transition."""
+    pair.put(transition)
+    return asyncio.run(pair.get_action())
 
 
 @pytest.fixture

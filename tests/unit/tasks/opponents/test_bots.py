@@ -17,7 +17,7 @@ from sc2.player import Bot
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.bot import RLBotAI
 from sc2pool.tasks.opponents.bots import PlainBot
-from sc2pool.tasks.opponents.resolve import InTurn, resolve
+from sc2pool.tasks.opponents.resolve import resolve
 from sc2pool.tasks.player import Episode
 
 
@@ -68,12 +68,6 @@ def test_bot_object_keeps_its_attributes(duel):
     for _, playing in begun(Bot(Race.Random, given, name="planner"), duel):
         assert (playing.bot.plan, playing.race) == ("expand", common_pb2.Random)
     assert begun(Bot(Race.Random, given, name="planner"), duel)[0][0] == "planner"
-
-
-def test_bots_take_turns_with_policies(duel):
-    both = InTurn((resolve(Waiting, duel), resolve(lambda _: 1, duel)))
-    names = [both.begin(Episode(number))[0] for number in range(4)]
-    assert names == ["Waiting", "Waiting", "<lambda>", "<lambda>"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from gymnasium import spaces
 from sc2pool.errors import ActionError
 from sc2pool.tasks.opponents.policies import FunctionPair, PredictPair, SharedPair, action_of
 from sc2pool.tasks.queue_pair import Transition
-from tests.unit.tasks.opponents.conftest import FOUR
+from tests.unit.tasks.opponents.conftest import FOUR, answer
 
 
 def shown(value: float, masks=None) -> Transition:
@@ -31,8 +31,7 @@ class Masked:
 def test_a_policy_gets_masks_and_its_own_state():
     pair = PredictPair(Masked(), FOUR, deterministic=True)
     for wanted in (2, 0, 3):
-        pair.put(shown(0.0, np.arange(4) == wanted))
-        assert asyncio.run(pair.get_action()) == wanted
+        assert answer(pair, shown(0.0, np.arange(4) == wanted)) == wanted
     assert (pair.steps, pair.episode_return) == (3, 1.5)
 
 
@@ -43,17 +42,13 @@ async def later(observation):
 
 @pytest.mark.parametrize("function", [lambda observation: int(observation[0]), later])
 def test_a_function_may_be_async(function):
-    pair = FunctionPair(function, FOUR)
-    pair.put(shown(3.0))
-    assert asyncio.run(pair.get_action()) == 3
+    assert answer(FunctionPair(function, FOUR), shown(3.0)) == 3
 
 
 @pytest.mark.parametrize("action", [4, -1, None, "left", [1, 2]])
 def test_a_function_must_act_in_the_space(action):
-    pair = FunctionPair(lambda _: action, FOUR)
-    pair.put(shown(0.0))
     with pytest.raises(ActionError, match=r"is not in Discrete\(4\)"):
-        asyncio.run(pair.get_action())
+        answer(FunctionPair(lambda _: action, FOUR))
 
 
 def test_an_action_has_the_spaces_dtype_and_that_of_a_box_is_clipped():
@@ -76,5 +71,4 @@ def test_one_policy_plays_all_agents_of_a_team():
 
 def test_a_shared_pair_of_one():
     pair = SharedPair([FunctionPair(lambda observation: int(observation[0]), FOUR)])
-    pair.put(shown(2.0))
-    assert asyncio.run(pair.get_action()) == 2
+    assert answer(pair, shown(2.0)) == 2

@@ -16,10 +16,9 @@ from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 from sc2pool.tasks.opponents.resolve import InTurn, resolve
 from sc2pool.tasks.opponents.snapshots import SnapshotStore
 from sc2pool.tasks.player import Episode
-from sc2pool.tasks.queue_pair import Transition
 from sc2pool.tasks.teams.smac.duel import smac_duel
 from sc2pool.tasks.teams.team_task import TeamTask
-from tests.unit.tasks.opponents.conftest import SEEN
+from tests.unit.tasks.opponents.conftest import FOUR, SEEN, SHOWN, answer
 
 
 def left(observation):
@@ -37,8 +36,7 @@ class Walker:
 def played(opponent) -> tuple[str, int]:
     """The name and the first action, after the way to a worker."""
     name, pair = cloudpickle.loads(cloudpickle.dumps(opponent)).begin(Episode(0))
-    pair.put(Transition(np.zeros(3, np.float32), 0.0, False, False, {}))
-    return name, int(asyncio.run(pair.get_action()))
+    return name, int(answer(pair))
 
 
 def test_functions_and_objects(duel):
@@ -68,14 +66,8 @@ def test_store_computer_and_none(duel, make_model, tmp_path):
 
 def test_opponents_take_turns(duel):
     both = resolve(InTurn((resolve(left, duel), resolve(Walker(), duel))), duel)
-    assert [both.begin(Episode(number))[0] for number in range(6)] == [
-        "left",
-        "left",
-        "Walker",
-        "Walker",
-        "left",
-        "left",
-    ]
+    names = [both.begin(Episode(number))[0] for number in range(6)]
+    assert names == ["left", "left", "Walker", "Walker", "left", "left"]
 
 
 @pytest.mark.parametrize(("opponent", "told"), [(left, "<function"), (Computer(), "Computer")])
@@ -117,16 +109,9 @@ class Teams(TeamTask):
     map_name = "3m_duel"
     players = 2
     agents = ("a", "b", "c")
-    observation_space = SEEN
-    action_space = spaces.Discrete(4)
-    state_space = SEEN
+    observation_space = state_space = SEEN
+    action_space = FOUR
     shares_state = True
-
-    def observe(self):
-        raise NotImplementedError
-
-    def act(self, action):
-        raise NotImplementedError
 
 
 def test_they_play_every_agent_of_a_team(make_model, saved, tmp_path):
@@ -136,8 +121,7 @@ def test_they_play_every_agent_of_a_team(make_model, saved, tmp_path):
         _, pair = resolve(given, Teams).begin(Episode(0, seed=3))
         firsts = []
         for _ in range(20):
-            one = Transition(np.zeros(3, np.float32), 0.0, False, False, {})
-            pair.put_rows([one] * 3)
+            pair.put_rows([SHOWN] * 3)
             firsts.append([int(action) for action in asyncio.run(pair.get_actions())])
         assert np.shape(firsts) == (20, 3)
         if given not in (left,) and not isinstance(given, Walker):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import pickle
 from collections import Counter
 
-import numpy as np
 import pytest
 from gymnasium import spaces
 
@@ -14,8 +12,7 @@ from sc2pool.errors import ConfigError
 from sc2pool.tasks.opponents.results import Score
 from sc2pool.tasks.opponents.snapshots import SnapshotOpponent, SnapshotStore, steps_of
 from sc2pool.tasks.player import Episode
-from sc2pool.tasks.queue_pair import Transition
-from tests.unit.tasks.opponents.conftest import FOUR, SEEN
+from tests.unit.tasks.opponents.conftest import FOUR, SEEN, answer
 
 
 class Empty:
@@ -135,8 +132,7 @@ def test_an_episode_is_played_by_a_snapshot(tmp_path, make_model):
     opponent = pickle.loads(pickle.dumps(SnapshotOpponent(store, SEEN, FOUR)))
     name, pair = opponent.begin(Episode(0))
     assert name == "step-0"
-    pair.put(Transition(np.zeros(3, np.float32), 0.0, False, False, {}))
-    assert FOUR.contains(asyncio.run(pair.get_action()))
+    assert FOUR.contains(answer(pair))
     store.add(make_model(), 500)
     assert opponent.begin(Episode(1))[0] == "step-500"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from pathlib import Path
+from unittest.mock import create_autospec
 
 import pytest
 
@@ -22,28 +23,15 @@ def chosen(policy: ReplayPolicy, *returns: float) -> list[tuple[bool, bool]]:
 
 def test_by_number():
     policy = ReplayPolicy(Path(), every=3, best=False)
-    assert [by_number for by_number, _ in chosen(policy, *[0.0] * 7)] == [
-        True,
-        False,
-        False,
-        True,
-        False,
-        False,
-        True,
-    ]
+    by_number = [by_number for by_number, _ in chosen(policy, *[0.0] * 7)]
+    assert by_number == [number in (0, 3, 6) for number in range(7)]
 
 
 def test_by_return():
     policy = ReplayPolicy(Path())
     returns = (-2.0, -2.0, math.nan, 5.0, 4.0, 5.5)
-    assert chosen(policy, *returns) == [
-        (False, True),
-        (False, False),
-        (False, False),
-        (False, True),
-        (False, False),
-        (False, True),
-    ]
+    best_so_far = (True, False, False, True, False, True)
+    assert chosen(policy, *returns) == [(False, is_best) for is_best in best_so_far]
 
 
 def test_neither():
@@ -72,33 +60,16 @@ def test_actions_go_through():
     assert asyncio.run(LastHeld(pair).get_action()) == 4
 
 
-class Rows(QueuePair):
-    """Keeps what is put."""
-
-    def __init__(self):
-        self.put_so_far = []
-
-    async def get_action(self):
-        raise AssertionError("there are several rows")
-
-    def put(self, transition):
-        raise AssertionError("there are several rows")
-
-    async def get_actions(self):
-        return [3, 4]
-
-    def put_rows(self, transitions):
-        self.put_so_far.append(transitions)
-
-
 def test_the_last_transitions_of_all_rows_are_held():
-    pair = Rows()
+    pair = create_autospec(QueuePair, instance=True)
+    pair.get_actions.return_value = [3, 4]
     held = LastHeld(pair)
     first = [Transition(row, 1.0 - row, False, False, {}) for row in range(2)]
     last = [Transition(row, 2.0 - row, True, False, {}) for row in range(2)]
     held.put_rows(first)
     held.put_rows(last)
-    assert pair.put_so_far == [first]
+    pair.put_rows.assert_called_once_with(first)
     assert held.last == last
     assert held.episode_return == 3.0, "the first row's"
     assert asyncio.run(held.get_actions()) == [3, 4]
+    pair.put.assert_not_called()

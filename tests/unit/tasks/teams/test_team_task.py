@@ -26,12 +26,22 @@ class Pair(TeamTask):
         return np.zeros((2, 2), np.float32)
 
 
-def test_a_row_is_what_an_agent_sees_and_the_state_if_it_is_shared():
-    class Shared(Pair):
+@pytest.mark.parametrize("sides", [1, 2])
+def test_a_row_is_what_an_agent_sees_and_the_state_if_it_is_shared(sides):
+    class Team(Pair):
+        players = sides
+
+    class Shared(Team):
         shares_state = True
 
-    assert row_space(resolve(Pair)) is Pair.observation_space
+    assert row_space(resolve(Team)) is Pair.observation_space
     assert set(row_space(resolve(Shared))) == {"observation", "state"}
+    assert Team.game_setup().participants == sides
+
+
+def test_a_task_of_one_agent_has_its_rows_of_its_own_space():
+    assert (agents_of(Pair), agents_of(MarineDuel)) == (2, 1)
+    assert row_space(MarineDuel) is MarineDuel.observation_space
 
 
 @pytest.mark.parametrize("given", [(), ("a", "a"), ["a", "b"], ("a", 1), ("", "b")])
@@ -52,17 +62,3 @@ def test_a_state_without_a_space_cannot_be_shared():
         resolve(Wrong)
     with pytest.raises(NotImplementedError, match="Wrong has no state"):
         Wrong().state()
-
-
-def test_a_team_on_either_side_of_a_match():
-    class Both(Pair):
-        players = 2
-
-    class Shared(Both):
-        shares_state = True
-
-    assert resolve(Both).game_setup().participants == 2
-    assert (agents_of(Both), agents_of(MarineDuel)) == (2, 1)
-    assert row_space(Both) is Both.observation_space
-    assert set(row_space(Shared)) == {"observation", "state"}
-    assert row_space(MarineDuel) is MarineDuel.observation_space

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from s2clientprotocol import data_pb2, raw_pb2
+from s2clientprotocol import data_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2.bot_ai import BotAI
 from sc2.constants import ALL_GAS, FakeEffectID, geyser_ids, mineral_ids
@@ -186,9 +186,8 @@ def test_the_unit_types_are_shown_once(data):
     for health in (40, 30):
         response = sc_pb.ResponseObservation()
         for tag in range(1, 9):
-            unit = raw_pb2.Unit(unit_type=UnitTypeId.MARINE.value, alliance=1, display_type=1)
-            unit.tag, unit.health = tag, health
-            response.observation.raw_data.units.append(unit)
+            marine = {"unit_type": UnitTypeId.MARINE.value, "alliance": 1, "display_type": 1}
+            response.observation.raw_data.units.add(tag=tag, health=health, **marine)
         prepare_step(bot, GameState(response), sorter)
     assert len(asked) == 2, "with and without gas"
     assert [unit.health for unit in bot.units] == [30.0] * 8

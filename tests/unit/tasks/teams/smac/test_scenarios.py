@@ -42,10 +42,5 @@ def test_the_maps_have_its_units(name):
 
 
 def test_agents_are_named_by_type():
-    assert SCENARIOS["2s3z"].agents == (
-        "stalker_0",
-        "stalker_1",
-        "zealot_0",
-        "zealot_1",
-        "zealot_2",
-    )
+    agents = SCENARIOS["2s3z"].agents
+    assert agents == ("stalker_0", "stalker_1", "zealot_0", "zealot_1", "zealot_2")

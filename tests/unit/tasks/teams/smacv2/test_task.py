@@ -49,15 +49,14 @@ def test_sizes_are_smacv2s(name):
 
 
 def test_a_config_of_ones_own():
-    task = smacv2_task(
-        "10gen_protoss", example_config("10gen_protoss", 3, 4), Rules(obs_own_pos=True)
-    )
+    def make():
+        config = example_config("10gen_protoss", 3, 4)
+        return smacv2_task("10gen_protoss", config, Rules(obs_own_pos=True))
+
+    task = make()
     assert (task.scenario.n_agents, task.scenario.n_enemies) == (3, 4)
     assert not task.rules.use_unit_ranges
-    again = smacv2_task(
-        "10gen_protoss", example_config("10gen_protoss", 3, 4), Rules(obs_own_pos=True)
-    )
-    assert again is task
+    assert make() is task
 
 
 @pytest.mark.parametrize(
