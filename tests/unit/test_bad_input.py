@@ -153,7 +153,7 @@ def test_executable_that_is_no_program(standin_dir, tmp_path):
 
 def test_a_number_of_envs_in_the_place_of_another_argument():
     refused(
-        lambda: SubprocSC2VecEnv("MoveToBeacon", 8),  # type: ignore[arg-type]
+        lambda: SubprocSC2VecEnv("MoveToBeacon", 8),
         "start_method must be None or a start method's name, got 8",
         "write n=8",
     )

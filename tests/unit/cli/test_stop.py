@@ -42,7 +42,6 @@ def test_the_former_handlers_come_back() -> None:
 
 @needs_hangup
 def test_a_program_under_nohup_ignores_a_hangup() -> None:
-    assert HANGUP is not None
     before = signal.signal(HANGUP, signal.SIG_IGN)
     stop = Stop()
     with stop.handling(), stop.polite():

@@ -93,7 +93,6 @@ def hold(directory: Path, count: int) -> tuple[subprocess.Popen[str], list[int]]
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert holder.stdout is not None
     return holder, [int(port) for port in holder.stdout.readline().split()]
 
 

@@ -137,7 +137,6 @@ sys.stdin.read()
         stdout=subprocess.PIPE,
         env=os.environ | {"TMPDIR": str(tmp_path)},
     )
-    assert worker.stdout is not None
     game = psutil.Process(int(worker.stdout.readline()))
     worker.kill()
     worker.communicate()

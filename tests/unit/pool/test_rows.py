@@ -99,22 +99,13 @@ ONE_ROW = RowsSpec(rows=1, masked=True)
 @pytest.mark.parametrize(
     ("spec", "envs_per_worker"),
     [
-        (RowsSpec(), 1),
-        (ONE_ROW, 1),
-        (RowsSpec(), N),
-        (ONE_ROW, N),
-        (RowsSpec(rows=3, observation_space=DISCRETE, masked=True), N),
-        (RowsSpec(observation_space=DICT, action_space=ACTIONS), N),
-        (RowsSpec(rows=5, action_space=ACTION_DICT), N),
-    ],
-    ids=[
-        "a worker for each",
-        "one row, a worker for each",
-        "box",
-        "one row",
-        "discrete",
-        "dict",
-        "actions in a dict",
+        pytest.param(RowsSpec(), 1, id="a worker for each"),
+        pytest.param(ONE_ROW, 1, id="one row, a worker for each"),
+        pytest.param(RowsSpec(), N, id="box"),
+        pytest.param(ONE_ROW, N, id="one row"),
+        pytest.param(RowsSpec(3, DISCRETE, masked=True), N, id="discrete"),
+        pytest.param(RowsSpec(2, DICT, ACTIONS), N, id="dict"),
+        pytest.param(RowsSpec(5, action_space=ACTION_DICT), N, id="actions in a dict"),
     ],
 )
 def test_every_row_gets_its_own_transitions(spec, envs_per_worker):

@@ -39,7 +39,6 @@ def family() -> Iterator[tuple[int, int]]:
         [sys.executable, "-S", "-c", FAMILY, FAMILY], stdout=subprocess.PIPE, text=True
     )
     with parent:
-        assert parent.stdout is not None
         child = int(parent.stdout.readline())
         yield parent.pid, child
         psutil.Process(child).kill()

@@ -47,7 +47,6 @@ def test_children_of_every_thread(monkeypatch, kernel_lists):
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert family.stdout is not None
     below = {int(family.stdout.readline()) for _ in range(2)}
     parent = psutil.Process(family.pid)
     assert {process.pid for process in descendants(parent)} == below
@@ -102,7 +101,6 @@ def breeder() -> Iterator[psutil.Process]:
 
 
 def lives(child: subprocess.Popen[str]) -> Iterator[psutil.Process]:
-    assert child.stdout is not None
     assert child.stdout.readline()
     yield psutil.Process(child.pid)
     os.killpg(child.pid, signal.SIGKILL)

@@ -70,7 +70,6 @@ def accepts(message: sc_pb.Response) -> bool:
 def test_usual_replies_are_accepted(n_units):
     payload = a_reply(n_units)
     plain = compiled.observation(payload, REQUEST_ID)
-    assert plain is not None
     assert plain.payload is payload
     assert (plain.status, plain.error) == (sc_pb.in_game, ())
     assert difference(payload) is None
@@ -177,7 +176,6 @@ def test_numbers_that_are_not_finite_are_left_to_pure_python(name, number):
 @needs_it
 def test_rows_of_other_observations_are_refused():
     plain = compiled.observation(a_reply(3), REQUEST_ID)
-    assert plain is not None
     for row in (-1, 3):
         with pytest.raises(IndexError):
             plain.numbers("health", [row])
@@ -262,7 +260,6 @@ def test_the_requests_of_a_step_are_the_same_bytes(first_id, n_commands, loops):
 def test_usual_steps_are_accepted(n_units, n_actions):
     data = a_step(n_units, n_actions)
     plain = compiled._fast.step_replies(data, REQUEST_ID, n_actions > 0)
-    assert plain is not None
     assert (plain.n_results, plain.simulation_loop) == (n_actions, 300)
     if n_actions:
         assert step_difference(data) is None
@@ -320,7 +317,6 @@ class Answering(threading.Thread):
 
 def step_on(answering: Answering, deadline: Deadline, loop: int = -1) -> Any:
     wire = compiled.wire(answering.sock.fileno(), loop)
-    assert wire is not None
     return wire.step(REQUEST_ID, [AN_ACTION], 8, deadline.instant_s)
 
 
@@ -336,7 +332,6 @@ def test_a_step_in_turns_is_begun_and_finished(n_actions):
     first, rest = data[:50], data[50:]
     with Answering([first]) as answering:
         wire = compiled.wire(answering.sock.fileno(), -1)
-        assert wire is not None
         actions = [AN_ACTION] * n_actions
         assert wire.begin(REQUEST_ID, actions, 8)
         answering.join()

@@ -65,7 +65,6 @@ def test_several_processes_are_told_apart(runs, temp):
         stdout=subprocess.PIPE,
         text=True,
     ) as other:
-        assert other.stdout is not None
         path = Path(other.stdout.readline().strip())
         with pytest.raises(ConfigError, match="3 pools are running: choose one") as caught:
             choose(None, None)

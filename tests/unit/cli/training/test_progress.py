@@ -20,7 +20,7 @@ def figures(**changed: float) -> Figures:
         "episodes": 0,
         "faults": 0,
     }
-    return Figures(**(base | changed))  # type: ignore[arg-type]
+    return Figures(**(base | changed))
 
 
 def test_a_line_says_it_all() -> None:

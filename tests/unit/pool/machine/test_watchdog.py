@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 
@@ -55,6 +56,14 @@ def worker(sample: Sample, **what: object) -> Sample:
     return replace(sample, worker=replace(WORKER, **what))
 
 
+def stopped_worker(sample: Sample) -> Sample:
+    return worker(sample, stopped=True)
+
+
+def large(rss_bytes: int) -> Sample:
+    return game(NOW, rss_bytes=rss_bytes)
+
+
 def without_game(sample: Sample, rss_bytes: int = 60 * MB) -> Sample:
     return replace(worker(sample, rss_bytes=rss_bytes), game=None)
 
@@ -82,6 +91,11 @@ def case(
     return pytest.param(first, previous, now, policy, expected, id=name)
 
 
+def twice(name: str, what: Callable[[Sample], Sample], expected: FaultKind | None) -> object:
+    """A case in which something was so at the sample before, too."""
+    return case(name, what(NOW), expected, previous=what(BEFORE))
+
+
 @pytest.mark.parametrize(
     ("first", "previous", "now", "policy", "expected"),
     [
@@ -89,84 +103,45 @@ def case(
         case("the very first sample", NOW, None, first=NOW, previous=None),
         # Stopped: at two samples in a row, and the same process.
         case("game stopped once", STOPPED_NOW, None),
-        case("game stopped twice", STOPPED_NOW, STOPPED, previous=STOPPED_THEN),
-        case(
-            "worker stopped twice",
-            worker(NOW, stopped=True),
-            STOPPED,
-            previous=worker(BEFORE, stopped=True),
-        ),
-        case("paused", paused(NOW, 1), None, previous=paused(BEFORE, 1)),
+        twice("game stopped twice", lambda sample: game(sample, stopped=True), STOPPED),
+        twice("worker stopped twice", stopped_worker, STOPPED),
+        twice("paused", lambda sample: paused(sample, 1), None),
         case("about to be paused", paused(NOW, 1), None, previous=STOPPED_THEN),
         case("paused anew", paused(NOW, 2, False), None, previous=paused(BEFORE, 1, False)),
-        case(
-            "stopped, and not paused for long",
-            paused(NOW, 1, False),
-            STOPPED,
-            previous=paused(BEFORE, 1, False),
-        ),
-        case(
-            "worker stopped in a pause",
-            worker(paused(NOW, 1), stopped=True),
-            STOPPED,
-            previous=worker(paused(BEFORE, 1), stopped=True),
-        ),
-        case(
-            "first the one, then the other",
-            worker(NOW, stopped=True),
-            None,
-            previous=STOPPED_THEN,
-        ),
+        twice("stopped, and not paused for long", lambda sample: paused(sample, 1, False), STOPPED),
+        twice("worker stopped in a pause", lambda it: stopped_worker(paused(it, 1)), STOPPED),
+        case("first the one, then the other", stopped_worker(NOW), None, previous=STOPPED_THEN),
         case("continued", NOW, None, previous=STOPPED_THEN),
         case("stopped, after a gap", STOPPED_NOW, None, previous=None),
         case("stopped, then gone", without_game(NOW), None, previous=STOPPED_THEN),
         # Memory: of game and worker together; the worker has 60 MB.
-        case("at the hard limit", game(NOW, rss_bytes=3940 * MB), SOFT),
-        case("over the hard limit", game(NOW, rss_bytes=3940 * MB + 1), MEMORY),
-        case("over it, after a gap", game(NOW, rss_bytes=5000 * MB), MEMORY, previous=None),
+        case("at the hard limit", large(3940 * MB), SOFT),
+        case("over the hard limit", large(3940 * MB + 1), MEMORY),
+        case("over it, after a gap", large(5000 * MB), MEMORY, previous=None),
         case("worker's memory beside a game", worker(NOW, rss_bytes=9000 * MB), MEMORY),
         case("worker's without", without_game(NOW, 9000 * MB), MEMORY),
-        case("no limits", game(NOW, rss_bytes=9000 * MB), None, policy=UNLIMITED),
-        case(
-            "at the soft limit",
-            game(NOW, rss_bytes=1940 * MB),
-            None,
-            first=game(NOW, rss_bytes=1940 * MB),
-        ),
-        case(
-            "over the soft limit",
-            game(NOW, rss_bytes=2000 * MB + 1),
-            SOFT,
-            first=game(NOW, rss_bytes=2000 * MB),
-        ),
-        case("grown as much as it may", game(NOW, rss_bytes=1100 * MB), None),
-        case("grown more", game(NOW, rss_bytes=1100 * MB + 1), SOFT),
+        case("no limits", large(9000 * MB), None, policy=UNLIMITED),
+        case("at the soft limit", large(1940 * MB), None, first=large(1940 * MB)),
+        case("over the soft limit", large(2000 * MB + 1), SOFT, first=large(2000 * MB)),
+        case("grown as much as it may", large(1100 * MB), None),
+        case("grown more", large(1100 * MB + 1), SOFT),
         # Hung: no reply for longer than the patience, and no CPU time used meanwhile.
-        case("patience at its end", awaited(NOW, 90.0), None, previous=awaited(BEFORE, 90.0)),
-        case("past it, idle", awaited(NOW, 89.9), HUNG, previous=awaited(BEFORE, 89.9)),
+        twice("patience at its end", lambda sample: awaited(sample, 90.0), None),
+        twice("past it, idle", lambda sample: awaited(sample, 89.9), HUNG),
         case("past it, after a gap", awaited(NOW, 89.9), None, previous=None),
         case("another reply is awaited", awaited(NOW, 89.9), None, previous=AWAITED_THEN),
         case("past it, game slow", game(AWAITED_NOW, cpu_s=5.5), None, previous=AWAITED_THEN),
         case("past it, worker slow", worker(AWAITED_NOW, cpu_s=2.5), None, previous=AWAITED_THEN),
         case("past it, hardly busy", game(AWAITED_NOW, cpu_s=5.009), HUNG, previous=AWAITED_THEN),
-        case(
-            "past it, no game yet",
-            without_game(AWAITED_NOW),
-            HUNG,
-            previous=without_game(AWAITED_THEN),
-        ),
+        twice("past it, no game yet", lambda sample: without_game(awaited(sample, 80.0)), HUNG),
         # The graver comes first.
-        case(
-            "stopped and too large",
-            game(NOW, stopped=True, rss_bytes=9000 * MB),
-            STOPPED,
-            previous=STOPPED_THEN,
+        twice(
+            "stopped and too large", lambda it: game(it, stopped=True, rss_bytes=9000 * MB), STOPPED
         ),
-        case(
+        twice(
             "hung and over the soft limit",
-            game(AWAITED_NOW, rss_bytes=3000 * MB),
+            lambda it: awaited(game(it, rss_bytes=3000 * MB), 80.0),
             HUNG,
-            previous=game(AWAITED_THEN, rss_bytes=3000 * MB),
         ),
         case(
             "hung, and its shared worker over the soft limit",
@@ -185,7 +160,6 @@ def test_decide(first, previous, now, policy, expected):
     if expected is None:
         assert verdict is None
     else:
-        assert verdict is not None
         assert verdict.instance == 7
         assert verdict.detail
         assert verdict.kind == (None if expected == SOFT else expected)

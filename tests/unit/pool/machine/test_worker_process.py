@@ -19,7 +19,6 @@ def started(script: str) -> tuple[WorkerProcess, str]:
     process = subprocess.Popen(
         ["sh", "-c", script], process_group=0, stdout=subprocess.PIPE, text=True
     )
-    assert process.stdout is not None
     with process.stdout as told:
         line = told.readline()
     return WorkerProcess(Follower(process, os.open(os.devnull, os.O_RDONLY))), line

@@ -78,15 +78,6 @@ def test_no_two_leaves_share_a_cache_line(observation_space, action_space):
     assert layout.size_bytes % ALIGNMENT_BYTES == 0
 
 
-def test_views_of_all_leaves_fit_into_the_memory():
-    layout = slot_layout(NESTED, spaces.MultiDiscrete([2, 3]))
-    memory = memoryview(bytearray(layout.size_bytes))
-    for number, leaf in enumerate([*layout.action.leaves, *layout.observation.leaves], start=1):
-        leaf.view(memory)[...] = number
-    for number, leaf in enumerate([*layout.action.leaves, *layout.observation.leaves], start=1):
-        assert (leaf.view(memory) == number).all()
-
-
 @pytest.mark.parametrize(("given", "aligned"), [(0, 0), (1, 64), (64, 64), (65, 128)])
 def test_align(given, aligned):
     assert align(given) == aligned
@@ -111,7 +102,6 @@ def test_masks_have_the_shape_that_maskable_ppo_wants(space, size):
 def test_rows_lie_one_behind_the_other_in_each_leaf():
     one, two = (slot_layout(NESTED, spaces.Discrete(5), rows) for rows in (1, 2))
     assert one.rewards is None
-    assert two.rewards is not None
     memory = memoryview(bytearray(two.size_bytes))
     views = [leaf.view(memory) for leaf in (*two.action.leaves, *two.observation.leaves, two.mask)]
     rewards = two.rewards.view(memory)

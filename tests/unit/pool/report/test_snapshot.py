@@ -99,7 +99,6 @@ def test_the_file_is_written_only_while_it_is_requested(tmp_path):
     live_files.request(tmp_path)
     snapshots.after_sample([ROW])
     seen = live_files.read(file)
-    assert seen is not None
     assert len(seen[0]["events"]) == EVENTS_IN_FILE
     assert seen[0]["events"][-1]["instance"] == EVENTS_IN_FILE
     assert set(seen[0]) == set(snapshots.take([ROW], 0.0).as_dict())
@@ -120,7 +119,6 @@ def test_who_looks_late_sees_the_whole_curve(tmp_path, now_s, monkeypatch):
     live_files.request(tmp_path)
     snapshots.after_sample([])
     seen = live_files.read(file)
-    assert seen is not None
     assert seen[0]["steps"] == [0, 100, 200, 200]
     assert seen[0]["figures"]["loss"] == [3.0, 2.0, 1.0, 1.0]
     assert seen[0]["figures"]["steps/s"][1:3] == [100.0, 100.0]

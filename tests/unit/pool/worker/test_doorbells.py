@@ -103,7 +103,6 @@ class Trainer:
         self.doorbell.ring()
 
     def wait(self, sequence: int) -> int:
-        assert self.requests is not None
         return self.requests.wait(sequence, self.epoll.fileno(), self.doorbell.listening)
 
     def close(self) -> None:
@@ -144,7 +143,6 @@ def test_a_signal_ends_the_wait(trainer: Trainer):
     seen = []
     over = threading.Event()
     main = threading.main_thread().ident
-    assert main is not None
 
     def interrupt() -> None:
         while not over.wait(0.02):  # again and again: one may strike before the wait

@@ -128,6 +128,6 @@ def test_a_row_needs_five_arrays_and_a_header_with_its_words():
 
 def test_the_garbage_collector_takes_it_in_any_order():
     putting = Putting(VECTOR, strict=True)
-    putting.end.itself = putting.end  # type: ignore[attr-defined]
+    putting.end.itself = putting.end
     del putting
     gc.collect()

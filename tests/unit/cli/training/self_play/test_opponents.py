@@ -32,7 +32,6 @@ def test_both_sides_learn_or_one_against_the_store(tmp_path: Path) -> None:
     assert opponents.learns_against(options(tmp_path, "")) is None
     assert opponents.learns_against(options(tmp_path, "shared")) is None
     store = opponents.learns_against(options(tmp_path, "prioritised"))
-    assert store is not None
     assert (store.rule, store.folder) == ("prioritised", tmp_path / "snapshots")
     assert store.latest_share == 0.5
 

@@ -72,7 +72,7 @@ def new_bot(data: GameData, race: Race) -> Idle:
     bot = Idle()
     info = sc_pb.ResponseGameInfo()
     info.start_raw.playable_area.p1.x = info.start_raw.playable_area.p1.y = 1
-    bot._prepare_start(None, 1, GameInfo(info), data)  # type: ignore[arg-type]
+    bot._prepare_start(None, 1, GameInfo(info), data)
     bot.race = race
     return bot
 
@@ -150,7 +150,7 @@ def test_a_player_has_no_units_of_unknown_types(data):
 
 
 class SortsByItself(Idle):
-    def _prepare_units(self) -> None:  # type: ignore[misc]
+    def _prepare_units(self) -> None:
         self.all_units = Units([], self)
 
 
@@ -182,7 +182,7 @@ def test_the_unit_types_are_shown_once(data):
     bot = new_bot(data, Race.Terran)
     asked = []
     learn = sorter._sorted
-    sorter._sorted = lambda *given: asked.append(given) or learn(*given)  # type: ignore[method-assign]
+    sorter._sorted = lambda *given: asked.append(given) or learn(*given)
     for health in (40, 30):
         response = sc_pb.ResponseObservation()
         for tag in range(1, 9):

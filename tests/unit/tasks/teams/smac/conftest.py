@@ -75,9 +75,7 @@ def begin(seen: Seen) -> Callable[..., Battle]:
     def build(
         units: Sequence[raw_pb2.Unit], scenario: str = "3m", rules: Rules | None = None
     ) -> Battle:
-        battle = Battle.begun(SCENARIOS[scenario], rules or Rules(), seen(units))
-        assert battle is not None
-        return battle
+        return Battle.begun(SCENARIOS[scenario], rules or Rules(), seen(units))
 
     return build
 

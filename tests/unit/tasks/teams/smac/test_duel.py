@@ -57,9 +57,7 @@ def both(seen: Seen) -> Callable[..., tuple[Battle, Battle]]:
         battles = []
         for player, turned_on in ((1, None), (2, SIZE)):
             observed = seen(of_both(first, turned(first), player))
-            found = begun(SCENARIOS[scenario], rules or Rules(), observed, turned_on)
-            assert found is not None
-            battles.append(found)
+            battles.append(begun(SCENARIOS[scenario], rules or Rules(), observed, turned_on))
         return battles[0], battles[1]
 
     return begin

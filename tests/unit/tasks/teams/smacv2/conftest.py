@@ -53,8 +53,6 @@ def begin() -> Callable[..., Battle]:
         config = example_config(map_name, n, len(units) - n)
         config["team_gen"]["observe"] = observe
         teams = random_teams("any", map_name, config)
-        battle = begun(teams, rules, COPIES, observed(units))
-        assert battle is not None
-        return battle
+        return begun(teams, rules, COPIES, observed(units))
 
     return build
