@@ -12,8 +12,12 @@ import pytest
 from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from sc2pool.protocol.compiled import STEP_PATH
 from sc2pool.units import Kind
 
+needs_compiled = pytest.mark.skipif(
+    STEP_PATH != "compiled", reason="the compiled step path is not there"
+)
 Game = tuple[sc_pb.ResponseGameInfo, sc_pb.ResponseObservation]
 
 

@@ -104,7 +104,7 @@ def test_a_resumed_run_may_go_on_elsewhere(installation, earlier_run):
         (["--resume", "{earlier_run}", "--task", "DefeatRoaches"], "is a run of task MoveToBeacon"),
         (["--resume", "{earlier_run}", "--algo", "dqn"], "it lacks buffer_size, "),
         (["--resume", "{earlier_run}", "--hyperparameters", "f.yml"], "keeps the hyperparameters"),
-        (["--hyperparameters", "/no/f.yml"], "/no/f.yml cannot be read"),
+        (["--hyperparameters", "/no/f.yml"], "/no/f.yml cannot be read: No such file"),
         (["--algo", "sac"], "--algo sac plays Box actions"),
         (["--task", "no_such_module:Walk"], "there is no module 'no_such_module'"),
         (["--task", "json:Walk"], "module json has no 'Walk'"),

@@ -11,7 +11,6 @@ from sc2.bot_ai import BotAI
 from sc2pool.config import PoolConfig
 from sc2pool.envs.specs import (
     good_envs_per_worker,
-    gym_specs,
     make_players,
     task_spec,
     whole_number,
@@ -29,10 +28,6 @@ def test_a_task_by_name_or_class(standin_dir, task):
     assert spec.map_path.name == "MoveToBeacon.SC2Map"
     assert spec.installation.root == standin_dir
     assert pickle.loads(pickle.dumps(spec)) == spec
-
-
-def test_functions_that_make_envs():
-    assert [spec.env_fn for spec in gym_specs([int, str])] == [int, str]
 
 
 @pytest.mark.parametrize("wrong", [-1, True, 2.0, "2", None], ids=repr)

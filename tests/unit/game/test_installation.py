@@ -98,23 +98,13 @@ def test_maps_folder_in_lower_case_or_missing(tmp_path):
     assert find(make(tmp_path / "b", 75689, maps=None)).maps is None
 
 
-def test_named_by_environment(tmp_path, monkeypatch):
-    root = make(tmp_path / "sc2", 75689)
-    monkeypatch.setenv("SC2PATH", str(root))
-    assert find("auto").root == find("real").root == root
-
-
-def test_usual_place(machine):
-    root = make(machine / "StarCraftII", 75689)
-    assert find("auto").root == find("real").root == root
-
-
 def test_environment_beats_usual_place_and_path_beats_both(machine, tmp_path, monkeypatch):
-    make(machine / "StarCraftII", 75689)
+    usual = make(machine / "StarCraftII", 75689)
+    assert find("auto").root == find("real").root == usual
     named = make(tmp_path / "named", 75689)
-    given = make(tmp_path / "given", 75689)
     monkeypatch.setenv("SC2PATH", str(named))
-    assert find().root == named
+    assert find().root == find("auto").root == find("real").root == named
+    given = make(tmp_path / "given", 75689)
     assert find(given).root == given
 
 
@@ -130,54 +120,29 @@ def test_found_by_names_the_reason(machine, tmp_path, monkeypatch):
     assert find(named).found_by == f"game='{named}'"
 
 
-def broken_missing(root: Path) -> None:
-    pass
+def executable_of(root: Path) -> Path:
+    return make(root, 75689) / "Versions/Base75689/SC2_x64"
 
 
-def broken_file(root: Path) -> None:
-    root.touch()
+def a_folder_for_the_executable(root: Path) -> None:
+    executable = executable_of(root)
+    executable.unlink()
+    executable.mkdir()
 
 
-def broken_no_versions(root: Path) -> None:
-    root.mkdir()
-
-
-def broken_empty_versions(root: Path) -> None:
-    make(root)
-
-
-def broken_old(root: Path) -> None:
-    make(root, 55957)
-
-
-def broken_no_executable(root: Path) -> None:
-    make(root, 75689)
-    (root / "Versions/Base75689/SC2_x64").unlink()
-
-
-def broken_directory_for_executable(root: Path) -> None:
-    broken_no_executable(root)
-    (root / "Versions/Base75689/SC2_x64").mkdir()
-
-
-def broken_not_executable(root: Path) -> None:
-    make(root, 75689)
-    (root / "Versions/Base75689/SC2_x64").chmod(0o644)
-
-
-BROKEN = [
-    (broken_missing, "does not exist"),
-    (broken_file, "is not a directory"),
-    (broken_no_versions, "no folder Versions"),
-    (broken_empty_versions, "no folder BaseNNNNN"),
-    (broken_old, "too old.*Base55957.*55958"),
-    (broken_no_executable, "no file .*SC2_x64"),
-    (broken_directory_for_executable, "no file .*SC2_x64"),
-    (broken_not_executable, "may not be executed"),
-]
-
-
-@pytest.mark.parametrize(("build", "said"), BROKEN)
+@pytest.mark.parametrize(
+    ("build", "said"),
+    [
+        (lambda _: None, "does not exist"),
+        (Path.touch, "is not a directory"),
+        (Path.mkdir, "no folder Versions"),
+        (make, "no folder BaseNNNNN"),
+        (lambda root: make(root, 55957), "too old.*Base55957.*55958"),
+        (lambda root: executable_of(root).unlink(), "no file .*SC2_x64"),
+        (a_folder_for_the_executable, "no file .*SC2_x64"),
+        (lambda root: executable_of(root).chmod(0o644), "may not be executed"),
+    ],
+)
 def test_broken_path(tmp_path, build, said):
     build(tmp_path / "sc2")
     with pytest.raises(ConfigError, match=said) as raised:

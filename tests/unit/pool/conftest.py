@@ -15,11 +15,8 @@ import pytest
 from sc2pool.platform import LINUX
 from sc2pool.pool.queues import doorbell, memory
 from sc2pool.protocol import compiled
+from tests.unit.conftest import needs_compiled
 from tests.unit.pool.queue_pairs import Pairs
-
-needs_compiled = pytest.mark.skipif(
-    compiled.STEP_PATH != "compiled", reason="the compiled step path is not there"
-)
 
 
 @pytest.fixture(params=["linux", "portable"] if LINUX else ["portable"])

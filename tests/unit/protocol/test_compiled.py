@@ -45,12 +45,10 @@ from sc2pool.protocol.requests import step_burst
 from sc2pool.tasks.registry import resolve
 from sc2pool.units import Kind, health, select
 from sc2pool.waiting import WorkerLoop
+from tests.unit.conftest import needs_compiled
 
 OWN_MARINES = Kind("Marine")
 
-needs_it = pytest.mark.skipif(
-    compiled.STEP_PATH != "compiled", reason="the compiled step path is not installed"
-)
 waits = pytest.mark.skipif(WINDOWS, reason="it waits with epoll, in Linux's event loop alone")
 
 
@@ -65,7 +63,7 @@ def accepts(message: sc_pb.Response) -> bool:
     return compiled.observation(message.SerializeToString(), REQUEST_ID) is not None
 
 
-@needs_it
+@needs_compiled
 @pytest.mark.parametrize("n_units", [0, 1, 2, 127, 128, 129, 500])
 def test_usual_replies_are_accepted(n_units):
     payload = a_reply(n_units)
@@ -75,7 +73,7 @@ def test_usual_replies_are_accepted(n_units):
     assert difference(payload) is None
 
 
-@needs_it
+@needs_compiled
 def test_damaged_replies():
     found, verdicts = compare([a_reply(), a_reply(0), a_reply(2)], 20_000, seed=3)
     assert found == []
@@ -83,7 +81,7 @@ def test_damaged_replies():
     assert verdicts["left"] > 10_000
 
 
-@needs_it
+@needs_compiled
 def test_messages_of_the_real_game(recorded):
     for _, answer in recorded:
         message = sc_pb.Response(id=REQUEST_ID, status=sc_pb.in_game, observation=answer)
@@ -95,7 +93,7 @@ def test_messages_of_the_real_game(recorded):
         assert verdicts["accepted"] > 10
 
 
-@needs_it
+@needs_compiled
 @pytest.mark.parametrize("name", ["CollectMineralShards", "DefeatRoaches"])
 def test_messages_of_the_stand_in(standin_dir: Path, name: str):
     async def play() -> int:
@@ -124,7 +122,7 @@ def test_messages_of_the_stand_in(standin_dir: Path, name: str):
         assert runner.run(play()) == 60 * 24
 
 
-@needs_it
+@needs_compiled
 def test_unusual_messages_are_left_to_pure_python():
     assert accepts(reply())
     assert not accepts(reply(id=REQUEST_ID + 1))
@@ -158,7 +156,7 @@ def test_unusual_messages_are_left_to_pure_python():
     assert compiled.observation(b"", REQUEST_ID) is None
 
 
-@needs_it
+@needs_compiled
 @pytest.mark.parametrize(
     "name", ["pos.x", "pos.y", "pos.z", "health", "shield", "energy", "weapon_cooldown"]
 )
@@ -173,7 +171,7 @@ def test_numbers_that_are_not_finite_are_left_to_pure_python(name, number):
     assert not accepts(message)
 
 
-@needs_it
+@needs_compiled
 def test_rows_of_other_observations_are_refused():
     plain = compiled.observation(a_reply(3), REQUEST_ID)
     for row in (-1, 3):
@@ -201,7 +199,7 @@ def test_units_can_be_read_and_changed_on_both_paths(monkeypatch):
         assert len(numbers) == len(units) == len(units.messages)
 
 
-@needs_it
+@needs_compiled
 def test_a_clone_that_hides_it_says_so_once(tmp_path):
     package = Path(compiled.__file__).parents[1]
     clone, installed = tmp_path / "clone", tmp_path / "installed"
@@ -239,7 +237,7 @@ def test_an_environment_variable_leaves_it_out(value, monkeypatch):
 # ---- steps --------------------------------------------------------------------------------------
 
 
-@needs_it
+@needs_compiled
 @pytest.mark.parametrize("first_id", [1, 127, 128, 16_383, 16_384, 2**31 - 2, 2**31 - 1])
 @pytest.mark.parametrize("n_commands", [0, 1, 9, 3000])
 @pytest.mark.parametrize("loops", [8, 300])
@@ -254,7 +252,7 @@ def test_the_requests_of_a_step_are_the_same_bytes(first_id, n_commands, loops):
     assert compiled._fast.step_frames(first_id, serialized, loops) == frames(expected)
 
 
-@needs_it
+@needs_compiled
 @pytest.mark.parametrize("n_units", [0, 1, 6, 900])
 @pytest.mark.parametrize("n_actions", [0, 1, 200])
 def test_usual_steps_are_accepted(n_units, n_actions):
@@ -267,7 +265,7 @@ def test_usual_steps_are_accepted(n_units, n_actions):
     assert compiled._fast.step_replies(data + b"\x82", REQUEST_ID, n_actions > 0) is None
 
 
-@needs_it
+@needs_compiled
 def test_damaged_steps():
     samples = [a_step(), a_step(0), a_step(2)]
     found, verdicts = compare(samples, 20_000, seed=5, steps=True)
@@ -276,7 +274,7 @@ def test_damaged_steps():
     assert verdicts["left"] > 10_000
 
 
-@needs_it
+@needs_compiled
 def test_an_action_that_failed_is_left_to_pure_python():
     action, *others = messages_of(a_step())
     failed = sc_pb.Response.FromString(action)
@@ -325,7 +323,7 @@ def requests() -> bytes:
     return compiled._fast.step_frames(REQUEST_ID, [AN_ACTION], 8)
 
 
-@needs_it
+@needs_compiled
 @pytest.mark.parametrize("n_actions", [0, 1])
 def test_a_step_in_turns_is_begun_and_finished(n_actions):
     data = a_step(3, n_actions)
@@ -344,7 +342,7 @@ def test_a_step_in_turns_is_begun_and_finished(n_actions):
         assert plain.payload == messages_of(data)[-1]
 
 
-@needs_it
+@needs_compiled
 @waits
 @pytest.mark.parametrize("part_bytes", [1, 7, 4096, 1 << 20])
 @pytest.mark.parametrize("n_units", [3, 1000])
@@ -359,7 +357,7 @@ def test_replies_in_parts(n_units, part_bytes):
     assert answering.got == requests()
 
 
-@needs_it
+@needs_compiled
 @waits
 def test_a_large_reply_needs_more_room():
     action, step, observed = messages_of(a_step())
@@ -370,7 +368,7 @@ def test_a_large_reply_needs_more_room():
         assert len(step_on(answering, Deadline.after(30)).payload) > 1_000_000
 
 
-@needs_it
+@needs_compiled
 @waits
 @pytest.mark.parametrize(
     ("parts", "closes"),
@@ -388,7 +386,7 @@ def test_other_replies_are_handed_over(parts, closes):
         assert step_on(answering, Deadline.after(30)) == (len(sent), sent, b"".join(parts))
 
 
-@needs_it
+@needs_compiled
 def test_bytes_before_the_request_are_handed_over():
     with Answering([]) as answering:
         answering.other.sendall(b"surplus")
@@ -396,7 +394,7 @@ def test_bytes_before_the_request_are_handed_over():
         answering.sock.send(b"let it end")
 
 
-@needs_it
+@needs_compiled
 def test_the_deadline_and_the_event_loop_end_the_wait():
     with Answering([]) as answering:
         assert step_on(answering, Deadline.after(0)) == (len(requests()), requests(), b"")

@@ -74,6 +74,7 @@ def test_one_field_each():
         "action": requests.action([sc_pb.Action()]),
         "game_info": requests.game_info(),
         "data": requests.data(),
+        "save_replay": requests.save_replay(),
     }
     for kind, request in built.items():
         assert request.WhichOneof("request") == kind
@@ -82,7 +83,3 @@ def test_one_field_each():
     assert len(built["action"].action.actions) == 1
     assert not built["observation"].observation.HasField("game_loop")
     assert requests.observation(game_loop=9, disable_fog=True).observation.game_loop == 9
-
-
-def test_save_replay():
-    assert requests.save_replay().WhichOneof("request") == "save_replay"

@@ -10,7 +10,7 @@ import pytest
 from sc2pool.cli.doctor.checks import Package, all_checks, map_check
 from sc2pool.cli.doctor.findings import Findings, Grade, Judgement, ProbeFailed
 from sc2pool.cli.doctor.stepping import durations
-from sc2pool.errors import ConfigError, FaultKind, GameFault
+from sc2pool.errors import ConfigError, GameFault
 
 OK, DIFFERS, FAILED = Grade.OK, Grade.DIFFERS, Grade.FAILED
 GB, MB = 10**9, 10**6
@@ -41,18 +41,8 @@ CASES: list[tuple[str, tuple[Any, ...], Grade, str]] = [
     ("step path", ("compiled",), OK, "compiled"),
     ("step path", ("pure Python",), DIFFERS, "pure Python"),
     ("cores", (2, 8), OK, "2 of 8"),
-    (
-        "worker",
-        (0.2, True, True, True, True, 0.01),
-        OK,
-        "gone 10.00 ms after its kill",
-    ),
-    (
-        "worker",
-        (0.2, True, False, False, True, 0.01),
-        DIFFERS,
-        "CPU time and its stopped state",
-    ),
+    ("worker", (0.2, True, True, True, True, 0.01), OK, "gone 10.00 ms after its kill"),
+    ("worker", (0.2, True, False, False, True, 0.01), DIFFERS, "CPU time and its stopped state"),
     ("worker", (0.2, False, True, True, True, 0.01), FAILED, "not shared"),
     ("worker", (0.2, True, True, True, False, 0.01), FAILED, "while it is stopped"),
     ("worker", (0.2, True, True, True, True, None), FAILED, "lives on"),
@@ -163,14 +153,7 @@ def test_checks_without_a_measurement_are_not_possible():
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        FaultKind.LAUNCH_FAILED,
-        FaultKind.GAME_EXITED,
-        FaultKind.DEADLINE,
-        FaultKind.CONNECTION_LOST,
-        FaultKind.BAD_REPLY,
-        FaultKind.PORT_TAKEN,
-    ],
+    ["launch-failed", "game-exited", "deadline", "connection-lost", "bad-reply", "port-taken"],
 )
 def test_every_fault_a_game_can_raise_has_its_advice(kind):
     findings, launch = Findings(), CHECKS["launch"]

@@ -1,9 +1,21 @@
+"""Options of a run, and a full disk under it."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
 
 import pytest
+
+from sc2pool.cli.training.settings.hyperparameters import Hyperparameters
+from sc2pool.cli.training.settings.options import TrainOptions
+
+
+def options(out: Path, **others: Any) -> TrainOptions:
+    given = {"steps": 256, "eval_every": 100, "eval_episodes": 2} | others
+    return TrainOptions(out=out, hyperparameters=Hyperparameters(), **given)
 
 
 @pytest.fixture

@@ -34,12 +34,6 @@ def test_a_later_log_goes_on_where_the_model_was_saved(tmp_path):
     assert read_episodes(path) == [FIRST, CUT_SHORT]
 
 
-def test_a_line_that_was_cut_off_is_dropped(tmp_path):
-    path = tmp_path / "episodes.csv"
-    path.write_text("total_steps,episode_return,length,wall_time_s,fault\n240,1.0,240,0.5,\n480,2")
-    assert read_episodes(path) == [FIRST]
-
-
 def test_the_mean_is_over_the_latest_whole_episodes(tmp_path):
     log = EpisodeLog(tmp_path / "episodes.csv")
     assert math.isnan(log.mean_return())

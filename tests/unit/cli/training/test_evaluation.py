@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -15,8 +13,8 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
 from sc2pool.cli.stop import Stop
 from sc2pool.cli.training.evaluation import Evaluation, read_evaluations
-from sc2pool.cli.training.settings.hyperparameters import Hyperparameters
 from sc2pool.cli.training.settings.options import TrainOptions
+from tests.unit.cli.training.conftest import options
 
 EPISODE_STEPS = 5
 FAULT = {"sc2pool.fault": {"kind": "game-exited"}}
@@ -48,12 +46,6 @@ class Scripted(gymnasium.Env[Any, Any]):
         return np.zeros(2, np.float32), reward, over, False, info
 
 
-def options(out: Path, **others: Any) -> TrainOptions:
-    out.mkdir(exist_ok=True)
-    given = {"eval_every": 64, "eval_episodes": 2} | others
-    return TrainOptions(out=out, steps=256, hyperparameters=Hyperparameters(), **given)
-
-
 @pytest.fixture
 def model() -> PPO:
     games = DummyVecEnv([lambda: Scripted([0.0])])
@@ -75,7 +67,7 @@ def test_without_an_interval_it_evaluates_once_after_the_training(model, tmp_pat
 def test_it_evaluates_on_time_and_keeps_the_best(model, tmp_path):
     # Two episodes each time, and one that is begun and left.
     env = Scripted([1.0, 3.0, 0.0, 7.0, 9.0, 0.0, 2.0, 2.0, 0.0])
-    evaluation = evaluation_of(env, options(tmp_path, eval_every=100))
+    evaluation = evaluation_of(env, options(tmp_path))
     model.learn(256, callback=evaluation)
     rows = read_evaluations(tmp_path / "evaluations.csv")
     assert [row.total_steps for row in rows] == [100, 200, 256]
@@ -140,7 +132,7 @@ def test_a_signal_ends_an_evaluation(model, tmp_path):
 
 
 def test_a_full_disk(model, tmp_path, full_disk, capsys):
-    evaluation = evaluation_of(Scripted([1.0]), options(tmp_path, eval_every=100))
+    evaluation = evaluation_of(Scripted([1.0]), options(tmp_path))
     with full_disk():
         model.learn(64, callback=evaluation)
     assert f"cannot save the evaluation to {tmp_path}: " in capsys.readouterr().out
@@ -149,16 +141,3 @@ def test_a_full_disk(model, tmp_path, full_disk, capsys):
     assert evaluation.best is not None
     assert (tmp_path / "best_model.zip").exists()
     assert read_evaluations(tmp_path / "evaluations.csv") == [evaluation.best]
-
-
-def test_a_last_line_that_was_cut_off(tmp_path):
-    path = tmp_path / "evaluations.csv"
-    with path.open("w", newline="") as file:
-        csv.writer(file).writerows(
-            [
-                ("total_steps", "mean_return", "std_return", "mean_length", "episodes"),
-                (64, 1.0, 0.0, 5.0, 2),
-                (128, 1.0),
-            ]
-        )
-    assert [row.total_steps for row in read_evaluations(path)] == [64]

@@ -16,6 +16,7 @@ from sc2pool.pool.queues.slot import FLAGS_WORD, REPLY_WORD, REQUEST_WORD, REWAR
 from sc2pool.pool.queues.slots import Slots
 from sc2pool.pool.queues.trainer_end import TrainerEnd
 from sc2pool.protocol import compiled
+from tests.unit.conftest import needs_compiled
 
 pytestmark = pytest.mark.usefixtures("variant")
 SPACE = spaces.Dict(a=spaces.Box(-10, 10, (2, 3), np.float32), b=spaces.Discrete(9))
@@ -82,7 +83,7 @@ def test_replies_are_gathered_in_the_order_that_is_asked_for(slots, ends, rows):
     assert (rewards[0], a[0, 0, 0]) == (rows[0] / 2, rows[0]), "they are copies"
 
 
-@pytest.mark.skipif(compiled.STEP_PATH != "compiled", reason="the compiled step path is not there")
+@needs_compiled
 def test_the_compiled_batch_reads_no_word_that_is_not_there(slots):
     columns = slots._columns
     words = (columns.sequences, columns.requests, columns.replies, columns.flags)

@@ -15,15 +15,13 @@ from sc2pool.errors import ObservationError, UserCodeError
 from sc2pool.protocol import compiled
 from sc2pool.tasks.queue_pair import Transition
 from tests.support.fuzz.transitions import Putting, compare, count_taken
+from tests.unit.conftest import needs_compiled
 
-needs_it = pytest.mark.skipif(
-    compiled.STEP_PATH != "compiled", reason="the compiled step path is not installed"
-)
 VECTOR = spaces.Box(-9, 9, (2,), np.float32)
 HERE = np.array([1, 2], np.float32)
 
 
-@needs_it
+@needs_compiled
 @pytest.mark.parametrize("seed", range(4))
 def test_transitions_of_all_kinds(seed):
     found, verdicts = compare(1000, seed)
@@ -44,7 +42,7 @@ def put(transition: Transition, space=VECTOR, *, strict=True) -> tuple[int, str 
     return taken.total(), error
 
 
-@needs_it
+@needs_compiled
 @pytest.mark.parametrize(
     ("dtype", "shape"),
     [(np.float32, (5,)), (np.float64, ()), (np.uint8, (4, 4, 3)), (np.int64, (2,)), (bool, (3,))],
@@ -56,7 +54,7 @@ def test_plain_transitions_are_taken(dtype, shape, mask):
     assert put(of_a_step, space) == (1, None)
 
 
-@needs_it
+@needs_compiled
 @pytest.mark.parametrize(
     "of_a_step",
     [
@@ -72,7 +70,7 @@ def test_others_are_left_to_pure_python(of_a_step):
     assert put(of_a_step) == (0, None)
 
 
-@needs_it
+@needs_compiled
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_numbers_that_are_not_finite(number, dtype):
@@ -114,7 +112,7 @@ def test_transitions_are_checked_row_by_row(wrong, error, words):
         put(wrong)
 
 
-@needs_it
+@needs_compiled
 def test_a_row_needs_five_arrays_and_a_header_with_its_words():
     header, places = np.zeros(16, np.uint64), [(HERE.copy(), np.zeros(3, bool)) for _ in range(2)]
     at = {"must_be_finite": True, "reply": 8, "flags": 9, "reward": 10, "total": 15, "masked": 8}

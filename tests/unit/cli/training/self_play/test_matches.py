@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -12,13 +11,13 @@ import pytest
 from gymnasium import spaces
 from sb3_contrib import MaskablePPO
 from stable_baselines3 import PPO
-from stable_baselines3.common.vec_env import DummyVecEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper
 
 from sc2pool.cli.stop import Stop
 from sc2pool.cli.training.self_play.matches import MatchEvaluation, play_matches
 from sc2pool.cli.training.self_play.results import ResultLog, read_results
-from sc2pool.cli.training.settings.hyperparameters import Hyperparameters
 from sc2pool.cli.training.settings.options import TrainOptions
+from tests.unit.cli.training.conftest import options
 
 
 class Match(gymnasium.Env[Any, Any]):
@@ -70,60 +69,46 @@ def model_of(algorithm: type[PPO] | type[MaskablePPO] = PPO) -> Any:
     return algorithm("MlpPolicy", DummyVecEnv([Match]), n_steps=64, batch_size=64, device="cpu")
 
 
+def played(env: VecEnv, matches: int, algorithm: type[Any] = PPO, **others: Any) -> Any:
+    how = {"agents": 1, "masks": algorithm is MaskablePPO, "film": lambda _: None} | others
+    return play_matches(model_of(algorithm), env, matches, stop=Stop(), **how)
+
+
 @pytest.mark.parametrize("algorithm", [PPO, MaskablePPO])
 def test_the_first_that_begin_are_counted(new_match, algorithm):
     films: list[bool] = []
-    found = play_matches(
-        model_of(algorithm),
-        DummyVecEnv([new_match, new_match, new_match]),
-        10,
-        agents=1,
-        masks=algorithm is MaskablePPO,
-        stop=Stop(),
-        film=films.append,
-    )
+    found = played(DummyVecEnv([new_match] * 3), 10, algorithm, film=films.append)
     assert found == {"weak": {"win": 5}, "strong": {"loss": 5}}
     assert films[0]
 
 
 def test_a_match_with_a_fault_does_not_count(new_match):
-    env = DummyVecEnv([lambda: new_match(faulty=(1, 2))])
-    how = {"agents": 1, "masks": False, "stop": Stop(), "film": lambda _: None}
-    found = play_matches(model_of(), env, 6, **how)
+    found = played(DummyVecEnv([lambda: new_match(faulty=(1, 2))]), 6)
     assert found == {"weak": {"win": 2}, "strong": {"loss": 2}}
 
 
-class Rows(DummyVecEnv):
+class Rows(VecEnvWrapper):
     """Each env has two rows, which are told the same."""
 
-    def __init__(self, env_fns: list[Callable[[], Match]]) -> None:
-        super().__init__(env_fns)
-        self.games, self.num_envs = self.num_envs, 2 * self.num_envs
+    def __init__(self, games: VecEnv) -> None:
+        super().__init__(games)
+        self.num_envs *= 2
 
     def reset(self) -> Any:
-        self.num_envs = self.games
-        seen = super().reset()
-        self.num_envs = 2 * self.games
-        return np.repeat(seen, 2, axis=0)
+        return np.repeat(self.venv.reset(), 2, axis=0)
 
-    def step(self, actions: Any) -> Any:
-        self.num_envs = self.games
-        seen, rewards, dones, infos = super().step(actions[::2])
-        self.num_envs = 2 * self.games
+    def step_async(self, actions: Any) -> None:
+        self.venv.step_async(actions[::2])
+
+    def step_wait(self) -> Any:
+        seen, rewards, dones, infos = self.venv.step_wait()
         told = [info for info in infos for _ in range(2)]
         return np.repeat(seen, 2, axis=0), rewards.repeat(2), dones.repeat(2), told
 
 
 def test_the_agents_of_a_team_count_as_one(new_match):
-    films: list[bool] = []
-    env = Rows([new_match, new_match])
-    how = {"agents": 2, "masks": False, "stop": Stop(), "film": films.append}
-    assert play_matches(model_of(), env, 6, **how) == {"weak": {"win": 3}, "strong": {"loss": 3}}
-
-
-def options(out: Path, **others: Any) -> TrainOptions:
-    given = {"eval_every": 100, "eval_episodes": 2, "self_play": "shared"} | others
-    return TrainOptions(out=out, steps=256, hyperparameters=Hyperparameters(), **given)
+    found = played(Rows(DummyVecEnv([new_match, new_match])), 6, agents=2)
+    assert found == {"weak": {"win": 3}, "strong": {"loss": 3}}
 
 
 def evaluation(env: Match, about: TrainOptions, stop: Stop | None = None) -> MatchEvaluation:
@@ -137,14 +122,9 @@ def test_matches_before_while_and_after(new_match, tmp_path, capsys):
     model_of().learn(256, callback=evaluation(env, options(tmp_path)))
     rows = read_results(tmp_path / "win_rates.csv")
     assert [(row.total_steps, row.opponent, row.games) for row in rows] == [
-        (0, "weak", 2),
-        (0, "strong", 2),
-        (100, "weak", 2),
-        (100, "strong", 2),
-        (200, "weak", 2),
-        (200, "strong", 2),
-        (256, "weak", 10),
-        (256, "strong", 10),
+        (steps, opponent, games)
+        for steps, games in ((0, 2), (100, 2), (200, 2), (256, 10))
+        for opponent in ("weak", "strong")
     ]
     assert {row.win_rate for row in rows if row.opponent == "weak"} == {1.0}
     said = capsys.readouterr().out.splitlines()

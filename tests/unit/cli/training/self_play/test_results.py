@@ -35,12 +35,6 @@ def test_written_results_are_read(path):
     ]
 
 
-def test_a_last_line_that_was_cut_off(path):
-    whole = path.read_text()
-    path.write_text(whole[: whole.rindex(",")])
-    assert read_results(path) == ROWS[:-1]
-
-
 def test_a_resumed_run_drops_later_results(path):
     log = ResultLog(path, steps_done=600)
     assert log.rows == ROWS[:4]

@@ -106,8 +106,3 @@ def test_what_editors_and_powershell_write(tmp_path, encoding):
     file = tmp_path / "mine.yml"
     file.write_bytes("default: {n_envs: 3}  # “best”".encode(encoding))
     assert read_hyperparameters("ppo", "MoveToBeacon", file).n_envs == 3
-
-
-def test_no_file(tmp_path):
-    with pytest.raises(ConfigError, match=r"gone\.yml cannot be read: No such file"):
-        read_hyperparameters("ppo", "MoveToBeacon", tmp_path / "gone.yml")
