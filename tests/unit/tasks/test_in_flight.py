@@ -36,6 +36,10 @@ class Awaiting(Plain):
         return np.full(2, -0.5, np.float32)
 
 
+class OfDicts(Plain):
+    action_space = spaces.Dict(a=spaces.Discrete(2))
+
+
 def in_flight(action_space, base=Plain):
     definition = type("Definition", (base,), {"action_space": action_space})
     return type("InFlight", (ActionInFlight, definition), {})
@@ -86,16 +90,14 @@ def test_a_class_made_from_it_is_as_it_is():
     assert Plain.observation_space is SEEN, "the task itself is not touched"
 
 
-def test_behind_the_task_it_would_do_nothing():
-    with pytest.raises(ConfigError, match="Wrong: ActionInFlight must be the first"):
-        type("Wrong", (Plain, ActionInFlight), {})
-
-
-def test_actions_that_cannot_be_shown():
-    with pytest.raises(ConfigError, match="cannot show actions of Dict"):
-        in_flight(spaces.Dict(a=spaces.Discrete(2)))
-
-
-def test_a_team_has_an_action_for_each_agent():
-    with pytest.raises(ConfigError, match="InFlight: ActionInFlight is not for the agents of a"):
-        type("InFlight", (ActionInFlight, smac_task("3m")), {})
+@pytest.mark.parametrize(
+    ("bases", "told"),
+    [
+        ((Plain, ActionInFlight), "Wrong: ActionInFlight must be the first"),
+        ((ActionInFlight, smac_task("3m")), "Wrong: ActionInFlight is not for the agents of a"),
+        ((ActionInFlight, OfDicts), "cannot show actions of Dict"),
+    ],
+)
+def test_tasks_that_cannot_have_it(bases, told):
+    with pytest.raises(ConfigError, match=told):
+        type("Wrong", bases, {})

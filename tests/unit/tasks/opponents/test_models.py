@@ -10,7 +10,8 @@ import pickle
 import subprocess
 import sys
 import zipfile
-from typing import Any
+from types import SimpleNamespace
+from unittest.mock import create_autospec
 
 import numpy as np
 import pytest
@@ -28,7 +29,6 @@ from sc2pool.tasks.opponents.models import (
 )
 from sc2pool.tasks.opponents.policies import PredictPair
 from sc2pool.tasks.player import Episode
-from sc2pool.tasks.queue_pair import Transition
 from tests.unit.conftest import rewrite_archive
 from tests.unit.tasks.opponents.conftest import FOUR, SEEN, SHOWN, answer
 
@@ -152,52 +152,26 @@ def test_an_image_may_have_its_channels_first(saved):
         model.check_spaces(image, FOUR)
 
 
-class Counted:
-    """A policy that counts how often it predicts."""
-
-    def __init__(self, policy: Any) -> None:
-        self.policy = policy
-        self.calls = 0
-
-    def predict(self, observation, state=None, episode_start=None, deterministic=False):
-        self.calls += 1
-        return self.policy.predict(observation, state, episode_start, deterministic)
-
-
-class CountedMasked(Counted):
-    def predict(
-        self, observation, state=None, episode_start=None, deterministic=False, action_masks=None
-    ):
-        self.calls += 1
-        return self.policy.predict(
-            observation, state, episode_start, deterministic, action_masks=action_masks
-        )
-
-
 @pytest.mark.parametrize("masked", [False, True])
 def test_a_teams_policy_predicts_for_all_agents_at_once(make_model, masked):
     """The actions are those of a policy that is asked for each agent, if none is drawn."""
     policy = make_model(masked=masked, seed=4).policy
-    counted = (CountedMasked if masked else Counted)(policy)
-    team = TeamModelPair(counted, FOUR, seed=1)
+    predict = create_autospec(policy.predict, side_effect=policy.predict)
+    team = TeamModelPair(SimpleNamespace(predict=predict), FOUR, seed=1)
     team._deterministic = True
     rng = np.random.default_rng(5)
     for _ in range(20):
         rows = [
-            Transition(
-                rng.uniform(-1, 1, 3).astype(np.float32),
-                0.0,
-                False,
-                False,
-                {},
-                rng.permutation([True, True, False, False]) if masked else None,
+            SHOWN._replace(
+                observation=rng.uniform(-1, 1, 3).astype(np.float32),
+                action_masks=rng.permutation([True, True, False, False]) if masked else None,
             )
             for _ in range(5)
         ]
         team.put_rows(rows)
         alone = [answer(PredictPair(policy, FOUR, deterministic=True), row) for row in rows]
         assert asyncio.run(team.get_actions()) == alone
-    assert counted.calls == 20
+    assert predict.call_count == 20
 
 
 def test_a_batch_of_dicts():

@@ -29,11 +29,7 @@ def unit(unit_type: int, alliance: int, **more) -> raw_pb2.Unit:
     ("shown", "kind", "health"),
     [
         (unit(MARINE, raw_pb2.Self, health=30, health_max=45), "own", 0.67),
-        (
-            unit(74, raw_pb2.Ally, health=80, health_max=80, shield=0, shield_max=80),
-            "ally",
-            0.5,
-        ),
+        (unit(74, raw_pb2.Ally, health=80, health_max=80, shield_max=80), "ally", 0.5),
         (unit(ROACH, raw_pb2.Enemy, health=145, health_max=145), "enemy", 1.0),
         (unit(BEACON, raw_pb2.Neutral), "beacon", None),
         (unit(MINERAL_SHARD, raw_pb2.Neutral), "minerals", None),
