@@ -201,21 +201,13 @@ def test_unsupported_platform(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("system", "noted", "place"),
+    ("system", "place", "executable"),
     [
-        (
-            "win32",
-            r"executable = C:\Games\StarCraft II\Versions\Base75689\SC2_x64.exe",
-            r"C:\Games\StarCraft II",
-        ),
-        (
-            "darwin",
-            "executable = /Games/StarCraft II/Versions/Base75689/SC2.app/Contents/MacOS/SC2",
-            "/Games/StarCraft II",
-        ),
+        ("win32", r"C:\Games\StarCraft II", r"\Versions\Base75689\SC2_x64.exe"),
+        ("darwin", "/Games/StarCraft II", "/Versions/Base75689/SC2.app/Contents/MacOS/SC2"),
     ],
 )
-def test_execute_info(machine, system, noted, place):
+def test_execute_info(machine, system, place, executable):
     described = installation.PLATFORMS[system]
     usual = [Path(name) for name in described.usual_places]
     assert installation.usual_places(described) == usual
@@ -223,25 +215,22 @@ def test_execute_info(machine, system, noted, place):
     info.parent.mkdir(parents=True)
     info.write_text("nothing of use")
     assert installation.usual_places(described) == usual
-    info.write_text(noted)
+    info.write_text(f"executable = {place}{executable}")
     assert installation.usual_places(described) == [Path(place), *usual]
 
 
-def test_macos_layout(tmp_path, monkeypatch):
-    monkeypatch.setattr(installation, "SYSTEM", "darwin")
-    executable = tmp_path / "Versions/Base75689/SC2.app/Contents/MacOS/SC2"
-    executable.parent.mkdir(parents=True)
-    executable.touch(0o755)
-    assert find(tmp_path).executable == executable
-
-
-def test_windows_layout(tmp_path, monkeypatch):
-    monkeypatch.setattr(installation, "SYSTEM", "win32")
-    executable = tmp_path / "Versions/Base75689/SC2_x64.exe"
+@pytest.mark.parametrize(
+    ("system", "name", "cwd"),
+    [("darwin", "SC2.app/Contents/MacOS/SC2", None), ("win32", "SC2_x64.exe", "Support64")],
+)
+def test_layout_of_other_systems(tmp_path, monkeypatch, system, name, cwd):
+    monkeypatch.setattr(installation, "SYSTEM", system)
+    executable = tmp_path / "Versions/Base75689" / name
     executable.parent.mkdir(parents=True)
     executable.touch(0o755)
     (tmp_path / "Support64").mkdir()
-    assert find(tmp_path).cwd == tmp_path / "Support64"
+    found = find(tmp_path)
+    assert (found.executable, found.cwd) == (executable, cwd and tmp_path / cwd)
 
 
 class TestFindMap:

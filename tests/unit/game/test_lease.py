@@ -7,6 +7,8 @@ import socket
 import stat
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -86,40 +88,32 @@ def test_port_in_use_is_not_leased(tmp_path, two_ports):
         lease.release()
 
 
-def hold(directory: Path, count: int) -> tuple[subprocess.Popen[str], list[int]]:
-    holder = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(directory), str(count)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    return holder, [int(port) for port in holder.stdout.readline().split()]
+@contextmanager
+def held(directory: Path, count: int) -> Iterator[list[str]]:
+    """The ports of a process that leases so many, and is killed at the end of the block."""
+    command = [sys.executable, "-c", HOLDER, str(directory), str(count)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        try:
+            yield holder.stdout.readline().split()
+        finally:
+            holder.kill()
 
 
 def test_processes_never_share_a_port(tmp_path):
-    holders = [hold(tmp_path, 20) for _ in range(2)]
-    try:
-        ports = [port for _, held in holders for port in held]
-        assert len(ports) == len(set(ports)) == 40
-    finally:
-        for holder, _ in holders:
-            holder.kill()
-            holder.communicate()
+    with held(tmp_path, 20) as some, held(tmp_path, 20) as others:
+        assert len({*some, *others}) == 40
 
 
 def test_the_files_of_killed_processes_do_not_stay(tmp_path):
-    dead, _ = hold(tmp_path, 20)
-    dead.kill()
-    dead.communicate()
-    living, ports = hold(tmp_path, 3)
-    try:
+    with held(tmp_path, 20):
+        assert len(list(tmp_path.iterdir())) == 20
+    with held(tmp_path, 3) as ports:
         lease = PortLease.acquire(tmp_path)
         left = {path.name for path in tmp_path.iterdir()}
         assert left == {f"{port}.lock" for port in [*ports, lease.port]}
         lease.release()
-    finally:
-        living.kill()
-        living.communicate()
 
 
 def test_lease_lasts_as_long_as_worker_or_game_lives(tmp_path, two_ports):

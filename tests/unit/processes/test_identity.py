@@ -21,26 +21,25 @@ PARENT = (
 
 @pytest.fixture
 def child():
-    process = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True)
-    with process:
+    with subprocess.Popen(["sleep", "60"]) as process:
         yield process
         process.kill()
 
 
-def test_it_ends_with_its_children_even_if_stopped(child):
-    grandchild = psutil.Process(int(child.stdout.readline()))
-    os.kill(child.pid, signal.SIGSTOP)
-    assert end_orphan(child.pid, created_at_s(child.pid))
-    assert child.wait(5) == -signal.SIGKILL
-    psutil.wait_procs([grandchild], timeout=5)
-    assert not grandchild.is_running() or grandchild.status() == psutil.STATUS_ZOMBIE
+def test_it_ends_with_its_children_even_if_stopped():
+    command = [sys.executable, "-c", PARENT]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        child = psutil.Process(int(parent.stdout.readline()))
+        os.kill(parent.pid, signal.SIGSTOP)
+        assert end_orphan(parent.pid, created_at_s(parent.pid))
+        assert parent.wait(5) == -signal.SIGKILL
+        psutil.wait_procs([child], timeout=5)
+        assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
 
 
 def test_another_process_under_the_same_pid_is_left_alone(child):
-    grandchild = psutil.Process(int(child.stdout.readline()))
     assert not end_orphan(child.pid, created_at_s(child.pid) - 60.0)
     assert child.poll() is None
-    grandchild.kill()
 
 
 @pytest.mark.skipif(not LINUX, reason="elsewhere the wall clock tells it")
@@ -51,12 +50,11 @@ def test_a_step_of_the_wall_clock_loses_no_process(child, monkeypatch):
     monkeypatch.setattr("psutil._pslinux.boot_time", lambda: started_s)
     assert created_at_s(child.pid) == created_s
     assert is_alive(child.pid, created_s)
-    psutil.Process(int(child.stdout.readline())).kill()
 
 
 def test_ended_process_is_gone(child):
     created_s = created_at_s(child.pid)
-    psutil.Process(int(child.stdout.readline())).kill()
+    child.kill()
     child.wait(5)
     assert created_at_s(child.pid) is None
     assert not end_orphan(child.pid, created_s)
@@ -64,13 +62,12 @@ def test_ended_process_is_gone(child):
 
 def test_without_a_free_descriptor_it_is_left_alone(child, limited):
     """One that may be alive must not be taken for dead: its files would be deleted."""
-    grandchild = psutil.Process(int(child.stdout.readline()))
     created_s = created_at_s(child.pid)
     with limited("NOFILE", 0):
         assert created_at_s(child.pid) is None
         assert is_alive(child.pid, created_s)
         assert not end_orphan(child.pid, created_s)
     assert child.poll() is None
-    grandchild.kill()
+    child.kill()
     child.wait(5)
     assert not is_alive(child.pid, created_s)
