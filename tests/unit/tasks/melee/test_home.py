@@ -8,13 +8,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool import commands
 from sc2pool.tasks.melee.home import Home
-from sc2pool.tasks.minigames.towns.unit_types import (
-    COMMAND_CENTER,
-    GEYSER,
-    MINERAL_FIELD,
-    SCV,
-    SUPPLY_DEPOT,
-)
+from sc2pool.tasks.minigames.towns import unit_types
 from sc2pool.units import Kind
 
 OWN, NEUTRAL = raw_pb2.Self, raw_pb2.Neutral
@@ -33,8 +27,8 @@ def _info(cliff_from_x: int) -> sc_pb.ResponseGameInfo:
 
 def _home(state, unit, *more: raw_pb2.Unit, cliff_from_x: int = 64) -> Home:
     seen = state(
-        unit(Kind(COMMAND_CENTER, OWN), 30.5, 30.5, tag=1, build_progress=1),
-        unit(Kind(SCV, OWN), 34, 30, tag=2, build_progress=1),
+        unit(Kind(unit_types.COMMAND_CENTER, OWN), 30.5, 30.5, tag=1, build_progress=1),
+        unit(Kind(unit_types.SCV, OWN), 34, 30, tag=2, build_progress=1),
         *more,
     )
     seen.player_common.minerals = 500
@@ -48,12 +42,12 @@ def test_only_near_fields_of_any_type_belong_to_it(state, unit):
         state,
         unit,
         unit(Kind(483, NEUTRAL), 24, 30.5, tag=3),
-        unit(Kind(MINERAL_FIELD, NEUTRAL), 24, 32.5, tag=4),
-        unit(Kind(MINERAL_FIELD, NEUTRAL), 50, 30.5, tag=5),
+        unit(Kind(unit_types.MINERAL_FIELD, NEUTRAL), 24, 32.5, tag=4),
+        unit(Kind(unit_types.MINERAL_FIELD, NEUTRAL), 50, 30.5, tag=5),
         unit(Kind(343, NEUTRAL), 30.5, 37.5, tag=6),
     )
-    assert {field.tag for field in home.all(MINERAL_FIELD)} == {3, 4}
-    assert [geyser.tag for geyser in home.all(GEYSER)] == [6]
+    assert {field.tag for field in home.all(unit_types.MINERAL_FIELD)} == {3, 4}
+    assert [geyser.tag for geyser in home.all(unit_types.GEYSER)] == [6]
 
 
 def _place(home: Home, ability_id: int) -> tuple[float, float]:
@@ -77,4 +71,4 @@ def test_structures_stand_on_ground_and_leave_a_passage(state, unit):
 def test_no_ground_no_order(state, unit):
     home = _home(state, unit, cliff_from_x=0)
     assert list(home.build(commands.BUILD_SUPPLY_DEPOT)) == []
-    assert home.coming(SUPPLY_DEPOT) == 0
+    assert home.coming(unit_types.SUPPLY_DEPOT) == 0
