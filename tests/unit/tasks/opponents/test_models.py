@@ -70,19 +70,6 @@ def test_the_content_of_a_file_will_do(saved):
     assert SavedModel("model", content).load() is SavedModel("model", content).load()
 
 
-def test_a_save_that_fails_leaves_the_file(saved):
-    path = saved()
-    before = path.read_bytes()
-
-    class Full:
-        def save(self, path):
-            path.write_bytes(b"half")
-            raise OSError("no space left")
-
-    with pytest.raises(OSError, match="no space"):
-        save_model(Full(), path)
-    assert path.read_bytes() == before
-    assert list(path.parent.iterdir()) == [path]
 
 
 def drawn(policy, seed: int, others: int = 0) -> list[int]:
