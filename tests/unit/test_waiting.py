@@ -19,14 +19,13 @@ pytestmark = pytest.mark.skipif(not LINUX, reason="elsewhere nothing is blocked 
 LONG_S = 10.0
 
 
-def in_loop(own_tasks: int | None):
-    """Run a test in the loop of a worker with so many tasks of its own; None: in asyncio's loop."""
+def in_loop(own_tasks: int):
+    """Run a coroutine in the loop of a worker with so many tasks of its own."""
 
     def decorate(test):
         @wraps(test)
         def run(**fixtures):
-            make_loop = None if own_tasks is None else partial(WorkerLoop, own_tasks)
-            with asyncio.Runner(loop_factory=make_loop) as runner:
+            with asyncio.Runner(loop_factory=partial(WorkerLoop, own_tasks)) as runner:
                 return runner.run(test(**fixtures))
 
         return run
@@ -42,7 +41,6 @@ def pipe():
     os.close(write)
 
 
-@in_loop(None)
 async def test_in_any_other_loop_it_is_not_possible(pipe):
     wait = BlockingWait(pipe[0])
     wait.close()
@@ -309,7 +307,6 @@ async def test_one_that_is_forgotten_in_the_same_pass_is_not_called(pipe):
 # ---- a turn --------------------------------------------------------------------------------------
 
 
-@in_loop(None)
 async def test_a_turn_runs_its_task_at_once_and_again():
     turn, seen = Turn(asyncio.get_running_loop()), []
 
@@ -331,7 +328,6 @@ async def test_a_turn_runs_its_task_at_once_and_again():
     assert not turn.is_awaited
 
 
-@in_loop(None)
 async def test_a_task_that_waits_for_its_turn_can_be_cancelled():
     turn = Turn(asyncio.get_running_loop())
 
@@ -363,7 +359,6 @@ async def test_a_task_that_waits_for_its_turn_can_be_cancelled():
         await asyncio.wait_for(play_for_ever(), 0.01)
 
 
-@in_loop(None)
 async def test_a_task_keeps_its_own_context():
     name = ContextVar("name", default="")
     turn = Turn(asyncio.get_running_loop())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from typing import Any
 
@@ -88,52 +87,40 @@ LATER = ["observe", "reward", "terminated", "info", "action_masks"]
 
 
 @pytest.mark.parametrize("task", [Recording, AsyncRecording])
-def test_each_hook_is_called_once_an_observation(task):
+async def test_each_hook_is_called_once_an_observation(task):
     played = task()
     rules = EpisodeRules(played)
     assert not rules.begun
-
-    async def play():
-        return [await rules.transition(loop, 5 + loop) for loop in (0, 8, 16, 24)]
-
-    first, *rest = asyncio.run(play())
+    first, *rest = [await rules.transition(loop, 5 + loop) for loop in (0, 8, 16, 24)]
     assert played.calls == FIRST + 3 * LATER
     assert (first.observation, first.reward) == (1, 0.0), "its score is not a reward"
     assert [t.observation for t in rest] == [4, 9, 14]
     assert [t.reward for t in rest] == [8.0] * 3
-    assert [(t.terminated, t.truncated) for t in (first, *rest)] == [(False, False)] * 3 + [
-        (False, True)
-    ]
+    assert not any(t.terminated for t in (first, *rest))
+    assert [t.truncated for t in (first, *rest)] == [False, False, False, True]
     assert first.action_masks == [True]
     assert rules.begun
     assert rules.over
 
 
-def test_the_task_is_asked_at_the_games_end_too():
+@pytest.mark.parametrize("task_ends", [False, True])
+async def test_the_task_is_asked_at_the_games_end_too(task_ends):
     played = Recording()
-    played.ends_at = 2 * len(LATER)
-
-    async def play(rules):
-        await rules.transition(0, 0)
-        return await rules.transition(24, 0, game_ended=True)
-
-    last = asyncio.run(play(EpisodeRules(played)))
-    assert (last.terminated, last.truncated) == (False, True)
-    played.calls.clear()
-    played.ends_at = 1
-    last = asyncio.run(play(EpisodeRules(played)))
-    assert (last.terminated, last.truncated) == (True, True)
+    played.ends_at = 1 if task_ends else 2 * len(LATER)
+    rules = EpisodeRules(played)
+    await rules.transition(0, 0)
+    last = await rules.transition(24, 0, game_ended=True)
+    assert (last.terminated, last.truncated) == (task_ends, True)
 
 
-def test_a_game_that_has_ended_at_the_first_observation():
-    rules = EpisodeRules(Recording())
-    only = asyncio.run(rules.transition(30, 7, game_ended=True))
+async def test_a_game_that_has_ended_at_the_first_observation():
+    only = await EpisodeRules(Recording()).transition(30, 7, game_ended=True)
     assert (only.reward, only.terminated, only.truncated) == (0.0, True, False)
 
 
-def test_a_late_first_observation_is_no_end():
+async def test_a_late_first_observation_is_no_end():
     rules = EpisodeRules(Recording())
-    first = asyncio.run(rules.transition(30, 7))
+    first = await rules.transition(30, 7)
     assert not first.truncated
     assert not rules.over
 
@@ -171,9 +158,9 @@ async def second_transition(hook: str, value: Any) -> Transition:
         ("info", np.zeros(2), "array([0., 0.]) of type ndarray, expected a dict"),
     ],
 )
-def test_an_error_names_the_hook_and_its_place(hook, value, complaint):
+async def test_an_error_names_the_hook_and_its_place(hook, value, complaint):
     with pytest.raises(ObservationError) as caught:
-        asyncio.run(second_transition(hook, value))
+        await second_transition(hook, value)
     said = re.fullmatch(r"Mistaken\.(\w+)\(\) \((.+), line \d+\) returned (.+)", str(caught.value))
     assert said is not None
     assert said.groups() == (hook, __file__, complaint)
@@ -191,8 +178,8 @@ def test_an_error_names_the_hook_and_its_place(hook, value, complaint):
         ("info", None, {}),
     ],
 )
-def test_what_means_the_same_is_taken(hook, value, known):
-    found = getattr(asyncio.run(second_transition(hook, value)), hook)
+async def test_what_means_the_same_is_taken(hook, value, known):
+    found = getattr(await second_transition(hook, value), hook)
     assert found == known
     assert type(found) is type(known)
 
@@ -202,6 +189,6 @@ class Forging(Recording):
         return {"sc2pool.synthetic": True}
 
 
-def test_an_info_has_no_key_of_the_pools():
+async def test_an_info_has_no_key_of_the_pools():
     with pytest.raises(UserCodeError, match=r"the key 'sc2pool\.synthetic'"):
-        asyncio.run(EpisodeRules(Forging()).transition(8, 0))
+        await EpisodeRules(Forging()).transition(8, 0)

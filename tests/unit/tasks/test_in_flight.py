@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -60,27 +58,27 @@ def in_flight(action_space, base=Plain):
         ),
     ],
 )
-def test_every_kind_of_action(space, shown, none, action):
+async def test_every_kind_of_action(space, shown, none, action):
     cls = in_flight(space)
     check_definition(cls)
     assert cls.observation_space["last_action"] == shown
     assert cls.observation_space["observation"] == SEEN
     task = cls()
-    first = asyncio.run(task.observe())
+    first = await task.observe()
     assert cls.observation_space.contains(first)
     assert np.array_equal(first["last_action"], none)
     assert first["delay_periods"] == 0
     task.last_action, task.delay_s = action, 2 * 4 / LOOPS_PER_S
-    later = asyncio.run(task.observe())
+    later = await task.observe()
     assert cls.observation_space.contains(later)
     assert np.array_equal(later["last_action"], action)
     assert later["delay_periods"] == pytest.approx([2.0])
     assert later["observation"].tolist() == [0.5, 0.5]
 
 
-def test_an_observation_that_is_awaited():
+async def test_an_observation_that_is_awaited():
     task = in_flight(spaces.Discrete(3), Awaiting)()
-    assert asyncio.run(task.observe())["observation"].tolist() == [-0.5, -0.5]
+    assert (await task.observe())["observation"].tolist() == [-0.5, -0.5]
 
 
 def test_a_class_made_from_it_is_as_it_is():

@@ -15,17 +15,13 @@ def transition(observation: object, *, terminated: bool = False) -> Transition:
     return Transition(observation, 1.0, terminated, False, {})
 
 
-def test_transitions_come_in_order_and_actions_go_in_order():
+async def test_transitions_come_in_order_and_actions_go_in_order():
     pair = QueuePair.local()
     for number in range(3):
         pair.put(transition(number))
         pair.send(number * 10)
-
-    async def three() -> list:
-        return [await pair.get_action() for _ in range(3)]
-
     assert [pair.receive(1).observation for _ in range(3)] == [0, 1, 2]
-    assert asyncio.run(three()) == [0, 10, 20]
+    assert [await pair.get_action() for _ in range(3)] == [0, 10, 20]
 
 
 def test_a_learner_and_a_bot_in_two_threads():
@@ -53,19 +49,15 @@ def test_waiting_for_a_transition_is_bounded():
         QueuePair.local().receive(0.01)
 
 
-def test_a_bot_that_waits_lets_its_loop_go_on_and_can_be_cancelled():
+async def test_a_bot_that_waits_lets_its_loop_go_on_and_can_be_cancelled():
     pair = QueuePair.local()
-
-    async def play() -> str:
-        waiting = asyncio.ensure_future(pair.get_action())
-        await asyncio.sleep(0)
-        waiting.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        pair.send("late")
-        return await pair.get_action()
-
-    assert asyncio.run(play()) == "late"
+    waiting = asyncio.ensure_future(pair.get_action())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    pair.send("late")
+    assert await pair.get_action() == "late"
 
 
 async def slowly(observation: int) -> int:
@@ -74,17 +66,11 @@ async def slowly(observation: int) -> int:
 
 
 @pytest.mark.parametrize("policy", [lambda observation: observation + 1, slowly])
-def test_a_policy_sees_the_newest_observation(policy):
+async def test_a_policy_sees_the_newest_observation(policy):
     pair = PolicyPair(policy)
-
-    async def play() -> list:
-        actions = []
-        for observation in (4, 8):
-            pair.put(transition(observation))
-            actions.append(await pair.get_action())
-        return actions
-
-    assert asyncio.run(play()) == [5, 9]
+    for observation in (4, 8):
+        pair.put(transition(observation))
+        assert await pair.get_action() == observation + 1
 
 
 def test_the_pair_itself_is_only_a_shape():

@@ -152,39 +152,31 @@ def test_an_action_that_has_no_place_in_the_slot_is_not_sent_there(pair, action_
     assert both.trainer.reply() is not None
 
 
-def test_an_action_wakes_the_one_who_waits(pair):
+async def test_an_action_wakes_the_one_who_waits(pair):
     both = pair()
-
-    async def play() -> int:
-        both.begin()
-        both.put(np.zeros(2, np.float32))
-        waiting = asyncio.ensure_future(both.worker.get_action())
-        await asyncio.sleep(0)
-        both.worker_doorbells.wake(both.worker)  # a ring may come early
-        await asyncio.sleep(0)
-        assert not waiting.done()
-        assert both.trainer.try_send(np.int64(2))
-        both.worker_doorbells.wake(both.worker)
-        return await waiting
-
-    assert asyncio.run(play()) == 2
+    both.begin()
+    both.put(np.zeros(2, np.float32))
+    waiting = asyncio.ensure_future(both.worker.get_action())
+    await asyncio.sleep(0)
+    both.worker_doorbells.wake(both.worker)  # a ring may come early
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    assert both.trainer.try_send(np.int64(2))
+    both.worker_doorbells.wake(both.worker)
+    assert await waiting == 2
 
 
-def test_an_abandoned_episode_ends_where_it_waits_for_an_action(pair):
+async def test_an_abandoned_episode_ends_where_it_waits_for_an_action(pair):
     both = pair()
-
-    async def play() -> None:
-        both.begin()
-        both.put(np.zeros(2, np.float32))
-        waiting = asyncio.ensure_future(both.worker.get_action())
-        await asyncio.sleep(0)
-        both.worker.abandon()
-        with pytest.raises(asyncio.CancelledError):
-            await waiting
-        both.begin()
-        both.put(np.ones(2, np.float32))
-
-    asyncio.run(play())
+    both.begin()
+    both.put(np.zeros(2, np.float32))
+    waiting = asyncio.ensure_future(both.worker.get_action())
+    await asyncio.sleep(0)
+    both.worker.abandon()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    both.begin()
+    both.put(np.ones(2, np.float32))
     assert both.trainer.reply() is not None
     assert both.trainer.reset_kind() == "create"
 

@@ -70,8 +70,6 @@ def test_the_content_of_a_file_will_do(saved):
     assert SavedModel("model", content).load() is SavedModel("model", content).load()
 
 
-
-
 def drawn(policy, seed: int, others: int = 0) -> list[int]:
     """Twenty actions; `others` random numbers are drawn by somebody else before each."""
     import torch

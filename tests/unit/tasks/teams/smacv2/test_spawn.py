@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import numpy as np
 import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
@@ -37,18 +35,18 @@ class Answering:
         return reply
 
 
-def test_copies_are_the_last_nine_types_asked_for_once():
+async def test_copies_are_the_last_nine_types_asked_for_once():
     game = Answering()
-    found = [asyncio.run(copy_ids(game)) for _ in range(2)]
-    assert found == [COPIES, COPIES]
+    for _ in range(2):
+        assert await copy_ids(game) == COPIES
     assert len(game.asked) == 1
 
 
-def test_units_are_asked_for_in_the_order_of_the_draw():
+async def test_units_are_asked_for_in_the_order_of_the_draw():
     teams = random_teams("any", "10gen_zerg", example_config("10gen_zerg", 2, 3))
     drawn = teams.draw(np.random.default_rng(1))
     game = Answering()
-    asyncio.run(create(game, drawn, COPIES))
+    await create(game, drawn, COPIES)
     (request,) = game.asked
     made = [command.create_unit for command in request.debug.debug]
     assert [one.owner for one in made] == [1, 1, 2, 2, 2]
@@ -58,11 +56,11 @@ def test_units_are_asked_for_in_the_order_of_the_draw():
     np.testing.assert_allclose([(one.pos.x, one.pos.y) for one in made], places, rtol=1e-6)
 
 
-def test_a_game_that_refuses():
+async def test_a_game_that_refuses():
     teams = random_teams("any", "10gen_zerg", example_config("10gen_zerg", 1, 1))
     drawn = teams.draw(np.random.default_rng(1))
     with pytest.raises(ConfigError, match="does not create the units: Unknown unit type"):
-        asyncio.run(create(Answering("Unknown unit type"), drawn, COPIES))
+        await create(Answering("Unknown unit type"), drawn, COPIES)
 
 
 def test_agents_are_numbered_by_type_and_place_enemies_as_listed(begin):
