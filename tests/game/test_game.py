@@ -60,93 +60,75 @@ async def step_fault(game: Game) -> GameFault:
 
 class TestEpisodes:
     @in_each_loop
-    def test_launch_and_step(self, fake):
-        async def play():
-            async with playing(fake()) as game:
-                assert game.version == "fake"
-                assert game.base_build == 99999
-                assert game.listener_proven
-                assert game.player_id == 1
-                assert psutil.pid_exists(game.pid)
-                assert "at your service" in game.process.log_tail()
-                assert game.process.rss_bytes() > 1 << 20
-                step = await game.step([sc_pb.Action(), sc_pb.Action()], 8)
-                assert step.observed.observation.game_loop == 8
-                assert step.action_results == [1, 1]
-                assert not step.ended
-                step = await game.step([], 3)
-                assert step.observed.observation.game_loop == 11
-                assert step.action_results == []
-                assert game.status is Status.IN_GAME
-                assert game.result is None
+    async def test_launch_and_step(self, fake):
+        async with playing(fake()) as game:
+            assert game.version == "fake"
+            assert game.base_build == 99999
+            assert game.listener_proven
+            assert game.player_id == 1
+            assert psutil.pid_exists(game.pid)
+            assert "at your service" in game.process.log_tail()
+            assert game.process.rss_bytes() > 1 << 20
+            step = await game.step([sc_pb.Action(), sc_pb.Action()], 8)
+            assert step.observed.observation.game_loop == 8
+            assert step.action_results == [1, 1]
+            assert not step.ended
+            step = await game.step([], 3)
+            assert step.observed.observation.game_loop == 11
+            assert step.action_results == []
+            assert game.status is Status.IN_GAME
+            assert game.result is None
 
-        asyncio.run(play())
+    async def test_rungs(self, fake):
+        async with playing(fake()) as game:
+            assert await game.start_episode(SETUP, MAP, None) is ResetKind.RESTART
+            await game.observe()
+            other = GameSetup("MoveToBeacon", disable_fog=True)
+            assert await game.start_episode(other, MAP, None) is ResetKind.CREATE
+            assert await game.start_episode(other, MAP, 7) is ResetKind.CREATE
+            # After a seeded game a restart might repeat the seed.
+            assert await game.start_episode(other, MAP, None) is ResetKind.CREATE
+            assert await game.start_episode(other, MAP, None) is ResetKind.RESTART
+            assert not game.recycle_due
 
-    def test_rungs(self, fake):
-        async def play():
-            async with playing(fake()) as game:
-                assert await game.start_episode(SETUP, MAP, None) is ResetKind.RESTART
-                await game.observe()
-                other = GameSetup("MoveToBeacon", disable_fog=True)
-                assert await game.start_episode(other, MAP, None) is ResetKind.CREATE
-                assert await game.start_episode(other, MAP, 7) is ResetKind.CREATE
-                # After a seeded game a restart might repeat the seed.
-                assert await game.start_episode(other, MAP, None) is ResetKind.CREATE
-                assert await game.start_episode(other, MAP, None) is ResetKind.RESTART
-                assert not game.recycle_due
-
-        asyncio.run(play())
-
-    def test_hard_reset_leads_to_create_and_recycle(self, fake):
-        async def play():
-            async with playing(fake(hard_reset=True)) as game:
-                assert await game.start_episode(SETUP, MAP, None) is ResetKind.CREATE
-                assert game.recycle_due
-
-        asyncio.run(play())
+    async def test_hard_reset_leads_to_create_and_recycle(self, fake):
+        async with playing(fake(hard_reset=True)) as game:
+            assert await game.start_episode(SETUP, MAP, None) is ResetKind.CREATE
+            assert game.recycle_due
 
     @in_each_loop
-    def test_end_of_all_loops_is_foreseen(self, fake):
-        async def play():
-            async with playing(fake()) as game:
-                await game.step([], 1 << 18)
-                assert not game.recycle_due
-                assert await game.start_episode(SETUP, MAP, None) is ResetKind.CREATE
-                await game.step([], (1 << 19) - 1000)
-                assert game.recycle_due
-
-        asyncio.run(play())
+    async def test_end_of_all_loops_is_foreseen(self, fake):
+        async with playing(fake()) as game:
+            await game.step([], 1 << 18)
+            assert not game.recycle_due
+            assert await game.start_episode(SETUP, MAP, None) is ResetKind.CREATE
+            await game.step([], (1 << 19) - 1000)
+            assert game.recycle_due
 
     @in_each_loop
     @pytest.mark.parametrize("no_result", [False, True])
-    def test_game_over_is_data(self, fake, no_result):
-        async def play():
-            async with playing(fake(ends_at=20, no_result=no_result)) as game:
-                assert not (await game.step([], 16)).ended
-                step = await game.step([sc_pb.Action()], 16)
-                assert step.ended
-                assert step.observed.observation.game_loop == 20
-                assert game.result == sc_pb.Victory
-                assert game.status is Status.ENDED
-                # A step after the end is refused by the game; that is data too.
-                assert (await game.step([], 16)).ended
-                assert await game.start_episode(SETUP, MAP, None) is ResetKind.RESTART
-                assert game.result is None
-                assert not (await game.step([], 16)).ended
-
-        asyncio.run(play())
+    async def test_game_over_is_data(self, fake, no_result):
+        async with playing(fake(ends_at=20, no_result=no_result)) as game:
+            assert not (await game.step([], 16)).ended
+            step = await game.step([sc_pb.Action()], 16)
+            assert step.ended
+            assert step.observed.observation.game_loop == 20
+            assert game.result == sc_pb.Victory
+            assert game.status is Status.ENDED
+            # A step after the end is refused by the game; that is data too.
+            assert (await game.step([], 16)).ended
+            assert await game.start_episode(SETUP, MAP, None) is ResetKind.RESTART
+            assert game.result is None
+            assert not (await game.step([], 16)).ended
 
     @in_each_loop
-    def test_close_at_every_stage_and_twice(self, fake):
-        async def play():
-            async with playing(fake(), episode=False) as game:
-                game.close()
-                assert not psutil.pid_exists(game.pid)
-                assert "at your service" in game.process.log_tail()
-                fault = await step_fault(game)
-                assert "closed" in fault.detail
-
-        asyncio.run(play())
+    async def test_close_at_every_stage_and_twice(self, fake):
+        async with playing(fake(), episode=False) as game:
+            game.close()
+            assert not psutil.pid_exists(game.pid)
+            assert "at your service" in game.process.log_tail()
+            fault = await step_fault(game)
+            assert "closed" in fault.detail
 
     @in_each_loop
     def test_close_after_the_event_loop(self, fake):
@@ -192,99 +174,72 @@ class TestFaults:
         assert not caplog.records
 
     @pytest.mark.parametrize("unusual", ["without id", "fragments", "slow"])
-    def test_unusual_but_right(self, fake, unusual):
-        async def play():
-            async with playing(fake(on_step={"1": unusual})) as game:
-                assert (await game.step([], 8)).observed.observation.game_loop == 8
+    async def test_unusual_but_right(self, fake, unusual):
+        async with playing(fake(on_step={"1": unusual})) as game:
+            assert (await game.step([], 8)).observed.observation.game_loop == 8
 
-        asyncio.run(play())
+    async def test_stub_observation(self, fake):
+        async with playing(fake(stub=True), episode=False) as game:
+            await game.start_episode(SETUP, MAP, None)
+            with pytest.raises(GameFault, match="stub"):
+                await game.observe()
 
-    def test_stub_observation(self, fake):
-        async def play():
-            async with playing(fake(stub=True), episode=False) as game:
-                await game.start_episode(SETUP, MAP, None)
-                with pytest.raises(GameFault, match="stub"):
-                    await game.observe()
+    async def test_game_killed_during_a_step(self, fake):
+        async with playing(fake(on_step={"1": "stop"})) as game:
+            step = asyncio.ensure_future(step_fault(game))
+            await asyncio.sleep(0)  # the burst is sent
+            os.kill(game.pid, signal.SIGKILL)
+            fault = await asyncio.wait_for(step, 30)
+            assert fault.kind is FaultKind.GAME_EXITED
+            assert "SIGKILL" in fault.detail
+            assert "at your service" in fault.detail  # the log's tail
 
-        asyncio.run(play())
-
-    def test_game_killed_during_a_step(self, fake):
-        async def play():
-            async with playing(fake(on_step={"1": "stop"})) as game:
-                step = asyncio.ensure_future(step_fault(game))
-                await asyncio.sleep(0)  # the burst is sent
-                os.kill(game.pid, signal.SIGKILL)
-                fault = await asyncio.wait_for(step, 30)
-                assert fault.kind is FaultKind.GAME_EXITED
-                assert "SIGKILL" in fault.detail
-                assert "at your service" in fault.detail  # the log's tail
-
-        asyncio.run(play())
-
-    def test_game_killed_between_steps(self, fake):
-        async def play():
-            async with playing(fake()) as game:
-                ended = asyncio.Event()
-                loop = asyncio.get_running_loop()
-                loop.add_reader(game.process.exited_fd, ended.set)
-                os.kill(game.pid, signal.SIGKILL)
-                await asyncio.wait_for(ended.wait(), 30)
-                loop.remove_reader(game.process.exited_fd)
-                assert (await step_fault(game)).kind is FaultKind.GAME_EXITED
-
-        asyncio.run(play())
+    async def test_game_killed_between_steps(self, fake):
+        async with playing(fake()) as game:
+            ended = asyncio.Event()
+            loop = asyncio.get_running_loop()
+            loop.add_reader(game.process.exited_fd, ended.set)
+            os.kill(game.pid, signal.SIGKILL)
+            await asyncio.wait_for(ended.wait(), 30)
+            loop.remove_reader(game.process.exited_fd)
+            assert (await step_fault(game)).kind is FaultKind.GAME_EXITED
 
     @pytest.mark.timing
-    def test_stopped_game_is_hung(self, fake):
-        async def play():
-            async with playing(fake(on_step={"1": "stop"}), Limits(step_s=0.4)) as game:
-                begun = asyncio.get_running_loop().time()
-                fault = await step_fault(game)
-                took_s = asyncio.get_running_loop().time() - begun
-                assert fault.kind is FaultKind.DEADLINE
-                assert 0.4 <= took_s < 1.0
-
-        asyncio.run(play())
+    async def test_stopped_game_is_hung(self, fake):
+        async with playing(fake(on_step={"1": "stop"}), Limits(step_s=0.4)) as game:
+            begun = asyncio.get_running_loop().time()
+            fault = await step_fault(game)
+            took_s = asyncio.get_running_loop().time() - begun
+            assert fault.kind is FaultKind.DEADLINE
+            assert 0.4 <= took_s < 1.0
 
     @pytest.mark.timing
-    def test_busy_game_is_slow(self, fake):
-        async def play():
-            # The answer takes 1 s of CPU, the limit is 0.6 s: more than once, less than thrice.
-            async with playing(fake(on_step={"1": "busy"}), Limits(step_s=0.6)) as game:
-                assert (await game.step([], 8)).observed.observation.game_loop == 8
+    async def test_busy_game_is_slow(self, fake):
+        # The answer takes 1 s of CPU, the limit is 0.6 s: more than once, less than thrice.
+        async with playing(fake(on_step={"1": "busy"}), Limits(step_s=0.6)) as game:
+            assert (await game.step([], 8)).observed.observation.game_loop == 8
 
-        asyncio.run(play())
-
-    def test_cancelled_step_breaks_the_connection(self, fake):
-        async def play():
-            async with playing(fake(on_step={"1": "slow"})) as game:
-                step = asyncio.ensure_future(game.step([], 8))
-                await asyncio.sleep(0)
-                step.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await step
-                assert "abandoned" in (await step_fault(game)).detail
-
-        asyncio.run(play())
+    async def test_cancelled_step_breaks_the_connection(self, fake):
+        async with playing(fake(on_step={"1": "slow"})) as game:
+            step = asyncio.ensure_future(game.step([], 8))
+            await asyncio.sleep(0)
+            step.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await step
+            assert "abandoned" in (await step_fault(game)).detail
 
 
 class TestRequest:
-    def test_refusal_is_left_to_the_caller(self, fake):
-        async def play():
-            async with playing(fake(ends_at=5)) as game:
-                await game.step([], 8)
-                reply = await game.request(sc_pb.Request(step=sc_pb.RequestStep(count=1)))
-                assert list(reply.error) == ["Game has already ended"]
+    async def test_refusal_is_left_to_the_caller(self, fake):
+        async with playing(fake(ends_at=5)) as game:
+            await game.step([], 8)
+            reply = await game.request(sc_pb.Request(step=sc_pb.RequestStep(count=1)))
+            assert list(reply.error) == ["Game has already ended"]
 
-        asyncio.run(play())
-
-    def test_loops_stepped_by_request_are_counted(self, fake):
-        async def play():
-            async with playing(fake()) as game:
-                await game.request(sc_pb.Request(step=sc_pb.RequestStep(count=5)))
-                assert (await game.step([], 8)).observed.observation.game_loop == 13
-
-        asyncio.run(play())
+    async def test_loops_stepped_by_request_are_counted(self, fake):
+        async with playing(fake()) as game:
+            await game.request(sc_pb.Request(step=sc_pb.RequestStep(count=5)))
+            assert (await game.step([], 8)).observed.observation.game_loop == 13
 
 
 async def failed_launch(installation: Installation, timeout_s: float = 20.0) -> GameFault:
@@ -309,12 +264,9 @@ class TestLaunch:
         fault = asyncio.run(failed_launch(fake(at_start="port-refused")))
         assert fault.kind is FaultKind.PORT_TAKEN
 
-    def test_not_found_before_ready(self, fake):
-        async def play():
-            async with playing(fake(at_start="not-found-first")) as game:
-                await game.step([], 8)
-
-        asyncio.run(play())
+    async def test_not_found_before_ready(self, fake):
+        async with playing(fake(at_start="not-found-first")) as game:
+            await game.step([], 8)
 
     def test_executable_of_another_system(self, fake):
         installation = fake()
@@ -354,16 +306,13 @@ class TestLaunch:
 
             asyncio.run(play())
 
-    def test_cancelled_launch(self, fake):
-        async def play():
-            launching = asyncio.ensure_future(failed_launch(fake(at_start="silent")))
-            while not psutil.Process().children():
-                await asyncio.sleep(0.005)
-            launching.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await launching
-
-        asyncio.run(play())
+    async def test_cancelled_launch(self, fake):
+        launching = asyncio.ensure_future(failed_launch(fake(at_start="silent")))
+        while not psutil.Process().children():
+            await asyncio.sleep(0.005)
+        launching.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await launching
 
     def test_impostor_gets_no_byte(self, fake):
         """Someone listens on the leased port after it was proven free: the next one is used."""

@@ -82,39 +82,35 @@ def seen_by(observed: Observed, owner: int) -> dict[int, tuple[float, float, flo
     return {u.tag: (u.pos.x, u.pos.y, u.health) for u in units if u.owner == owner}
 
 
-def test_four_hundred_steps(standin_dir):
+async def test_four_hundred_steps(standin_dir):
     """Loops are equal, and what one sees of itself the other sees of its enemy."""
-
-    async def play() -> None:
-        async with matching(standin_dir) as match:
-            assert match.host.version == match.guest.version != ""
-            assert match.host.port != match.guest.port
-            steps = episode = 0
-            while steps < 400:
-                setup = replace(SETUP, disable_fog=True)
-                path = find_map(find(standin_dir), SETUP.map_name)
-                await match.start_episode(setup, path, episode)
-                seen = await match.observe()
-                assert {game.player_id for game in match.games} == {1, 2}
-                assert [one.game_loop for one in seen] == [0, 0]
-                ended = False
-                while not ended:
-                    wander = [(steps * 7 + side * 11) % 20 + 6 for side in range(2)]
-                    step = await match.step(
-                        [attack(seen[0], 16, wander[0]), attack(seen[1], 16, wander[1])], 8
-                    )
-                    steps += 1
-                    ended = step.ended
-                    seen = step.sides[0].observed, step.sides[1].observed
-                    assert seen[0].game_loop == seen[1].game_loop
-                    for owner in (1, 2):
-                        assert seen_by(seen[0], owner) == seen_by(seen[1], owner)
-                assert all(game.status is Status.ENDED for game in match.games)
-                results = {match.host.result, match.guest.result}
-                assert results in ({sc_pb.Victory, sc_pb.Defeat}, {sc_pb.Tie})
-                episode += 1
-
-    asyncio.run(play())
+    async with matching(standin_dir) as match:
+        assert match.host.version == match.guest.version != ""
+        assert match.host.port != match.guest.port
+        steps = episode = 0
+        while steps < 400:
+            setup = replace(SETUP, disable_fog=True)
+            path = find_map(find(standin_dir), SETUP.map_name)
+            await match.start_episode(setup, path, episode)
+            seen = await match.observe()
+            assert {game.player_id for game in match.games} == {1, 2}
+            assert [one.game_loop for one in seen] == [0, 0]
+            ended = False
+            while not ended:
+                wander = [(steps * 7 + side * 11) % 20 + 6 for side in range(2)]
+                step = await match.step(
+                    [attack(seen[0], 16, wander[0]), attack(seen[1], 16, wander[1])], 8
+                )
+                steps += 1
+                ended = step.ended
+                seen = step.sides[0].observed, step.sides[1].observed
+                assert seen[0].game_loop == seen[1].game_loop
+                for owner in (1, 2):
+                    assert seen_by(seen[0], owner) == seen_by(seen[1], owner)
+            assert all(game.status is Status.ENDED for game in match.games)
+            results = {match.host.result, match.guest.result}
+            assert results in ({sc_pb.Victory, sc_pb.Defeat}, {sc_pb.Tie})
+            episode += 1
 
 
 def test_one_side_attacks_and_both_know_the_result(standin_dir, leases):
@@ -146,60 +142,50 @@ def test_a_side_without_a_result_has_the_opposite_one():
         match._settle()
 
 
-def test_a_map_outside_of_the_map_folder(standin_dir, tmp_path):
-    async def play() -> None:
-        elsewhere = tmp_path / "Elsewhere.SC2Map"
-        elsewhere.write_bytes(find_map(find(standin_dir), "MarineDuel").read_bytes())
-        async with matching(standin_dir) as match:
-            for seed in (1, 2):
-                await match.start_episode(SETUP, elsewhere, seed)
-                seen = await match.observe()
-                assert len(seen_by(seen[0], 1)) == 5
-
-    asyncio.run(play())
+async def test_a_map_outside_of_the_map_folder(standin_dir, tmp_path):
+    elsewhere = tmp_path / "Elsewhere.SC2Map"
+    elsewhere.write_bytes(find_map(find(standin_dir), "MarineDuel").read_bytes())
+    async with matching(standin_dir) as match:
+        for seed in (1, 2):
+            await match.start_episode(SETUP, elsewhere, seed)
+            seen = await match.observe()
+            assert len(seen_by(seen[0], 1)) == 5
 
 
-def test_a_map_that_is_deleted_once_it_was_sent_is_sent_again(standin_dir, tmp_path, monkeypatch):
-    async def play() -> None:
-        elsewhere = tmp_path / "Deleted.SC2Map"
-        elsewhere.write_bytes(find_map(find(standin_dir), "MarineDuel").read_bytes())
-        async with matching(standin_dir) as match:
-            create, deleted = match.host.create, []
+async def test_a_map_that_is_deleted_once_it_was_sent_is_sent_again(
+    standin_dir, tmp_path, monkeypatch
+):
+    elsewhere = tmp_path / "Deleted.SC2Map"
+    elsewhere.write_bytes(find_map(find(standin_dir), "MarineDuel").read_bytes())
+    async with matching(standin_dir) as match:
+        create, deleted = match.host.create, []
 
-            async def create_without_it(*given: Any) -> None:
-                if not deleted:
-                    deleted.extend(Path(tempfile.gettempdir()).rglob(elsewhere.name))
-                    for path in deleted:
-                        path.unlink()
-                await create(*given)
+        async def create_without_it(*given: Any) -> None:
+            if not deleted:
+                deleted.extend(Path(tempfile.gettempdir()).rglob(elsewhere.name))
+                for path in deleted:
+                    path.unlink()
+            await create(*given)
 
-            monkeypatch.setattr(match.host, "create", create_without_it)
+        monkeypatch.setattr(match.host, "create", create_without_it)
+        await match.start_episode(SETUP, elsewhere, 1)
+        assert len(deleted) == 2
+        assert len(seen_by((await match.observe())[0], 1)) == 5
+
+
+async def test_a_map_that_is_none(standin_dir, tmp_path):
+    elsewhere = tmp_path / "Elsewhere.SC2Map"
+    elsewhere.write_bytes(b"no map")
+    async with matching(standin_dir) as match:
+        with pytest.raises(ConfigError, match="InvalidMapData"):
             await match.start_episode(SETUP, elsewhere, 1)
-            assert len(deleted) == 2
-            assert len(seen_by((await match.observe())[0], 1)) == 5
-
-    asyncio.run(play())
 
 
-def test_a_map_that_is_none(standin_dir, tmp_path):
-    async def play() -> None:
-        elsewhere = tmp_path / "Elsewhere.SC2Map"
-        elsewhere.write_bytes(b"no map")
-        async with matching(standin_dir) as match:
-            with pytest.raises(ConfigError, match="InvalidMapData"):
-                await match.start_episode(SETUP, elsewhere, 1)
-
-    asyncio.run(play())
-
-
-def test_a_map_for_one_player(standin_dir):
-    async def play() -> None:
-        async with matching(standin_dir) as match:
-            path = find_map(find(standin_dir), "DefeatRoaches")
-            with pytest.raises(ConfigError, match=r"InvalidPlayerSetup .* map for 1 participant"):
-                await match.start_episode(replace(SETUP, map_name="DefeatRoaches"), path, 1)
-
-    asyncio.run(play())
+async def test_a_map_for_one_player(standin_dir):
+    async with matching(standin_dir) as match:
+        path = find_map(find(standin_dir), "DefeatRoaches")
+        with pytest.raises(ConfigError, match=r"InvalidPlayerSetup .* map for 1 participant"):
+            await match.start_episode(replace(SETUP, map_name="DefeatRoaches"), path, 1)
 
 
 @pytest.mark.parametrize("free", [3, 5])
@@ -248,104 +234,84 @@ def test_a_harmed_side_is_named(standin_dir, side, phase, harm, leases):
 
 
 @pytest.mark.parametrize("side", list(Side))
-def test_a_side_that_is_harmed_in_join_is_named(standin_dir, side):
+async def test_a_side_that_is_harmed_in_join_is_named(standin_dir, side):
     """Both wait for each other there."""
+    async with matching(standin_dir, SHORT) as match:
+        path = find_map(find(standin_dir), SETUP.map_name)
+        other = game_of(match, Side.GUEST if side is Side.HOST else Side.HOST)
+        joins = other.join_match
 
-    async def play() -> None:
-        async with matching(standin_dir, SHORT) as match:
-            path = find_map(find(standin_dir), SETUP.map_name)
-            other = game_of(match, Side.GUEST if side is Side.HOST else Side.HOST)
-            joins = other.join_match
+        async def join_after_harm(*arguments: Any) -> None:
+            os.kill(game_of(match, side).pid, signal.SIGSTOP)
+            await joins(*arguments)
 
-            async def join_after_harm(*arguments: Any) -> None:
-                os.kill(game_of(match, side).pid, signal.SIGSTOP)
-                await joins(*arguments)
-
-            other.join_match = join_after_harm  # type: ignore[method-assign]
-            with pytest.raises(GameFault) as raised:
-                await match.start_episode(SETUP, path, 1)
-            assert raised.value.detail.startswith(f"{side}: no reply to join_game"), raised.value
-            assert "it is stopped" in raised.value.detail
-
-    asyncio.run(play())
+        other.join_match = join_after_harm  # type: ignore[method-assign]
+        with pytest.raises(GameFault) as raised:
+            await match.start_episode(SETUP, path, 1)
+        assert raised.value.detail.startswith(f"{side}: no reply to join_game"), raised.value
+        assert "it is stopped" in raised.value.detail
 
 
 @pytest.mark.parametrize("side", list(Side))
-def test_a_side_that_hangs_is_named(standin_dir, side):
+async def test_a_side_that_hangs_is_named(standin_dir, side):
     """The other one waits for it, and is just as silent."""
-
-    async def play() -> None:
-        async with matching(standin_dir, SHORT, seed=1) as match:
-            hang = debug_pb2.DebugTestProcess(test=debug_pb2.DebugTestProcess.hang, delay_ms=20)
-            order = debug_pb2.DebugCommand(test_process=hang)
-            request = sc_pb.Request(debug=sc_pb.RequestDebug(debug=[order]))
-            await game_of(match, side).request(request)
-            await asyncio.sleep(0.1)
-            with pytest.raises(GameFault) as raised:
-                await match.step([[], []], 8)
-            assert raised.value.kind is FaultKind.DEADLINE
-            assert raised.value.detail.startswith(f"{side}: ")
-            assert "does not read its requests" in raised.value.detail
-
-    asyncio.run(play())
+    async with matching(standin_dir, SHORT, seed=1) as match:
+        hang = debug_pb2.DebugTestProcess(test=debug_pb2.DebugTestProcess.hang, delay_ms=20)
+        order = debug_pb2.DebugCommand(test_process=hang)
+        request = sc_pb.Request(debug=sc_pb.RequestDebug(debug=[order]))
+        await game_of(match, side).request(request)
+        await asyncio.sleep(0.1)
+        with pytest.raises(GameFault) as raised:
+            await match.step([[], []], 8)
+        assert raised.value.kind is FaultKind.DEADLINE
+        assert raised.value.detail.startswith(f"{side}: ")
+        assert "does not read its requests" in raised.value.detail
 
 
-def test_the_cpu_time_of_both_counts(standin_dir):
+async def test_the_cpu_time_of_both_counts(standin_dir):
     """While one side plays its loops the other one waits, idle, and is not hung."""
-
-    async def play() -> None:
-        async with matching(standin_dir, seed=1) as match:
-            for waiting, working in (match.games, match.games[::-1]):
-                before_s = waiting._cpu_seconds_of_awaited()
-                own_s = working.process.cpu_seconds()
-                while working.process.cpu_seconds() < own_s + 0.05:
-                    await working.data()
-                assert waiting._cpu_seconds_of_awaited() > before_s + 0.04
-
-    asyncio.run(play())
+    async with matching(standin_dir, seed=1) as match:
+        for waiting, working in (match.games, match.games[::-1]):
+            before_s = waiting._cpu_seconds_of_awaited()
+            own_s = working.process.cpu_seconds()
+            while working.process.cpu_seconds() < own_s + 0.05:
+                await working.data()
+            assert waiting._cpu_seconds_of_awaited() > before_s + 0.04
 
 
 @pytest.mark.timing
-def test_in_real_time_the_periods_of_both_begin_together(standin_dir):
+async def test_in_real_time_the_periods_of_both_begin_together(standin_dir):
     """Also if one side's were later, because it alone has overrun one."""
     setup, loops = replace(SETUP, realtime=True), 8
-
-    async def play() -> None:
-        async with matching(standin_dir) as match:
-            path = find_map(find(standin_dir), SETUP.map_name)
-            await match.start_episode(setup, path, 1)
-            await match.observe()
-            for late in (match.host, match.guest):
-                late.delay(5)
-                before = match.host.next_period, match.guest.next_period
-                step = await match.step([[], []], loops)
-                for side in step.sides:
-                    assert side.observed.game_loop >= max(before) + loops
-                assert match.host.tick.gap_s < 1.0
-                await match.step([[], []], loops)
-                assert match.host.next_period == match.guest.next_period
-
-    asyncio.run(play())
+    async with matching(standin_dir) as match:
+        path = find_map(find(standin_dir), SETUP.map_name)
+        await match.start_episode(setup, path, 1)
+        await match.observe()
+        for late in (match.host, match.guest):
+            late.delay(5)
+            before = match.host.next_period, match.guest.next_period
+            step = await match.step([[], []], loops)
+            for side in step.sides:
+                assert side.observed.game_loop >= max(before) + loops
+            assert match.host.tick.gap_s < 1.0
+            await match.step([[], []], loops)
+            assert match.host.next_period == match.guest.next_period
 
 
 @pytest.mark.parametrize("index", [0, 1])
-def test_in_real_time_each_side_has_its_own_steps(standin_dir, index):
+async def test_in_real_time_each_side_has_its_own_steps(standin_dir, index):
     """One of them asks for none, and the game goes on; a side that is stopped is named."""
     setup = replace(SETUP, realtime=True)
-
-    async def play() -> None:
-        async with matching(standin_dir, SHORT) as match:
-            path = find_map(find(standin_dir), SETUP.map_name)
-            await match.start_episode(setup, path, 1)
-            await match.observe()
-            loops = [(await match.step_one(index, [], 4)).observed.game_loop for _ in range(3)]
-            assert loops[-1] - loops[0] >= 8
-            os.kill(match.games[1 - index].pid, signal.SIGSTOP)
-            with pytest.raises(GameFault) as raised:
-                for _ in range(3):
-                    await match.step_one(index, [], 4)
-            assert raised.value.kind is FaultKind.DEADLINE
-            assert raised.value.detail.startswith(f"{list(Side)[1 - index]}: ")
-            assert "it is stopped by a signal" in raised.value.detail
-
-    asyncio.run(play())
+    async with matching(standin_dir, SHORT) as match:
+        path = find_map(find(standin_dir), SETUP.map_name)
+        await match.start_episode(setup, path, 1)
+        await match.observe()
+        loops = [(await match.step_one(index, [], 4)).observed.game_loop for _ in range(3)]
+        assert loops[-1] - loops[0] >= 8
+        os.kill(match.games[1 - index].pid, signal.SIGSTOP)
+        with pytest.raises(GameFault) as raised:
+            for _ in range(3):
+                await match.step_one(index, [], 4)
+        assert raised.value.kind is FaultKind.DEADLINE
+        assert raised.value.detail.startswith(f"{list(Side)[1 - index]}: ")
+        assert "it is stopped by a signal" in raised.value.detail

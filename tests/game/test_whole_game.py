@@ -39,61 +39,54 @@ def own_units(answer: sc_pb.ResponseObservation) -> list[raw_pb2.Unit]:
     return [u for u in answer.observation.raw_data.units if u.alliance == raw_pb2.Self]
 
 
-def test_a_map_outside_of_the_map_folder_is_played(game_installation, tmp_path):
+async def test_a_map_outside_of_the_map_folder_is_played(game_installation, tmp_path):
     path = tmp_path / "Elsewhere.SC2Map"
     path.write_bytes(find_map(game_installation, SETUP.map_name).read_bytes())
-
-    async def play() -> None:
-        game = await launched(game_installation)
-        try:
-            await game.start_episode(SETUP, path, None)
-            assert len(own_units(await game.observe())) == 1
-        finally:
-            game.close()
-
-    asyncio.run(play())
+    game = await launched(game_installation)
+    try:
+        await game.start_episode(SETUP, path, None)
+        assert len(own_units(await game.observe())) == 1
+    finally:
+        game.close()
 
 
 @in_each_loop
-def test_life_of_a_game(game_installation):
-    async def play() -> None:
-        path = find_map(game_installation, SETUP.map_name)
-        game = await launched(game_installation)
-        try:
-            assert game.base_build == game_installation.base_build
-            assert game.version
-            assert game.status is Status.LAUNCHED
-            assert await game.start_episode(SETUP, path, None) is ResetKind.CREATE
-            first = await game.observe()
-            assert first.observation.game_loop <= FIRST_LOOP_MAX
-            assert len(own_units(first)) == 1
-            area = PlayableArea.of(await game.game_info())
-            assert area.left < area.right
-            assert len((await game.data()).units) > 0
-            (marine,) = own_units(first)
-            # To the middle of the quarter of the map that is farthest away.
-            middle_x, middle_y = area.centre
-            move = sc_pb.Action()
-            move.action_raw.unit_command.ability_id = 16  # move
-            target = move.action_raw.unit_command.target_world_space_pos
-            target.x = (middle_x + (area.right if marine.pos.x < middle_x else area.left)) / 2
-            target.y = (middle_y + (area.top if marine.pos.y < middle_y else area.bottom)) / 2
-            move.action_raw.unit_command.unit_tags.append(marine.tag)
-            step = await game.step([move], 8)
-            assert step.action_results == [1]
-            assert step.observed.observation.game_loop == first.observation.game_loop + 8
-            assert own_units(step.observed)[0].pos != marine.pos
-            while not step.ended:
-                step = await game.step([], 240)
-            assert game.status is Status.ENDED
-            assert game.result is not None
-            assert await game.start_episode(SETUP, path, None) is ResetKind.RESTART
-            assert (await game.observe()).observation.game_loop <= FIRST_LOOP_MAX
-            assert not (await game.step([], 8)).ended
-        finally:
-            game.close()
-
-    asyncio.run(play())
+async def test_life_of_a_game(game_installation):
+    path = find_map(game_installation, SETUP.map_name)
+    game = await launched(game_installation)
+    try:
+        assert game.base_build == game_installation.base_build
+        assert game.version
+        assert game.status is Status.LAUNCHED
+        assert await game.start_episode(SETUP, path, None) is ResetKind.CREATE
+        first = await game.observe()
+        assert first.observation.game_loop <= FIRST_LOOP_MAX
+        assert len(own_units(first)) == 1
+        area = PlayableArea.of(await game.game_info())
+        assert area.left < area.right
+        assert len((await game.data()).units) > 0
+        (marine,) = own_units(first)
+        # To the middle of the quarter of the map that is farthest away.
+        middle_x, middle_y = area.centre
+        move = sc_pb.Action()
+        move.action_raw.unit_command.ability_id = 16  # move
+        target = move.action_raw.unit_command.target_world_space_pos
+        target.x = (middle_x + (area.right if marine.pos.x < middle_x else area.left)) / 2
+        target.y = (middle_y + (area.top if marine.pos.y < middle_y else area.bottom)) / 2
+        move.action_raw.unit_command.unit_tags.append(marine.tag)
+        step = await game.step([move], 8)
+        assert step.action_results == [1]
+        assert step.observed.observation.game_loop == first.observation.game_loop + 8
+        assert own_units(step.observed)[0].pos != marine.pos
+        while not step.ended:
+            step = await game.step([], 240)
+        assert game.status is Status.ENDED
+        assert game.result is not None
+        assert await game.start_episode(SETUP, path, None) is ResetKind.RESTART
+        assert (await game.observe()).observation.game_loop <= FIRST_LOOP_MAX
+        assert not (await game.step([], 8)).ended
+    finally:
+        game.close()
 
 
 def test_seed_decides(game_installation):
@@ -117,26 +110,20 @@ def test_seed_decides(game_installation):
     assert one != other
 
 
-def test_missing_map(game_installation, tmp_path):
-    async def play() -> None:
-        game = await launched(game_installation)
-        try:
-            with pytest.raises(ConfigError, match="create_game"):
-                await game.start_episode(SETUP, tmp_path / "Nowhere.SC2Map", None)
-        finally:
-            game.close()
-
-    asyncio.run(play())
+async def test_missing_map(game_installation, tmp_path):
+    game = await launched(game_installation)
+    try:
+        with pytest.raises(ConfigError, match="create_game"):
+            await game.start_episode(SETUP, tmp_path / "Nowhere.SC2Map", None)
+    finally:
+        game.close()
 
 
-def test_two_games_at_once(game_installation):
-    async def play() -> None:
-        games = await asyncio.gather(launched(game_installation), launched(game_installation))
-        assert games[0].port != games[1].port
-        for game in games:
-            game.close()
-
-    asyncio.run(play())
+async def test_two_games_at_once(game_installation):
+    games = await asyncio.gather(launched(game_installation), launched(game_installation))
+    assert games[0].port != games[1].port
+    for game in games:
+        game.close()
 
 
 @pytest.mark.parametrize(
@@ -147,41 +134,35 @@ def test_two_games_at_once(game_installation):
         (Fault.exit, FaultKind.GAME_EXITED),
     ],
 )
-def test_faults_of_the_game_s_own(game_installation, test, kind):
-    async def play() -> None:
-        path = find_map(game_installation, SETUP.map_name)
-        game = await launched(game_installation, FAULTY)
-        try:
-            await game.start_episode(SETUP, path, None)
-            await game.observe()
-            command = debug_pb2.DebugCommand(test_process=Fault(test=test))
-            request = sc_pb.Request(debug=sc_pb.RequestDebug(debug=[command]))
-            with pytest.raises(GameFault) as raised:
-                await game.request(request)
-                await game.step([], 8)
-            assert raised.value.kind is kind
-        finally:
-            game.close()
-
-    asyncio.run(play())
+async def test_faults_of_the_game_s_own(game_installation, test, kind):
+    path = find_map(game_installation, SETUP.map_name)
+    game = await launched(game_installation, FAULTY)
+    try:
+        await game.start_episode(SETUP, path, None)
+        await game.observe()
+        command = debug_pb2.DebugCommand(test_process=Fault(test=test))
+        request = sc_pb.Request(debug=sc_pb.RequestDebug(debug=[command]))
+        with pytest.raises(GameFault) as raised:
+            await game.request(request)
+            await game.step([], 8)
+        assert raised.value.kind is kind
+    finally:
+        game.close()
 
 
 @pytest.mark.parametrize(
     ("sent", "kind"),
     [(signal.SIGKILL, FaultKind.GAME_EXITED), (signal.SIGSTOP, FaultKind.DEADLINE)],
 )
-def test_signals_during_play(game_installation, sent, kind):
-    async def play() -> None:
-        path = find_map(game_installation, SETUP.map_name)
-        game = await launched(game_installation, FAULTY)
-        try:
-            await game.start_episode(SETUP, path, None)
-            await game.observe()
-            os.kill(game.pid, sent)
-            with pytest.raises(GameFault) as raised:
-                await game.step([], 8)
-            assert raised.value.kind is kind
-        finally:
-            game.close()
-
-    asyncio.run(play())
+async def test_signals_during_play(game_installation, sent, kind):
+    path = find_map(game_installation, SETUP.map_name)
+    game = await launched(game_installation, FAULTY)
+    try:
+        await game.start_episode(SETUP, path, None)
+        await game.observe()
+        os.kill(game.pid, sent)
+        with pytest.raises(GameFault) as raised:
+            await game.step([], 8)
+        assert raised.value.kind is kind
+    finally:
+        game.close()
