@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import lzma
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -43,6 +45,15 @@ def state() -> Callable[..., sc_pb.Observation]:
         return observation
 
     return build
+
+
+def printed_by(program: str, **options: Any) -> str:
+    """What a Python program prints, which must end without an error."""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, text=True, check=True, timeout=300, **options
+    )
+    return done.stdout
 
 
 def rewrite_archive(path: Path, changes: dict[str, bytes | str | None]) -> None:

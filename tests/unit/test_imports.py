@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -17,6 +16,7 @@ import sc2pool
 import sc2standin
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+from tests.unit.conftest import printed_by
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not import this file
 
@@ -187,11 +187,8 @@ def test_no_module_imports_itself_by_way_of_others():
 
 
 def test_import_sc2pool_is_light():
-    program = "import sys, sc2pool; dir(sc2pool); print(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300
-    )
-    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    modules = printed_by("import sys, sc2pool; dir(sc2pool); print(*sys.modules)")
+    loaded = {name.partition(".")[0] for name in modules.split()}
     assert not loaded & {*HEAVY, "numpy", "gymnasium", "s2clientprotocol", "cloudpickle"}
 
 

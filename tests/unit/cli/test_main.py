@@ -3,7 +3,6 @@
 import errno
 import json
 import os
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -16,6 +15,7 @@ from sc2pool.cli.parser import make_parser
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.errors import ConfigError
+from tests.unit.conftest import printed_by
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ def test_bench_refuses_a_file_it_cannot_write_before_it_measures(installation, t
 
 @pytest.mark.parametrize("command", ["train", "bench"])
 def test_help_loads_nothing_heavy(command):
-    program = f"""
+    printed_by(f"""
 import sys
 import sc2pool.cli.bench.command
 from sc2pool.cli.main import main
@@ -186,5 +186,4 @@ try:
 except SystemExit as done:
     assert done.code == 0
 assert not {{"torch", "numpy", "stable_baselines3", "s2clientprotocol"}} & set(sys.modules)
-"""
-    subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)
+""")

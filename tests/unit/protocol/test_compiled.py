@@ -45,7 +45,7 @@ from sc2pool.protocol.requests import step_burst
 from sc2pool.tasks.registry import resolve
 from sc2pool.units import Kind, health, select
 from sc2pool.waiting import WorkerLoop
-from tests.unit.conftest import needs_compiled
+from tests.unit.conftest import needs_compiled, printed_by
 
 OWN_MARINES = Kind("Marine")
 
@@ -228,10 +228,7 @@ def test_an_environment_variable_leaves_it_out(value, monkeypatch):
     monkeypatch.setenv("SC2POOL_PURE", value)
     path = "compiled" if value == "0" and find_spec("sc2pool._fast") else "pure Python"
     program = "from sc2pool.protocol import compiled; print(compiled.STEP_PATH)"
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300
-    )
-    assert done.stdout == f"{path}\n"
+    assert printed_by(program) == f"{path}\n"
 
 
 # ---- steps --------------------------------------------------------------------------------------

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 
 import pytest
 
 from sc2pool.errors import ConfigError
 from sc2pool.pool.queues import memory
+from tests.unit.conftest import printed_by
 
 pytestmark = pytest.mark.usefixtures("variant")
 
@@ -25,7 +24,7 @@ def test_another_process_writes_and_we_read(descriptor):
     memory.claim(descriptor, 8192)
     mapped = memory.map_memory(descriptor, 8192)
     program = f"import mmap; mmap.mmap({descriptor}, 8192)[8000:8003] = b'abc'"
-    subprocess.run([sys.executable, "-c", program], pass_fds=[descriptor], check=True, timeout=300)
+    printed_by(program, pass_fds=[descriptor])
     assert mapped[8000:8003] == b"abc"
     assert mapped[:8000] == bytes(8000)
     mapped.close()

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from sc2pool.pool.statistics.durations import DurationCounter, Durations, figures
+from tests.unit.conftest import printed_by
 
 
 def counter(*durations_s: float) -> DurationCounter:
@@ -42,11 +40,10 @@ def test_several_together():
 
 def test_figures_need_no_file_of_a_package():
     """Where no descriptor is free, none can be imported."""
-    program = """
+    printed_by("""
 import sys
 from sc2pool.pool.statistics.durations import Durations
 before = set(sys.modules)
 Durations.of([1.0, 2.0])
 assert set(sys.modules) == before, set(sys.modules) - before
-"""
-    subprocess.run([sys.executable, "-c", program], check=True)
+""")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import cloudpickle
 import numpy as np
 import pytest
@@ -19,6 +16,7 @@ from sc2pool.tasks.bot import RLBotAI
 from sc2pool.tasks.opponents.bots import PlainBot
 from sc2pool.tasks.opponents.resolve import resolve
 from sc2pool.tasks.player import Episode
+from tests.unit.conftest import printed_by
 
 
 class Waiting(BotAI):
@@ -89,11 +87,10 @@ def test_other_objects_are_refused(given, told, duel):
 
 
 def test_a_program_without_bots_does_not_load_python_sc2():
-    program = (
+    printed_by(
         "import sys\n"
         "from sc2pool.tasks.duels.marine_duel import MarineDuel\n"
         "from sc2pool.tasks.opponents.resolve import resolve\n"
         "resolve(MarineDuel.scripted, MarineDuel)\n"
         "assert 'sc2' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)

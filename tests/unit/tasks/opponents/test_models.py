@@ -7,8 +7,6 @@ import base64
 import json
 import os
 import pickle
-import subprocess
-import sys
 import zipfile
 from types import SimpleNamespace
 from unittest.mock import create_autospec
@@ -29,7 +27,7 @@ from sc2pool.tasks.opponents.models import (
 )
 from sc2pool.tasks.opponents.policies import PredictPair
 from sc2pool.tasks.player import Episode
-from tests.unit.conftest import rewrite_archive
+from tests.unit.conftest import printed_by, rewrite_archive
 from tests.unit.tasks.opponents.conftest import FOUR, SEEN, SHOWN, answer
 
 
@@ -40,10 +38,7 @@ def test_the_trainer_reads_the_spaces_without_torch(saved):
         f"print(*SavedModel('m', Path({str(saved())!r})).read_spaces());"
         "assert not {'torch', 'stable_baselines3'} & set(sys.modules)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300
-    )
-    assert done.stdout == "Box(-1.0, 1.0, (3,), float32) Discrete(4)\n"
+    assert printed_by(program) == "Box(-1.0, 1.0, (3,), float32) Discrete(4)\n"
 
 
 @pytest.mark.parametrize("masked", [False, True])
