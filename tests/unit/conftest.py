@@ -1,12 +1,14 @@
-"""Hand-built observations, recorded ones of the real game if there are any, and damaged files."""
+"""Hand-built observations, recorded ones of the real game, and what several unit tests run."""
 
 from __future__ import annotations
 
+import asyncio
 import lzma
 import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.protocol.compiled import STEP_PATH
 from sc2pool.units import Kind
+from sc2pool.waiting import WorkerLoop
 
 needs_compiled = pytest.mark.skipif(
     STEP_PATH != "compiled", reason="the compiled step path is not there"
@@ -45,6 +48,20 @@ def state() -> Callable[..., sc_pb.Observation]:
         return observation
 
     return build
+
+
+def in_worker_loop(own_tasks: int):
+    """Run a coroutine in the loop of a worker with so many tasks of its own."""
+
+    def decorate(test):
+        @wraps(test)
+        def run(**fixtures):
+            with asyncio.Runner(loop_factory=partial(WorkerLoop, own_tasks)) as runner:
+                return runner.run(test(**fixtures))
+
+        return run
+
+    return decorate
 
 
 def printed_by(program: str, **options: Any) -> str:

@@ -8,29 +8,16 @@ import socket
 import threading
 import time
 from contextvars import ContextVar
-from functools import partial, wraps
+from functools import partial
 
 import pytest
 
 from sc2pool.platform import LINUX
 from sc2pool.waiting import BlockingWait, Turn, WorkerLoop
+from tests.unit.conftest import in_worker_loop
 
 pytestmark = pytest.mark.skipif(not LINUX, reason="elsewhere nothing is blocked in")
 LONG_S = 10.0
-
-
-def in_loop(own_tasks: int):
-    """Run a coroutine in the loop of a worker with so many tasks of its own."""
-
-    def decorate(test):
-        @wraps(test)
-        def run(**fixtures):
-            with asyncio.Runner(loop_factory=partial(WorkerLoop, own_tasks)) as runner:
-                return runner.run(test(**fixtures))
-
-        return run
-
-    return decorate
 
 
 @pytest.fixture
@@ -47,7 +34,7 @@ async def test_in_any_other_loop_it_is_not_possible(pipe):
     assert not wait.possible
 
 
-@in_loop(1)
+@in_worker_loop(1)
 async def test_awaited_descriptor_ends_the_wait(pipe):
     wait = BlockingWait(pipe[0])
     assert wait.possible
@@ -59,14 +46,14 @@ async def test_awaited_descriptor_ends_the_wait(pipe):
     wait.close()
 
 
-@in_loop(1)
+@in_worker_loop(1)
 async def test_the_time_limit_ends_it(pipe):
     wait = BlockingWait(pipe[0])
     assert not wait.wait(0.01)
     wait.close()
 
 
-@in_loop(1)
+@in_worker_loop(1)
 async def test_other_descriptors_of_the_loop_end_the_wait(pipe):
     loop = asyncio.get_running_loop()
     ours, theirs = socket.socketpair()
@@ -84,7 +71,7 @@ async def test_other_descriptors_of_the_loop_end_the_wait(pipe):
 
 
 @pytest.mark.timing
-@in_loop(1)
+@in_worker_loop(1)
 async def test_another_thread_ends_it(pipe):
     loop = asyncio.get_running_loop()
     wait = BlockingWait(pipe[0])
@@ -99,7 +86,7 @@ async def test_another_thread_ends_it(pipe):
     wait.close()
 
 
-@in_loop(1)
+@in_worker_loop(1)
 async def test_not_while_a_task_of_the_users_wants_its_turn(pipe):
     wait = BlockingWait(pipe[0])
     seen = [wait.possible]
@@ -112,7 +99,7 @@ async def test_not_while_a_task_of_the_users_wants_its_turn(pipe):
     assert seen == [True, False, True]
 
 
-@in_loop(1)
+@in_worker_loop(1)
 async def test_a_worker_that_ends_forbids_it(pipe):
     loop = asyncio.get_running_loop()
     assert isinstance(loop, WorkerLoop)
@@ -122,7 +109,7 @@ async def test_a_worker_that_ends_forbids_it(pipe):
     wait.close()
 
 
-@in_loop(2)
+@in_worker_loop(2)
 async def test_tasks_take_turns(pipe):
     loop = asyncio.get_running_loop()
     turns, turn = loop.turns, Turn(loop)
@@ -149,7 +136,7 @@ async def test_tasks_take_turns(pipe):
     assert not await turns.wait(turn, time.monotonic()), "nobody watches any more"
 
 
-@in_loop(3)
+@in_worker_loop(3)
 async def test_all_that_are_ready_have_their_turn_and_then_comes_the_end(pipe):
     loop = asyncio.get_running_loop()
     turns, seen = loop.turns, []
@@ -178,7 +165,7 @@ async def test_all_that_are_ready_have_their_turn_and_then_comes_the_end(pipe):
     assert seen == ["turn", "turn", "end", "end", "soon"]
 
 
-@in_loop(2)
+@in_worker_loop(2)
 async def test_a_call_for_the_end_of_turns_does_not_wait_until_asyncio_comes_by(pipe):
     loop = asyncio.get_running_loop()
     turns, seen = loop.turns, []
@@ -204,7 +191,7 @@ async def test_a_call_for_the_end_of_turns_does_not_wait_until_asyncio_comes_by(
     assert seen == ["turn", "end", "next turn"]
 
 
-@in_loop(2)
+@in_worker_loop(2)
 async def passes_of_asyncio(rounds: int, with_a_task: bool) -> int:
     """How often asyncio comes by while two tasks take turns, the worker's own and another's beside.
 
@@ -255,7 +242,7 @@ def test_turns_are_taken_without_asyncio_unless_a_task_of_the_users_wants_its_ow
 
 
 @pytest.mark.parametrize("how", ["a timer", "another thread"])
-@in_loop(2)
+@in_worker_loop(2)
 async def test_asyncio_is_not_forgotten_meanwhile(pipe, how):
     loop = asyncio.get_running_loop()
     turn, called = Turn(loop), []
@@ -282,7 +269,7 @@ async def test_asyncio_is_not_forgotten_meanwhile(pipe, how):
         thread.join()
 
 
-@in_loop(2)
+@in_worker_loop(2)
 async def test_one_that_is_forgotten_in_the_same_pass_is_not_called(pipe):
     loop = asyncio.get_running_loop()
     turns, called = loop.turns, []

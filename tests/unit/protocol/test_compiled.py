@@ -5,13 +5,13 @@ Its long form is `scripts/compare_paths.py`.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import socket
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -44,8 +44,7 @@ from sc2pool.protocol.observed import Observed
 from sc2pool.protocol.requests import step_burst
 from sc2pool.tasks.registry import resolve
 from sc2pool.units import Kind, health, select
-from sc2pool.waiting import WorkerLoop
-from tests.unit.conftest import needs_compiled, printed_by
+from tests.unit.conftest import in_worker_loop, needs_compiled, printed_by
 
 OWN_MARINES = Kind("Marine")
 
@@ -95,31 +94,26 @@ def test_messages_of_the_real_game(recorded):
 
 @needs_compiled
 @pytest.mark.parametrize("name", ["CollectMineralShards", "DefeatRoaches"])
-def test_messages_of_the_stand_in(standin_dir: Path, name: str):
-    async def play() -> int:
-        installation = find(standin_dir)
-        game = await Game.launch(installation, Limits(), deadline=Deadline.after(60))
-        try:
-            setup = replace(resolve(name).game_setup(), realtime=False)
-            await game.start_episode(setup, find_map(installation, name), 5)
-            observed = await game.observe()
-            for number in range(60):
-                (marines,) = select(observed, OWN_MARINES)
-                assert health(marines).min() > 0
-                order = commands.attack(marines.tags, (20 + number % 7, 30))
-                observed = (await game.step(as_actions([order]), 24)).observed
-                assert observed.plain is not None
-                # `Wire` has done the step, where its loop may be blocked.
-                assert (observed.plain.simulation_loop > 0) == LINUX
-                payload = observed.plain.payload
-                request_id = sc_pb.Response.FromString(payload).id
-                assert difference(payload, request_id) is None
-            return observed.game_loop
-        finally:
-            game.close()
-
-    with asyncio.Runner(loop_factory=lambda: WorkerLoop(own_tasks=1)) as runner:
-        assert runner.run(play()) == 60 * 24
+@in_worker_loop(1)
+async def test_messages_of_the_stand_in(standin_dir, name):
+    installation = find(standin_dir)
+    game = await Game.launch(installation, Limits(), deadline=Deadline.after(60))
+    with closing(game):
+        setup = replace(resolve(name).game_setup(), realtime=False)
+        await game.start_episode(setup, find_map(installation, name), 5)
+        observed = await game.observe()
+        for number in range(60):
+            (marines,) = select(observed, OWN_MARINES)
+            assert health(marines).min() > 0
+            order = commands.attack(marines.tags, (20 + number % 7, 30))
+            observed = (await game.step(as_actions([order]), 24)).observed
+            assert observed.plain is not None
+            # `Wire` has done the step, where its loop may be blocked.
+            assert (observed.plain.simulation_loop > 0) == LINUX
+            payload = observed.plain.payload
+            request_id = sc_pb.Response.FromString(payload).id
+            assert difference(payload, request_id) is None
+        assert observed.game_loop == 60 * 24
 
 
 @needs_compiled

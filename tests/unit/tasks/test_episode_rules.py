@@ -65,8 +65,6 @@ class Recording(TaskDefinition):
         return [True]
 
 
-
-
 FIRST = ["observe", "info", "action_masks"]
 LATER = ["observe", "reward", "terminated", "info", "action_masks"]
 
