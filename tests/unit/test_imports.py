@@ -21,16 +21,7 @@ from tests.unit.conftest import printed_by
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not import this file
 
 PACKAGE = Path(sc2pool.__file__).parent
-FOUNDATIONS = {
-    "config",
-    "deadline",
-    "waiting",
-    "errors",
-    "optional",
-    "platform",
-    "replacing",
-    "_fast",
-}
+FOUNDATIONS = set("config deadline waiting errors optional platform replacing _fast".split())
 MAY_IMPORT = {
     "config": {"errors"},
     "deadline": set(),
