@@ -16,6 +16,7 @@ from fault_tasks import Short, harm_action
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig
+from sc2pool.errors import ConfigError
 
 N = 3
 """The envs of two workers, if each serves two."""
@@ -124,3 +125,14 @@ def test_spares_live_there_too(make_env: MakeEnv) -> None:
     env.reset()
     assert {instance.worker_pid for instance in env.stats().instances} - {None} == before
     assert not step(env, 0, 0, 0)[2].any()
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "2"])
+def test_a_wrong_number(wrong: Any) -> None:
+    with pytest.raises(ConfigError, match="envs_per_worker"):
+        SubprocSC2VecEnv(n=2, config=PoolConfig(envs_per_worker=wrong))
+
+
+def test_envs_of_the_user_have_workers_of_their_own() -> None:
+    with pytest.raises(ConfigError, match=r"envs_per_worker is for tasks.*envs_per_worker=2"):
+        SubprocSC2VecEnv([dict], config=PoolConfig(envs_per_worker=2))  # type: ignore[list-item]
