@@ -7,6 +7,7 @@ without an adapter, because Stable-Baselines3 takes seconds to import.
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from itertools import count
 
 import numpy as np
@@ -25,16 +26,13 @@ def play(game: str, n: int) -> None:
     config = PoolConfig()
     print("constructing", flush=True)
     spec = TaskPlayerSpec(task_spec(AuditTask, game, config))
-    pool = Pool([spec] * n, one_book=True, config=config, spares=1)
-    try:
+    with closing(Pool([spec] * n, one_book=True, config=config, spares=1)) as pool:
         print("playing", flush=True)
         pool.reset()
         for number in range(STEPS):
             pool.send(np.array([[number, 0]] * n))
             pool.recv()
         print("closing", flush=True)
-    finally:
-        pool.close()
 
 
 def main(game: str, n: str) -> None:

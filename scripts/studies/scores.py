@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from contextlib import closing
 from statistics import mean
 from typing import Any
 
@@ -43,13 +44,10 @@ def main() -> None:
     rows = []
     for task in options.task:
         published = PUBLISHED.get(resolve(task).map_name)
-        env = sc2pool.SC2GymEnv(task=task, game=options.game)
-        try:
+        with closing(sc2pool.SC2GymEnv(task=task, game=options.game)) as env:
             random_scores = play(env, random_policy(env.action_space), options.episodes)
             scripted_scores = play(env, scripted_player(resolve(task)), options.episodes)
             version = env.stats().game_version
-        finally:
-            env.close()
         rows.append(row(task, random_scores, scripted_scores, published))
         tell(f"{task}: played")
     print(markdown(HEAD, rows))

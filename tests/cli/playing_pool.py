@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 from sc2pool import SC2VectorEnv
@@ -20,16 +21,15 @@ def main(game: str, n: int, spares: int) -> None:
     over = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
     config = PoolConfig(restart=PATIENT, watchdog_interval_s=0.2)
-    env = SC2VectorEnv(
-        n=n, task="DefeatRoaches", game=Path(game), spares=spares, seed=3, config=config
-    )
-    try:
+    with closing(
+        SC2VectorEnv(
+            n=n, task="DefeatRoaches", game=Path(game), spares=spares, seed=3, config=config
+        )
+    ) as env:
         env.reset()
         print("playing", flush=True)
         while not over.wait(0.02):
             env.step(env.action_space.sample())
-    finally:
-        env.close()
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -50,13 +51,10 @@ class Watching:
 
     def get(self, path: str, host: str | None = None) -> tuple[http.client.HTTPResponse, bytes]:
         """Ask for a page, under this name."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
-        try:
+        with closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)) as connection:
             connection.request("GET", path, headers={"Host": host or f"127.0.0.1:{self.port}"})
             answer = connection.getresponse()
             return answer, answer.read()
-        finally:
-            connection.close()
 
     def state(self) -> dict[str, Any]:
         return dict(json.loads(self.get("/state")[1]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +46,8 @@ def make_env(standin_dir: Path) -> Iterator[MakeEnv]:
 @pytest.fixture(scope="session")
 def undisturbed(standin_dir: Path) -> Recording:
     """Three envs under SEED for ten steps: env i plays episode i, whatever n is."""
-    env = SubprocSC2VecEnv(n=3, task=Saboteur, game=standin_dir, seed=SEED)
-    try:
+    with closing(SubprocSC2VecEnv(n=3, task=Saboteur, game=standin_dir, seed=SEED)) as env:
         return record(env, steps=10)
-    finally:
-        env.close()
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -77,11 +77,8 @@ def new_player(game: Path, task: type[TaskDefinition], **spec: Any) -> Any:
 @contextmanager
 def player_of(game: Path, task: type[TaskDefinition] = MarineDuel, **spec: Any) -> Iterator[Any]:
     """A player whose games `play` launches; they end with the block."""
-    player = new_player(game, task, **spec)
-    try:
+    with closing(new_player(game, task, **spec)) as player:
         yield player
-    finally:
-        player.close()
 
 
 def play(player: Any, policies: Sequence[Policy], seeds: Sequence[int]) -> list[Rows]:

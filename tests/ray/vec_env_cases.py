@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -111,12 +112,9 @@ class Counting(gymnasium.Env[Any, Any]):
 
 
 def envs_of_the_user() -> dict[str, Any]:
-    env = RaySC2VecEnv([Counting] * 3, NODES.address, seed=5)
-    try:
+    with closing(RaySC2VecEnv([Counting] * 3, NODES.address, seed=5)) as env:
         seeds = env.reset().ravel().tolist()
         return {"seeds": seeds, "rewards": env.step(np.array([1, 0, 1]))[1].tolist()}
-    finally:
-        env.close()
 
 
 def fault_of(done: Any, infos: Any, rewards: Any) -> list[Any]:
@@ -135,8 +133,7 @@ def fault_of(done: Any, infos: Any, rewards: Any) -> list[Any]:
 
 
 def actor_killed() -> dict[str, Any]:
-    env = make(seed=1)
-    try:
+    with closing(make(seed=1)) as env:
         before = env.reset()
         env.set_attr("step_mul", 4)
         games = [row.pid for row in env.stats().instances]
@@ -158,14 +155,11 @@ def actor_killed() -> dict[str, Any]:
             "steps": stats.env_steps,
             "recovered": stats.recovery_s is not None,
         }
-    finally:
-        env.close()
 
 
 def actor_killed_at_rest() -> dict[str, Any]:
     """Calls are answered by the actor that takes over, and the next step tells."""
-    env = make()
-    try:
+    with closing(make()) as env:
         env.reset()
         actor_of(env, 3).kill()
         answers = env.get_attr("step_mul")
@@ -175,20 +169,15 @@ def actor_killed_at_rest() -> dict[str, Any]:
         env.reset()
         told = [sorted(info) for info in env.reset_infos]
         return {"answers": answers, "kinds": [row[4] for row in rows], "told": told}
-    finally:
-        env.close()
 
 
 def crash_loop() -> dict[str, Any]:
-    env = make(config=PoolConfig(restart=RestartPolicy(per_env=0)))
-    try:
+    with closing(make(config=PoolConfig(restart=RestartPolicy(per_env=0)))) as env:
         env.reset()
         actor_of(env, 0).kill()
         error = error_of(lambda: env.step(np.zeros(N, np.int64)))
         left_s = wait(lambda: not games_of(GAME), 30.0)
         return {"error": error, "then": error_of(env.reset), "left_s": left_s}
-    finally:
-        env.close()
 
 
 def node_lost_for_good() -> dict[str, Any]:
@@ -274,8 +263,7 @@ def scribbled() -> dict[str, Any]:
     """Into all that is handed out, with and without fixed layout; then an actor dies."""
     found = {}
     for space, last in (("array", [3.0]), ("no layout", ([3.0],))):
-        env = RaySC2VecEnv([lambda space=space: Counted(space)] * N, NODES.address)
-        try:
+        with closing(RaySC2VecEnv([lambda space=space: Counted(space)] * N, NODES.address)) as env:
             env.reset()
             for _ in range(3):
                 given = env.step(np.zeros(N, np.int64))
@@ -285,8 +273,6 @@ def scribbled() -> dict[str, Any]:
             shown = [info["terminal_observation"] for info in infos[:2]]
             found[space] = [same(one, last) for one in shown]
             scribble(infos)
-        finally:
-            env.close()
     return found
 
 
@@ -324,8 +310,7 @@ IMPATIENT = PoolConfig(limits=Limits(step_s=0.5, worker_grace_s=0.5))
 
 def actor_stopped() -> dict[str, Any]:
     """It is there, but says nothing; in a step, and in another call."""
-    env = make(config=IMPATIENT)
-    try:
+    with closing(make(config=IMPATIENT)) as env:
         env.reset()
         games = {row.pid for row in env.stats().instances}
         actor_of(env, 3).suspend()
@@ -345,8 +330,6 @@ def actor_stopped() -> dict[str, Any]:
             "call_s": call_s,
             "gone_s": gone_s,
         }
-    finally:
-        env.close()
 
 
 def head_stopped() -> dict[str, Any]:

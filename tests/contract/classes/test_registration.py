@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
+from contextlib import closing
 
 import gymnasium
 import pytest
@@ -31,12 +32,9 @@ def test_each_task_is_registered_under_its_name(name):
 def test_registered_env_passes_the_checker(standin_dir):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        env = gymnasium.make(ID, game=standin_dir)
-        try:
+        with closing(gymnasium.make(ID, game=standin_dir)) as env:
             assert isinstance(env.unwrapped, sc2pool.SC2GymEnv)
             check_env(env.unwrapped)
-        finally:
-            env.close()
 
 
 @pytest.mark.parametrize(

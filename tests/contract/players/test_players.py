@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +42,10 @@ def played(env: Any, steps: int) -> list[Any]:
 @pytest.fixture(scope="module")
 def whole(standin_dir: Path) -> list[Any]:
     """An undisturbed run of two matches under seed 5."""
-    env = SubprocSC2VecEnv(task="MarineDuel", n=2, game=standin_dir, seed=5, max_loops=SHORT)
-    try:
+    with closing(
+        SubprocSC2VecEnv(task="MarineDuel", n=2, game=standin_dir, seed=5, max_loops=SHORT)
+    ) as env:
         return played(env, STEPS)
-    finally:
-        env.close()
 
 
 def test_each_player_is_an_env(matches):

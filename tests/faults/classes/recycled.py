@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +61,7 @@ def keywords_of(name: str, envs: str) -> dict[str, Any]:
 
 def count(name: str, mode: str, envs: str) -> dict[str, Any]:
     print(f"{mode} {envs}", file=sys.stderr)  # the last line before a traceback
-    driver = Driver(name, mode, config=CONFIG, **keywords_of(name, envs))
-    try:
+    with closing(Driver(name, mode, config=CONFIG, **keywords_of(name, envs))) as driver:
         driver.reset()
         ended = 0
         while ended < EPISODES:
@@ -74,8 +74,6 @@ def count(name: str, mode: str, envs: str) -> dict[str, Any]:
         driver.reset()
         driver.reset()
         return {"recycles": recycles, "cut": driver.pool.stats().recycles}
-    finally:
-        driver.close()
 
 
 def main(name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,13 +37,12 @@ def log(tmp_path: Path) -> Path:
 def two(log: Path) -> Iterator[SubprocSC2VecEnv]:
     """Two envs, the first of which hangs in calls."""
     config = PoolConfig(limits=Limits(call_s=LIMIT_S), restart=LENIENT)
-    made = SubprocSC2VecEnv([partial(Hanging, log), partial(Hanging, None)], config=config)
-    try:
+    with closing(
+        SubprocSC2VecEnv([partial(Hanging, log), partial(Hanging, None)], config=config)
+    ) as made:
         made.reset()
         made.step([0, 0])
         yield made
-    finally:
-        made.close()
 
 
 @pytest.mark.parametrize("operation", CALLS)

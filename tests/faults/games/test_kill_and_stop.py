@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -192,8 +193,7 @@ def test_all_games_at_once(make_env: MakeEnv) -> None:
 
 
 def test_a_gym_env_is_truncated_and_goes_on_after_reset(standin_dir: Path) -> None:
-    env = SC2GymEnv(task=ShortSaboteur, game=standin_dir)
-    try:
+    with closing(SC2GymEnv(task=ShortSaboteur, game=standin_dir)) as env:
         first, _ = env.reset(seed=1)
         last, reward, terminated, truncated, info = env.step(harm_action("game KILL"))
         assert_same_bytes(last, first)
@@ -201,8 +201,6 @@ def test_a_gym_env_is_truncated_and_goes_on_after_reset(standin_dir: Path) -> No
         assert_fault(info, {"game-exited"}, "stepping", instance=0)
         env.reset()
         assert env.step(0)[2:4] == (False, False)
-    finally:
-        env.close()
 
 
 def test_ports_are_free_again(make_env: MakeEnv, wait_for: Callable[..., None]) -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +48,8 @@ def hold(env: SubprocSC2VecEnv) -> Any:
 @pytest.fixture(scope="module")
 def undisturbed(standin_dir: Path) -> list[Any]:
     """The observations of three matches; match i plays episode i."""
-    env = SubprocSC2VecEnv(n=3, task=MarineDuel, game=standin_dir, seed=7)
-    try:
+    with closing(SubprocSC2VecEnv(n=3, task=MarineDuel, game=standin_dir, seed=7)) as env:
         return [env.reset(), *(hold(env)[0] for _ in range(QUIET_STEPS + 4))]
-    finally:
-        env.close()
 
 
 @pytest.mark.parametrize(("harm", "who"), EXPECTED_KINDS)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,11 +47,8 @@ def config(**policy: Any) -> PoolConfig:
 @pytest.fixture(scope="module")
 def quiet_run(standin_dir: Path) -> Recording:
     """Two envs that nothing is done to."""
-    env = SubprocSC2VecEnv(n=2, task=Short, game=standin_dir, seed=SEED)
-    try:
+    with closing(SubprocSC2VecEnv(n=2, task=Short, game=standin_dir, seed=SEED)) as env:
         return record(env, STEPS)
-    finally:
-        env.close()
 
 
 def assert_recycled_unseen(
@@ -220,8 +218,9 @@ class HangsInClose(gymnasium.Env[Any, Any]):
 
 def test_an_env_of_the_user_that_hangs_in_its_close_is_ended(wait_for: Callable[..., None]) -> None:
     limits = Limits(worker_grace_s=0.3)
-    env = SubprocSC2VecEnv([HangsInClose], config=replace(config(episodes=1), limits=limits))
-    try:
+    with closing(
+        SubprocSC2VecEnv([HangsInClose], config=replace(config(episodes=1), limits=limits))
+    ) as env:
         env.reset()
         (first,) = psutil.Process().children()
         step(env, 1)
@@ -231,5 +230,3 @@ def test_an_env_of_the_user_that_hangs_in_its_close_is_ended(wait_for: Callable[
             )
         )
         assert env.stats().faults == 0
-    finally:
-        env.close()

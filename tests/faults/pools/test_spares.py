@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +57,8 @@ def strike_spares(env: SubprocSC2VecEnv, wait_for: Callable[..., None]) -> int:
 @pytest.fixture(scope="module")
 def quiet(standin_dir: Path) -> Recording:
     """The run without spares."""
-    env = SubprocSC2VecEnv(n=N, task=Short, game=standin_dir, seed=SEED)
-    try:
+    with closing(SubprocSC2VecEnv(n=N, task=Short, game=standin_dir, seed=SEED)) as env:
         return record(env, STEPS)
-    finally:
-        env.close()
 
 
 def test_two_spares(

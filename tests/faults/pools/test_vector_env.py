@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +46,8 @@ def make_vector(standin_dir: Path) -> Iterator[MakeVector]:
 @pytest.fixture(scope="module")
 def untouched(standin_dir: Path) -> list[np.ndarray]:
     """What both envs show in ten steps that nothing disturbs."""
-    env = SC2VectorEnv(n=2, task=Saboteur, game=standin_dir, seed=SEED)
-    try:
+    with closing(SC2VectorEnv(n=2, task=Saboteur, game=standin_dir, seed=SEED)) as env:
         return [env.reset()[0], *(env.step(QUIET)[0] for _ in range(10))]
-    finally:
-        env.close()
 
 
 @pytest.mark.parametrize("mode", AutoresetMode)
@@ -136,8 +134,7 @@ def test_a_game_killed_in_its_reset_shows_in_the_infos_of_the_reset_only(make_ve
 
 
 def test_a_killed_worker_of_an_env_is_one_truncation_too(make_vector):
-    env = SC2VectorEnv([lambda: gymnasium.make("CartPole-v1")] * 2)
-    try:
+    with closing(SC2VectorEnv([lambda: gymnasium.make("CartPole-v1")] * 2)) as env:
         env.reset(seed=0)
         os.kill(env.stats().instances[0].worker_pid, signal.SIGKILL)
         _, _, _, truncations, infos = env.step(QUIET)
@@ -146,5 +143,3 @@ def test_a_killed_worker_of_an_env_is_one_truncation_too(make_vector):
         _, rewards, _, truncations, infos = env.step(QUIET)
         assert rewards.tolist() == [0.0, 1.0]
         assert (truncations.any(), infos) == (False, {})
-    finally:
-        env.close()
