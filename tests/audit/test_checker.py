@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from tests.support.audit.recording import marks_of
 from tests.support.audit.task import HARMS, LAST_LOOP, STEP_MUL, AuditTask
 from tests.support.audit.team_task import AuditTeam, AuditTeamMatch
 from tests.support.audit.victims import pid_of
+from tests.support.pools import maker
 
 MakeEnv = Callable[..., SubprocSC2VecEnv]
 QUICK = PoolConfig(
@@ -65,13 +66,9 @@ OF_MATCHES = {
 @pytest.fixture
 def make_env(standin_dir: Path) -> Iterator[MakeEnv]:
     """Makes pools that play the audit, and closes them."""
-    with ExitStack() as stack:
-
-        def make(**options: Any) -> SubprocSC2VecEnv:
-            defaults = {"n": 3, "task": AuditTask, "seed": 3, "config": QUICK}
-            env = SubprocSC2VecEnv(game=standin_dir, **(defaults | options))
-            return stack.enter_context(closing(env))
-
+    with maker(
+        SubprocSC2VecEnv, n=3, task=AuditTask, seed=3, config=QUICK, game=standin_dir
+    ) as make:
         yield make
 
 

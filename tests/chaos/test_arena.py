@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from chaos import arena as arenas
@@ -18,6 +17,7 @@ from sc2pool.errors import CrashLoopError
 from tests.support.audit.checker import Received, Record
 from tests.support.audit.env import AuditEnv
 from tests.support.audit.faulty import Faulty
+from tests.support.programs import run
 
 Play = Callable[..., Arena]
 
@@ -43,10 +43,10 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
     return run
 
 
-class Raises(Adapter):
-    """The third step raises an error of this class's."""
+class RaisesOurs(Adapter):
+    """The third step raises an error."""
 
-    error: Exception
+    error: Exception = CrashLoopError("too many")
 
     def step(self) -> list[Record]:
         self.steps = getattr(self, "steps", 0) + 1
@@ -55,12 +55,8 @@ class Raises(Adapter):
         return super().step()
 
 
-class RaisesAnAssertion(Raises):
+class RaisesAnAssertion(RaisesOurs):
     error = AssertionError("the book-keeping is wrong")
-
-
-class RaisesOurs(Raises):
-    error = CrashLoopError("too many")
 
 
 class SwapsRewards(Adapter):
@@ -70,10 +66,8 @@ class SwapsRewards(Adapter):
         *records, first, second = super().step()
         assert isinstance(first, Received)
         assert isinstance(second, Received)
-        swapped: Any = first.reward, second.reward
-        object.__setattr__(second, "reward", swapped[0])
-        object.__setattr__(first, "reward", swapped[1])
-        return [*records, first, second]
+        swapped = replace(first, reward=second.reward), replace(second, reward=first.reward)
+        return [*records, *swapped]
 
 
 def test_a_sound_pool_has_no_problems(play: Play) -> None:
@@ -120,13 +114,7 @@ def test_a_call_that_does_not_end(tmp_path: Path) -> None:
         "with bounded(0.2):\n"
         "    time.sleep(600)\n"
     )
-    ended = subprocess.run(
-        [sys.executable, "-c", program],
-        env={"PYTHONPATH": str(Path(arenas.__file__).parents[2])},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    environment = {"PYTHONPATH": str(Path(arenas.__file__).parents[2])}
+    ended = run(sys.executable, "-c", program, env=environment)
     assert ended.returncode == 1
     assert "Timeout" in ended.stderr

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 
 from sc2pool.cli.main import main
 from sc2pool.cli.running.runs import choose
+from tests.support.programs import run
 
 PROGRAM = Path(__file__).with_name("playing_pool.py")
 COMMAND = (sys.executable, "-m", "sc2pool")
@@ -64,35 +66,24 @@ class PlayingPool:
             self.process.wait()
 
 
-def sc2pool(*arguments: str | Path, timeout_s: float = 100.0) -> subprocess.CompletedProcess[str]:
-    """Run the command to its end."""
-    return subprocess.run(
-        [*COMMAND, *arguments], capture_output=True, text=True, timeout=timeout_s, check=False
-    )
-
-
 @pytest.fixture(scope="session")
 def command() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs `sc2pool` with these arguments to its end."""
-    return sc2pool
+    return partial(run, *COMMAND)
 
 
 @pytest.fixture
 def in_process(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
     """Runs `sc2pool` with these arguments in this process: its exit code, and what it prints."""
 
-    def run(*arguments: object) -> tuple[int, str, str]:
-        code = main(list(map(str, arguments)))
-        return code, *capsys.readouterr()
-
-    return run
+    return lambda *arguments: (main(list(map(str, arguments))), *capsys.readouterr())
 
 
 @pytest.fixture(scope="session")
 def into_closed_pipe() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs `sc2pool` with these arguments, and with a pipe that nobody reads."""
 
-    def run(
+    def run_unread(
         *arguments: str, closed: str = "stdout", buffered: bool = True
     ) -> subprocess.CompletedProcess[str]:
         env = {**os.environ, "PYTHONUNBUFFERED": "" if buffered else "1"}
@@ -100,13 +91,11 @@ def into_closed_pipe() -> Callable[..., subprocess.CompletedProcess[str]]:
         os.close(reading)
         streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, closed: writing}
         try:
-            return subprocess.run(
-                [*COMMAND, *arguments], **streams, env=env, text=True, timeout=300, check=False
-            )
+            return run(*COMMAND, *arguments, **streams, env=env, capture_output=False)
         finally:
             os.close(writing)
 
-    return run
+    return run_unread
 
 
 class Screen:
@@ -122,15 +111,8 @@ class Screen:
         assert TMUX is not None
         # pytest-xdist says in two of them how large its own terminal is.
         inherited = {name: value for name, value in os.environ.items() if name not in SIZES}
-        done = subprocess.run(
-            [TMUX, "-u", "-S", f"{self._folder}/socket", *arguments],
-            env={**inherited, "LC_ALL": "C.UTF-8", "TERM": "xterm-256color"},
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        return done.stdout
+        env = {**inherited, "LC_ALL": "C.UTF-8", "TERM": "xterm-256color"}
+        return run(TMUX, "-u", "-S", f"{self._folder}/socket", *arguments, env=env).stdout
 
     def lines(self) -> list[str]:
         """What is on the screen."""

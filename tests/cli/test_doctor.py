@@ -22,6 +22,7 @@ from sc2pool.cli.doctor.examine import Plan, examine
 from sc2pool.cli.doctor.findings import Finding, Findings, Grade
 from sc2pool.cli.doctor.machine import probe_installation, probe_maps, tasks_by_map
 from sc2pool.config import Limits
+from tests.support.installations import changed
 
 FAKE_GAME = Path(__file__).parents[1] / "game" / "fake_game.py"
 SHORT = Plan(resets=3, steps=10, watch_s=0.3, timeout_s=90)
@@ -46,14 +47,9 @@ def doctor(in_process: Callable[..., tuple[int, str, str]]) -> Doctor:
 def game_of(standin_dir: Path, tmp_path: Path) -> Callable[[str], Path]:
     """Makes an installation with the stand-in's maps, whose executable is a shell script."""
 
-    def make(script: str) -> Path:
-        root = tmp_path / "StarCraftII"
-        shutil.copytree(standin_dir, root)
-        (executable,) = root.glob("Versions/Base*/SC2_x64")
-        executable.write_text(f"#!/bin/sh\n{script}\n")
-        return root
-
-    return make
+    return lambda script: changed(
+        standin_dir, tmp_path / "StarCraftII", lambda _: f"#!/bin/sh\n{script}\n"
+    )
 
 
 @pytest.fixture

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
 import sys
 
 import pytest
+
+from tests.support.programs import run
 
 INTERRUPTED_IMPORT = """
 import sys
@@ -39,7 +40,7 @@ def test_a_closed_pipe_ends_quietly(into_closed_pipe, argument, buffered):
 def test_without_standard_streams(arguments):
     """As some daemons start programs."""
     command = shlex.join([sys.executable, "-m", "sc2pool", *arguments.split()])
-    done = subprocess.run(["sh", "-c", f"{command} >&- 2>&-"], timeout=300, check=False)
+    done = run("sh", "-c", f"{command} >&- 2>&-")
     assert done.returncode == (2 if "train" in arguments else 0)
 
 
@@ -51,11 +52,5 @@ def test_an_error_message_into_a_closed_pipe(into_closed_pipe, tmp_path):
 @pytest.mark.parametrize("module", ["sc2pool.cli.arguments", "sc2pool.cli.tasks", "numpy"])
 def test_ctrl_c_during_an_import_prints_nothing(module):
     """The import raises as it does where a signal strikes."""
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED_IMPORT, module],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = run(sys.executable, "-c", INTERRUPTED_IMPORT, module)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

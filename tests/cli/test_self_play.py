@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sb3_contrib import MaskablePPO
 from stable_baselines3 import PPO
 
-from sc2pool.cli.main import main
 from sc2pool.cli.training.self_play import matches
 from sc2pool.cli.training.self_play.results import read_results
 
@@ -18,15 +18,16 @@ Train = Callable[..., str]
 
 
 @pytest.fixture
-def train(standin_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Train:
+def train(standin_dir: Path, tmp_path: Path, in_process: Callable[..., Any]) -> Train:
     """Trains in this process, into `tmp_path / "run"`; what is said, on stdout, or why not."""
 
     def run(*arguments: object, task: str = "MarineDuel", code: int = 0) -> str:
         out = () if "--out" in arguments else ("--out", tmp_path / "run")
-        command = ["train", "--task", task, "--game", standin_dir, *out, *arguments]
-        assert main([*map(str, command)]) == code
-        said = capsys.readouterr()
-        return said.err if code else said.out
+        ended, said, complaints = in_process(
+            "train", "--task", task, "--game", standin_dir, *out, *arguments
+        )
+        assert ended == code
+        return complaints if code else said
 
     return run
 

@@ -3,37 +3,39 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from sc2pool.cli.main import main
 from sc2pool.cli.parser import AFTER_STOP, make_parser
 from sc2pool.game.installation import find, read_installation
 from sc2standin.process.stops import AfterStop
 
+InProcess = Callable[..., tuple[int, str, str]]
+
 
 def test_path_prints_the_folder_that_auto_plays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_process: InProcess
 ) -> None:
     monkeypatch.delenv("SC2PATH", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a cache"))
-    assert main(["standin", "path"]) == 0
-    printed = capsys.readouterr()
-    assert printed.err == ""
-    (line,) = printed.out.splitlines()
+    code, said, complaints = in_process("standin", "path")
+    assert (code, complaints) == (0, "")
+    (line,) = said.splitlines()
     assert Path(line).parent == tmp_path / "a cache" / "sc2pool"
     assert find("auto").root == read_installation(Path(line), "given").root == Path(line)
 
 
 def test_path_says_why_it_cannot_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_process: InProcess
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert main(["standin", "path"]) == 2
-    assert "sc2pool: cannot write the stand-in game to" in capsys.readouterr().err
+    code, _, complaints = in_process("standin", "path")
+    assert code == 2
+    assert "sc2pool: cannot write the stand-in game to" in complaints
 
 
 def test_the_choices_are_the_stand_ins() -> None:
@@ -44,21 +46,22 @@ def test_the_choices_are_the_stand_ins() -> None:
 
 @pytest.mark.parametrize("after_stop", AFTER_STOP)
 def test_install_passes_its_choices_on(
-    after_stop: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    after_stop: str, tmp_path: Path, in_process: InProcess
 ) -> None:
     others = ["--any-race"] if after_stop == "freeze" else []
-    given = ["standin", "install", str(tmp_path / "game"), "--after-stop", after_stop, *others]
-    assert main(given) == 0
-    executable = Path(capsys.readouterr().out.strip())
+    install = ("standin", "install", tmp_path / "game", "--after-stop", after_stop)
+    code, said, _ = in_process(*install, *others)
+    assert code == 0
+    executable = Path(said.strip())
     assert os.access(executable, os.X_OK)
     added = ' --after-stop freeze --any-race "$@"' in executable.read_text()
     assert added == (after_stop == "freeze")
 
 
 def test_install_leaves_a_folder_with_other_files_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, in_process: InProcess
 ) -> None:
     (tmp_path / "thesis.tex").touch()
-    assert main(["standin", "install", str(tmp_path)]) == 2
-    assert "thesis.tex" in capsys.readouterr().err
+    code, _, complaints = in_process("standin", "install", tmp_path)
+    assert (code, "thesis.tex" in complaints) == (2, True)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]

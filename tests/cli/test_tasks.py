@@ -6,13 +6,21 @@ import json
 import re
 import subprocess
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from sc2pool.cli.main import main
 from sc2pool.tasks.minigames.scores import ON_THE_STANDIN
 from sc2pool.tasks.registry import BUILT_IN, SMAC, SMAC_DUELS, SMACV2
+
+Tasks = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def tasks(in_process: Callable[..., tuple[int, str, str]]) -> Tasks:
+    """Runs `sc2pool tasks` with these arguments: its exit code, and what it prints."""
+    return partial(in_process, "tasks")
 
 
 def cells(line: str) -> list[str]:
@@ -20,9 +28,10 @@ def cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.split("  ") if cell.strip()]
 
 
-def test_the_tables(standin_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["tasks", "--game", str(standin_dir)]) == 0
-    *tables, duels, smac, smacv2, end = capsys.readouterr().out.split("\n\n")
+def test_the_tables(standin_dir: Path, tasks: Tasks) -> None:
+    code, said, _ = tasks("--game", standin_dir)
+    assert code == 0
+    *tables, duels, smac, smacv2, end = said.split("\n\n")
     looks, scores = ([cells(line) for line in table.splitlines()[2:]] for table in tables)
     assert [row[0] for row in looks] == [row[0] for row in scores] == list(BUILT_IN)
     roaches = list(BUILT_IN).index("DefeatRoaches")
@@ -55,18 +64,18 @@ def test_the_tables(standin_dir: Path, capsys: pytest.CaptureFixture[str]) -> No
         ("mmm2", ["MMM2"]),
     ],
 )
-def test_a_group_or_a_word(
-    standin_dir: Path, capsys: pytest.CaptureFixture[str], word: str, found: list[str]
-) -> None:
-    assert main(["tasks", word, "--game", str(standin_dir)]) == 0
-    looks, scores, _ = capsys.readouterr().out.split("\n\n")
+def test_a_group_or_a_word(standin_dir: Path, tasks: Tasks, word: str, found: list[str]) -> None:
+    code, said, _ = tasks(word, "--game", standin_dir)
+    assert code == 0
+    looks, scores, _ = said.split("\n\n")
     for table in (looks, scores):
         assert [cells(line)[0] for line in table.splitlines()[2:]] == found
 
 
-def test_a_word_that_is_in_no_name(standin_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["tasks", "chess", "--game", str(standin_dir)]) == 2
-    assert "no task with 'chess' in its name" in capsys.readouterr().err
+def test_a_word_that_is_in_no_name(standin_dir: Path, tasks: Tasks) -> None:
+    code, _, complaints = tasks("chess", "--game", standin_dir)
+    assert code == 2
+    assert "no task with 'chess' in its name" in complaints
 
 
 def test_the_scores_are_those_of_the_stand_ins_page() -> None:
@@ -76,35 +85,35 @@ def test_the_scores_are_those_of_the_stand_ins_page() -> None:
         assert tuple(map(float, row)) == scores
 
 
-def test_json(standin_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json(standin_dir: Path, tasks: Tasks) -> None:
     (folder,) = standin_dir.glob("Maps/mini_games")
-    assert main(["tasks", "--json", "--game", str(standin_dir)]) == 0
-    listed = json.loads(capsys.readouterr().out)
+    code, said, _ = tasks("--json", "--game", standin_dir)
+    assert code == 0
+    listed = json.loads(said)
     assert listed["installation"]["root"] == str(standin_dir)
-    tasks = {task["task"]: task for task in listed["tasks"]}
-    assert list(tasks) == list(BUILT_IN)
-    assert tasks["MoveToBeaconImage"]["observation_space"] == "Box(0, 255, (2, 64, 64), uint8)"
-    assert tasks["CollectMineralShards"]["published"]["grandmaster"] == 177
-    assert tasks["MoveToBeacon"]["map_file"] == str(folder / "MoveToBeacon.SC2Map")
-    assert not tasks["MoveToBeacon"]["action_masks"]
+    told = {task["task"]: task for task in listed["tasks"]}
+    assert list(told) == list(BUILT_IN)
+    assert told["MoveToBeaconImage"]["observation_space"] == "Box(0, 255, (2, 64, 64), uint8)"
+    assert told["CollectMineralShards"]["published"]["grandmaster"] == 177
+    assert told["MoveToBeacon"]["map_file"] == str(folder / "MoveToBeacon.SC2Map")
+    assert not told["MoveToBeacon"]["action_masks"]
 
 
-def test_a_map_that_is_not_there(
-    standin_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_map_that_is_not_there(standin_dir: Path, tmp_path: Path, tasks: Tasks) -> None:
     (tmp_path / "Versions").symlink_to(standin_dir / "Versions")
-    main(["tasks", "--game", str(tmp_path)])
-    _, scores, *_ = capsys.readouterr().out.split("\n\n")
+    _, said, _ = tasks("--game", tmp_path)
+    _, scores, *_ = said.split("\n\n")
     assert [cells(line)[2] for line in scores.splitlines()[2:]] == ["no"] * len(BUILT_IN)
 
 
-def test_without_an_installation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["tasks", "--game", str(tmp_path)]) == 0
-    printed = capsys.readouterr()
-    assert "MoveToBeacon" in printed.out
-    assert "has no folder Versions" in printed.err
-    assert main(["tasks", "--json", "--game", str(tmp_path)]) == 0
-    listed = json.loads(capsys.readouterr().out)
+def test_without_an_installation(tmp_path: Path, tasks: Tasks) -> None:
+    code, said, complaints = tasks("--game", tmp_path)
+    assert code == 0
+    assert "MoveToBeacon" in said
+    assert "has no folder Versions" in complaints
+    code, said, _ = tasks("--json", "--game", tmp_path)
+    assert code == 0
+    listed = json.loads(said)
     assert listed["installation"] is None
     assert "has no folder Versions" in listed["note"]
 

@@ -20,8 +20,16 @@ from stable_baselines3 import PPO, SAC
 from sc2pool.cli.training.episodes import read_episodes
 from sc2pool.cli.training.evaluation import read_evaluations
 from sc2pool.protocol.compiled import STEP_PATH
+from tests.support.programs import run
 
-TRAIN = [sys.executable, "-m", "sc2pool", "train"]
+TRAIN: list[Any] = [sys.executable, "-m", "sc2pool", "train"]
+
+
+def said_by(*command: object, **options: Any) -> str:
+    """What a command prints that ends well."""
+    done = run(*command, **options)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def pool_at(page: str) -> dict[str, Any]:
@@ -67,13 +75,7 @@ def test_train_stop_and_go_on(
     assert not alive
 
     steps = PPO.load(out / "model.zip", device="cpu").num_timesteps
-    resumed = subprocess.run(
-        [*TRAIN, "--resume", str(out), "--steps", str(steps + 500)],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert f"from {steps:,}" in resumed.stdout
+    assert f"from {steps:,}" in said_by(*TRAIN, "--resume", out, "--steps", steps + 500)
     assert PPO.load(out / "model.zip", device="cpu").num_timesteps > steps
     assert "pool/launches" in (out / "progress.csv").read_text()
     ends = [episode.total_steps for episode in read_episodes(out / "episodes.csv")]
@@ -84,9 +86,8 @@ def test_train_stop_and_go_on(
 def test_masks_evaluations_and_videos(standin_dir: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     command = [*TRAIN, "--task", "DefeatRoaches", "--algo", "maskable-ppo", "--n", "1"]
-    command += ["--game", str(standin_dir), "--out", str(out), "--steps", "400", "--spares", "1"]
-    command += ["--eval-every", "300", "--eval-episodes", "1", "--video"]
-    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    command += ["--game", standin_dir, "--out", out, "--steps", "400", "--spares", "1"]
+    said = said_by(*command, "--eval-every", "300", "--eval-episodes", "1", "--video")
     assert f"\nsteps   {STEP_PATH}\n" in said
     assert said.count("evaluation at ") == 2
     assert f"{out / 'best_model.zip'}, mean return " in said
@@ -133,12 +134,11 @@ def test_a_task_and_hyperparameters_of_the_users_own(standin_dir: Path, tmp_path
     command = [Path(sys.executable).with_name("sc2pool"), "train", "--task", "my_tasks:Walk"]
     command += ["--algo", "sac", "--hyperparameters", "sac.yml"]
     command += ["--game", standin_dir, "--out", "run"]
-    first = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
-    assert "my_tasks:Walk, 1 game, to 300 steps" in first.stdout
-    assert "learns  sac on cpu" in first.stdout
+    first = said_by(*command, cwd=tmp_path)
+    assert "my_tasks:Walk, 1 game, to 300 steps" in first
+    assert "learns  sac on cpu" in first
     command[2:] = ["--resume", "run", "--steps", "420"]
-    again = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
-    assert "from 300" in again.stdout
+    assert "from 300" in said_by(*command, cwd=tmp_path)
     model = SAC.load(tmp_path / "run" / "model.zip", device="cpu")
     assert (model.num_timesteps, model.policy_kwargs["net_arch"]) == (420, [16])
     assert model.learning_starts == 400

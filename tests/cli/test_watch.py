@@ -22,6 +22,7 @@ import pytest
 
 from sc2pool.cli.running.watch import Server, Watch
 from sc2pool.pool.report.window import listen
+from tests.support.programs import run
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))),
@@ -222,25 +223,20 @@ class Games(HTMLParser):
 def in_browser(address: str, folder: Path) -> Games:
     """The page as Chromium renders it after some seconds of its own clock."""
     assert CHROMIUM is not None
-    done = subprocess.run(
-        [
-            CHROMIUM,
-            "--headless",
-            "--no-sandbox",  # it does not start as root otherwise
-            "--disable-gpu",
-            "--disable-breakpad",
-            "--disable-dev-shm-usage",
-            "--window-size=900,700",
-            f"--user-data-dir={folder}",
-            "--virtual-time-budget=5000",
-            "--dump-dom",
-            address,
-        ],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=True,
+    done = run(
+        CHROMIUM,
+        "--headless",
+        "--no-sandbox",  # it does not start as root otherwise
+        "--disable-gpu",
+        "--disable-breakpad",
+        "--disable-dev-shm-usage",
+        "--window-size=900,700",
+        f"--user-data-dir={folder}",
+        "--virtual-time-budget=5000",
+        "--dump-dom",
+        address,
     )
+    assert done.returncode == 0, done.stderr
     return Games(done.stdout)
 
 

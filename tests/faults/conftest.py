@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,6 +17,8 @@ from fault_pools import SEED, MakeEnv, Recording, record
 from fault_tasks import STRIKE_FILE, Saboteur
 
 from tests.support.audit.faulty import Faulty
+from tests.support.installations import changed
+from tests.support.pools import maker
 
 STRIKE_SCRIPT = """
 if mv "{armed}" "{armed}.taken" 2>/dev/null; then
@@ -31,16 +31,8 @@ fi
 @pytest.fixture
 def make_env(standin_dir: Path) -> Iterator[MakeEnv]:
     """Makes pools on the stand-in, and closes them."""
-    envs: list[SubprocSC2VecEnv] = []
-
-    def make(**options: Any) -> SubprocSC2VecEnv:
-        defaults = {"n": 2, "task": Saboteur, "game": standin_dir, "seed": SEED}
-        envs.append(SubprocSC2VecEnv(**(defaults | options)))
-        return envs[-1]
-
-    yield make
-    for env in envs:
-        env.close()
+    with maker(SubprocSC2VecEnv, n=2, task=Saboteur, game=standin_dir, seed=SEED) as make:
+        yield make
 
 
 @pytest.fixture(scope="session")
@@ -77,21 +69,24 @@ def installation(standin_dir: Path, tmp_path: Path) -> Callable[[str], Path]:
     if WINDOWS:
         pytest.skip("its start script is no shell's")
 
-    def make(script: str) -> Path:
-        root = tmp_path / "installation"
-        shutil.copytree(standin_dir, root)
-        (executable,) = root.glob("Versions/Base*/SC2_x64")
-        _, _, launcher = executable.read_text().partition("\n")
-        executable.write_text(f"#!/bin/sh\n{script}\n{launcher}")
-        return root
-
-    return make
+    return lambda script: changed(
+        standin_dir,
+        tmp_path / "installation",
+        lambda launcher: launcher.replace("#!/bin/sh\n", f"#!/bin/sh\n{script}\n"),
+    )
 
 
 @pytest.fixture(scope="module")
-def faulty(standin_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Faulty:
+def faulty_games(standin_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Faulty:
     """An installation whose games do the harm that they are ordered to."""
     return Faulty.install(standin_dir, tmp_path_factory.mktemp("faulty"))
+
+
+@pytest.fixture
+def faulty(faulty_games: Faulty) -> Iterator[Faulty]:
+    """The same; with the test its order ends, if nobody has carried it out."""
+    yield faulty_games
+    faulty_games.orders.unlink(missing_ok=True)
 
 
 @pytest.fixture

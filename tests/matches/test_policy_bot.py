@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 
 import numpy as np
@@ -95,19 +94,16 @@ print("TOLD", json.dumps(told))
 @pytest.mark.standin("its episodes repeat under a seed whatever is asked in between")
 @pytest.mark.parametrize("task", [MaskedBeacon, MaskedBeaconBot])
 def test_two_games_are_played_as_in_the_pool(standin_dir, task):
-    from tests.matches.playing import play_through, player_of  # which RUN_GAMES may not find
+    # RUN_GAMES may not find these.
+    from tests.matches.playing import play_through, player_of
+    from tests.support.programs import run
 
     walker = Walker()
     pair = PredictPair(walker, task.action_space, deterministic=False)
     with player_of(standin_dir, task) as player:
         play_through(player, [pair], seeds=[SEED])
-    ran = subprocess.run(
-        [sys.executable, "-c", RUN_GAMES, __file__, task.__name__, str(SEED)],
-        env={**os.environ, "SC2PATH": str(standin_dir)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {**os.environ, "SC2PATH": str(standin_dir)}
+    ran = run(sys.executable, "-c", RUN_GAMES, __file__, task.__name__, SEED, env=environment)
     assert ran.returncode == 0, ran.stderr[-3000:]
     told = json.loads(ran.stdout.rpartition("TOLD")[2])
     assert pair.episode_return > 0

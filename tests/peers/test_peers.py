@@ -6,13 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.programs import run
+
 SCRIPT = Path(__file__).with_name("run_smac.py")
 
 
 def play(*options: str | Path) -> subprocess.CompletedProcess[str]:
     """SMAC plays one scenario, in an environment that has to be made."""
-    words = [sys.executable, SCRIPT, "play", "3m", *options]
-    return subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+    return run(sys.executable, SCRIPT, "play", "3m", *options)
 
 
 def test_a_source_that_cannot_be_had_is_named_without_a_traceback(tmp_path):

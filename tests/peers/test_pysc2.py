@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support.programs import run
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = Path(os.environ.get("SC2POOL_PYSC2", ROOT / ".venv" / "pysc2"))
@@ -25,11 +26,5 @@ pytestmark = pytest.mark.skipif(
 
 def test_pysc2s_own_game_tests_pass():
     script = [sys.executable, Path(__file__).with_name("run_pysc2.py"), "tests", *MODULES]
-    ran = subprocess.run(
-        [*script, "--environment", ENVIRONMENT],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    ran = run(*script, "--environment", ENVIRONMENT, timeout_s=TIMEOUT_S)
     assert ran.returncode == 0 and "9 passed, 0 failed" in ran.stdout, ran.stdout + ran.stderr

@@ -330,7 +330,7 @@ def main() -> None:
     report = run_cases(cases)
     NODES.shutdown()
     wait(lambda: not games_of(GAME, OTHER))
-    report["games in the end"] = len(games_of(GAME, OTHER))
+    report["in_the_end"] = {"games": len(games_of(GAME, OTHER))}
     Path(REPORT).write_text(json.dumps(report, default=float))
 
 

@@ -7,12 +7,12 @@ driver has no game; the nodes have one.
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.support.on_ray import TIMEOUT_S, environment_for_ray
+from tests.support.on_ray import TIMEOUT_S, cases_of, environment_for_ray
+from tests.support.programs import run
 
 PROGRAM = Path(__file__).with_name("command_cases.py")
 
@@ -25,14 +25,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def case(run_on_ray, standin_dir):
     """`case(name)`: the result of a case."""
-    report = run_on_ray(PROGRAM, standin_dir)
-
-    def result(name: str):
-        found = report()[name]
-        assert "traceback" not in found, found["traceback"]
-        return found
-
-    return result
+    return cases_of(run_on_ray(PROGRAM, standin_dir))
 
 
 def test_the_training_of_a_cluster_says_where_it_plays_and_saves_at_ctrl_c(case):
@@ -112,14 +105,7 @@ sys.exit(main(["top", "--ray", "auto"]))
 
 def test_no_cluster_on_this_machine_is_one_line(python_with_ray):
     with environment_for_ray() as environment:
-        done = subprocess.run(
-            [python_with_ray, "-c", NO_CLUSTER],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
+        done = run(python_with_ray, "-c", NO_CLUSTER, env=environment, timeout_s=TIMEOUT_S)
     assert done.returncode == 2
     assert done.stderr.startswith("sc2pool: no Ray cluster at 'auto': Could not find any running")
     assert len(done.stderr.splitlines()) == 1

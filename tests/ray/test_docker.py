@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
-import tempfile
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -18,6 +16,8 @@ import psutil
 import pytest
 
 from tests.ray.conftest import only_long
+from tests.support.on_ray import environment_for_ray
+from tests.support.programs import run
 
 ROOT = Path(__file__).parents[2]
 DOCKER = ROOT / "docker"
@@ -66,31 +66,26 @@ def test_the_image_is_made_of_what_is_there() -> None:
 
 @pytest.mark.parametrize("arguments", [[], ["both"]])
 def test_a_node_is_a_head_or_a_worker(arguments: list[str]) -> None:
-    done = subprocess.run(
-        [NODE, *arguments], capture_output=True, text=True, timeout=300, check=False
-    )
+    done = run(NODE, *arguments)
     assert done.returncode == 2
     assert done.stderr.startswith("node: expected head or worker, got ")
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
-    """For Ray's files; the path of a socket has at most 107 bytes."""
-    path = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))
-    try:
-        yield path
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
+def nodes() -> Iterator[ExitStack]:
+    """What ends the nodes of a test."""
+    with ExitStack() as stack:
+        yield stack
 
 
 @only_long
 def test_a_head_and_a_worker_play(
-    python_with_ray: str, standin_dir: Path, folder: Path, wait_for: Callable[..., None]
+    python_with_ray: str, standin_dir: Path, wait_for: Callable[..., None], nodes: ExitStack
 ) -> None:
-    environment = os.environ | {
+    environment = nodes.enter_context(environment_for_ray())
+    folder = Path(environment["HOME"])
+    environment |= {
         "PATH": f"{Path(python_with_ray).parent}{os.pathsep}{os.environ['PATH']}",
-        "HOME": str(folder),
-        "RAY_TMPDIR": str(folder),
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": "0123456789abcdef" * 4,
         "HEAD": "127.0.0.1",
@@ -105,36 +100,18 @@ def test_a_head_and_a_worker_play(
             [NODE, role], env=environment, stdout=log, stderr=log, start_new_session=True
         )
 
-    with ExitStack() as nodes:
-        for role in ("worker", "head"):  # the worker waits for the head
-            node = start(role)
-            nodes.callback(end, node)
-        command = [python_with_ray, "-m", "sc2pool", "train", "--ray", f"127.0.0.1:{PORT}"]
-        options = ["--n", "2", "--steps", "128", "--out", str(folder / "run")]
-        wait_for(lambda: nodes_of(folder) == 2)
-        done = subprocess.run(
-            [*command, *options],
-            env=environment,
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        logs = "".join((folder / f"{role}.log").read_text() for role in ("head", "worker"))
-        assert done.returncode == 0, done.stderr + logs
-        assert "saved after " in done.stdout
-        stranger = subprocess.run(
-            [*command, "--out", str(folder / "other")],
-            env=environment | {"RAY_AUTH_TOKEN": "f" * 64},
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        assert stranger.returncode == 2, stranger.stderr
-        assert "no Ray cluster at" in stranger.stderr
+    for role in ("worker", "head"):  # the worker waits for the head
+        nodes.callback(end, start(role))
+    command = [python_with_ray, "-m", "sc2pool", "train", "--ray", f"127.0.0.1:{PORT}", "--n=2"]
+    wait_for(lambda: nodes_of(folder) == 2)
+    done = run(*command, "--steps=128", f"--out={folder}/run", env=environment, cwd=folder)
+    logs = "".join((folder / f"{role}.log").read_text() for role in ("head", "worker"))
+    assert done.returncode == 0, done.stderr + logs
+    assert "saved after " in done.stdout
+    environment["RAY_AUTH_TOKEN"] = "f" * 64
+    stranger = run(*command, f"--out={folder}/other", env=environment, cwd=folder)
+    assert stranger.returncode == 2, stranger.stderr
+    assert "no Ray cluster at" in stranger.stderr
 
 
 def nodes_of(folder: Path) -> int:

@@ -6,12 +6,11 @@ A program runs all cases once, started by the first test that needs its report.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.ray.conftest import only_long
-from tests.support.on_ray import TIMEOUT_S, Report
+from tests.support.on_ray import TIMEOUT_S, cases_of
 from tests.tiers import is_long
 
 pytestmark = pytest.mark.timeout(TIMEOUT_S + 30)
@@ -25,14 +24,10 @@ FULL_AGAIN_S = 120.0
 
 
 @pytest.fixture(scope="module")
-def report(run_on_ray, standin_dir: Path, other_version: Path) -> Report:
-    return run_on_ray(CASES, standin_dir, other_version, cases="" if is_long() else SHORT)
-
-
-def case(report: Report, name: str) -> dict[str, Any]:
-    found = report()[name]
-    assert "traceback" not in found, found["traceback"]
-    return found
+def case(run_on_ray, standin_dir, other_version):
+    """`case(name)`: the result of a case."""
+    chosen = "" if is_long() else SHORT
+    return cases_of(run_on_ray(CASES, standin_dir, other_version, cases=chosen))
 
 
 @only_long
@@ -46,22 +41,22 @@ def case(report: Report, name: str) -> dict[str, Any]:
         ("dreamerv3", 4),
     ],
 )
-def test_steps_of_five_updates_are_the_pools(report, name, games):
-    found = case(report, name)
+def test_steps_of_five_updates_are_the_pools(case, name, games):
+    found = case(name)
     counts = found.get("counts", found)
     assert counts["sampled"] == counts["of the pools"] > 0
     assert (counts["launches"], counts["faults"]) == (games, 0)
 
 
 @only_long
-def test_gaps_without_an_action_are_reported_in_real_time(report):
-    p50, p99, longest = case(report, "appo_in_real_time")["gaps"]
+def test_gaps_without_an_action_are_reported_in_real_time(case):
+    p50, p99, longest = case("appo_in_real_time")["gaps"]
     assert 0 < p50 <= p99 <= longest
 
 
 @only_long
-def test_no_two_envs_have_an_episode_in_common_and_equal_seeds_give_equal_runs(report):
-    found = case(report, "ppo_by_seed")
+def test_no_two_envs_have_an_episode_in_common_and_equal_seeds_give_equal_runs(case):
+    found = case("ppo_by_seed")
     assert found["once"] == found["again"]
     firsts = [tuple(first) for seen, _ in found["once"]["seen"] for first in seen]
     assert len(firsts) == len(set(firsts)) == 4
@@ -71,8 +66,8 @@ def test_no_two_envs_have_an_episode_in_common_and_equal_seeds_give_equal_runs(r
 @pytest.mark.parametrize(
     ("name", "fault"), [("ppo_and_faults", "game"), ("appo_in_real_time", "killed")]
 )
-def test_a_killed_game_is_one_truncation_and_no_restart(report, name, fault):
-    found = case(report, name)[fault]
+def test_a_killed_game_is_one_truncation_and_no_restart(case, name, fault):
+    found = case(name)[fault]
     assert found["faults"] == 1
     assert found["marked"] == [[True, False]], "truncated, not terminated"
     assert found["restarts"] == 0
@@ -81,8 +76,8 @@ def test_a_killed_game_is_one_truncation_and_no_restart(report, name, fault):
 
 @only_long
 @pytest.mark.parametrize("name", ["ppo_and_many_faults", "appo_and_many_faults"])
-def test_every_killed_game_is_one_truncation_and_no_restart(report, name):
-    found = case(report, name)
+def test_every_killed_game_is_one_truncation_and_no_restart(case, name):
+    found = case(name)
     assert found["faults"] == found["kills"] > 10
     assert len(found["marked"]) + found["at resets"] == found["kills"]
     assert all(marked == [True, False] for marked in found["marked"])
@@ -91,8 +86,8 @@ def test_every_killed_game_is_one_truncation_and_no_restart(report, name):
 
 
 @only_long
-def test_a_killed_runner_takes_its_games_along_and_its_successor_plays_other_episodes(report):
-    found = case(report, "ppo_and_faults")["runner"]
+def test_a_killed_runner_takes_its_games_along_and_its_successor_plays_other_episodes(case):
+    found = case("ppo_and_faults")["runner"]
     assert 0 <= found["games gone after s"] <= GONE_S
     assert found["full after s"] >= 0
     before, after = ([first for seen in runners for first in seen] for runners in found["firsts"])
@@ -100,8 +95,8 @@ def test_a_killed_runner_takes_its_games_along_and_its_successor_plays_other_epi
 
 
 @only_long
-def test_a_killed_node_takes_its_games_along_and_the_training_goes_on(report):
-    found = case(report, "ppo_and_faults")["node"]
+def test_a_killed_node_takes_its_games_along_and_the_training_goes_on(case):
+    found = case("ppo_and_faults")["node"]
     assert 0 <= found["games gone after s"] <= GONE_S
     assert found["healthy without it"] == 1
     assert sorted(set(found["steps without it"])) == found["steps without it"]
@@ -123,16 +118,16 @@ def test_a_killed_node_takes_its_games_along_and_the_training_goes_on(report):
         ("two versions", "ConfigError", "standin-other"),
     ],
 )
-def test_impossible_configurations_are_typed_errors(report, name, kind, words):
-    error = case(report, "errors")[name]
+def test_impossible_configurations_are_typed_errors(case, name, kind, words):
+    error = case("errors")[name]
     assert error["type"] == kind, error["text"]
     assert words in error["text"]
 
 
-def test_what_no_node_can_play_is_not_told_as_a_nodes_fault(report):
-    assert "if it shall not" not in case(report, "errors")["no such game"]["text"]
+def test_what_no_node_can_play_is_not_told_as_a_nodes_fault(case):
+    assert "if it shall not" not in case("errors")["no such game"]["text"]
 
 
-def test_nothing_is_left(report):
-    assert case(report, "errors")["left"] == 0
-    assert report()["games in the end"] == 0
+def test_nothing_is_left(case):
+    assert case("errors")["left"] == 0
+    assert case("in_the_end") == {"games": 0}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import sc2pool
-from tests.support.on_ray import TIMEOUT_S
+from tests.support.on_ray import TIMEOUT_S, cases_of
 
 PROGRAM = Path(__file__).with_name("vec_env_cases.py")
 TRUNCATED = [True, 0.0, True, True, "node-lost"]
@@ -25,14 +25,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def case(run_on_ray, standin_dir, other_version):
     """`case(name)`: the result of a case."""
-    report = run_on_ray(PROGRAM, standin_dir, other_version)
-
-    def result(name: str):
-        found = report()[name]
-        assert "traceback" not in found, found["traceback"]
-        return found
-
-    return result
+    return cases_of(run_on_ray(PROGRAM, standin_dir, other_version))
 
 
 def test_equal_seeds_give_equal_runs_and_every_row_begins_with_another_episode(case):

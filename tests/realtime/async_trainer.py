@@ -1,4 +1,4 @@
-"""Endless training with an update process; prints the pids of its child processes."""
+"""Endless training with an update process; says the pids of its child processes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from sc2pool import AsyncPPO
 
 class PrintsChildren(BaseCallback):
     def _on_training_start(self) -> None:
-        print(json.dumps([child.pid for child in psutil.Process().children()]), flush=True)
+        children = [child.pid for child in psutil.Process().children()]
+        print(json.dumps({"stage": "training", "children": children}), flush=True)
 
     def _on_step(self) -> bool:
         return True

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from sc2pool import SubprocSC2VecEnv
 from sc2standin.install import install
+from tests.support.pools import maker
 
 sys.path.insert(0, str(Path(__file__).parent))  # workers and trainer programs import from there
 from realtime_tasks import TellsLoop
@@ -29,13 +29,5 @@ def freezing(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def make_env(freezing: Path) -> Iterator[MakeEnv]:
     """Makes pools in real time, and closes them."""
-    envs: list[SubprocSC2VecEnv] = []
-
-    def make(**options: Any) -> SubprocSC2VecEnv:
-        defaults = {"n": 2, "task": TellsLoop, "game": freezing, "realtime": True}
-        envs.append(SubprocSC2VecEnv(**(defaults | options)))
-        return envs[-1]
-
-    yield make
-    for env in envs:
-        env.close()
+    with maker(SubprocSC2VecEnv, n=2, task=TellsLoop, game=freezing, realtime=True) as make:
+        yield make

@@ -23,5 +23,5 @@ if sys.argv[1] != "never paused":
 if sys.argv[1] == "resumed":
     gate.resume()
 family = [game.pid, *(child.pid for child in psutil.Process(game.pid).children())]
-print(json.dumps(family), flush=True)
+print(json.dumps({"stage": "waiting", "children": family}), flush=True)
 time.sleep(600)

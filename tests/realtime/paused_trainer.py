@@ -1,6 +1,6 @@
 """A training program that pauses its games and waits: `paused_trainer.py GAME`.
 
-It prints the pids of all its processes once the games are stopped.
+It says the pids of all its processes once the games are stopped, and how many are.
 """
 
 from __future__ import annotations
@@ -33,5 +33,7 @@ envs.reset()
 for pool in (games, envs):
     pool.pause()
 children = psutil.Process().children(recursive=True)
-print(json.dumps({child.pid: child.status() for child in children}), flush=True)
+stopped = sum(child.status() == psutil.STATUS_STOPPED for child in children)
+said = {"stage": "paused", "children": [child.pid for child in children], "stopped": stopped}
+print(json.dumps(said), flush=True)
 time.sleep(600)

@@ -6,8 +6,6 @@ import copy
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -31,6 +29,7 @@ from sc2pool import AsyncPPO
 from sc2pool.errors import ConfigError, LearnerError
 from sc2pool.realtime.async_ppo import update_process
 from sc2pool.realtime.async_ppo.update_process import UpdateProcess
+from tests.support.programs import Trainer, assert_gone
 
 N = 2
 N_STEPS = 8
@@ -318,13 +317,10 @@ def started_stopped(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_the_update_process_ends_with_the_trainer():
     program = Path(__file__).with_name("async_trainer.py")
-    trainer = subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE)
-    assert trainer.stdout is not None
-    (updater,) = (psutil.Process(pid) for pid in json.loads(trainer.stdout.readline()))
-    trainer.kill()
-    trainer.communicate()
-    _, alive = psutil.wait_procs([updater], timeout=300)
-    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
+    with Trainer(program) as trainer:
+        trainer.wait_for_stage("training")
+        assert len(trainer.children) == 1
+    assert_gone(trainer.children, within_s=300.0)
 
 
 class Changing(BaseCallback):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -16,6 +15,7 @@ from realtime_tasks import GENERATIONS
 
 from sc2pool.errors import ClosedError, PauseError
 from sc2pool.realtime.gate import PauseGate
+from tests.support.programs import Trainer, assert_gone, has_ended
 
 
 @pytest.fixture
@@ -85,20 +85,13 @@ def test_a_process_that_has_ended_is_a_pause_error():
 @pytest.mark.parametrize("how", ["paused", "resumed", "never paused"])
 def test_a_paused_tree_ends_with_the_program_that_paused_it(how):
     program = Path(__file__).with_name("gate_trainer.py")
-    trainer = subprocess.Popen([sys.executable, program, how], stdout=subprocess.PIPE)
-    assert trainer.stdout is not None
-    family = [psutil.Process(pid) for pid in json.loads(trainer.stdout.readline())]
-    assert stopped(family) == {how == "paused"}
-    (guard,) = (child for child in psutil.Process(trainer.pid).children() if child not in family)
-    trainer.kill()
-    trainer.communicate()
-    _, left = psutil.wait_procs([guard], timeout=300)
-    assert [process for process in left if process.status() != psutil.STATUS_ZOMBIE] == []
-    alive = [process for process in family if is_alive(process)]
+    with Trainer(program, how) as trainer:
+        trainer.wait_for_stage("waiting")
+        family, all_ = trainer.children, psutil.Process(trainer.process.pid).children()
+        assert stopped(family) == {how == "paused"}
+        (guard,) = (child for child in all_ if child not in family)
+    assert_gone([guard], within_s=300.0)
+    alive = [process for process in family if not has_ended(process)]
     assert alive == ([] if how == "paused" else family)
     for process in reversed(alive):
         process.kill()
-
-
-def is_alive(process: psutil.Process) -> bool:
-    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -21,6 +18,7 @@ from sc2pool.config import PoolConfig
 from sc2pool.errors import PauseError
 from sc2pool.pool.machine.run_dir import sweep
 from sc2pool.protocol.game_time import LOOPS_PER_S
+from tests.support.programs import Trainer, assert_gone
 
 PAUSE_S = 1.0
 """22 loops of real time."""
@@ -283,14 +281,9 @@ def test_an_env_of_the_users_with_grandchildren():
 
 def test_a_trainer_killed_in_a_pause_leaves_nothing(freezing, run_temp):
     program = Path(__file__).with_name("paused_trainer.py")
-    trainer = subprocess.Popen([sys.executable, program, freezing], stdout=subprocess.PIPE)
-    assert trainer.stdout is not None
-    said = json.loads(trainer.stdout.readline())
-    children = [psutil.Process(int(pid)) for pid in said]
-    assert sorted(said.values()).count("stopped") == 2 + 2, "two games; a game and its child"
-    assert len(children) == 4 + 3
-    trainer.kill()
-    trainer.communicate()
-    _, left = psutil.wait_procs(children, timeout=2.0)
-    assert [child for child in left if child.status() != psutil.STATUS_ZOMBIE] == []
+    with Trainer(program, freezing) as trainer:
+        stopped = trainer.wait_for_stage("paused")["stopped"]
+        assert stopped == 2 + 2, "two games; a game and its child"
+        assert len(trainer.children) == 4 + 3
+    assert_gone(trainer.children)
     sweep(run_temp)

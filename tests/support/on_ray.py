@@ -44,6 +44,17 @@ def report_of(python: str, program: Path, *arguments: object, cases: str = "") -
     return report
 
 
+def cases_of(report: Report) -> Callable[[str], Any]:
+    """`case(name)`: the result of a case of such a program, which has not failed."""
+
+    def case(name: str) -> Any:
+        found = report()[name]
+        assert "traceback" not in found, found["traceback"]
+        return found
+
+    return case
+
+
 def _run(python: str, program: Path, arguments: tuple[object, ...], cases: str) -> dict[str, Any]:
     with environment_for_ray() as environment:
         folder = environment["HOME"]

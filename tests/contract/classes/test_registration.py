@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import warnings
 from contextlib import closing
@@ -15,6 +14,7 @@ from gymnasium.vector import AutoresetMode
 
 import sc2pool
 from sc2pool.tasks.registry import PLACES
+from tests.support.programs import run
 
 ID = "sc2pool/MoveToBeacon-v0"
 
@@ -48,13 +48,9 @@ def test_registered_env_passes_the_checker(standin_dir):
     ],
 )
 def test_tasks_are_registered_in_any_import_order(program):
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", f"{program}\nprint(*gymnasium.registry)"],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=300,
-    )
+    shown = f"{program}\nprint(*gymnasium.registry)"
+    done = run(sys.executable, "-W", "error", "-c", shown)
+    assert done.returncode == 0, done.stderr
     registered = [name for name in done.stdout.split() if name.startswith("sc2pool/")]
     assert registered == [f"sc2pool/{name}-v0" for name in PLACES]
 

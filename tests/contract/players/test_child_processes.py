@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support.programs import run
 
 SCRIPT = """
 import multiprocessing
@@ -69,7 +70,6 @@ def test_a_child_makes_a_pool_of_the_scripts_task(
 ) -> None:
     script = tmp_path / "search.py"
     script.write_text(SCRIPT)
-    command = [sys.executable, str(script), method, str(standin_dir)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    ran = run(sys.executable, script, method, standin_dir)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout == "(1.0, 1, True)\n"

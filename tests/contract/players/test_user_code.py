@@ -24,6 +24,7 @@ from tests.contract.envs import (
     raise_cancelled,
     raise_of_two,
 )
+from tests.support.programs import run
 
 
 @pytest.mark.timing
@@ -169,13 +170,9 @@ def test_observations_larger_than_a_pipe(vec):
 
 
 def test_classes_of_main_travel_both_ways(tmp_path):
-    import subprocess
-
     script = tmp_path / "script.py"
     script.write_text(MAIN_SCRIPT)
-    done = subprocess.run(
-        [sys.executable, script], capture_output=True, text=True, timeout=300, check=False
-    )
+    done = run(sys.executable, script)
     assert (done.returncode, done.stdout) == (0, "note 3\n"), done.stderr
 
 

@@ -38,6 +38,14 @@ def make(name: str, **keywords: Any) -> Any:
     return getattr(sc2pool, name)(**keywords if "env_fns" in keywords else {"n": 1, **keywords})
 
 
+def short_episodes(name: str, steps: int) -> dict[str, Any]:
+    """Keywords of this class for a task whose episodes have so many steps, but SMAC's own."""
+    if name == "StarCraft2Env":
+        return {"map_name": "3m"}
+    task = "3m" if name == "SC2ParallelEnv" else "MoveToBeacon"
+    return {"task": task, "max_loops": 8 * steps}
+
+
 class Played(NamedTuple):
     """What a step brought; a learner is an env, a row or an agent, by its place."""
 

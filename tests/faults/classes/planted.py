@@ -13,12 +13,8 @@ if __name__ == "__main__":
         from sc2pool.realtime.gate import PauseGate
 
         PauseGate(os.getpid()).close()
-    elif name == "page":
-        env = make("SC2GymEnv", render_mode="human")
-        env.reset()
-        env.close()
     else:
-        env = make(name)
+        env = make("SC2GymEnv", render_mode="human") if name == "page" else make(name)
         env.reset()
         env.close()
     print("played")

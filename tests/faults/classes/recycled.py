@@ -14,19 +14,12 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from every_class import MODES, OF_ONE_GAME, Driver
+from every_class import MODES, OF_ONE_GAME, Driver, short_episodes
 
 from sc2pool.config import PoolConfig, RecyclePolicy
-from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
 EPISODES = 2
 CONFIG = PoolConfig(recycle=RecyclePolicy(episodes=2))
-
-
-class Short(MoveToBeacon):
-    """Episodes of three steps."""
-
-    max_loops = 24
 
 
 class OfTheUser(gymnasium.Env[Any, Any]):
@@ -49,19 +42,11 @@ class OfTheUser(gymnasium.Env[Any, Any]):
             file.write(f"{os.getpid()}\n")
 
 
-def keywords_of(name: str, envs: str) -> dict[str, Any]:
-    if envs == "env_fns":
-        return {"env_fns": [OfTheUser, OfTheUser]}
-    if name == "StarCraft2Env":
-        return {"map_name": "3m"}
-    if name == "SC2ParallelEnv":
-        return {"task": "3m", "max_loops": 24}
-    return {"task": Short}
-
-
 def count(name: str, mode: str, envs: str) -> dict[str, Any]:
     print(f"{mode} {envs}", file=sys.stderr)  # the last line before a traceback
-    with closing(Driver(name, mode, config=CONFIG, **keywords_of(name, envs))) as driver:
+    of_tasks = envs == "tasks"
+    keywords = short_episodes(name, 3) if of_tasks else {"env_fns": [OfTheUser, OfTheUser]}
+    with closing(Driver(name, mode, config=CONFIG, **keywords)) as driver:
         driver.reset()
         ended = 0
         while ended < EPISODES:

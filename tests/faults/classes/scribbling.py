@@ -20,11 +20,10 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from every_class import MODES, Driver
+from every_class import MODES, OF_ONE_GAME, Driver, short_episodes
 from gymnasium import spaces
 
 from sc2pool.config import PoolConfig, RestartPolicy
-from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 from tests.support.audit.scribble import arrays_in, scribble
 
 CONFIG = PoolConfig(restart=RestartPolicy(10**6, 0.1, 10**6))
@@ -43,12 +42,6 @@ SPACES_OF: dict[str, list[tuple[str, str]]] = {
     "SC2TianshouVectorEnv": [("", "dict")],
 }
 """The spaces of `env_fns` that a class is played with, beside a task; each with a mode."""
-
-
-class Short(MoveToBeacon):
-    """Episodes of six steps."""
-
-    max_loops = 48
 
 
 class OfTheUser(gymnasium.Env[Any, Any]):
@@ -73,11 +66,8 @@ class OfTheUser(gymnasium.Env[Any, Any]):
 def keywords_of(name: str, envs: str) -> dict[str, Any]:
     if envs != "task":
         return {"env_fns": [lambda: OfTheUser(envs)] * N}
-    if name == "StarCraft2Env":
-        return {"map_name": "3m"}
-    if name == "SC2ParallelEnv":
-        return {"task": "3m", "max_loops": 48}
-    return {"task": Short} if name == "SC2GymEnv" else {"task": Short, "n": N}
+    keywords = short_episodes(name, 6)
+    return keywords if name in OF_ONE_GAME else keywords | {"n": N}
 
 
 class Killer(threading.Thread):

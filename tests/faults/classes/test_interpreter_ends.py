@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
-from every_class import LIBRARIES
 from tested import TESTED
 
-PROGRAM = Path(__file__).with_name("leaving.py")
 ENDS_WITHIN_S = 90.0
 """Of the whole program; most of it is the import of a library and the launch of five games."""
 
 
 @pytest.mark.timing
 @pytest.mark.parametrize("name", TESTED)
-def test_close_returns_however_the_interpreter_is_left(
-    name: str, python_with: Callable[[str], str], standin_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_close_returns_however_the_interpreter_is_left(name, run_with, standin_dir, monkeypatch):
     monkeypatch.setenv("SC2PATH", str(standin_dir))
-    python = python_with(LIBRARIES[name]) if LIBRARIES[name] else sys.executable
-    done = subprocess.run(
-        [python, PROGRAM, name],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=ENDS_WITHIN_S,
-        check=False,
-    )
+    done = run_with("leaving.py", name, timeout_s=ENDS_WITHIN_S)
     assert (done.returncode, done.stderr) == (0, "")
     said = dict(line.split(": ") for line in done.stdout.splitlines())
     said.pop("made")  # an error, and of which type depends on the modules that are left

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pkgutil
 import shutil
-import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from every_class import LIBRARIES
 from tested import TESTED
 
-PROGRAM = Path(__file__).with_name("planted.py")
+from tests.support.programs import run
+
+SC2POOL = Path(sys.executable).with_name("sc2pool")
 MARKER = "imported"
 CODE = """
 import sys
@@ -81,30 +80,16 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*map(str, command)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-
-
 @pytest.mark.parametrize("name", [*TESTED, "PauseGate", "page"])
-def test_no_constructor_imports_it(
-    name: str, planted: Path, python_with: Callable[[str], str]
-) -> None:
-    library = LIBRARIES.get(name, "")
-    done = run(python_with(library) if library else sys.executable, PROGRAM, name)
+def test_no_constructor_imports_it(name, planted, run_with):
+    done = run_with("planted.py", name)
     assert not (planted / MARKER).exists(), (planted / MARKER).read_text()
     assert done.stdout.splitlines()[-1] == "played", done.stderr
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_no_command_imports_it(command: tuple[str, ...], planted: Path) -> None:
-    done = run(Path(sys.executable).with_name("sc2pool"), *command)
+    done = run(SC2POOL, *command)
     assert not (planted / MARKER).exists(), (planted / MARKER).read_text()
     expected = 2 if command[0] in ("top", "watch") else 0  # no pool is there
     assert done.returncode == expected, done.stderr
@@ -118,7 +103,7 @@ def test_a_task_that_is_named_may_lie_there(planted: Path) -> None:
     )
     shutil.rmtree(planted / "cv2")  # Stable-Baselines3 uses it if it is there
     asked = ("bench", "--task", "my_task:Mine", "--n", "1", "--seconds", "0.2")
-    done = run(Path(sys.executable).with_name("sc2pool"), *asked)
+    done = run(SC2POOL, *asked)
     assert done.returncode == 0, done.stderr
     marker = planted / MARKER
     imported = (

@@ -5,28 +5,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from sc2pool.pool.machine.run_dir import sweep
+from tests.support.programs import Trainer
 
-sys.path.insert(0, str(Path(__file__).parent))
-from trainers import TRAINER, TRAINER_OF_ENVS, Trainer
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
 
 
 @pytest.fixture
 def start_trainer() -> Iterator[Callable[..., Trainer]]:
-    """Starts training programs, and ends them."""
+    """Starts training programs that lie here, and ends them."""
     with ExitStack() as trainers:
-
-        def start(program: Path, *arguments: str | Path) -> Trainer:
-            started = Trainer(program, *arguments)
-            trainers.callback(started.end)
-            return started
-
-        yield start
+        yield lambda program, *arguments: trainers.enter_context(
+            Trainer(HERE / program, *arguments)
+        )
 
 
 @pytest.fixture
@@ -34,15 +30,9 @@ def trainer(start_trainer: Callable[..., Trainer], standin_dir: Path) -> Callabl
     """Starts a training program."""
 
     def start(ending: str, n: int = 2, game: Path = standin_dir) -> Trainer:
-        return start_trainer(TRAINER, game, ending, str(n))
+        return start_trainer("trainer.py", game, ending, n)
 
     return start
-
-
-@pytest.fixture
-def trainer_of_envs(start_trainer: Callable[..., Trainer]) -> Callable[[str], Trainer]:
-    """Starts a training program whose envs are the user's."""
-    return partial(start_trainer, TRAINER_OF_ENVS)
 
 
 @pytest.fixture

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 from doors import DOORS
-from fault_pools import assert_gone
-from trainers import Trainer
 
-PROGRAM = Path(__file__).with_name("doors.py")
+from tests.support.programs import Trainer, assert_gone
+
 ENDS_WITHIN_S = 60.0
 """By itself; a program that has lost something it needs gets the time that `close` is allowed."""
 
@@ -19,7 +18,7 @@ ENDS_WITHIN_S = 60.0
 @pytest.mark.usefixtures("swept")
 @pytest.mark.parametrize("door", DOORS)
 def test_nothing_stays(start_trainer: Callable[..., Trainer], standin_dir: Path, door: str) -> None:
-    program = start_trainer(PROGRAM, standin_dir, door)
+    program = start_trainer("doors.py", standin_dir, door)
     program.wait_for_stage("playing")
     assert len(program.children) == 2, "a worker and a game"
     assert program.process.stdin is not None

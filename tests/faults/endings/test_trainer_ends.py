@@ -11,12 +11,12 @@ from pathlib import Path
 
 import psutil
 import pytest
-from fault_pools import GONE_WITHIN_S, MakeEnv, assert_gone, processes_of
+from fault_pools import MakeEnv, processes_of
 from fault_tasks import SlowToClose, strike
 from trainer_of_envs import StartsPrograms
-from trainers import Trainer
 
 from sc2pool import SubprocSC2VecEnv
+from tests.support.programs import GONE_WITHIN_S, Trainer, assert_gone
 
 pytestmark = pytest.mark.usefixtures("swept")
 
@@ -96,10 +96,10 @@ def test_killed_while_children_are_stopped(trainer: Callable[..., Trainer]) -> N
 
 @pytest.mark.parametrize("state", ["steps", "is paused", "is stopped", "hangs", "has forked"])
 def test_killed_with_envs_that_have_started_programs(
-    trainer_of_envs: Callable[[str], Trainer], state: str
+    start_trainer: Callable[..., Trainer], state: str
 ) -> None:
     """Nobody but their worker knows of them, whatever it is doing."""
-    victim = trainer_of_envs(state)
+    victim = start_trainer("trainer_of_envs.py", state)
     fork = victim.wait_for_stage("training")["fork"]
     victim.process.kill()
     try:

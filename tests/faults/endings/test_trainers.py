@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
-from trainers import Trainer
+
+from tests.support.programs import Trainer, assert_gone
 
 pytestmark = pytest.mark.usefixtures("swept")
 
@@ -62,5 +62,4 @@ def test_two_trainers_on_one_machine(trainer: Callable[..., Trainer]) -> None:
         said = one.wait_for_stage("interrupted")
         assert said["recycles"] == {}
         assert said["env_steps"] > 0
-        _, alive = psutil.wait_procs(children, timeout=2.0)
-        assert [child for child in alive if child.status() != psutil.STATUS_ZOMBIE] == []
+        assert_gone(children)

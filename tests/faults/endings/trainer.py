@@ -10,15 +10,18 @@ import json
 import resource
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import psutil
-from fault_tasks import Saboteur, harm_action
 
 from sc2pool.config import Limits, PoolConfig
 from sc2pool.envs.specs import task_spec
 from sc2pool.pool.pool import Pool
 from sc2pool.tasks.players.factory import TaskPlayerSpec
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # workers import the task from there, too
+from fault_tasks import Saboteur, harm_action
 
 CONFIGS = {
     # Less patient in all than it is going to be stopped for.

@@ -19,7 +19,6 @@ from fault_tasks import (
     harm_action,
 )
 
-from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import PoolConfig
 from sc2pool.errors import ConfigError, UserCodeError
 from sc2pool.game.process import log_left_in
@@ -79,24 +78,20 @@ def test_a_trainer_that_uses_one_array_for_all_its_actions(
         assert json.loads((report / "fault.json").read_text())["last_actions"] == [1, 2, KILL]
 
 
-def test_a_game_that_floods_its_log(faulty: Faulty, run_temp: Path) -> None:
+def test_a_game_that_floods_its_log(make_env: MakeEnv, faulty: Faulty, run_temp: Path) -> None:
     """Its output takes no room, neither on the disk nor in the worker, and steps go on."""
-    env = SubprocSC2VecEnv(n=2, task=Short, game=faulty.installation)
-    try:
-        env.reset()
-        (run,) = run_temp.glob("sc2pool-run-*")
-        faulty.order("flood the log", "step", seconds=600.0)
-        logs = [run / str(row.instance) for row in env.stats().instances]
-        worker = psutil.Process(env.stats().instances[0].worker_pid)
-        before_bytes = worker.memory_info().rss
-        flooded_for = 0
-        while flooded_for < 50:
-            step(env, 0, 0)
-            flooded_for += any("flood flood" in log_left_in(log) for log in logs)
-            used_bytes = sum(file.stat().st_size for file in run.rglob("*") if file.is_file())
-            assert used_bytes < ROOM_BYTES
-        assert worker.memory_info().rss < before_bytes + ROOM_BYTES
-        assert env.stats().recycles == {}
-    finally:
-        env.close()
-        faulty.orders.unlink(missing_ok=True)
+    env = make_env(task=Short, game=faulty.installation)
+    env.reset()
+    (run,) = run_temp.glob("sc2pool-run-*")
+    faulty.order("flood the log", "step", seconds=600.0)
+    logs = [run / str(row.instance) for row in env.stats().instances]
+    worker = psutil.Process(env.stats().instances[0].worker_pid)
+    before_bytes = worker.memory_info().rss
+    flooded_for = 0
+    while flooded_for < 50:
+        step(env, 0, 0)
+        flooded_for += any("flood flood" in log_left_in(log) for log in logs)
+        used_bytes = sum(file.stat().st_size for file in run.rglob("*") if file.is_file())
+        assert used_bytes < ROOM_BYTES
+    assert worker.memory_info().rss < before_bytes + ROOM_BYTES
+    assert env.stats().recycles == {}

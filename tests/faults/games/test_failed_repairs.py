@@ -16,12 +16,13 @@ from typing import Any
 
 import psutil
 import pytest
-from fault_pools import MakeEnv, assert_gone, processes_of, step
+from fault_pools import MakeEnv, processes_of, step
 from fault_tasks import Exhausts, refuse_thread
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import PoolConfig, RestartPolicy
 from sc2pool.errors import ClosedError, ConfigError, CrashLoopError
+from tests.support.programs import assert_gone
 
 Limited = Callable[[str, int], AbstractContextManager[None]]
 

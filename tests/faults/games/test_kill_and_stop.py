@@ -28,6 +28,7 @@ from sc2pool import SC2GymEnv, SubprocSC2VecEnv
 from sc2pool.game.lease import lease_directory
 from sc2pool.platform import LINUX, WINDOWS
 from sc2pool.processes.filelock import try_lock, unlock_and_remove
+from tests.support.programs import has_ended
 
 QUIET_STEPS = 3
 """Steps before the harm is done, in env 0 of two."""
@@ -112,7 +113,7 @@ def test_between_steps(
             wait_for(lambda: not processes["game"].is_running())  # its worker tells, then reaps it
         elif name == "KILL" and LINUX:  # elsewhere the next step notices it, and ends the game
             for process in processes.values():
-                wait_for(lambda p=process: not p.is_running() or p.status() == "zombie")
+                wait_for(lambda p=process: has_ended(p))
         return step(env, 0, 0)
 
     # The worker tells when its game ended; of the worker's own end the step is the first to hear.

@@ -11,11 +11,9 @@ import psutil
 import pytest
 from fault_pools import LENIENT
 
-from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import PoolConfig
 from sc2pool.errors import UserCodeError
 from tests.matches.duel_bots import WAIT, DuelBot, DuelTask, PlainDuelBot
-from tests.support.audit.faulty import Faulty
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not import this file
 
@@ -76,21 +74,16 @@ def test_a_killed_game_is_replaced_and_the_bot_plays_on(make_env, task):
     assert not env.step([WAIT])[2].any()
 
 
-def test_a_message_that_python_sc2_cannot_read_names_its_side(faulty: Faulty) -> None:
-    env = SubprocSC2VecEnv(
-        n=1, task=DuelBot, game=faulty.installation, config=PoolConfig(restart=LENIENT)
-    )
-    try:
-        env.reset()
-        faulty.order("unknown unit", "step", type=30_000)
-        _, _, dones, infos = env.step([WAIT, WAIT])
-        assert dones.all()
-        for info in infos:
-            fault = info["sc2pool.fault"]
-            assert fault["kind"] == "bad-reply"
-            assert ": python-sc2 cannot read the observation" in fault["detail"]
-            assert fault["detail"].startswith(("host: ", "guest: "))
-        assert not env.step([WAIT, WAIT])[2].any()
-    finally:
-        env.close()
-        faulty.orders.unlink(missing_ok=True)
+def test_a_message_that_python_sc2_cannot_read_names_its_side(make_env, faulty):
+    config = PoolConfig(restart=LENIENT)
+    env = make_env(n=1, task=DuelBot, game=faulty.installation, config=config)
+    env.reset()
+    faulty.order("unknown unit", "step", type=30_000)
+    _, _, dones, infos = env.step([WAIT, WAIT])
+    assert dones.all()
+    for info in infos:
+        fault = info["sc2pool.fault"]
+        assert fault["kind"] == "bad-reply"
+        assert ": python-sc2 cannot read the observation" in fault["detail"]
+        assert fault["detail"].startswith(("host: ", "guest: "))
+    assert not env.step([WAIT, WAIT])[2].any()

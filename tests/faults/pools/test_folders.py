@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support.programs import run
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = """
@@ -31,8 +32,7 @@ else:
 
 
 def can_mount() -> bool:
-    done = subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False)
-    return done.returncode == 0
+    return run("unshare", "-m", "true").returncode == 0
 
 
 pytestmark = [
@@ -45,29 +45,22 @@ def play(folder: Path, options: str, variable: str, game: object) -> str:
     """What the program says whose `variable` names this folder, mounted with these options."""
     folder.mkdir()
     mount = f'mount -t tmpfs -o {options},size=64m none "$0" && exec "$@"'
-    done = subprocess.run(
-        ["unshare", "-m", "sh", "-c", mount, folder, sys.executable, "-c", PROGRAM, str(game)],
-        env=os.environ | {variable: str(folder), "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    environment = os.environ | {variable: str(folder), "PYTHONPATH": str(ROOT)}
+    mounted = ("unshare", "-m", "sh", "-c", mount, folder)
+    done = run(*mounted, sys.executable, "-c", PROGRAM, game, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
 
-def test_a_folder_for_temporary_files_that_executes_nothing_is_enough(standin_dir, tmp_path):
-    assert play(tmp_path / "temp", "noexec", "TMPDIR", standin_dir) == "played"
+@pytest.mark.parametrize(
+    ("options", "variable"), [("noexec", "TMPDIR"), ("ro", "TMPDIR"), ("ro", "XDG_CACHE_HOME")]
+)
+def test_a_folder_that_a_pool_can_do_without(standin_dir, tmp_path, options, variable):
+    """As by Python's own `tempfile`: the next one for temporary files that can be written is taken.
 
-
-def test_a_folder_for_temporary_files_that_is_read_only_is_passed_over(standin_dir, tmp_path):
-    """As by Python's own `tempfile`: the next one that can be written is taken."""
-    assert play(tmp_path / "temp", "ro", "TMPDIR", standin_dir) == "played"
-
-
-def test_fault_reports_need_no_cache_that_can_be_written(standin_dir, tmp_path):
-    assert play(tmp_path / "cache", "ro", "XDG_CACHE_HOME", standin_dir) == "played"
+    Fault reports need no cache.
+    """
+    assert play(tmp_path / "folder", options, variable, standin_dir) == "played"
 
 
 def test_a_cache_that_is_read_only_is_named(tmp_path):

@@ -13,13 +13,14 @@ from typing import Any
 import cloudpickle
 import psutil
 import pytest
-from fault_pools import assert_gone, assert_same_bytes, step
+from fault_pools import assert_same_bytes, step
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig, RecyclePolicy
 from sc2pool.errors import UserCodeError
 from sc2pool.game.match.blame import Side
 from sc2pool.tasks.duels.marine_duel import HOLD, MarineDuel
+from tests.support.programs import assert_gone
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not import this file
 

@@ -31,6 +31,7 @@ from fault_tasks import N_WALKS, Grows, Short
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig, RecyclePolicy
 from tests.support.audit.faulty import Faulty
+from tests.support.programs import has_ended
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not import this file
 
@@ -224,9 +225,5 @@ def test_an_env_of_the_user_that_hangs_in_its_close_is_ended(wait_for: Callable[
         env.reset()
         (first,) = psutil.Process().children()
         step(env, 1)
-        wait_for(
-            lambda: (
-                step(env, 0) and (not first.is_running() or first.status() == psutil.STATUS_ZOMBIE)
-            )
-        )
+        wait_for(lambda: step(env, 0) and has_ended(first))
         assert env.stats().faults == 0

@@ -23,6 +23,7 @@ from fault_tasks import Short, ShortSaboteur, harm_action, strike
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.errors import ConfigError
+from tests.support.programs import has_ended
 
 N = 3
 STEPS = 12
@@ -149,7 +150,7 @@ def test_a_spare_takes_over_without_a_launch(
     pids = [instance.pid for instance in env.stats().instances]
     victim = psutil.Process(pids[0])
     victim.kill()
-    wait_for(lambda: not victim.is_running() or victim.status() == psutil.STATUS_ZOMBIE)
+    wait_for(lambda: has_ended(victim))
     _, _, dones, infos = step(env, 0, 0, 0)
     assert dones[0]
     assert "sc2pool.fault" in infos[0]

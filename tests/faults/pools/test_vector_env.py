@@ -7,7 +7,6 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import gymnasium
 import numpy as np
@@ -17,6 +16,7 @@ from fault_tasks import Saboteur, ShortSaboteur
 from gymnasium.vector import AutoresetMode
 
 from sc2pool import SC2VectorEnv
+from tests.support.pools import maker
 
 NEXT_STEP, SAME_STEP, DISABLED = AutoresetMode
 QUIET = np.zeros(2, np.int64)
@@ -28,19 +28,8 @@ MakeVector = Callable[..., SC2VectorEnv]
 @pytest.fixture
 def make_vector(standin_dir: Path) -> Iterator[MakeVector]:
     """Makes seeded pools of two games on the stand-in, and closes them."""
-    made: list[SC2VectorEnv] = []
-
-    def make(mode: AutoresetMode, task: type = Saboteur, **keywords: Any) -> SC2VectorEnv:
-        made.append(
-            SC2VectorEnv(
-                n=2, task=task, game=standin_dir, seed=SEED, autoreset_mode=mode, **keywords
-            )
-        )
-        return made[-1]
-
-    yield make
-    for env in made:
-        env.close()
+    with maker(SC2VectorEnv, n=2, task=Saboteur, game=standin_dir, seed=SEED) as make:
+        yield make
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +41,7 @@ def untouched(standin_dir: Path) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("mode", AutoresetMode)
 def test_a_killed_game_is_one_truncation(make_vector, untouched, mode):
-    env = make_vector(mode, spares=int(mode is SAME_STEP))
+    env = make_vector(autoreset_mode=mode, spares=int(mode is SAME_STEP))
     np.testing.assert_array_equal(env.reset()[0], untouched[0])
     for number in range(1, QUIET_STEPS + 1):
         np.testing.assert_array_equal(env.step(QUIET)[0], untouched[number])
@@ -97,7 +86,7 @@ def test_a_killed_game_is_one_truncation(make_vector, untouched, mode):
 
 
 def test_a_game_killed_while_another_is_reset_shows_in_its_own_next_step(make_vector, untouched):
-    env = make_vector(DISABLED)
+    env = make_vector(autoreset_mode=DISABLED)
     env.reset()
     env.step(QUIET)
     processes_of(env, 1)["game"].kill()
@@ -112,7 +101,7 @@ def test_a_game_killed_while_another_is_reset_shows_in_its_own_next_step(make_ve
 
 @pytest.mark.parametrize("mode", [NEXT_STEP, SAME_STEP])
 def test_a_game_killed_in_its_reset_shows_in_the_infos_of_the_reset_only(make_vector, arm, mode):
-    env = make_vector(mode, ShortSaboteur)
+    env = make_vector(autoreset_mode=mode, task=ShortSaboteur)
     env.reset()
     for _ in range(4):
         env.step(QUIET)

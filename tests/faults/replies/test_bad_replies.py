@@ -95,8 +95,8 @@ def nothing_is_left() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def shared(nothing_is_left: None, faulty: Faulty) -> Iterator[SharedPool]:
-    pool = SharedPool(faulty.installation)
+def shared(nothing_is_left: None, faulty_games: Faulty) -> Iterator[SharedPool]:
+    pool = SharedPool(faulty_games.installation)
     yield pool
     pool.close()
 
@@ -109,7 +109,6 @@ def env(
     yield shared.env()
     if request.session.testsfailed > failed_before:
         shared.close()
-    faulty.orders.unlink(missing_ok=True)
 
 
 @pytest.fixture(scope="module")

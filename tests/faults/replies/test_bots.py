@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from fault_bots import ShortBot
-from fault_pools import LENIENT, assert_fault, step
+from fault_pools import LENIENT, MakeEnv, assert_fault, step
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import PoolConfig
@@ -17,13 +15,9 @@ TOLD = f"python-sc2 cannot read the {{}}: ValueError: {UNHEARD_OF} is not a vali
 
 
 @pytest.fixture
-def env(faulty: Faulty) -> Iterator[SubprocSC2VecEnv]:
-    made = SubprocSC2VecEnv(
-        n=1, task=ShortBot, game=faulty.installation, config=PoolConfig(restart=LENIENT)
-    )
-    yield made
-    made.close()
-    faulty.orders.unlink(missing_ok=True)
+def env(make_env: MakeEnv, faulty: Faulty) -> SubprocSC2VecEnv:
+    config = PoolConfig(restart=LENIENT)
+    return make_env(n=1, task=ShortBot, game=faulty.installation, config=config)
 
 
 def test_unit_of_an_unknown_type(env: SubprocSC2VecEnv, faulty: Faulty) -> None:

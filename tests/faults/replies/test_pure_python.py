@@ -8,12 +8,13 @@ it without.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+from tests.support.programs import run
 
 ROOT = Path(__file__).parents[3]
 FILES = ("tests/tasks/test_episode_rules.py", "tests/faults/replies/test_bad_replies.py")
@@ -25,28 +26,13 @@ TIMEOUT_S = 500.0
 @pytest.mark.skipif(find_spec("sc2pool._fast") is None, reason="all tests run without it")
 @pytest.mark.timeout(TIMEOUT_S + 30)
 def test_the_same_tests_pass(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "-m",
-            "not timing",
-            f"--basetemp={tmp_path / 'inner'}",
-            *FILES,
-            "-k",
-            TESTS,
-        ],
+    pytest_ = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    chosen = ("-m", "not timing", "-k", TESTS, *FILES)
+    done = run(
+        *(*pytest_, f"--basetemp={tmp_path / 'inner'}", *chosen),
         cwd=ROOT,
         env={**os.environ, "SC2POOL_PURE": "1"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
+        timeout_s=TIMEOUT_S,
     )
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
     assert " passed" in done.stdout

@@ -4,38 +4,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from fault_pools import LENIENT, SEED, step
+from fault_pools import LENIENT, step
 from fault_tasks import Short
 
-from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig, ReplayPolicy
-from tests.support.audit.faulty import Faulty
 
 LIMITS = Limits(launch_s=4.0, create_join_s=1.5, reset_s=1.5, step_s=1.0, worker_grace_s=0.5)
 EPISODE = 5
-
-
-@pytest.fixture
-def make(faulty: Faulty, tmp_path: Path) -> Iterator[Callable[[], SubprocSC2VecEnv]]:
-    made: list[SubprocSC2VecEnv] = []
-
-    def one() -> SubprocSC2VecEnv:
-        policy = ReplayPolicy(tmp_path / "replays", every=1)
-        config = PoolConfig(limits=LIMITS, restart=LENIENT, replays=policy)
-        made.append(
-            SubprocSC2VecEnv(n=1, task=Short, game=faulty.installation, seed=SEED, config=config)
-        )
-        return made[0]
-
-    yield one
-    for env in made:
-        env.close()
-    faulty.orders.unlink(missing_ok=True)
 
 
 @pytest.mark.timing
@@ -48,8 +26,10 @@ def make(faulty: Faulty, tmp_path: Path) -> Iterator[Callable[[], SubprocSC2VecE
     ],
     ids=lambda given: given["harm"] if isinstance(given, dict) else "",
 )
-def test_a_harmed_replay(make: Any, faulty: Faulty, caplog: Any, harm: Any, is_fault: bool) -> None:
-    env = make()
+def test_a_harmed_replay(make_env, faulty, tmp_path, caplog, harm, is_fault):  # noqa: PLR0917
+    policy = ReplayPolicy(tmp_path / "replays", every=1)
+    config = PoolConfig(limits=LIMITS, restart=LENIENT, replays=policy)
+    env = make_env(n=1, task=Short, game=faulty.installation, config=config)
     env.reset()
     faulty.order(at="save_replay", **harm)
     began_s = time.monotonic()

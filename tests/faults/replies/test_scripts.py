@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,21 +12,19 @@ from fault_tasks import strike
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import PoolConfig
+from tests.support.installations import changed
 
 CONFIG = PoolConfig(watchdog_interval_s=0.1)
-MB = 1_000_000
 
 
 @pytest.fixture
 def below_a_script(standin_dir: Path, tmp_path: Path) -> Path:
     """An installation whose executable does not replace itself with the game."""
-    root = tmp_path / "installation"
-    shutil.copytree(standin_dir, root)
-    (executable,) = root.glob("Versions/Base*/SC2_x64")
-    launcher = executable.read_text()
-    assert "\nexec " in launcher
-    executable.write_text(launcher.replace("\nexec ", "\n") + "exit $?\n")
-    return root
+    return changed(
+        standin_dir,
+        tmp_path / "installation",
+        lambda launcher: launcher.replace("\nexec ", "\n") + "exit $?\n",
+    )
 
 
 def game_of(env: SubprocSC2VecEnv, index: int) -> psutil.Process:

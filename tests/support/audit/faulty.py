@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.support.installations import changed
 
 PROGRAM = Path(__file__).with_name("faulty_game.py")
 
@@ -21,13 +22,10 @@ class Faulty:
     @classmethod
     def install(cls, standin: Path, folder: Path) -> Faulty:
         """Make one below `folder` from an installation of the stand-in."""
-        made = cls(folder / "installation", folder / "orders")
-        shutil.copytree(standin, made.installation)
-        (executable,) = made.installation.glob("Versions/Base*/SC2_x64")
-        launcher = executable.read_text()
-        assert "-m sc2standin " in launcher
-        executable.write_text(launcher.replace("-m sc2standin ", f'"{PROGRAM}" "{made.orders}" '))
-        return made
+        orders, installation = folder / "orders", folder / "installation"
+        program = f'"{PROGRAM}" "{orders}" '
+        changed(standin, installation, lambda script: script.replace("-m sc2standin ", program))
+        return cls(installation, orders)
 
     def order(self, harm: str, at: str, **more: Any) -> None:
         """One game shall do this harm, once, when it gets to this point."""

@@ -1,0 +1,78 @@
+"""Programs that tests start, and processes that have to end."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+GONE_WITHIN_S = 2.0
+"""Limit for the end of a process whose trainer has ended."""
+
+
+def run(
+    *words: object, timeout_s: float = 300.0, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end: its exit code, and what it printed.
+
+    Args:
+        words: the command line.
+        timeout_s: how long it may take.
+        options: more of `subprocess.run`.
+    """
+    piped: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
+    return subprocess.run([*map(str, words)], check=False, timeout=timeout_s, **(piped | options))
+
+
+class Trainer:
+    """A running program that says as lines of JSON at which stage it is, and what its children are.
+
+    It ends with the block.
+
+    Args:
+        program: a file of Python.
+        arguments: of its command line.
+    """
+
+    def __init__(self, program: Path, *arguments: object) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, program, *map(str, arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.children: list[psutil.Process] = []
+
+    def __enter__(self) -> Trainer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def wait_for_stage(self, stage: str) -> dict[str, Any]:
+        """What the program says when it gets there."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            said: dict[str, Any] = json.loads(line)
+            if said["stage"] == stage:
+                self.children = [psutil.Process(pid) for pid in said.get("children", [])]
+                return said
+        raise AssertionError(f"it never got to {stage!r}: {self.process.communicate()[1]}")
+
+
+def has_ended(process: psutil.Process) -> bool:
+    """True also for a zombie: when it is reaped is up to its new parent."""
+    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
+def assert_gone(processes: Iterable[psutil.Process], within_s: float = GONE_WITHIN_S) -> None:
+    """Fails if one of these processes has not ended within the time."""
+    _, left = psutil.wait_procs(processes, timeout=within_s)
+    assert [process for process in left if not has_ended(process)] == []
