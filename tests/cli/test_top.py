@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import pty
 import re
-import select
+import shlex
 import signal
-import struct
-import subprocess
 import sys
 import tempfile
-import termios
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -24,56 +17,6 @@ import pytest
 
 IMPORTANT = "ENV STATE EPISODES RETURN STEPS/S CPU FAULTS"
 """The columns that even a narrow terminal shows."""
-
-
-class Terminal:
-    """A terminal of 120 × 30 with `sc2pool top` in it."""
-
-    def __init__(self, *arguments: str) -> None:
-        self._ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 120, 0, 0))
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "sc2pool", "top", *arguments],
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            env={**os.environ, "TERM": "xterm"},
-            start_new_session=True,
-        )
-        os.close(theirs)
-        self.shown = ""
-
-    def wait_for(self, text: str, timeout_s: float = 20.0) -> None:
-        """Read on until this text was shown."""
-        deadline_s = time.monotonic() + timeout_s
-        while text not in self.shown:
-            left_s = deadline_s - time.monotonic()
-            assert left_s > 0, f"no {text!r} in {self.shown!r}"
-            if select.select([self._ours], [], [], left_s)[0]:
-                with suppress(OSError):  # what Linux says at a terminal's end
-                    self.shown += os.read(self._ours, 65536).decode(errors="replace")
-
-    def press(self, keys: str) -> None:
-        os.write(self._ours, keys.encode())
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        os.close(self._ours)
-
-
-@pytest.fixture
-def terminal() -> Iterator[Callable[..., Terminal]]:
-    """Opens terminals."""
-    opened: list[Terminal] = []
-
-    def open_one(*arguments: str) -> Terminal:
-        opened.append(Terminal(*arguments))
-        return opened[-1]
-
-    yield open_one
-    for each in opened:
-        each.close()
 
 
 def test_the_table_once(pool, command):
@@ -136,29 +79,16 @@ def test_with_nobody_looking_nothing_is_written(pool, wait_for):
     assert steps > 0
 
 
-def test_the_live_table(pool, terminal):
-    screen = terminal()
-    screen.wait_for("spare 2")
-    screen.wait_for("q quit")
-    assert "ENV▲" in screen.shown
-    screen.press("r")
-    screen.wait_for("▼")
-    screen.press("\x1bOC")  # the right arrow, as an xterm sends it
-    screen.wait_for("INST▲")
-    screen.press("q")
-    assert screen.process.wait(10) == 0
-
-
 @pytest.mark.parametrize("width", [60, 120])
 def test_the_screen_shows_all_that_is_important(pool, screen, wait_for, width):
-    shown = screen(width, sys.executable, "-m", "sc2pool", "top", "--pid", str(pool.pid))
+    shown = screen(width, *top(pool.pid))
     wait_for(lambda: shown.shows("spare 2", "q quit"), 120)
     lines = shown.lines()
     assert lines[0].startswith("DefeatRoaches · 2 envs, 1 spare")
     head = " ".join(lines[:8])
     for part in ("stand-in, not StarCraft II", "mean return", f"process {pool.pid}", "recycles:"):
         assert part in head
-    (titles,) = (line for line in lines if line.startswith("ENV"))
+    (titles,) = (line for line in lines if line.startswith("ENV▲"))
     assert set(IMPORTANT.split()) <= set(titles.replace("▲", "").split())
     for seat in ("env 0", "env 1", "spare 2"):
         (row,) = (line for line in lines if line.startswith(seat))
@@ -170,17 +100,25 @@ def test_the_screen_shows_all_that_is_important(pool, screen, wait_for, width):
         assert name in everything
     shown.press("Right")
     wait_for(lambda: shown.shows("INST▼"))
+    shown.press("r")
+    wait_for(lambda: shown.shows("INST▲"))
     shown.press("q")
-    wait_for(lambda: shown.ended)
+    wait_for(lambda: shown.shows("exit code 0"))
 
 
-def test_a_killed_game_shows_and_so_does_the_end(start_pool, command, terminal, wait_for):
+def top(pid: int) -> tuple[str, ...]:
+    """`sc2pool top` for a terminal, which shows its exit code and waits."""
+    command = shlex.join([sys.executable, "-m", "sc2pool", "top", "--pid", str(pid)])
+    return "sh", "-c", f"{command}; echo exit code $?; read -r _"
+
+
+def test_a_killed_game_shows_and_so_does_the_end(start_pool, command, screen, wait_for):
     pool = start_pool(2)
-    screen = terminal("--pid", str(pool.pid))
-    screen.wait_for("recycles: none")
+    shown = screen(120, *top(pool.pid))
+    wait_for(lambda: shown.shows("recycles: none"), 120)
     struck = pool.told()["instances"][1]
     os.kill(struck["pid"], signal.SIGKILL)
-    screen.wait_for("game-exited 1")
+    wait_for(lambda: shown.shows("game-exited 1"))
     wait_for(lambda: pool.told()["recovery_s"])
     told = pool.told()
     whole, hurt = told["instances"]
@@ -193,8 +131,7 @@ def test_a_killed_game_shows_and_so_does_the_end(start_pool, command, terminal, 
     assert "recycles: game-exited 1 · recovered within" in table
     assert "ago  env 1, instance 1: game-exited while" in table
     pool.ask_to_end()
-    screen.wait_for(f"the pool of process {pool.pid} has ended")
-    assert screen.process.wait(10) == 0
+    wait_for(lambda: shown.shows(f"the pool of process {pool.pid} has ended", "exit code 0"))
 
 
 @pytest.mark.parametrize("argument", ["--json", "--once"])

@@ -59,6 +59,14 @@ def assert_same_bytes(given: Any, expected: Any) -> None:
     assert given.tobytes() == expected.tobytes()
 
 
+def assert_same_run(given: Any, expected: Any) -> None:
+    """As far as the given one was played."""
+    for name in ("observations", "rewards", "dones"):
+        for one, other in zip(getattr(given, name), getattr(expected, name), strict=False):
+            assert_same_bytes(one, other)
+    assert 0 < len(given.dones) <= len(expected.dones)
+
+
 def assert_fault(info: dict[str, Any], kinds: set[str], phase: str, instance: int) -> None:
     fault = info["sc2pool.fault"]
     assert fault["kind"] in kinds

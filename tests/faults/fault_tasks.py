@@ -20,12 +20,11 @@ import gymnasium
 import numpy as np
 import psutil
 from gymnasium import spaces
-from s2clientprotocol import debug_pb2
-from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.errors import ConfigError
 from sc2pool.game.game import Game
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+from tests.support.audit.task import harm_request
 
 STRIKE_FILE = "SC2POOL_TEST_STRIKE"
 """Names the file that arms a strike: the process that takes the file carries it out."""
@@ -255,19 +254,6 @@ HOOKS = (*_AT_ONCE, "act", "observe")
 """Those that are called at places of their own; the others follow `observe` in one function."""
 
 
-class SlowToClose(gymnasium.Env[Any, Any]):
-    """An environment of the user's that takes longer to close than anyone waits."""
-
-    observation_space = spaces.Discrete(1)
-    action_space = spaces.Discrete(1)
-
-    def reset(self, **_: Any) -> tuple[int, dict[str, Any]]:
-        return 0, {}
-
-    def close(self) -> None:
-        time.sleep(60)
-
-
 class MutedError(Exception):
     """Has no message that could be shown."""
 
@@ -352,9 +338,7 @@ class Hanging(gymnasium.Env[Any, Any]):
 
 async def ask_to_fail(game: Game, how: str) -> None:
     """Let the API do it: this works on any game."""
-    test = debug_pb2.DebugTestProcess(test=debug_pb2.DebugTestProcess.Test.Value(how))
-    command = debug_pb2.DebugCommand(test_process=test)
-    await game.request(sc_pb.Request(debug=sc_pb.RequestDebug(debug=[command])))
+    await game.request(harm_request(how))
 
 
 def strike(pid: int, name: str) -> None:

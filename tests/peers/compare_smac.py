@@ -25,17 +25,14 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
-from sc2pool.game.installation import find, find_map
 from sc2pool.tasks.player import Episode
-from sc2pool.tasks.players.factory import TaskPlayerSpec
-from sc2pool.tasks.players.task_spec import TaskSpec
-from sc2pool.tasks.queue_pair import QueuePair, Transition
+from sc2pool.tasks.queue_pair import Transition
 from sc2pool.tasks.teams.smac.battle_task import BattleTask
 from sc2pool.tasks.teams.smac.rules import Rules
 from sc2pool.tasks.teams.smac.scenarios import SCENARIOS
 from sc2pool.tasks.teams.smac.task import smac_task
+from tests.matches.playing import RecordedRows, player_of
 from tests.peers.clients import default_python, prepare
 from tests.peers.run_smac import ENVIRONMENT, PACKAGES, SOURCE, installation, smac_output
 
@@ -78,18 +75,13 @@ class Compared:
     different: list[str] = field(default_factory=list)
 
 
-class ReplayingPair(QueuePair):
+class ReplayingPair(RecordedRows):
     """Plays recorded actions and keeps what the task puts."""
 
     def __init__(self, actions: Any) -> None:
+        super().__init__([])
         self._actions = iter(actions)
         self.transitions: list[list[Transition]] = []
-
-    async def get_action(self) -> Any:
-        raise AssertionError("a team's actions are got together")
-
-    def put(self, transition: Transition) -> None:
-        self.put_rows([transition])
 
     async def get_actions(self) -> Any:
         actions = next(self._actions, None)
@@ -205,17 +197,11 @@ async def played(
 ) -> list[tuple[list[Transition], Any]]:
     """The same battle of our task: what each row got, and the state."""
     shared = type(task.__name__, (task,), {"shares_state": True, "__module__": __name__})
-    found = find(game)
-    spec = TaskSpec(shared, found, find_map(found, task.map_name), Limits())
-    player = TaskPlayerSpec(spec).player()
-    player.attributes = [{}] * player.rows
     pair = ReplayingPair(actions)
-    try:
+    with player_of(game, shared) as player:
         await player.launch(Deadline.after(LAUNCH_S))
         with contextlib.suppress(asyncio.CancelledError):
             await player.play(Episode(0, seed), pair)
-    finally:
-        player.close()
     return [(rows, rows[0].observation["state"]) for rows in pair.transitions]
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import psutil
 import pytest
 from gymnasium.error import AlreadyPendingCallError
+from realtime_pools import are_stopped, games, play_until_spares_are_held, states, step
 from realtime_tasks import Short, TellsLoop, Unstoppable, WithGrandchildren
 
 from sc2pool import SC2GymEnv, SubprocSC2VecEnv
@@ -27,28 +27,17 @@ VIGILANT = PoolConfig(watchdog_interval_s=0.1)
 """Would end a game in a pause, did it not know better."""
 
 
-def step(env: SubprocSC2VecEnv) -> Any:
-    return env.step(np.zeros(env.num_envs, np.int64))
+@pytest.fixture
+def with_spare(make_env):
+    """Makes a pool whose spare is held."""
 
+    def make(**options):
+        env = make_env(spares=1, **options)
+        env.reset()
+        play_until_spares_are_held(env)
+        return env
 
-def games(env: SubprocSC2VecEnv | SC2GymEnv) -> list[psutil.Process]:
-    """Games of the envs, and then of the spares."""
-    return [psutil.Process(instance.pid) for instance in env.stats().instances]
-
-
-def states(env: SubprocSC2VecEnv | SC2GymEnv) -> list[str]:
-    return [instance.state for instance in env.stats().instances]
-
-
-def play_until_spares_are_ready(env: SubprocSC2VecEnv) -> None:
-    """In real time that is: held, from their first observation on."""
-    env.reset()
-    while states(env)[-1] != "held":
-        step(env)
-
-
-def are_stopped(processes: list[psutil.Process]) -> list[bool]:
-    return [process.status() == psutil.STATUS_STOPPED for process in processes]
+    return make
 
 
 def fall_in_step(env: SubprocSC2VecEnv) -> None:
@@ -61,9 +50,8 @@ def fall_in_step(env: SubprocSC2VecEnv) -> None:
 
 
 @pytest.mark.timing
-def test_no_loop_passes_and_nobody_takes_it_for_a_fault(make_env):
-    env = make_env(config=VIGILANT, spares=1)
-    play_until_spares_are_ready(env)
+def test_no_loop_passes_and_nobody_takes_it_for_a_fault(with_spare):
+    env = with_spare(config=VIGILANT)
     fall_in_step(env)
     before = [info["loop"] for info in step(env)[3]]
     earlier = env.stats().pauses
@@ -139,9 +127,8 @@ def test_not_with_a_step_pending(make_env):
     assert are_stopped(games(env)) == [False, False]
 
 
-def test_a_reset_goes_on_too(make_env):
-    env = make_env(spares=1)
-    play_until_spares_are_ready(env)
+def test_a_reset_goes_on_too(with_spare):
+    env = with_spare()
     held = env.stats().instances[-1].episode
     env.pause()
     env.reset()
@@ -151,9 +138,8 @@ def test_a_reset_goes_on_too(make_env):
     assert are_stopped(games(env)) == [False, False, True]
 
 
-def test_attributes_and_methods_while_paused(make_env):
-    env = make_env(spares=1, n=1)
-    play_until_spares_are_ready(env)
+def test_attributes_and_methods_while_paused(with_spare):
+    env = with_spare(n=1)
     env.pause()
     assert env.get_attr("level") == [0]
     assert env.env_method("answer") == [42]
@@ -163,9 +149,8 @@ def test_attributes_and_methods_while_paused(make_env):
     assert step(env)[3][0]["level"] == 3
 
 
-def test_an_env_that_is_over_takes_a_paused_spare(make_env):
-    env = make_env(n=1, spares=1, task=Short)
-    play_until_spares_are_ready(env)
+def test_an_env_that_is_over_takes_a_paused_spare(with_spare):
+    env = with_spare(n=1, task=Short)
     env.reset()
     while states(env) != ["playing", "held"] or env.stats().instances[0].episode_steps != 1:
         step(env)
@@ -183,16 +168,14 @@ def test_an_env_that_is_over_takes_a_paused_spare(make_env):
     assert env.stats().realtime.spares.held >= 1
 
 
-def test_a_spare_that_is_launched_meanwhile_begins_no_episode(make_env):
-    env = make_env(n=1, spares=1)
-    play_until_spares_are_ready(env)
+def test_a_spare_that_is_launched_meanwhile_begins_no_episode(with_spare):
+    env = with_spare(n=1)
     env.pause()
     games(env)[1].kill()
     while states(env)[1] != "idle":
         assert env.get_attr("level") == [0]  # the pool acts while it is asked something
     assert states(env)[0] == "paused"
-    while states(env)[1] != "held":
-        step(env)
+    play_until_spares_are_held(env)
     env.pause()
     assert are_stopped(games(env)) == [True, True]
     env.resume()

@@ -6,8 +6,8 @@ import json
 import time
 from typing import Any
 
-import psutil
 import pytest
+from realtime_pools import are_stopped, games
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from stable_baselines3.common.env_util import make_vec_env
@@ -23,8 +23,7 @@ UPDATE_S = 0.5
 
 
 def stopped(env: SubprocSC2VecEnv) -> list[bool]:
-    pids = [instance.pid for instance in env.stats().instances]
-    return [psutil.Process(pid).status() == psutil.STATUS_STOPPED for pid in pids]
+    return are_stopped(games(env))
 
 
 class SlowLearner(PPO):

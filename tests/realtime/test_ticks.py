@@ -4,31 +4,17 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Any
 
 import numpy as np
 import pytest
+from realtime_pools import games, play_until_spares_are_held, states, step
 from realtime_tasks import InFlight, OneIsSlow, Short, TellsLoop, Unstoppable
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.pool.statistics.lateness import HeldSpares
-from sc2pool.pool.statistics.stats import InstanceStats
 from sc2pool.protocol.game_time import LOOPS_PER_S
 
 PERIOD_S = TellsLoop.step_mul / LOOPS_PER_S
-
-
-def step(env: SubprocSC2VecEnv) -> Any:
-    return env.step(np.zeros(env.num_envs, np.int64))
-
-
-def instances(env: SubprocSC2VecEnv) -> list[InstanceStats]:
-    return list(env.stats().instances)
-
-
-def play_until_the_spare_is_held(env: SubprocSC2VecEnv) -> None:
-    while instances(env)[-1].state != "held":
-        step(env)
 
 
 def play_to_the_end(env: SubprocSC2VecEnv) -> None:
@@ -60,12 +46,12 @@ def test_a_late_action_is_told_in_its_info_and_counted(make_env):
 def test_a_spare_misses_nothing_while_it_waits(make_env):
     env = make_env(n=1, spares=1, task=Short)
     env.reset()
-    play_until_the_spare_is_held(env)
-    pid = instances(env)[-1].pid
+    play_until_spares_are_held(env)
+    held = games(env)[-1]
     before = env.stats().realtime.spares
     time.sleep(1.0)
     play_to_the_end(env)
-    assert instances(env)[0].pid == pid
+    assert games(env)[0] == held
     loops = [info["loop"] for info in [env.reset_infos[0], *step(env)[3]]]
     assert loops[1] - loops[0] <= 2 * Short.step_mul
     spares = env.stats().realtime.spares
@@ -76,7 +62,7 @@ def test_a_spare_misses_nothing_while_it_waits(make_env):
 def test_loops_that_a_spare_missed_are_counted(make_env, standin_dir):
     env = make_env(n=1, spares=1, task=Short, game=standin_dir)
     env.reset()
-    play_until_the_spare_is_held(env)
+    play_until_spares_are_held(env)
     before = env.stats().realtime.spares
     time.sleep(1.0)
     play_to_the_end(env)
@@ -94,10 +80,10 @@ def test_where_games_cannot_be_held_there_are_no_spares(make_env, caplog):
     with caplog.at_level(logging.WARNING, "sc2pool"):
         env = make_env(n=1, spares=1, task=Briefly, seed=5)
         env.reset()
-        episodes = [instances(env)[0].episode]
-        while instances(env)[-1].state != "closed" or len(episodes) < 4:
+        episodes = [env.stats().instances[0].episode]
+        while states(env)[-1] != "closed" or len(episodes) < 4:
             if step(env)[2].any():
-                episodes.append(instances(env)[0].episode)
+                episodes.append(env.stats().instances[0].episode)
     assert episodes == list(range(len(episodes))), "none is lost with the spare"
     assert "may not be stopped" in env.stats().realtime.spares.problem
     said = [record.message for record in caplog.records if "no spares" in record.message]

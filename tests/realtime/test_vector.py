@@ -6,10 +6,10 @@ import multiprocessing
 from contextlib import closing
 
 import numpy as np
-import psutil
 import pytest
 from gymnasium.error import AlreadyPendingCallError, ClosedEnvironmentError
 from gymnasium.vector import AutoresetMode
+from realtime_pools import are_stopped, games
 from realtime_tasks import OneIsSlow, Short
 
 from sc2pool import SC2VectorEnv
@@ -27,8 +27,7 @@ class InTurn(Short):
 
 
 def stopped(env: SC2VectorEnv) -> list[bool]:
-    games = [psutil.Process(instance.pid) for instance in env.stats().instances]
-    return [game.status() == psutil.STATUS_STOPPED for game in games[:2]]
+    return are_stopped(games(env)[:2])
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))

@@ -6,22 +6,15 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from random import Random
 
-from chaos.arena import Arena, May
-from chaos.attacks.attack import Attack, needs, soon
-from chaos.attacks.signals import kill_a_worker
+from chaos.arena import May
+from chaos.attacks.attack import Attack, needs
+from chaos.attacks.signals import missed_by_a_worker
 
 LONG_AGO_S = 100_000.0
-
-
-def delete(arena: Arena, rng: Random, what: Callable[[Random], None]) -> None:
-    """Delete it in a moment; a worker is killed, whose replacement may need it."""
-    arena.beside(soon(rng), what, Random(rng.random()))
-    kill_a_worker(arena, rng)
 
 
 def a_run(rng: Random) -> Path | None:
@@ -81,7 +74,9 @@ def temp_folder(rng: Random) -> None:
 
 
 ATTACKS = {
-    f"deletes: {what.__name__}": Attack("files", partial(delete, what=what), may, needs("local"))
+    f"deletes: {what.__name__}": Attack(
+        "files", partial(missed_by_a_worker, act=what), may, needs("local")
+    )
     for what, may in (
         (run_folder, May.TRUNCATION),
         (run_files, May.TRUNCATION),

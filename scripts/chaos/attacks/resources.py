@@ -23,7 +23,7 @@ import psutil
 from chaos.arena import Arena, May
 from chaos.attacks import signals
 from chaos.attacks.attack import Attack, needs, soon
-from chaos.attacks.signals import kill_a_worker
+from chaos.attacks.signals import missed_by_a_worker
 
 CGROUP = "SC2POOL_CHAOS_CGROUP"
 """Names the environment variable with the folder of the run's own control group."""
@@ -33,34 +33,30 @@ LONGEST_S = 2.0
 FILLER_BYTES = 1 << 20
 
 
-def few_descriptors(arena: Arena, rng: Random) -> None:
+def hold(rng: Random) -> None:
+    """For a while it stays so."""
+    time.sleep(LONGEST_S * rng.random())
+
+
+def few_descriptors(rng: Random) -> None:
     """No more than a few files can be opened."""
-    arena.beside(soon(rng), _few_descriptors, rng.randrange(12), LONGEST_S * rng.random())
-    kill_a_worker(arena, rng)
-
-
-def _few_descriptors(free: int, hold_s: float) -> None:
+    free = rng.randrange(12)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     newest = max(map(int, os.listdir("/proc/self/fd")))  # noqa: PTH208 - takes one descriptor
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, newest + free), hard))
     try:
-        time.sleep(hold_s)
+        hold(rng)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def few_processes(arena: Arena, rng: Random) -> None:
+def few_processes(rng: Random) -> None:
     """No more than a few processes and threads can be started."""
     group = Path(os.environ[CGROUP])
-    arena.beside(soon(rng), _few_processes, group, rng.randrange(4), LONGEST_S * rng.random())
-    kill_a_worker(arena, rng)
-
-
-def _few_processes(group: Path, free: int, hold_s: float) -> None:
     most = group / "pids.max"
-    most.write_text(str(int((group / "pids.current").read_text()) + free))
+    most.write_text(str(int((group / "pids.current").read_text()) + rng.randrange(4)))
     try:
-        time.sleep(hold_s)
+        hold(rng)
     finally:
         while not _write(most, "max"):  # descriptors may have run out as well
             time.sleep(0.05)
@@ -83,32 +79,22 @@ def temp_folder() -> Iterator[int]:
         os.close(folder)
 
 
-def full_disk(arena: Arena, rng: Random) -> None:
+def full_disk(rng: Random) -> None:
     """Nothing can be written."""
-    arena.beside(soon(rng), _full_disk, LONGEST_S * rng.random())
-    kill_a_worker(arena, rng)
-
-
-def _full_disk(hold_s: float) -> None:
     with temp_folder() as folder:
         filler = os.open("filler", os.O_WRONLY | os.O_CREAT, dir_fd=folder)
         try:
             with suppress(OSError):
                 while True:
                     os.write(filler, bytes(FILLER_BYTES))
-            time.sleep(hold_s)
+            hold(rng)
         finally:
             os.close(filler)
             os.unlink("filler", dir_fd=folder)
 
 
-def no_inodes(arena: Arena, rng: Random) -> None:
+def no_inodes(rng: Random) -> None:
     """No file can be made."""
-    arena.beside(soon(rng), _no_inodes, LONGEST_S * rng.random())
-    kill_a_worker(arena, rng)
-
-
-def _no_inodes(hold_s: float) -> None:
     made = []
     with temp_folder() as folder:
         try:
@@ -121,7 +107,7 @@ def _no_inodes(hold_s: float) -> None:
                         raise
                     break
                 made.append(name)
-            time.sleep(hold_s)
+            hold(rng)
         finally:
             for name in made:
                 os.unlink(name, dir_fd=folder)
@@ -158,8 +144,17 @@ LIMITS = {
 }
 
 ATTACKS = {
-    "few descriptors": Attack("resources", few_descriptors, May.ENDED, needs("local")),
-    "few processes": Attack("resources", few_processes, May.ENDED, needs("local", "pids")),
+    **{
+        act.__name__.replace("_", " "): Attack(
+            "resources", partial(missed_by_a_worker, act=act), May.ENDED, needs("local", *more)
+        )
+        for act, *more in (
+            (few_descriptors,),
+            (few_processes, "pids"),
+            (full_disk, "mount"),
+            (no_inodes, "mount"),
+        )
+    },
     **{
         f"no more {name} for a {target}": Attack(
             "resources",
@@ -170,6 +165,4 @@ ATTACKS = {
         for name, kind in LIMITS.items()
         for target in ("worker", "game")
     },
-    "full disk": Attack("resources", full_disk, May.ENDED, needs("local", "mount")),
-    "no inodes": Attack("resources", no_inodes, May.ENDED, needs("local", "mount")),
 }

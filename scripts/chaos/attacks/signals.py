@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
 
@@ -52,6 +52,12 @@ def send(processes: list[psutil.Process], names: list[str], stopped_s: float) ->
 def kill_a_worker(arena: Arena, rng: Random) -> None:
     """For attacks that harm only an instance that is made anew."""
     strike(arena, rng, "worker", "KILL")
+
+
+def missed_by_a_worker(arena: Arena, rng: Random, act: Callable[[Random], None]) -> None:
+    """Act in a moment; a worker is killed, whose replacement may miss what is gone then."""
+    arena.beside(soon(rng), act, Random(rng.random()))
+    kill_a_worker(arena, rng)
 
 
 def stop_trainer(arena: Arena, rng: Random, lengths_s: Sequence[float]) -> None:

@@ -3,8 +3,6 @@
 An interrupt is raised where a chosen function of the package begins, so the same instant can be
 tried again. Python looks there, and after calls, whether a signal has come. `scripts/chaos.py`
 tries thousands by timer.
-
-The env travels to the workers by value: importing this module would cost each of them seconds.
 """
 
 from __future__ import annotations
@@ -16,12 +14,9 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import cloudpickle
-import gymnasium
 import numpy as np
 import psutil
 import pytest
-from gymnasium import spaces
 
 import sc2pool
 from sc2pool import SC2VectorEnv, SubprocSC2VecEnv
@@ -29,29 +24,11 @@ from sc2pool.errors import ClosedError, InterruptedCallError
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.waiter import Waiter
 from sc2pool.processes.uninterrupted import submit
-
-cloudpickle.register_pickle_by_value(sys.modules[__name__])
+from tests.contract.envs import Counting
 
 PACKAGE = str(Path(sc2pool.__file__).parent)
 N = 2
 WAITER = type(Waiter.create())
-
-
-class Counting(gymnasium.Env[Any, Any]):
-    """Its observation is the number of its step."""
-
-    observation_space = spaces.Box(0, np.inf, (1,), np.float32)
-    action_space = spaces.Discrete(2)
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
-        super().reset(seed=seed, options=options)
-        self.steps = 0
-        return np.zeros(1, np.float32), {}
-
-    def step(self, action: Any) -> Any:
-        del action
-        self.steps += 1
-        return np.full(1, self.steps, np.float32), 1.0, self.steps == 3, False, {}
 
 
 @contextmanager
@@ -138,8 +115,8 @@ def test_torn_records_say_so_until_the_reset(monkeypatch: pytest.MonkeyPatch) ->
     for call in (
         lambda: env.step(actions),
         env.pause,
-        lambda: env.get_attr("steps"),
-        lambda: env.set_attr("steps", 1),
+        lambda: env.get_attr("count"),
+        lambda: env.set_attr("count", 1),
     ):
         with pytest.raises(InterruptedCallError, match="reset all envs first"):
             call()

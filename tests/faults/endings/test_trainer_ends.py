@@ -7,15 +7,17 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
 from fault_pools import MakeEnv, processes_of
-from fault_tasks import SlowToClose, strike
+from fault_tasks import strike
 from trainer_of_envs import StartsPrograms
 
 from sc2pool import SubprocSC2VecEnv
+from tests.contract.envs import Mischief
 from tests.support.programs import GONE_WITHIN_S, Trainer, assert_gone
 
 pytestmark = pytest.mark.usefixtures("swept")
@@ -177,7 +179,7 @@ def test_close_ends_processes_that_envs_left() -> None:
 
 def test_a_second_interrupt_cuts_the_grace_of_closing_short() -> None:
     """User environments may take their time to close; who interrupts that loses no process."""
-    env = SubprocSC2VecEnv([SlowToClose] * 2)
+    env = SubprocSC2VecEnv([partial(Mischief, "close", partial(time.sleep, 60))] * 2)
     env.reset()
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:

@@ -5,17 +5,14 @@ A game's memory is really taken by its process. Episodes are five steps long.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import cloudpickle
-import gymnasium
-import numpy as np
 import psutil
 import pytest
 from fault_pools import (
@@ -30,10 +27,9 @@ from fault_tasks import N_WALKS, Grows, Short
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig, RecyclePolicy
+from tests.contract.envs import Mischief
 from tests.support.audit.faulty import Faulty
 from tests.support.programs import has_ended
-
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not import this file
 
 STEPS = 12
 TAKEN_BYTES = 300_000_000
@@ -201,29 +197,11 @@ def test_a_game_that_needs_a_hard_reset(make_env: MakeEnv, faulty: Faulty) -> No
     assert env.stats().recycles == {"soft-game-loops": 1}
 
 
-class HangsInClose(gymnasium.Env[Any, Any]):
-    """Action 1 ends the episode."""
-
-    observation_space = gymnasium.spaces.Box(0, 1, (1,), np.float32)
-    action_space = gymnasium.spaces.Discrete(2)
-
-    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
-        return np.zeros(1, np.float32), {}
-
-    def step(self, action: Any) -> Any:
-        return np.zeros(1, np.float32), 1.0, bool(action), False, {}
-
-    def close(self) -> None:
-        time.sleep(60)
-
-
 def test_an_env_of_the_user_that_hangs_in_its_close_is_ended(wait_for: Callable[..., None]) -> None:
-    limits = Limits(worker_grace_s=0.3)
-    with closing(
-        SubprocSC2VecEnv([HangsInClose], config=replace(config(episodes=1), limits=limits))
-    ) as env:
+    hangs = partial(Mischief, "close", partial(time.sleep, 60))
+    settings = replace(config(episodes=1), limits=Limits(worker_grace_s=0.3))
+    with closing(SubprocSC2VecEnv([hangs], config=settings)) as env:
         env.reset()
         (first,) = psutil.Process().children()
-        step(env, 1)
         wait_for(lambda: step(env, 0) and has_ended(first))
         assert env.stats().faults == 0

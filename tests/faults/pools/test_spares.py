@@ -16,6 +16,7 @@ from fault_pools import (
     Recording,
     assert_fault,
     assert_same_bytes,
+    assert_same_run,
     record,
     step,
 )
@@ -37,12 +38,6 @@ def spared(make_env: MakeEnv) -> Callable[..., SubprocSC2VecEnv]:
         return make_env(n=N, task=task, spares=spares, **options)
 
     return make
-
-
-def assert_same_run(given: Recording, expected: Recording) -> None:
-    for name in ("observations", "rewards", "dones"):
-        for one, other in zip(getattr(given, name), getattr(expected, name), strict=True):
-            assert_same_bytes(one, other)
 
 
 def strike_spares(env: SubprocSC2VecEnv, wait_for: Callable[..., None]) -> int:

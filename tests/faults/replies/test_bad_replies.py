@@ -19,6 +19,7 @@ from fault_pools import (
     Recording,
     assert_fault,
     assert_same_bytes,
+    assert_same_run,
     processes_of,
     record,
     step,
@@ -145,12 +146,6 @@ class Run:
         return sorted((Counter(self.env.stats().recycles) - self._recycles).elements())
 
 
-def assert_undisturbed(run: Run, quiet: Recording) -> None:
-    for name in ("observations", "rewards", "dones"):
-        for given, expected in zip(getattr(run, name), getattr(quiet, name), strict=False):
-            assert_same_bytes(given, expected)
-
-
 def assert_env_0_cut_short(run: Run, quiet: Recording, kinds: set[str]) -> None:
     """Env 0's episode ends at the harm, and its next ones begin so much earlier."""
     earlier = EPISODE - HARM_STEP
@@ -198,7 +193,7 @@ def test_harm(
         # What is too much in the launch's last reply is found with the next one.
         assert fault.phase == ("resetting" if harm == "duplicate" else "launching")
     else:
-        assert_undisturbed(run, quiet_run)
+        assert_same_run(run, quiet_run)
         assert not any("sc2pool.fault" in info for infos in run.infos for info in infos)
         told = run.reset_infos[EPISODE - 1]
         assert_fault(told[0], kinds, "resetting", instance.instance)
@@ -223,7 +218,7 @@ def test_slow_but_in_time_is_no_fault(
         assert_env_0_cut_short(run, quiet_run, {"game-exited"})
         assert run.recycles() == ["game-exited"]
     else:
-        assert_undisturbed(run, quiet_run)
+        assert_same_run(run, quiet_run)
         assert run.recycles() == []
 
 
@@ -240,7 +235,7 @@ def test_numbers_that_are_not_finite(
     if phase == "stepping":
         assert_env_0_cut_short(run, quiet_run, {"bad-reply"})
     else:
-        assert_undisturbed(run, quiet_run)
+        assert_same_run(run, quiet_run)
     assert run.recycles() == ["bad-reply"]
 
 
