@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,3 +32,15 @@ def make_env(freezing: Path) -> Iterator[MakeEnv]:
     """Makes pools in real time, and closes them."""
     with maker(SubprocSC2VecEnv, n=2, task=TellsLoop, game=freezing, realtime=True) as make:
         yield make
+
+
+@pytest.fixture
+def begun(make_env: MakeEnv) -> MakeEnv:
+    """The same, with the first episodes begun."""
+
+    def make(**options: Any) -> SubprocSC2VecEnv:
+        env = make_env(**options)
+        env.reset()
+        return env
+
+    return make

@@ -19,9 +19,8 @@ def step(env: Any, action: int = 0) -> tuple[np.ndarray[Any, Any], dict[str, Any
     return dones, info
 
 
-def test_it_plays_in_time_and_is_told_when_it_does_not(make_env):
-    env = make_env(n=1, task=RealtimeBot)
-    env.reset()
+def test_it_plays_in_time_and_is_told_when_it_does_not(begun):
+    env = begun(n=1, task=RealtimeBot)
     infos = [step(env)[1] for _ in range(3)]
     assert all(info["realtime"] for info in infos)
     loops = [info["loop"] for info in infos]
@@ -35,9 +34,8 @@ def test_it_plays_in_time_and_is_told_when_it_does_not(make_env):
     assert env.stats().realtime.steps == 4
 
 
-def test_it_is_paused_and_misses_nothing(make_env):
-    env = make_env(n=1, task=RealtimeBot)
-    env.reset()
+def test_it_is_paused_and_misses_nothing(begun):
+    env = begun(n=1, task=RealtimeBot)
     _, before = step(env)
     env.pause()
     time.sleep(1.0)
@@ -47,9 +45,8 @@ def test_it_is_paused_and_misses_nothing(make_env):
     assert env.stats().pauses.loops == 0
 
 
-def test_deaths_reach_its_handlers_once_and_the_game_ends_with_the_last(make_env):
-    env = make_env(n=1, task=RealtimeBot)
-    env.reset()
+def test_deaths_reach_its_handlers_once_and_the_game_ends_with_the_last(begun):
+    env = begun(n=1, task=RealtimeBot)
     step(env)
     dones, info = step(env, RealtimeBot.DIE)
     while not dones.any():  # in real time the end may be seen one step later

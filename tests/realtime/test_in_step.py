@@ -23,9 +23,8 @@ def apart_s(env, batches: int = 3) -> float:
 
 
 @pytest.mark.timing
-def test_a_game_that_fell_behind_is_waited_for_once_and_not_in_every_step(make_env):
-    env = make_env()
-    env.reset()
+def test_a_game_that_fell_behind_is_waited_for_once_and_not_in_every_step(begun):
+    env = begun()
     env.step(ACTIONS)
     env.pause([1])  # half a period: from now on it is the later one
     time.sleep(PERIOD_LOOPS / LOOPS_PER_S / 2)

@@ -38,9 +38,8 @@ def pids(env: Any) -> list[int]:
 
 @pytest.mark.timing
 @TASKS
-def test_both_rows_play_in_time(make_env, task):
-    env = make_env(n=1, task=task)
-    env.reset()
+def test_both_rows_play_in_time(begun, task):
+    env = begun(n=1, task=task)
     loops = []
     began_s = time.monotonic()
     for _ in range(6):
@@ -61,9 +60,8 @@ def test_both_rows_play_in_time(make_env, task):
 
 @pytest.mark.timing
 @TASKS
-def test_an_opponent_has_its_turns_while_the_learner_computes(make_env, task):
-    env = make_env(n=1, task=task, opponent=decide)
-    env.reset()
+def test_an_opponent_has_its_turns_while_the_learner_computes(begun, task):
+    env = begun(n=1, task=task, opponent=decide)
     step(env)
     before = step(env)[1][0]["turns"]
     time.sleep(6 * PERIOD_S)
@@ -77,10 +75,9 @@ def test_an_opponent_has_its_turns_while_the_learner_computes(make_env, task):
 
 
 @pytest.mark.timing
-def test_a_plain_bot_follows_its_game(make_env):
+def test_a_plain_bot_follows_its_game(begun):
     opponent = Bot(Race.Terran, CountingBot(), name="counts")
-    env = make_env(n=1, task=TellsLoops, opponent=opponent, max_loops=60)
-    env.reset()
+    env = begun(n=1, task=TellsLoops, opponent=opponent, max_loops=60)
     dones = np.zeros(1, bool)
     while not dones.any():
         time.sleep(PERIOD_S)
@@ -97,9 +94,8 @@ def test_a_plain_bot_follows_its_game(make_env):
 
 @pytest.mark.timing
 @pytest.mark.parametrize("opponent", [None, decide, CountingBot])
-def test_both_games_are_paused_and_go_on_together(make_env, opponent):
-    env = make_env(n=1, task=TellsLoops, opponent=opponent, config=IMPATIENT)
-    env.reset()
+def test_both_games_are_paused_and_go_on_together(begun, opponent):
+    env = begun(n=1, task=TellsLoops, opponent=opponent, config=IMPATIENT)
     for _ in range(2):
         _, infos = step(env)
     before = infos[0]["loop"]
@@ -125,9 +121,8 @@ def test_both_games_are_paused_and_go_on_together(make_env, opponent):
 
 @pytest.mark.timing
 @pytest.mark.parametrize("opponent", [None, decide, CountingBot])
-def test_games_that_catch_up_do_so_together(make_env, standin_dir, opponent):
-    env = make_env(n=1, task=TellsLoops, opponent=opponent, game=standin_dir)
-    env.reset()
+def test_games_that_catch_up_do_so_together(begun, standin_dir, opponent):
+    env = begun(n=1, task=TellsLoops, opponent=opponent, game=standin_dir)
     _, before = step(env)
     env.pause()
     time.sleep(1.0)
@@ -143,10 +138,9 @@ def test_games_that_catch_up_do_so_together(make_env, standin_dir, opponent):
 
 @pytest.mark.timing
 @pytest.mark.parametrize("opponent", [None, decide, CountingBot])
-def test_spares_are_held_at_their_first_observation(make_env, opponent):
+def test_spares_are_held_at_their_first_observation(begun, opponent):
     """Neither of their games goes on before the learner plays it."""
-    env = make_env(n=1, task=TellsLoops, opponent=opponent, spares=1, max_loops=24)
-    env.reset()
+    env = begun(n=1, task=TellsLoops, opponent=opponent, spares=1, max_loops=24)
     for _ in range(2):
         dones = np.zeros(1, bool)
         while not dones.any():
@@ -176,9 +170,8 @@ def test_a_match_ends_for_both(make_env, opponent):
 
 
 @pytest.mark.parametrize(("opponent", "side"), [(None, 0), (decide, 1), (CountingBot, 1)])
-def test_a_killed_side_is_replaced(make_env, opponent, side):
-    env = make_env(n=1, task=TellsLoops, opponent=opponent)
-    env.reset()
+def test_a_killed_side_is_replaced(begun, opponent, side):
+    env = begun(n=1, task=TellsLoops, opponent=opponent)
     step(env)
     os.kill(pids(env)[side], signal.SIGKILL)
     dones, infos = step(env)
@@ -195,9 +188,8 @@ class Failing(CountingBot):
             raise LookupError("no such tactic")
 
 
-def test_an_opponents_error_between_steps_is_user_code(make_env):
-    env = make_env(n=1, task=TellsLoops, opponent=Failing)
-    env.reset()
+def test_an_opponents_error_between_steps_is_user_code(begun):
+    env = begun(n=1, task=TellsLoops, opponent=Failing)
     with pytest.raises(UserCodeError, match=r"(?s)no such tactic.*the opponent 'Failing' raised"):
         for _ in range(5):
             step(env)

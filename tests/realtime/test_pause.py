@@ -28,12 +28,11 @@ VIGILANT = PoolConfig(watchdog_interval_s=0.1)
 
 
 @pytest.fixture
-def with_spare(make_env):
+def with_spare(begun):
     """Makes a pool whose spare is held."""
 
     def make(**options):
-        env = make_env(spares=1, **options)
-        env.reset()
+        env = begun(spares=1, **options)
         play_until_spares_are_held(env)
         return env
 
@@ -75,9 +74,8 @@ def test_no_loop_passes_and_nobody_takes_it_for_a_fault(with_spare):
     assert stats.recycles == {}
 
 
-def test_a_game_that_catches_up_is_told_of(make_env, standin_dir):
-    env = make_env(game=standin_dir, n=1)
-    env.reset()
+def test_a_game_that_catches_up_is_told_of(begun, standin_dir):
+    env = begun(game=standin_dir, n=1)
     (before,) = step(env)[3]
     began_s = time.monotonic()
     env.pause()
@@ -117,9 +115,8 @@ def test_counted_and_without_effect_where_there_is_nothing_to_do(make_env):
     assert step(env)[2].tolist() == env.reset().shape[0] * [False]
 
 
-def test_not_with_a_step_pending(make_env):
-    env = make_env()
-    env.reset()
+def test_not_with_a_step_pending(begun):
+    env = begun()
     env.step_async(np.zeros(2, np.int64))
     with pytest.raises(AlreadyPendingCallError, match=r"pending step of envs \[0, 1\]"):
         env.pause()
@@ -183,9 +180,8 @@ def test_a_spare_that_is_launched_meanwhile_begins_no_episode(with_spare):
     assert env.stats().recycles == {"game-exited": 1}
 
 
-def test_killed_while_paused(make_env):
-    env = make_env(config=VIGILANT)
-    env.reset()
+def test_killed_while_paused(begun):
+    env = begun(config=VIGILANT)
     step(env)
     env.pause()
     victim = games(env)[0]
@@ -197,9 +193,8 @@ def test_killed_while_paused(make_env):
     assert not step(env)[2].any()
 
 
-def test_stopped_by_someone_else_is_a_fault_still(make_env):
-    env = make_env(config=VIGILANT)
-    env.reset()
+def test_stopped_by_someone_else_is_a_fault_still(begun):
+    env = begun(config=VIGILANT)
     env.pause()
     env.resume()
     games(env)[1].suspend()
@@ -210,18 +205,16 @@ def test_stopped_by_someone_else_is_a_fault_still(make_env):
     assert infos[1]["sc2pool.fault"]["kind"] == "stopped"
 
 
-def test_a_game_that_cannot_be_paused_is_an_error_and_goes_on(make_env):
-    env = make_env(task=Unstoppable)
-    env.reset()
+def test_a_game_that_cannot_be_paused_is_an_error_and_goes_on(begun):
+    env = begun(task=Unstoppable)
     with pytest.raises(PauseError, match=r"env 0: .*may not be stopped"):
         env.pause()
     assert are_stopped(games(env)) == [False, False]
     assert not step(env)[2].any()
 
 
-def test_step_by_step_a_pause_is_nothing_special(make_env):
-    env = make_env(realtime=False, config=VIGILANT)
-    env.reset()
+def test_step_by_step_a_pause_is_nothing_special(begun):
+    env = begun(realtime=False, config=VIGILANT)
     before = [info["loop"] for info in step(env)[3]]
     env.pause()
     assert are_stopped(games(env)) == [True, True]

@@ -22,9 +22,8 @@ def play_to_the_end(env: SubprocSC2VecEnv) -> None:
         pass
 
 
-def test_a_late_action_is_told_in_its_info_and_counted(make_env):
-    env = make_env(n=2)
-    env.reset()
+def test_a_late_action_is_told_in_its_info_and_counted(begun):
+    env = begun(n=2)
     infos = [*step(env)[3], *step(env)[3]]
     time.sleep(3.5 * PERIOD_S)
     late = step(env)[3]
@@ -43,9 +42,8 @@ def test_a_late_action_is_told_in_its_info_and_counted(make_env):
     assert sum(one.lost_periods for one in told.envs.values()) == told.lost_periods
 
 
-def test_a_spare_misses_nothing_while_it_waits(make_env):
-    env = make_env(n=1, spares=1, task=Short)
-    env.reset()
+def test_a_spare_misses_nothing_while_it_waits(begun):
+    env = begun(n=1, spares=1, task=Short)
     play_until_spares_are_held(env)
     held = games(env)[-1]
     before = env.stats().realtime.spares
@@ -59,9 +57,8 @@ def test_a_spare_misses_nothing_while_it_waits(make_env):
     assert env.stats().pauses.count == 0, "nobody has called for it"
 
 
-def test_loops_that_a_spare_missed_are_counted(make_env, standin_dir):
-    env = make_env(n=1, spares=1, task=Short, game=standin_dir)
-    env.reset()
+def test_loops_that_a_spare_missed_are_counted(begun, standin_dir):
+    env = begun(n=1, spares=1, task=Short, game=standin_dir)
     play_until_spares_are_held(env)
     before = env.stats().realtime.spares
     time.sleep(1.0)
@@ -73,13 +70,12 @@ def test_loops_that_a_spare_missed_are_counted(make_env, standin_dir):
     assert info["sc2pool.skipped_loops"] >= 22
 
 
-def test_where_games_cannot_be_held_there_are_no_spares(make_env, caplog):
+def test_where_games_cannot_be_held_there_are_no_spares(begun, caplog):
     class Briefly(Unstoppable):
         max_loops = 8
 
     with caplog.at_level(logging.WARNING, "sc2pool"):
-        env = make_env(n=1, spares=1, task=Briefly, seed=5)
-        env.reset()
+        env = begun(n=1, spares=1, task=Briefly, seed=5)
         episodes = [env.stats().instances[0].episode]
         while states(env)[-1] != "closed" or len(episodes) < 4:
             if step(env)[2].any():

@@ -40,9 +40,8 @@ def call_all(env: SubprocSC2VecEnv, answers: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_child_is_refused_and_the_parent_gets_its_own_transition(make_env: MakeEnv) -> None:
-    env = make_env()
-    env.reset()
+def test_a_child_is_refused_and_the_parent_gets_its_own_transition(begun: MakeEnv) -> None:
+    env = begun()
     expected = [env.step(ACTIONS)[0] for _ in range(3)]
     env.seed(7)
     env.reset()

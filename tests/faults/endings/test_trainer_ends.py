@@ -154,9 +154,8 @@ def test_interrupted(trainer: Callable[..., Trainer], stage: str, delay_s: float
 
 
 @pytest.mark.timing
-def test_close_ends_stopped_processes(make_env: MakeEnv) -> None:
-    env = make_env()
-    env.reset()
+def test_close_ends_stopped_processes(begun: MakeEnv) -> None:
+    env = begun()
     children = [process for index in range(2) for process in processes_of(env, index).values()]
     for child in children:
         strike(child.pid, "STOP")

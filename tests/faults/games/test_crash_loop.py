@@ -20,11 +20,8 @@ def assert_nothing_runs() -> None:
     assert not alive
 
 
-def test_a_game_that_crashes_each_episode(make_env: MakeEnv) -> None:
-    env = make_env(
-        n=1, task=CrashesEachEpisode, config=PoolConfig(restart=RestartPolicy(per_env=2))
-    )
-    env.reset()
+def test_a_game_that_crashes_each_episode(begun: MakeEnv) -> None:
+    env = begun(n=1, task=CrashesEachEpisode, config=PoolConfig(restart=RestartPolicy(per_env=2)))
     for _ in range(2):
         _, _, dones, infos = step(env, 0)
         assert dones.all()
@@ -66,24 +63,22 @@ def test_an_executable_that_never_listens(
 
 
 def test_games_killed_while_they_launch_are_tried_again(
-    make_env: MakeEnv, installation: Callable[[str], Path], tmp_path: Path
+    begun: MakeEnv, installation: Callable[[str], Path], tmp_path: Path
 ) -> None:
     """SIGKILL may be memory pressure: even twice, it says nothing about the installation."""
     (tmp_path / "lives").write_text("..")
     script = f'[ -s "{tmp_path}/lives" ] && truncate -s -1 "{tmp_path}/lives" && kill -KILL $$'
-    env = make_env(n=1, game=installation(script))
-    env.reset()
+    env = begun(n=1, game=installation(script))
     assert env.stats().recycles == {"game-exited": 2}
 
 
-def test_a_hook_that_blocks_its_worker_counts_once_and_is_named(make_env: MakeEnv) -> None:
+def test_a_hook_that_blocks_its_worker_counts_once_and_is_named(begun: MakeEnv) -> None:
     config = PoolConfig(
         limits=Limits(step_s=2.0, worker_grace_s=0.5),
         restart=RestartPolicy(per_pool_per_env=1),
         envs_per_worker=2,
     )
-    env = make_env(task=Blocks, config=config)
-    env.reset()
+    env = begun(task=Blocks, config=config)
     for _ in range(2):
         _, _, dones, infos = step(env, 0, N_WALKS)
         assert dones.all()

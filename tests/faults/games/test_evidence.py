@@ -52,21 +52,17 @@ def test_the_users_own_error_is_raised(make_env: MakeEnv, tmp_path: Path, kind: 
     assert "raise ODD_ERRORS" in trace
 
 
-def test_the_log_of_a_game_whose_worker_was_killed(make_env: MakeEnv, tmp_path: Path) -> None:
-    env = make_env(task=Saboteur, config=PoolConfig(fault_report_dir=tmp_path))
-    env.reset()
+def test_the_log_of_a_game_whose_worker_was_killed(begun: MakeEnv, tmp_path: Path) -> None:
+    env = begun(task=Saboteur, config=PoolConfig(fault_report_dir=tmp_path))
     _, _, dones, infos = step(env, 0, harm_action("worker KILL"))
     assert dones.tolist() == [False, True]
     report = Path(infos[1]["sc2pool.fault"]["fault_report"])
     assert "Ready for commands" in (report / "game.log").read_text()
 
 
-def test_a_trainer_that_uses_one_array_for_all_its_actions(
-    make_env: MakeEnv, tmp_path: Path
-) -> None:
+def test_a_trainer_that_uses_one_array_for_all_its_actions(begun: MakeEnv, tmp_path: Path) -> None:
     """Whether it names its envs or not."""
-    env = make_env(task=Saboteur, config=PoolConfig(fault_report_dir=tmp_path))
-    env.reset()
+    env = begun(task=Saboteur, config=PoolConfig(fault_report_dir=tmp_path))
     actions = np.zeros(2, np.int64)
     for envs in (None, [0, 1]):
         for action in (1, 2, KILL):
@@ -78,10 +74,9 @@ def test_a_trainer_that_uses_one_array_for_all_its_actions(
         assert json.loads((report / "fault.json").read_text())["last_actions"] == [1, 2, KILL]
 
 
-def test_a_game_that_floods_its_log(make_env: MakeEnv, faulty: Faulty, run_temp: Path) -> None:
+def test_a_game_that_floods_its_log(begun: MakeEnv, faulty: Faulty, run_temp: Path) -> None:
     """Its output takes no room, neither on the disk nor in the worker, and steps go on."""
-    env = make_env(task=Short, game=faulty.installation)
-    env.reset()
+    env = begun(task=Short, game=faulty.installation)
     (run,) = run_temp.glob("sc2pool-run-*")
     faulty.order("flood the log", "step", seconds=600.0)
     logs = [run / str(row.instance) for row in env.stats().instances]

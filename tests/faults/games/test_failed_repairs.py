@@ -49,13 +49,12 @@ def play_on(env: SubprocSC2VecEnv) -> None:
 
 @pytest.mark.parametrize("deleted", ["run", "temp"])
 def test_the_folder_for_temporary_files_is_deleted(
-    make_env: MakeEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deleted: str
+    begun: MakeEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deleted: str
 ) -> None:
     temp = tmp_path / "temp"
     temp.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temp))
-    env = make_env()
-    env.reset()
+    env = begun()
     shutil.rmtree(temp if deleted == "temp" else next(temp.iterdir()))
     processes_of(env, 0)["worker"].kill()
     play_until(env, "worker-exited")
@@ -70,10 +69,9 @@ def lowest_free_descriptor() -> int:
     return descriptor
 
 
-def test_descriptors_run_out_for_a_while(make_env: MakeEnv, limited: Limited) -> None:
+def test_descriptors_run_out_for_a_while(begun: MakeEnv, limited: Limited) -> None:
     """The env waits; once there are descriptors again it goes on, on a new game."""
-    env = make_env()
-    env.reset()
+    env = begun()
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     over = threading.Event()
 
@@ -95,10 +93,9 @@ def test_descriptors_run_out_for_a_while(make_env: MakeEnv, limited: Limited) ->
     assert recycles["spawn-failed"] >= 1
 
 
-def test_descriptors_run_out_for_good(make_env: MakeEnv, limited: Limited) -> None:
+def test_descriptors_run_out_for_good(begun: MakeEnv, limited: Limited) -> None:
     """A typed error, and everything is ended."""
-    env = make_env(config=PoolConfig(restart=RestartPolicy(per_env=2)))
-    env.reset()
+    env = begun(config=PoolConfig(restart=RestartPolicy(per_env=2)))
     children = psutil.Process().children(recursive=True)
     processes_of(env, 0)["worker"].kill()
     with (
@@ -113,11 +110,8 @@ def test_descriptors_run_out_for_good(make_env: MakeEnv, limited: Limited) -> No
             call()
 
 
-def test_the_system_refuses_a_process_once(
-    make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    env = make_env()
-    env.reset()
+def test_the_system_refuses_a_process_once(begun: MakeEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+    env = begun()
     real = subprocess.Popen
     refusals = iter([True])
 
@@ -135,10 +129,9 @@ def test_the_system_refuses_a_process_once(
 
 @pytest.mark.parametrize("missing", [Exhausts.DESCRIPTORS, Exhausts.THREADS])
 def test_a_worker_without_descriptors_or_threads_gets_no_other_game(
-    make_env: MakeEnv, missing: int
+    begun: MakeEnv, missing: int
 ) -> None:
-    env = make_env(task=Exhausts, config=PoolConfig(envs_per_worker=2))
-    env.reset()
+    env = begun(task=Exhausts, config=PoolConfig(envs_per_worker=2))
     worker = processes_of(env, 0)["worker"]
     assert processes_of(env, 1)["worker"] == worker
     step(env, missing, 0)

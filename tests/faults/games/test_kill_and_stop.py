@@ -166,11 +166,10 @@ def assert_replaced_before_the_first_observation(
 
 @pytest.mark.parametrize("harm", ["game KILL", "worker KILL"])
 def test_while_the_next_episode_begins(
-    make_env: MakeEnv, arm: Callable[[str], None], harm: str
+    begun: MakeEnv, arm: Callable[[str], None], harm: str
 ) -> None:
     """The episode that ended is told as it was; the fault shows in `reset_infos` only."""
-    env = make_env(n=1, task=ShortSaboteur)
-    env.reset()
+    env = begun(n=1, task=ShortSaboteur)
     for _ in range(4):
         assert not step(env, 0)[2].any()
     arm(harm)
@@ -181,9 +180,8 @@ def test_while_the_next_episode_begins(
     assert not step(env, 0)[2].any()
 
 
-def test_all_games_at_once(make_env: MakeEnv) -> None:
-    env = make_env(n=3)
-    env.reset()
+def test_all_games_at_once(begun: MakeEnv) -> None:
+    env = begun(n=3)
     for index in range(3):
         strike(processes_of(env, index)["game"].pid, "KILL")
     _, rewards, dones, infos = step(env, 0, 0, 0)
@@ -204,10 +202,9 @@ def test_a_gym_env_is_truncated_and_goes_on_after_reset(standin_dir: Path) -> No
         assert env.step(0)[2:4] == (False, False)
 
 
-def test_ports_are_free_again(make_env: MakeEnv, wait_for: Callable[..., None]) -> None:
+def test_ports_are_free_again(begun: MakeEnv, wait_for: Callable[..., None]) -> None:
     """The lease of a killed game can be taken by the next."""
-    env = make_env()
-    env.reset()
+    env = begun()
     ports = [instance.port for instance in env.stats().instances]
     assert [try_lock(lease_directory() / f"{port}.lock") for port in ports] == [None, None]
     step(env, harm_action("game KILL"), 0)
@@ -233,12 +230,11 @@ def taken_for_a_moment(path: Path) -> bool:
     [("game", "signal SIGKILL"), ("worker", "because this process ignores SIGCHLD")],
 )
 def test_a_trainer_that_ignores_the_end_of_its_children(
-    make_env: MakeEnv, victim: str, words: str
+    begun: MakeEnv, victim: str, words: str
 ) -> None:
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
-        env = make_env()
-        env.reset()
+        env = begun()
         processes_of(env, 0)[victim].kill()
         _, _, dones, infos = step(env, 0, 0)
         assert dones.tolist() == [True, False]

@@ -23,7 +23,7 @@ def test_launches_follow_the_cores_once_one_was_quick(cores, first_launch_s, exp
 
 @pytest.mark.parametrize("allowed", [1, 3])
 def test_no_more_than_allowed(
-    make_env: MakeEnv,
+    begun: MakeEnv,
     installation: Callable[[str], Path],
     wait_for: Callable[..., None],
     tmp_path: Path,
@@ -49,8 +49,7 @@ def test_no_more_than_allowed(
     watcher.start()
     try:
         limits = Limits(concurrent_launches=allowed)
-        env = make_env(n=4, game=root, config=PoolConfig(limits=limits))
-        env.reset()
+        begun(n=4, game=root, config=PoolConfig(limits=limits))
     finally:
         watcher.join()
     assert counts == [allowed]

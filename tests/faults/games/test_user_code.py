@@ -62,11 +62,10 @@ def test_a_hook_raises(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch, hook:
 
 @pytest.mark.timing
 @pytest.mark.parametrize("kind", ["task", "bot"])
-def test_hook_awaits_a_cancelled_task(make_env: MakeEnv, kind: str) -> None:
+def test_hook_awaits_a_cancelled_task(begun: MakeEnv, kind: str) -> None:
     from fault_bots import CancelledBot
 
-    env = make_env(n=1, task=Cancelled if kind == "task" else CancelledBot)
-    env.reset()
+    env = begun(n=1, task=Cancelled if kind == "task" else CancelledBot)
     env.reset()  # the worker's own cancellation of an episode is no error
     with pytest.raises(UserCodeError) as caught:
         step(env, 0)
@@ -77,9 +76,8 @@ def test_hook_awaits_a_cancelled_task(make_env: MakeEnv, kind: str) -> None:
 
 
 @pytest.mark.timing
-def test_a_hook_that_cancels_all_tasks_ends_its_own_env(make_env: MakeEnv) -> None:
-    env = make_env(task=DisturbsItsLoop, config=PoolConfig(envs_per_worker=2))
-    env.reset()
+def test_a_hook_that_cancels_all_tasks_ends_its_own_env(begun: MakeEnv) -> None:
+    env = begun(task=DisturbsItsLoop, config=PoolConfig(envs_per_worker=2))
     with pytest.raises(UserCodeError, match=r"^env 1: .* raised while stepping: CancelledError"):
         step(env, 0, DisturbsItsLoop.CANCELS_ALL)
     assert_failed_for_good(env)
@@ -93,11 +91,8 @@ def test_a_hook_that_cancels_all_tasks_ends_its_own_env(make_env: MakeEnv) -> No
         (DisturbsItsLoop.RAISES_IN_HANDLER, "UserBugError: out of a handler"),
     ],
 )
-def test_what_is_raised_beside_the_hooks_is_told(
-    make_env: MakeEnv, action: int, error: str
-) -> None:
-    env = make_env(task=DisturbsItsLoop)
-    env.reset()
+def test_what_is_raised_beside_the_hooks_is_told(begun: MakeEnv, action: int, error: str) -> None:
+    env = begun(task=DisturbsItsLoop)
     with pytest.raises(UserCodeError, match=f"^env 1: the user's code raised while .*: {error}"):
         step(env, 0, action)
         while True:
@@ -106,9 +101,8 @@ def test_what_is_raised_beside_the_hooks_is_told(
 
 
 @pytest.mark.timing
-def test_a_wrong_observation(make_env: MakeEnv) -> None:
-    env = make_env(n=1, task=DictObservation)
-    env.reset()
+def test_a_wrong_observation(begun: MakeEnv) -> None:
+    env = begun(n=1, task=DictObservation)
     step(env, 0)
     vector = np.array([0.0, np.nan], np.float32)
     env.set_attr("observed", right_observation() | {"vector": vector})
@@ -119,9 +113,8 @@ def test_a_wrong_observation(make_env: MakeEnv) -> None:
 
 
 @pytest.mark.timing
-def test_a_reward_that_is_not_finite(make_env: MakeEnv) -> None:
-    env = make_env(task=Rewarding)
-    env.reset()
+def test_a_reward_that_is_not_finite(begun: MakeEnv) -> None:
+    env = begun(task=Rewarding)
     step(env, 0, 0)
     env.set_attr("paid", np.nan, indices=[1])
     said = r"env 1, stepping: Rewarding\.reward\(\) \(.*tasks\.py, line \d+\) returned nan "

@@ -55,10 +55,9 @@ def test_exception_of_a_bot_is_user_code_error(make_env, task, opponent, told):
 
 
 @pytest.mark.parametrize("task", [DuelTask, DuelBot])
-def test_a_killed_game_is_replaced_and_the_bot_plays_on(make_env, task):
+def test_a_killed_game_is_replaced_and_the_bot_plays_on(begun, task):
     """The bot may be in the midst of a query; the fault is the game's all the same."""
-    env = make_env(task=task, n=1, opponent=PlainDuelBot, config=PoolConfig(restart=LENIENT))
-    env.reset()
+    env = begun(task=task, n=1, opponent=PlainDuelBot, config=PoolConfig(restart=LENIENT))
     for side in ("host", "guest"):
         env.step([WAIT])
         instance = env.stats().instances[0]
@@ -74,10 +73,9 @@ def test_a_killed_game_is_replaced_and_the_bot_plays_on(make_env, task):
     assert not env.step([WAIT])[2].any()
 
 
-def test_a_message_that_python_sc2_cannot_read_names_its_side(make_env, faulty):
+def test_a_message_that_python_sc2_cannot_read_names_its_side(begun, faulty):
     config = PoolConfig(restart=LENIENT)
-    env = make_env(n=1, task=DuelBot, game=faulty.installation, config=config)
-    env.reset()
+    env = begun(n=1, task=DuelBot, game=faulty.installation, config=config)
     faulty.order("unknown unit", "step", type=30_000)
     _, _, dones, infos = env.step([WAIT, WAIT])
     assert dones.all()

@@ -36,10 +36,9 @@ def belongings(run_temp: Path) -> dict[str, object]:
 
 
 def test_recycles_of_all_envs_at_once(
-    make_env: MakeEnv, wait_for: Callable[..., None], run_temp: Path
+    begun: MakeEnv, wait_for: Callable[..., None], run_temp: Path
 ) -> None:
-    env = make_env(config=PoolConfig(restart=LENIENT))
-    env.reset()
+    env = begun(config=PoolConfig(restart=LENIENT))
     step(env, 0, 0)
     before = belongings(run_temp)
     for number in range(ROUNDS):

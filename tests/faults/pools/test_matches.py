@@ -95,10 +95,9 @@ def test_a_side_that_dies_before_its_first_observation(make_env, arm, striking_i
     hold(env)
 
 
-def test_a_pause_stops_both_games(make_env):
+def test_a_pause_stops_both_games(begun):
     """For longer than the watchdog lets a stopped game live; the episode goes on after it."""
-    env = make_env(task=MarineDuel, n=1)
-    env.reset()
+    env = begun(task=MarineDuel, n=1)
     hold(env)
     games = [psutil.Process(pid_of(env, 0, side)) for side in Side]
     env.pool.pause()
@@ -116,20 +115,18 @@ class Raising(MarineDuel):
         return super().observe()
 
 
-def test_a_task_that_raises_on_one_side(make_env):
-    env = make_env(task=Raising, n=1)
-    env.reset()
+def test_a_task_that_raises_on_one_side(begun):
+    env = begun(task=Raising, n=1)
     with pytest.raises(UserCodeError, match="ZeroDivisionError: one side"):
         for _ in range(5):
             hold(env)
     assert psutil.Process().children(recursive=True) == []
 
 
-def test_recycled_pairs(make_env):
+def test_recycled_pairs(begun):
     """A soft recycle replaces both games; no transition shows it."""
     config = PoolConfig(recycle=RecyclePolicy(episodes=1))
-    env = make_env(task=MarineDuel, n=1, config=config, max_loops=16)
-    env.reset()
+    env = begun(task=MarineDuel, n=1, config=config, max_loops=16)
     for _ in range(6):
         _, _, _, infos = hold(env)
         assert not any("sc2pool.fault" in info for info in infos)

@@ -115,12 +115,11 @@ def test_recycled_after_episodes_or_seconds(
 
 
 def test_a_shared_worker_over_the_soft_limit_of_memory(
-    make_env: MakeEnv, wait_for: Callable[..., None]
+    begun: MakeEnv, wait_for: Callable[..., None]
 ) -> None:
     """Its envs move into another one, each at the end of its episode."""
     settings = replace(config(soft_memory_bytes=LIMIT_BYTES), envs_per_worker=2)
-    env = make_env(task=Grows, config=settings)
-    env.reset()
+    env = begun(task=Grows, config=settings)
     before, other = env.stats().instances
     assert before.worker_pid == other.worker_pid
     step(env, N_WALKS, 0)
@@ -135,10 +134,9 @@ def test_a_shared_worker_over_the_soft_limit_of_memory(
     assert first.worker_pid == second.worker_pid != before.worker_pid
 
 
-def test_a_shared_worker_over_the_hard_limit_of_memory(make_env: MakeEnv) -> None:
+def test_a_shared_worker_over_the_hard_limit_of_memory(begun: MakeEnv) -> None:
     settings = replace(config(hard_memory_bytes=LIMIT_BYTES), envs_per_worker=2)
-    env = make_env(task=Grows, config=settings)
-    env.reset()
+    env = begun(task=Grows, config=settings)
     told: dict[int, str] = {}
     action = N_WALKS
     while len(told) < 2:
@@ -152,13 +150,10 @@ def test_a_shared_worker_over_the_hard_limit_of_memory(make_env: MakeEnv) -> Non
 
 
 def test_over_the_hard_limit_of_memory(
-    make_env: MakeEnv, faulty: Faulty, quiet_run: Recording, wait_for: Callable[..., None]
+    begun: MakeEnv, faulty: Faulty, quiet_run: Recording, wait_for: Callable[..., None]
 ) -> None:
     """At once, in the middle of the episode, as a marked truncation."""
-    env = make_env(
-        task=Short, game=faulty.installation, config=config(hard_memory_bytes=LIMIT_BYTES)
-    )
-    env.reset()
+    env = begun(task=Short, game=faulty.installation, config=config(hard_memory_bytes=LIMIT_BYTES))
     pid = env.stats().instances[0].pid
     faulty.order("allocate", "step", pid=pid, bytes=TAKEN_BYTES)
     # The watchdog may catch it while it grows; else in one of the next steps, because plain steps
@@ -179,10 +174,9 @@ def test_over_the_hard_limit_of_memory(
     assert env.stats().recycles == {"memory": 1}
 
 
-def test_a_game_that_needs_a_hard_reset(make_env: MakeEnv, faulty: Faulty) -> None:
+def test_a_game_that_needs_a_hard_reset(begun: MakeEnv, faulty: Faulty) -> None:
     """It plays one more episode, reached by create_game, and is replaced at its end."""
-    env = make_env(n=1, task=Short, game=faulty.installation, seed=None, config=config())
-    env.reset()
+    env = begun(n=1, task=Short, game=faulty.installation, seed=None, config=config())
     faulty.order("needs a hard reset", "restart_game")
     ended = 0
     while not faulty.done:

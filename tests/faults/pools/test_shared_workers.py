@@ -49,9 +49,8 @@ def test_they_are_shared_and_play_the_same(make_env: MakeEnv) -> None:
 
 
 @pytest.mark.parametrize("harm", ["game KILL", "game STOP", "game hang"])
-def test_a_games_fault_is_its_own(make_env: MakeEnv, harm: str) -> None:
-    env = make_env(n=2, config=TWO_EACH)
-    env.reset()
+def test_a_games_fault_is_its_own(begun: MakeEnv, harm: str) -> None:
+    env = begun(n=2, config=TWO_EACH)
     before = workers_of(env)
     dones, infos = step_until_done(env, [0, harm_action(harm)])
     assert dones.tolist() == [False, True]
@@ -65,9 +64,8 @@ def test_a_games_fault_is_its_own(make_env: MakeEnv, harm: str) -> None:
 
 
 @pytest.mark.parametrize("harm", ["worker KILL", "worker STOP"])
-def test_a_workers_end_is_one_truncation_for_each_of_its_envs(make_env: MakeEnv, harm: str) -> None:
-    env = make_env(n=4, config=TWO_EACH)
-    env.reset()
+def test_a_workers_end_is_one_truncation_for_each_of_its_envs(begun: MakeEnv, harm: str) -> None:
+    env = begun(n=4, config=TWO_EACH)
     before = workers_of(env)
     dones, infos = step_until_done(env, [harm_action(harm), 0, 0, 0])
     assert dones.tolist() == [True, True, False, False]
@@ -100,9 +98,8 @@ def test_bots_share_a_worker_like_tasks(make_env: MakeEnv) -> None:
     assert not dones.any() and infos == [{"TimeLimit.truncated": False}] * 2
 
 
-def test_a_pause_is_of_one_game(make_env: MakeEnv) -> None:
-    env = make_env(n=2, config=TWO_EACH)
-    env.reset()
+def test_a_pause_is_of_one_game(begun: MakeEnv) -> None:
+    env = begun(n=2, config=TWO_EACH)
     games = [psutil.Process(instance.pid) for instance in env.stats().instances]
     env.pause([1])
     assert [game.status() == psutil.STATUS_STOPPED for game in games] == [False, True]
@@ -111,9 +108,8 @@ def test_a_pause_is_of_one_game(make_env: MakeEnv) -> None:
     assert not step(env, 0, 0)[2].any()
 
 
-def test_spares_live_there_too(make_env: MakeEnv) -> None:
-    env = make_env(n=N, spares=1, config=TWO_EACH)
-    env.reset()
+def test_spares_live_there_too(begun: MakeEnv) -> None:
+    env = begun(n=N, spares=1, config=TWO_EACH)
     instances = env.stats().instances
     before = {instance.worker_pid for instance in instances}
     assert len(before) == 2
@@ -123,12 +119,6 @@ def test_spares_live_there_too(make_env: MakeEnv) -> None:
     env.reset()
     assert {instance.worker_pid for instance in env.stats().instances} - {None} == before
     assert not step(env, 0, 0, 0)[2].any()
-
-
-@pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "2"])
-def test_a_wrong_number(wrong: Any) -> None:
-    with pytest.raises(ConfigError, match="envs_per_worker"):
-        SubprocSC2VecEnv(n=2, config=PoolConfig(envs_per_worker=wrong))
 
 
 def test_envs_of_the_user_have_workers_of_their_own() -> None:

@@ -7,7 +7,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import psutil
 import pytest
 from fault_pools import (
@@ -23,7 +22,6 @@ from fault_pools import (
 from fault_tasks import Short, ShortSaboteur, harm_action, strike
 
 from sc2pool import SubprocSC2VecEnv
-from sc2pool.errors import ConfigError
 from tests.support.programs import has_ended
 
 N = 3
@@ -151,14 +149,3 @@ def test_a_spare_takes_over_without_a_launch(
     assert "sc2pool.fault" in infos[0]
     taken = [instance.pid for instance in env.stats().instances]
     assert taken[:N] == [pids[N], *pids[1:N]]
-
-
-@pytest.mark.parametrize("spares", [-1, 1.5, True, "2"])
-def test_a_number_of_spares_that_is_none(make_env: MakeEnv, spares: Any) -> None:
-    with pytest.raises(ConfigError, match="spares must be a whole number of at least 0"):
-        make_env(spares=spares)
-
-
-def test_envs_of_the_user_have_no_spares() -> None:
-    with pytest.raises(ConfigError, match="spares is for tasks"):
-        SubprocSC2VecEnv([lambda: gymnasium.make("CartPole-v1")], spares=1)

@@ -10,10 +10,9 @@ from sc2pool.config import PoolConfig
 from tests.support.audit.faulty import Faulty
 
 
-def test_a_spoiled_state(make_env: MakeEnv, faulty: Faulty) -> None:
+def test_a_spoiled_state(begun: MakeEnv, faulty: Faulty) -> None:
     of_faulty = {"game": faulty.installation, "config": PoolConfig(restart=LENIENT)}
-    env = make_env(n=1, task=Blind, render_mode="rgb_array", **of_faulty)
-    env.reset()
+    env = begun(n=1, task=Blind, render_mode="rgb_array", **of_faulty)
     (before,) = env.get_images()
     faulty.order(harm="spoiled state", at="step")
     _, _, dones, _ = step(env, 0)

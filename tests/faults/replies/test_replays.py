@@ -26,11 +26,10 @@ EPISODE = 5
     ],
     ids=lambda given: given["harm"] if isinstance(given, dict) else "",
 )
-def test_a_harmed_replay(make_env, faulty, tmp_path, caplog, harm, is_fault):  # noqa: PLR0917
+def test_a_harmed_replay(begun, faulty, tmp_path, caplog, harm, is_fault):  # noqa: PLR0917
     policy = ReplayPolicy(tmp_path / "replays", every=1)
     config = PoolConfig(limits=LIMITS, restart=LENIENT, replays=policy)
-    env = make_env(n=1, task=Short, game=faulty.installation, config=config)
-    env.reset()
+    env = begun(n=1, task=Short, game=faulty.installation, config=config)
     faulty.order(at="save_replay", **harm)
     began_s = time.monotonic()
     with caplog.at_level(logging.WARNING, "sc2pool"):

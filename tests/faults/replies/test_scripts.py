@@ -35,10 +35,9 @@ def game_of(env: SubprocSC2VecEnv, index: int) -> psutil.Process:
 
 
 def test_stats_show_the_game_below_the_script(
-    make_env: MakeEnv, below_a_script: Path, wait_for: Callable[..., None]
+    begun: MakeEnv, below_a_script: Path, wait_for: Callable[..., None]
 ) -> None:
-    env = make_env(n=1, game=below_a_script, config=CONFIG)
-    env.reset()
+    env = begun(n=1, game=below_a_script, config=CONFIG)
     shown = env.stats().instances[0]
     game = game_of(env, 0)
     assert shown.pid == game.pid
@@ -47,9 +46,8 @@ def test_stats_show_the_game_below_the_script(
     wait_for(lambda: (env.stats().instances[0].memory_bytes or 0) > enough)
 
 
-def test_stopped(make_env: MakeEnv, below_a_script: Path) -> None:
-    env = make_env(game=below_a_script, config=CONFIG)
-    env.reset()
+def test_stopped(begun: MakeEnv, below_a_script: Path) -> None:
+    env = begun(game=below_a_script, config=CONFIG)
     strike(game_of(env, 1).pid, "STOP")
     _, _, dones, infos = step(env, 0, 0)
     assert dones.tolist() == [False, True]
