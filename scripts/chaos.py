@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -55,32 +54,35 @@ def played(orders: dict[str, Any]) -> Iterator[Line]:
     Yields:
         Its lines; at last "ended", or "died" with the end of what it wrote to standard error.
     """
-    root = Path(tempfile.mkdtemp(prefix="sc2pool-chaos-"))
-    try:
-        with own_group(root.name) as group, (root / "stderr").open("w+") as errors:
-            process = start(root, group, errors)
-            assert process.stdin is not None
-            assert process.stdout is not None
-            try:
-                process.stdin.write(json.dumps(orders))
-                process.stdin.close()
-                ended = False
-                for text in process.stdout:
-                    if not text.startswith('{"event"'):
-                        print(text, end="", flush=True)
-                        continue
-                    line = json.loads(text)
-                    ended = ended or line["event"] == "ended"
-                    yield line
-            finally:
-                process.stdout.close()
-                process.kill()  # if this is the end of us, and not of it
-                status = process.wait()
-            if not ended:
-                errors.seek(0)
-                yield {"event": "died", "status": status, "errors": errors.read()[-20_000:]}
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
+    with folder() as root, own_group(root.name) as group, (root / "stderr").open("w+") as errors:
+        process = start(root, group, errors)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(json.dumps(orders))
+            process.stdin.close()
+            ended = False
+            for text in process.stdout:
+                if not text.startswith('{"event"'):
+                    print(text, end="", flush=True)
+                    continue
+                line = json.loads(text)
+                ended = ended or line["event"] == "ended"
+                yield line
+        finally:
+            process.stdout.close()
+            process.kill()  # if this is the end of us, and not of it
+            status = process.wait()
+        if not ended:
+            errors.seek(0)
+            yield {"event": "died", "status": status, "errors": errors.read()[-20_000:]}
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """For all that a run writes."""
+    with tempfile.TemporaryDirectory(prefix="sc2pool-chaos-", ignore_cleanup_errors=True) as root:
+        yield Path(root)
 
 
 def start(root: Path, group: Path | None, errors: TextIO) -> subprocess.Popen[str]:
@@ -287,14 +289,11 @@ def interrupts(options: argparse.Namespace) -> int:
 
 def kills(options: argparse.Namespace) -> int:
     """Kill trainers; 0 if no process of theirs lived longer than two seconds."""
-    root = Path(tempfile.mkdtemp(prefix="sc2pool-chaos-"))
-    try:
+    with folder() as root:
         (root / "temp").mkdir()
         os.environ["TMPDIR"] = str(root / "temp")
         install(root / "standin")
         figures = kill_trainers(options.count, options.n, options.seed, root / "standin")
-    finally:
-        shutil.rmtree(root, ignore_errors=True)
     write(options, figures)
     stages = ", ".join(f"{stage} {count}" for stage, count in figures["killed"].items())
     passed = not figures["left"]

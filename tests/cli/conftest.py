@@ -18,7 +18,7 @@ import pytest
 
 from sc2pool.cli.main import main
 from sc2pool.cli.running.runs import choose
-from tests.support.programs import run
+from tests.support.programs import Trainer, run
 
 PROGRAM = Path(__file__).with_name("playing_pool.py")
 COMMAND = (sys.executable, "-m", "sc2pool")
@@ -27,24 +27,12 @@ SCREEN_HEIGHT = 24
 SIZES = ("COLUMNS", "LINES")
 
 
-class PlayingPool:
-    """A pool of DefeatRoaches that plays at random until `end`."""
+class PlayingPool(Trainer):
+    """A pool of DefeatRoaches that plays at random; it is closed with the block."""
 
     def __init__(self, game: Path, n: int, spares: int) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, str(PROGRAM), str(game), str(n), str(spares)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    @property
-    def pid(self) -> int:
-        return self.process.pid
-
-    def wait_until_it_plays(self) -> None:
-        assert self.process.stdout is not None
-        assert self.process.stdout.readline() == "playing\n"
+        super().__init__(PROGRAM, game, n, spares)
+        self.pid = self.process.pid
 
     def told(self) -> dict[str, Any]:
         """What it shows of itself, as the commands see it."""
@@ -57,13 +45,11 @@ class PlayingPool:
         self.process.stdin.close()
         self.process.stdin = None
 
-    def end(self) -> None:
-        """Have it close its pool, and wait for that."""
+    def __exit__(self, *_: object) -> None:
         try:
-            self.process.communicate(timeout=300)
+            self.process.communicate(timeout=300)  # it ends as its standard input does
         finally:
-            self.process.kill()
-            self.process.wait()
+            super().__exit__()
 
 
 @pytest.fixture(scope="session")
@@ -155,9 +141,8 @@ def start_pool(standin_dir: Path) -> Iterator[Callable[[int], PlayingPool]]:
     with ExitStack() as pools:
 
         def start(n: int) -> PlayingPool:
-            pool = PlayingPool(standin_dir, n, 0)
-            pools.callback(pool.end)
-            pool.wait_until_it_plays()
+            pool = pools.enter_context(PlayingPool(standin_dir, n, 0))
+            pool.wait_for_stage("playing")
             return pool
 
         yield start
@@ -166,11 +151,8 @@ def start_pool(standin_dir: Path) -> Iterator[Callable[[int], PlayingPool]]:
 @pytest.fixture(scope="module")
 def pool(standin_dir: Path, wait_for: Callable[..., None]) -> Iterator[PlayingPool]:
     """A pool of two envs and a spare, for tests that only look."""
-    playing = PlayingPool(standin_dir, 2, 1)
-    try:
-        playing.wait_until_it_plays()
+    with PlayingPool(standin_dir, 2, 1) as playing:
+        playing.wait_for_stage("playing")
         # The spare's game may come up later: no test has started it, so none is to end it.
         wait_for(lambda: all(row["pid"] for row in playing.told()["instances"]))
         yield playing
-    finally:
-        playing.end()

@@ -1,6 +1,6 @@
 """A training program without the training: `playing_pool.py GAME N SPARES`, plays until it is told.
 
-It says its pid once every env plays, and ends when its standard input does.
+It says so once every env plays, and ends when its standard input does.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main(game: str, n: int, spares: int) -> None:
         )
     ) as env:
         env.reset()
-        print("playing", flush=True)
+        print('{"stage": "playing"}', flush=True)
         while not over.wait(0.02):
             env.step(env.action_space.sample())
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import closing
 from typing import Any
 
 import psutil
@@ -70,24 +70,6 @@ TOO_LONG_S = 30.0
 A_MOMENT_S = 0.3
 
 
-class SharedPool:
-    """A pool of two for all rows; after a row that failed, a new one."""
-
-    def __init__(self, game: Path) -> None:
-        self._game = game
-        self._env: SubprocSC2VecEnv | None = None
-
-    def env(self) -> SubprocSC2VecEnv:
-        if self._env is None:
-            self._env = SubprocSC2VecEnv(n=2, task=Short, game=self._game, config=CONFIG)
-        return self._env
-
-    def close(self) -> None:
-        if self._env is not None:
-            self._env.close()
-            self._env = None
-
-
 @pytest.fixture(scope="module", autouse=True)
 def nothing_is_left() -> Iterator[None]:
     """In place of the look after each test: the pool outlives them."""
@@ -96,25 +78,15 @@ def nothing_is_left() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def shared(nothing_is_left: None, faulty_games: Faulty) -> Iterator[SharedPool]:
-    pool = SharedPool(faulty_games.installation)
-    yield pool
-    pool.close()
-
-
-@pytest.fixture
-def env(
-    shared: SharedPool, faulty: Faulty, request: pytest.FixtureRequest
-) -> Iterator[SubprocSC2VecEnv]:
-    failed_before = request.session.testsfailed
-    yield shared.env()
-    if request.session.testsfailed > failed_before:
-        shared.close()
+def env(nothing_is_left: None, faulty_games: Faulty) -> Iterator[SubprocSC2VecEnv]:
+    """A pool of two for all rows."""
+    game = faulty_games.installation
+    with closing(SubprocSC2VecEnv(n=2, task=Short, game=game, config=CONFIG)) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
-def quiet_run(shared: SharedPool) -> Recording:
-    env = shared.env()
+def quiet_run(env: SubprocSC2VecEnv) -> Recording:
     env.seed(SEED)
     return record(env, STEPS + EPISODE - HARM_STEP)
 
