@@ -11,7 +11,6 @@ import json
 import runpy
 import sys
 import time
-from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -26,8 +25,8 @@ from ray.tune.registry import register_env
 from realtime_tasks import TellsLoop
 
 from sc2pool import SC2GymEnv, SC2VectorEnv
-from sc2pool.errors import SC2PoolError
 from sc2pool.realtime.rllib import RLlibPauseCallback
+from tests.support.ray_nodes import error_of, games_of
 
 TEMP, REPORT, GAME = sys.argv[1:]
 EXAMPLE = str(Path(__file__).parents[2] / "examples" / "rllib.py")
@@ -64,12 +63,7 @@ class SlowLearner(PPOTorchLearner):
 
 def games() -> list[str]:
     """Process status of each game of this installation."""
-    found = psutil.process_iter(["cmdline", "status"])
-    return [
-        process.info["status"]
-        for process in found
-        if GAME in (process.info["cmdline"] or ()) and "-dataDir" in process.info["cmdline"]
-    ]
+    return [psutil.Process(pid).status() for pid in games_of(GAME)]
 
 
 def config(num_env_runners: int = 0, **env_runners: Any) -> Any:
@@ -109,14 +103,6 @@ def summary(result: dict[str, Any]) -> dict[str, Any]:
         "steps": result["num_env_steps_sampled_lifetime"],
         "games in updates": seen,
     }
-
-
-def error_of(call: Callable[[], Any]) -> list[str]:
-    try:
-        call()
-    except SC2PoolError as error:
-        return [type(error).__name__, str(error)]
-    return []
 
 
 def in_this_process() -> dict[str, Any]:

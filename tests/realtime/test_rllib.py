@@ -53,9 +53,9 @@ def test_no_loop_passes_between_samples_of_vectorised_games(report, mode):
 
 
 def test_a_fragment_longer_than_the_timeout_is_an_error_before_the_first_step(report):
-    kind, message = report()["too long a fragment"]
-    assert kind == "SampleTimeoutError"
-    assert message.startswith(
+    error = report()["too long a fragment"]
+    assert error["type"] == "SampleTimeoutError"
+    assert error["text"].startswith(
         "50 steps in each of 1 envs, with step_mul 4 at 22.4 game loops a second, take at least "
         "8.9 s, but RLlib discards samples that are not complete after sample_timeout_s=5.0; "
         "expected at most 27 steps"
@@ -64,17 +64,20 @@ def test_a_fragment_longer_than_the_timeout_is_an_error_before_the_first_step(re
 
 
 def test_late_samples_alone_are_an_error_within_the_iteration(report):
-    kind, message = report()["in another process"]["too slow"]
-    assert kind == "SampleTimeoutError"
-    assert message.startswith("RLlib has discarded 1 samples that came after sample_timeout_s=5.0")
+    error = report()["in another process"]["too slow"]
+    assert error["type"] == "SampleTimeoutError"
+    assert error["text"].startswith(
+        "RLlib has discarded 1 samples that came after sample_timeout_s=5.0"
+    )
 
 
 def test_another_kind_of_env_is_a_config_error_before_the_first_step(report):
-    assert report()["another env"] == [
-        "ConfigError",
+    error = report()["another env"]
+    assert error["type"] == "ConfigError"
+    assert error["text"] == (
         "RLlibPauseCallback needs SC2GymEnvs or an SC2VectorEnv, "
-        "got SyncVectorEnv(CartPole-v1, num_envs=1)",
-    ]
+        "got SyncVectorEnv(CartPole-v1, num_envs=1)"
+    )
 
 
 def test_the_example(report):
