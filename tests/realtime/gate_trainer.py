@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import time
 
 import psutil
-from realtime_tasks import GENERATIONS
+from realtime_tasks import start_family
 
 from sc2pool.realtime.gate import PauseGate
 
-game = subprocess.Popen(
-    [sys.executable, "-S", "-c", GENERATIONS, "1", GENERATIONS], stdout=subprocess.PIPE
-)
-assert game.stdout is not None
-game.stdout.readline()
+game = start_family(1)
 gate = PauseGate(game.pid)
 if sys.argv[1] != "never paused":
     gate.pause()

@@ -25,6 +25,15 @@ time.sleep(600)
 """
 
 
+def start_family(generations: int, **options: Any) -> subprocess.Popen[bytes]:
+    """A program with so many generations of child processes, which are all there."""
+    command = [sys.executable, "-S", "-c", GENERATIONS, str(generations), GENERATIONS]
+    started = subprocess.Popen(command, stdout=subprocess.PIPE, **options)
+    assert started.stdout is not None
+    started.stdout.readline()
+    return started
+
+
 class TellsLoop(MoveToBeacon):
     """MoveToBeacon that says in each info which game loop it sees."""
 
@@ -75,10 +84,7 @@ class WithGrandchildren(gymnasium.Env[int, int]):
     action_space = observation_space = spaces.Discrete(2)
 
     def __init__(self) -> None:
-        command = [sys.executable, "-S", "-c", GENERATIONS, "1", GENERATIONS]
-        self._game = subprocess.Popen(command, stdout=subprocess.PIPE)
-        assert self._game.stdout is not None
-        self._game.stdout.readline()
+        self._game = start_family(1)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
-from realtime_tasks import GENERATIONS
+from realtime_tasks import start_family
 
 from sc2pool.errors import ClosedError, PauseError
 from sc2pool.realtime.gate import PauseGate
@@ -21,10 +20,7 @@ from tests.support.programs import Trainer, assert_gone, has_ended
 @pytest.fixture
 def family() -> Iterator[list[psutil.Process]]:
     """A program, its child and its grandchild."""
-    command = [sys.executable, "-S", "-c", GENERATIONS, "2", GENERATIONS]
-    root = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
-    assert root.stdout is not None
-    root.stdout.readline()
+    root = start_family(2, start_new_session=True)
     process = psutil.Process(root.pid)
     yield [process, *process.children(recursive=True)]
     os.killpg(root.pid, signal.SIGKILL)
