@@ -60,14 +60,16 @@ class Window:
         else:
             self._listener.close()
 
-    def _send_copy(self) -> None:
-        """Tell the child of a copy of the listener, which takes it while this process has it."""
-        try:
-            with cast(IO[bytes], self._child.stdin) as stdin:
-                stdin.write(windows.copied_socket(self._listener.fileno(), self._child.pid))
-        except BaseException:
-            self.close()
-            raise
+    if WINDOWS:
+
+        def _send_copy(self) -> None:
+            """Tell the child of a copy of the listener, which is open here until it has it."""
+            try:
+                with cast(IO[bytes], self._child.stdin) as stdin:
+                    stdin.write(windows.copied_socket(self._listener.fileno(), self._child.pid))
+            except BaseException:
+                self.close()
+                raise
 
     def close(self) -> None:
         """End the page; may be called again."""
