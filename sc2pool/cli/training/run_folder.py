@@ -15,12 +15,12 @@ config.json          options, hyperparameters and versions
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import zipfile
 from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any
 
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS, Algorithm
@@ -53,8 +53,12 @@ def reserved(out: Path) -> Iterator[None]:
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=out) as file:
-            file.write(b"!")
+        # Not by `tempfile`: on Windows it tries for ever in a folder that may not be written to.
+        probe = out / f"unfinished-{os.getpid()}"
+        try:
+            probe.write_bytes(b"!")
+        finally:
+            probe.unlink(missing_ok=True)
     except OSError as error:
         raise _not_writable(out, error) from error
     try:

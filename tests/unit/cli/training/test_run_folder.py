@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import zipfile
 from pathlib import Path
@@ -12,7 +13,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.envs import IdentityEnv
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from sc2pool.cli.training.run_folder import open_folder, read_config, read_steps
+from sc2pool.cli.training.run_folder import open_folder, read_config, read_steps, reserved
 from sc2pool.errors import ConfigError
 from tests.unit.conftest import rewrite_archive
 
@@ -95,3 +96,19 @@ def test_a_folder_in_which_another_training_has_begun_meanwhile(tmp_path):
         with pytest.raises(ConfigError, match="another training has just begun in it"):
             open_folder(tmp_path / "out", resume, {"options": {"n": 2}})
     assert read_config(tmp_path / "out") == {"options": {"n": 1}}
+
+
+def test_a_folder_that_may_not_be_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`tempfile` would try for ever on Windows."""
+
+    def refuse(_: Path, __: bytes) -> int:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    with (
+        pytest.raises(ConfigError, match=r"cannot be written to \(Permission denied\)"),
+        reserved(tmp_path),
+    ):
+        pass
