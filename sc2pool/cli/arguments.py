@@ -124,7 +124,9 @@ def check_writable(folder: Path, option: str) -> None:
     """Raise `ConfigError` unless files can be written into `folder`, or it can be made."""
     candidates = (folder.absolute(), *folder.absolute().parents)
     # Unlike `Path.exists`, this is False for a path that may not be read.
-    existing = next(path for path in candidates if os.path.exists(path))  # noqa: PTH110
+    existing = next((path for path in candidates if os.path.exists(path)), None)  # noqa: PTH110
+    if existing is None:  # on Windows
+        raise ConfigError(f"{option} {folder}: there is no drive {candidates[-1]}")
     if not existing.is_dir():
         raise ConfigError(f"{option} {folder}: {existing} is not a folder")
     if not os.access(existing, os.W_OK | os.X_OK):

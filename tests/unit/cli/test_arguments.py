@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 import pytest
 
-from sc2pool.cli.arguments import integer, positive_number
+from sc2pool.cli.arguments import check_writable, integer, positive_number
+from sc2pool.errors import ConfigError
 
 
 @pytest.mark.parametrize(
@@ -37,3 +39,9 @@ def test_other_texts_than_whole_numbers_are_refused(text: str) -> None:
 def test_other_texts_than_numbers_above_0_are_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match=f"a number above 0, got '{text}'"):
         positive_number(text)
+
+
+def test_a_drive_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sc2pool.cli.arguments.os.path.exists", lambda _: False)  # as of Q:
+    with pytest.raises(ConfigError, match=r"^--out runs: there is no drive /$"):
+        check_writable(Path("runs"), "--out")
