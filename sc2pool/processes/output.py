@@ -135,7 +135,7 @@ def _open(path: Path) -> int | None:
     """A new file of the ring's size; None if there is no room for it."""
     try:
         path.write_bytes(bytes(_SIZE_BYTES))
-        return os.open(path, os.O_WRONLY)
+        return os.open(path, os.O_WRONLY | getattr(os, "O_BINARY", 0))  # on Windows "\n" grows else
     except OSError:
         return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import psutil
 import pytest
 
 from sc2pool.pool.machine.run_dir import sweep
+from sc2pool.processes.output import RING_BYTES, Output, read_tail
 
 Program = Callable[..., subprocess.Popen[str]]
 GONE_WITHIN_S = 2.0
@@ -59,3 +61,17 @@ def test_a_closed_job_ends_its_members(program: Program) -> None:
     owner.stdin.close()
     assert owner.wait(20) == 0
     assert psutil.wait_procs(family, GONE_WITHIN_S)[1] == []
+
+
+def test_what_a_child_has_printed_is_left_after_its_worker(tmp_path: Path) -> None:
+    """The file, which a worker leaves that is killed, has the bytes as they were printed."""
+    lines = f"import sys; sys.stdout.buffer.write(b'a line\\n' * {RING_BYTES // 5})"
+    output = Output(tmp_path / "log")
+    child = subprocess.Popen([sys.executable, "-c", lines], stdout=output.writing_end)
+    output.hand_over()
+    child.wait(60)
+    printed = output.tail(ended=True)
+    assert len(printed) == RING_BYTES
+    assert printed.endswith(b"\na line\n")
+    assert read_tail(tmp_path / "log") == printed
+    output.close()
