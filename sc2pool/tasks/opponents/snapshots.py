@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
@@ -105,7 +106,8 @@ class SnapshotStore:
         present = self.snapshots()
         if len(present) > self.most:
             for old in present[1:-1:2]:
-                _remove(old)
+                with suppress(PermissionError):  # Windows removes no file that a worker reads
+                    _remove(old)
         return snapshot
 
     def drop_later(self, steps: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from gymnasium import spaces
@@ -51,6 +52,23 @@ def test_a_full_store_is_thinned_out_but_keeps_the_first(tmp_path):
     assert steps_in(store)[0] == 0
     assert steps_in(store)[-1] == 9_990
     assert len(steps_in(store)) <= 5
+
+
+def test_a_snapshot_that_is_being_read_is_removed_later(tmp_path, monkeypatch):
+    """On Windows, where a file that is open stays."""
+    unlink = Path.unlink
+
+    def refuse_the_first(path, missing_ok=False):
+        if path.name == "step-10.zip":
+            raise PermissionError(path)
+        unlink(path, missing_ok)
+
+    with monkeypatch.context() as reading:
+        reading.setattr(Path, "unlink", refuse_the_first)
+        store = filled(tmp_path, *range(0, 60, 10), most=5)
+    assert steps_in(store) == [0, 10, 20, 40, 50]
+    store.add(Empty(), 60)
+    assert steps_in(store) == [0, 20, 50, 60]
 
 
 def test_a_resumed_run_drops_later_snapshots(tmp_path):
