@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env import VecNormalize
 
 from sc2pool.datasets.collector import EpisodeCollector
 from sc2pool.datasets.minari_writer import MinariWriter
@@ -14,8 +16,9 @@ from sc2pool.errors import ConfigError
 class MinariCallback(BaseCallback):
     """Records the whole episodes of all envs, as the policy sees them, while it learns.
 
-    With `VecNormalize` the observations and rewards are those before it. Episodes that are not over
-    when the training ends are left out.
+    With `VecNormalize`, which must be the outermost wrapper then, the observations and rewards are
+    those before it; an episode's last observation is computed back from the normalized one, as SB3
+    does it for its replay buffers. Episodes that are not over when the training ends are left out.
 
         PPO("MlpPolicy", env).learn(10_000, callback=MinariCallback("sc2pool/MoveToBeacon/ppo-v0"))
         minari.load_dataset("sc2pool/MoveToBeacon/ppo-v0")
@@ -28,7 +31,8 @@ class MinariCallback(BaseCallback):
 
     Raises:
         ConfigError: when the training begins: the dataset is there already, or has other spaces;
-            the algorithm does not show its steps to callbacks, as `AsyncPPO`.
+            the algorithm does not show its steps to callbacks, as `AsyncPPO`; there is a wrapper
+            around `VecNormalize`.
         MissingPackageError: Minari is not installed.
     """
 
@@ -42,7 +46,12 @@ class MinariCallback(BaseCallback):
         self._writer: MinariWriter | None = None
 
     def _on_training_start(self) -> None:
-        env = self.training_env
+        env, normalizes = self.training_env, self.model.get_vec_normalize_env()
+        if normalizes is not None and env is not normalizes:
+            raise ConfigError(
+                "MinariCallback: VecNormalize must be the outermost wrapper, but there is a "
+                f"{type(env).__name__} around it"
+            )
         self._writer = writer = MinariWriter(
             self._dataset_id,
             env.observation_space,
@@ -51,7 +60,6 @@ class MinariCallback(BaseCallback):
             resume=self._resume or self._writer is not None,
         )
         self._collector = EpisodeCollector(writer.add, keeps_faulty=self._keeps_faulty)
-        normalizes = self.model.get_vec_normalize_env()
         model: Any = self.model
         self._collector.begin(model._last_obs if normalizes is None else model._last_original_obs)
 
@@ -61,14 +69,34 @@ class MinariCallback(BaseCallback):
             raise ConfigError(
                 f"MinariCallback: {type(self.model).__name__} does not show its steps to callbacks"
             )
-        observations, rewards = seen["new_obs"], seen["rewards"]
+        observations, rewards, infos = seen["new_obs"], seen["rewards"], seen["infos"]
         if normalizes is not None:
             observations = normalizes.get_original_obs()
             rewards = normalizes.get_original_reward()
+            infos = [_computed_back(info, normalizes, observations) for info in infos]
         actions = seen.get("clipped_actions", seen["actions"])
-        self._collector.step(actions, observations, rewards, seen["dones"], seen["infos"])
+        self._collector.step(actions, observations, rewards, seen["dones"], infos)
         return True
 
     def _on_training_end(self) -> None:
         assert self._writer is not None, "the training has begun"
         self._writer.flush()
+
+
+def _computed_back(info: dict[str, Any], normalizes: VecNormalize, like: Any) -> dict[str, Any]:
+    """The info with the last observation as it was before `VecNormalize`, in the dtypes of `like`.
+
+    The first observations of the next episodes can be asked for, but not this one.
+    """
+    if "terminal_observation" not in info:
+        return info
+    last = normalizes.unnormalize_obs(info["terminal_observation"])
+    if isinstance(last, dict):
+        last = {name: _as_dtype(part, like[name].dtype) for name, part in last.items()}
+    else:
+        last = _as_dtype(last, like.dtype)
+    return {**info, "terminal_observation": last}
+
+
+def _as_dtype(array: Any, dtype: np.dtype[Any]) -> Any:
+    return (np.rint(array) if dtype.kind in "iu" else np.asarray(array)).astype(dtype)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import minari
 import numpy as np
 import pytest
+from gymnasium import spaces
 from stable_baselines3 import DQN, PPO
-from stable_baselines3.common.vec_env import VecNormalize
+from stable_baselines3.common.vec_env import VecFrameStack, VecNormalize
 
 from sc2pool import MinariCallback
 from sc2pool.errors import ConfigError
@@ -35,12 +36,45 @@ def test_a_training(vec, algorithm, normalized):
     dataset = minari.load_dataset(ID)
     lengths = sorted(len(episode) for episode in dataset.iterate_episodes())
     assert lengths == [3] * 6 + [5] * 4
-    plain = vec(lambda: Counting(3))
-    seen = [plain.reset()[0]]
-    for _ in range(2):
-        seen.append(plain.step([0])[0][0])
     for episode in dataset.iterate_episodes():
-        np.testing.assert_array_equal(episode.observations[:3], seen)
+        assert episode.observations.dtype == np.float32
+        seen = np.arange(len(episode) + 1)[:, None]
+        np.testing.assert_allclose(episode.observations, seen, rtol=1e-5)
+        np.testing.assert_array_equal(episode.observations[:-1], seen[:-1])
+
+
+def test_parts_that_are_normalized_and_parts_that_are_not(vec):
+    class Parts(Counting):
+        observation_space = spaces.Dict(
+            plain=Counting.observation_space,
+            whole=spaces.Box(0, 255, (1,), np.uint8),
+            kind=spaces.Discrete(9),
+        )
+
+        def observation(self):
+            count = self.count
+            return {
+                "plain": super().observation(),
+                "whole": np.array([50 + count], np.uint8),
+                "kind": count,
+            }
+
+    env = VecNormalize(vec(lambda: Parts(3)), norm_obs_keys=["plain", "whole"])
+    model = PPO("MultiInputPolicy", env, n_steps=6, batch_size=6, device="cpu")
+    model.learn(6, callback=MinariCallback(ID))
+    for episode in minari.load_dataset(ID).iterate_episodes():
+        seen = episode.observations
+        np.testing.assert_allclose(seen["plain"], np.arange(4)[:, None], rtol=1e-5)
+        assert seen["plain"].dtype == np.float32
+        assert (seen["whole"].tolist(), seen["whole"].dtype) == ([[50], [51], [52], [53]], np.uint8)
+        assert seen["kind"].tolist() == [0, 1, 2, 3]
+
+
+def test_a_wrapper_around_the_one_that_normalizes(vec):
+    env = VecFrameStack(VecNormalize(vec(lambda: Counting(3))), 2)
+    model = PPO("MlpPolicy", env, n_steps=6, batch_size=6, device="cpu")
+    with pytest.raises(ConfigError, match=r"VecNormalize must be the outermost .* VecFrameStack"):
+        model.learn(6, callback=MinariCallback(ID))
 
 
 def test_a_dataset_that_is_there(vec):
