@@ -48,10 +48,10 @@ def command(
         message.target_unit_tag = int(target)
     elif target is not None:
         x, y = target
-        if not isfinite(x + y):
-            raise UserCodeError(f"the target ({x}, {y}) of ability {ability_id} is not finite")
         point = message.target_world_space_pos
         point.x, point.y = x, y
+        if not isfinite(point.x + point.y):  # as the message has them, as floats of 32 bits
+            raise UserCodeError(f"the target ({x}, {y}) of ability {ability_id} is not finite")
     return message
 
 

@@ -30,7 +30,9 @@ def test_arrays_and_scalars_of_numpy(scalar):
         assert move(tags, point) == move([7, 8], (2.5, 3.0))
 
 
-@pytest.mark.parametrize("point", [(np.nan, 1.0), (1.0, -np.inf), np.array([0, np.nan])])
+@pytest.mark.parametrize(
+    "point", [(np.nan, 1.0), (1e39, 1.0), (1.0, -np.inf), np.array([0, np.nan])]
+)
 def test_a_target_is_finite(point):
     with pytest.raises(UserCodeError, match=r"the target .* of ability 3794 is not finite"):
         move([1], point)
