@@ -9,6 +9,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.errors import ObservationError
 
@@ -52,6 +53,17 @@ def as_info(task: object, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise wrong(task, "info", value, "a dict")
     return value
+
+
+def as_result(task: object, value: Any) -> int | None:
+    """What `result` returned; None is undecided.
+
+    Raises:
+        ObservationError: it is no `sc2api_pb2.Result`.
+    """
+    if value is None or (isinstance(value, int) and value in sc_pb.Result.values()):
+        return value
+    raise wrong(task, "result", value, "None or a sc2api_pb2.Result, such as sc2api_pb2.Victory")
 
 
 def wrong(task: object, hook: str, value: object, expected: str) -> ObservationError:

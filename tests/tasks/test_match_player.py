@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -10,7 +11,7 @@ import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.config import Computer
-from sc2pool.errors import FaultKind, GameFault, UserCodeError
+from sc2pool.errors import FaultKind, GameFault, ObservationError, UserCodeError
 from sc2pool.tasks.duels.marine_duel import (
     FOCUS_NEAREST,
     FOCUS_WEAKEST,
@@ -104,6 +105,17 @@ def test_the_end_for_one_side_is_the_end_for_both(standin_dir):
     for row in (one, two):
         assert (row[-1].terminated, row[-1].truncated) == (True, False)
         assert row[-1].info == {"sc2pool.result": "undecided"}
+
+
+class SaysWin(OneGivesUp):
+    def result(self) -> Any:
+        return "win"
+
+
+def test_a_result_that_is_none_of_the_apis(standin_dir):
+    told = r"SaysWin\.result\(\) .* returned 'win' of type str, expected None or a sc2api_pb2\.R"
+    with player_of(standin_dir, SaysWin) as player, pytest.raises(ObservationError, match=told):
+        play(player, [always(HOLD)] * 2, seeds=[1])
 
 
 class Coloured(MarineDuel):

@@ -29,6 +29,7 @@ from sc2pool.tasks.players.outcome import name_of, with_result
 from sc2pool.tasks.players.replays import REPLAY, Chooser, LastHeld, PlayedReplay
 from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.queue_pair import QueuePair, Transition
+from sc2pool.tasks.returned import as_result
 from sc2pool.tasks.task import Task
 from sc2pool.tasks.teams.team_task import row_space
 
@@ -91,7 +92,9 @@ class SC2Player(Player):
         last, *others = held.last
         if self._computer is not None:
             task = self.task
-            result = task.result() if isinstance(task, Task) else self.game.result
+            result = self.game.result
+            if isinstance(task, Task):
+                result = as_result(task, task.result())
             last = with_result(last, result, self._computer)
         if self._replays is not None:
             last = await self._with_replay(last, episode, held.episode_return, self._replays)

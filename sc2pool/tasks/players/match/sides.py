@@ -23,6 +23,7 @@ from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.players.driven_task import DrivenTask
 from sc2pool.tasks.players.rows import as_taken, rows_of
 from sc2pool.tasks.queue_pair import QueuePair, Transition
+from sc2pool.tasks.returned import as_result
 from sc2pool.tasks.task import Task
 from sc2pool.tasks.teams.team_task import agents_of
 
@@ -97,7 +98,7 @@ class ProtoSide(TaskSide):
 
     @property
     def result(self) -> int | None:
-        return self.task.result()
+        return as_result(self.task, self.task.result())
 
     async def turn(self, actions: Sequence[Any]) -> list[sc_pb.Action]:
         return await self._driven.turn(as_taken(self.task, actions))
