@@ -152,6 +152,9 @@ class OfflineSession(Starts):
     def debug(self, *commands: debug_pb.DebugCommand) -> None:
         assert not self.ask(debug=sc_pb.RequestDebug(debug=commands)).error
 
+    def game_info(self) -> sc_pb.ResponseGameInfo:
+        return self.ask(game_info=sc_pb.RequestGameInfo()).game_info
+
     def observe(self) -> sc_pb.Observation:
         return self.observed().observation
 

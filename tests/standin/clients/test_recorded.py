@@ -62,7 +62,7 @@ def game(offline):
 
 
 def test_a_maps_description_has_the_recorded_fields(recorded_dir, game):
-    ours = paths(game.ask(game_info=sc_pb.RequestGameInfo()).game_info)
+    ours = paths(game.game_info())
     for theirs in recorded(recorded_dir, "game_info", sc_pb.ResponseGameInfo):
         assert ours == theirs
 

@@ -222,16 +222,3 @@ def test_changes_of_the_observation_are_refused(canned):
         request = sc_pb.RequestDebug(debug=[debug_pb.DebugCommand(**change)])
         assert "canned map" in canned.ask(debug=request).error[0]
     canned.debug(debug_pb.DebugCommand(draw=debug_pb.DebugDraw()))
-
-
-@pytest.mark.parametrize(
-    ("change", "complaint"),
-    [
-        ({"canned": 1}, "map.canned must be bool"),
-        ({"canned": True, "fog": True}, "map.canned"),
-        ({"canned": True, "stamp": True}, "map.canned"),
-    ],
-)
-def test_maps_that_cannot_be_canned(offline, change, complaint):
-    with pytest.raises(AssertionError, match=complaint):
-        offline.arena(**change)

@@ -190,7 +190,7 @@ def test_survivors_rejoin_the_next_wave(offline):
 @pytest.mark.parametrize("name", ["MoveToBeacon", "CollectMineralShards", "DefeatRoaches"])
 def test_the_area_is_the_real_maps_and_the_end_at_its_time(offline, name):
     offline.start(name)
-    start = offline.ask(game_info=sc_pb.RequestGameInfo()).game_info.start_raw
+    start = offline.game_info().start_raw
     area = start.playable_area
     assert (start.map_size.x, start.map_size.y) == (64, 64)
     assert (area.p0.x, area.p0.y, area.p1.x, area.p1.y) == (22, 20, 44, 36)

@@ -39,7 +39,7 @@ def _mine(session, unit_type: int) -> list[raw_pb.Unit]:
 
 
 def _info(session) -> GameInfo:
-    info = GameInfo(session.ask(game_info=sc_pb.RequestGameInfo()).game_info)
+    info = GameInfo(session.game_info())
     info.map_ramps, info.vision_blockers = info._find_ramps_and_vision_blockers()
     return info
 
@@ -115,7 +115,7 @@ def test_the_flat_map_lets_any_race_in(offline):
 
 def test_all_races_may_get_a_terran_town_and_are_told_so(melee):
     session = melee(race=common.Zerg, any_race=True)
-    me, them = session.ask(game_info=sc_pb.RequestGameInfo()).game_info.player_info
+    me, them = session.game_info().player_info
     assert (me.race_requested, me.race_actual) == (common.Zerg, common.Terran)
     assert (them.race_requested, them.race_actual) == (common.Zerg, common.NoRace)
     assert len(_mine(session, SCV)) == 12

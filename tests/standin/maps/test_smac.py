@@ -16,7 +16,7 @@ from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.tasks.teams.smac.scenarios import SCENARIOS
-from sc2standin.map_reader.fields import Fields, ScenarioError
+from sc2standin.map_reader.fields import ScenarioError
 from sc2standin.map_reader.real_map import read_scenario
 from sc2standin.map_reader.scenario import parse_scenario
 from sc2standin.mpq import pack
@@ -105,7 +105,7 @@ def test_every_file_is_installed_where_smac_looks(installation):
 def test_the_grids_are_what_smac_reads(offline):
     """SMAC takes eight cells of a column from each byte; 3m is walkable from y 8 to y 24."""
     begin(offline, "3m")
-    start = offline.ask(game_info=sc_pb.RequestGameInfo()).game_info.start_raw
+    start = offline.game_info().start_raw
     assert (start.map_size.x, start.map_size.y) == (32, 32)
     assert (start.playable_area.p0.x, start.playable_area.p1.x) == (0, 32)
     cells = np.unpackbits(np.frombuffer(start.pathing_grid.data, np.uint8)).reshape(32, 32)
@@ -386,26 +386,3 @@ def test_a_long_script_is_searched_in_linear_time():
     with pytest.raises(ScenarioError, match="creates no units"):
         read_scenario(real_map(MapScript=HUNT.encode() * 13_000))
     assert time.process_time() - began_s < 2.0
-
-
-@pytest.mark.parametrize("number", [10**400, -(10**400), float("nan"), "7", True])
-def test_a_number_out_of_range_is_refused(number):
-    with pytest.raises(ScenarioError, match=r"map\.side must be"):
-        Fields("map", {"side": number}).number("side", 5.0)
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "expected"),
-    [
-        ("ground", ["22"], "32 rows of 32 characters"),
-        ("ground", ["#" * 32] * 32, "no place for units"),
-        ("ground", ["?" * 32] * 32, "must be made of"),
-        ("rules", [{"kind": "battle", "attack": "everyone"}], "attack must be one of units"),
-        ("rules", [{"kind": "battle"}], "attack is missing"),
-        ("rules", [{"kind": "battle", "attack": [[1, 2, 3]]}], "pairs"),
-    ],
-)
-def test_a_wrong_scenario_file_says_where(key, value, expected):
-    content = json.loads((MAPS / "3m.SC2Map").read_text()) | {key: value}
-    with pytest.raises(ScenarioError, match=expected):
-        read_scenario(json.dumps(content).encode())

@@ -194,7 +194,7 @@ def test_legal_requests_in_a_replay(session_for):
         {"save_replay": SAVE},
     ):
         assert "replay" in session.ask(**refused).error[0]
-    info = session.ask(game_info=sc_pb.RequestGameInfo()).game_info
+    info = session.game_info()
     assert (info.map_name, info.options) == ("MoveToBeacon", RAW)
     assert session.ask(data=sc_pb.RequestData(effect_id=True)).data.effects
     session.watch(data, record_replay=True)
@@ -335,7 +335,7 @@ def test_who_watches_may_have_another_interface(session_for):
     data = session.replay()
     corner = session_for()
     corner.start()
-    area = corner.ask(game_info=sc_pb.RequestGameInfo()).game_info.start_raw.playable_area.p0
+    area = corner.game_info().start_raw.playable_area.p0
     for options, moved in ((RAW, (area.x, area.y)), (cropped, (0, 0))):
         watching = session_for()
         watching.watch(data, options=options)

@@ -77,21 +77,3 @@ def test_sigterm_is_heard_between_dear_steps(game, priced):
         assert wire.reply().id == number
     game.process.terminate()
     assert game.process.wait(3) == 0
-
-
-@pytest.mark.parametrize(
-    ("cost", "complaint"),
-    [
-        ({"burn_ms": -1}, "map.step_cost.burn_ms must be 0 to 1000"),
-        ({"sleep_ms": 1000.5}, "map.step_cost.sleep_ms must be 0 to 1000"),
-        ({"burn_ms": float("nan")}, "map.step_cost.burn_ms"),
-        ({"burn_ms": True}, "map.step_cost.burn_ms must be float"),
-        ({"sleep_ms": "5"}, "map.step_cost.sleep_ms must be float"),
-        ({"nap_ms": 5}, "map.step_cost has unknown keys: nap_ms"),
-        (5, "map.step_cost must be an object"),
-        (None, "map.step_cost must be an object"),
-    ],
-)
-def test_wrong_prices(offline, cost, complaint):
-    with pytest.raises(AssertionError, match=complaint):
-        offline.arena(step_cost=cost)

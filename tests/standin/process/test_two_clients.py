@@ -372,7 +372,7 @@ def test_an_observer_watches_two_computers(offline):
     assert offline.ask(join_game=plays).join_game.error == JoinError.FeatureUnsupported
     watches = sc_pb.RequestJoinGame(observed_player_id=0, options=sc_pb.InterfaceOptions(raw=True))
     assert offline.ask(join_game=watches).join_game.player_id == 3
-    infos = offline.ask(game_info=sc_pb.RequestGameInfo()).game_info.player_info
+    infos = offline.game_info().player_info
     assert [info.type for info in infos] == [sc_pb.Computer] * 2
     assert {unit.owner for unit in offline.observe().raw_data.units} == {1, 2}
     while (reply := offline.ask(observation=OBSERVE)).status == sc_pb.in_game:

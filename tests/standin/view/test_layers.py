@@ -43,7 +43,7 @@ def minimap(seen: sc_pb.Observation) -> SimpleNamespace:
 def test_game_info_lists_the_layers_that_are_sent(offline):
     wanted = options(crop_to_playable_area=True, allow_cheating_layers=True)
     offline.start(interface=wanted)
-    assert offline.ask(game_info=sc_pb.RequestGameInfo()).game_info.options == wanted
+    assert offline.game_info().options == wanted
     seen = offline.observe()
     renders = seen.feature_layer_data.renders
     assert {field.name for field, _value in renders.ListFields()} == set(SCREEN)
@@ -61,9 +61,7 @@ def test_images_that_cannot_be_made_are_not_listed(offline, side):
     wanted = options()
     wanted.feature_layer.resolution.x = side
     offline.start(interface=wanted)
-    assert not offline.ask(game_info=sc_pb.RequestGameInfo()).game_info.options.HasField(
-        "feature_layer"
-    )
+    assert not offline.game_info().options.HasField("feature_layer")
     assert not offline.observe().HasField("feature_layer_data")
 
 
@@ -145,7 +143,7 @@ def test_rendered_images_show_ground_and_units(arena):
     wanted.render.resolution.x, wanted.render.resolution.y = 128, 96
     wanted.render.minimap_resolution.x = wanted.render.minimap_resolution.y = 64
     session = arena((MARINE, 1, 32.0, 32.0), interface=wanted)
-    assert session.ask(game_info=sc_pb.RequestGameInfo()).game_info.options == wanted
+    assert session.game_info().options == wanted
     rendered = session.observe().render_data
     picture = image(rendered.map)
     assert picture.shape == (96, 128, 3) and image(rendered.minimap).shape == (64, 64, 3)
