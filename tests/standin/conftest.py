@@ -145,6 +145,10 @@ class OfflineSession(Starts):
         player = self.observe().player_common
         return player.minerals, player.vespene
 
+    def brought(self) -> int:
+        """The minerals that workers have brought home."""
+        return self.state.playing().economy.earnings.collected[0]
+
     def rich(self, minerals: int = 5000) -> None:
         """Have so many minerals."""
         self.state.playing().world.minerals = minerals

@@ -99,11 +99,8 @@ def mods(tmp_path: Path) -> Path:
 def test_a_later_mod_changes_what_it_names(mods, game):
     first = units.from_catalogs(game, "Dog")
     both = units.from_catalogs(catalog.GameData(mods, ("core", "first", "second")), "Dog")
-    assert {field for field in both if both[field] != first[field]} == {
-        "life",
-        "attributes",
-        "weapon",
-    }
+    changed = {field for field in both if both[field] != first[field]}
+    assert changed == {"life", "attributes", "weapon"}
     assert (both["life"], both["attributes"]) == (40, ["Light"])
     assert both["weapon"] == {
         "damage": 6,
@@ -197,10 +194,7 @@ def test_a_battle_ends_as_the_numbers_say(installation, groups, wins):
     assert duels.played(experiments.OfflineSession(installation), places) is wins
 
 
-NOT_YET = {
-    "minerals a minute, an SCV near",
-    "minerals a minute, 6 SCVs",
-}
+NOT_YET = {"minerals a minute, an SCV near", "minerals a minute, 6 SCVs"}
 """Facts that the stand-in does not have within 2 %; its README has their deviations."""
 
 

@@ -24,6 +24,7 @@ from tests.standin.conftest import (
     place_of,
     step_until,
 )
+from tests.standin.towns.conftest import saved
 
 CENTER, DEPOT, LOWERED, BARRACKS = 18, 19, 47, 21
 SCV, MARINE, FIELD = 45, 48, 341
@@ -251,19 +252,16 @@ def test_a_structure_is_paid_for_when_it_is_ordered(melee):
     for asked, left in ((build, 150), (build, 150), (command(worker, STOP), 250)):
         assert session.act(asked) == [1]
         session.step(2)
-        earned = session.state.game.economy.earnings.collected[0]
-        assert session.observe().player_common.minerals == left + earned
+        assert saved(session)[0] == left
     assert session.act(build, command(other, BUILD_DEPOT, place)) == [1, 1]
     step_until(session, lambda: _mine(session, DEPOT))
     session.step(200)  # the other one finds the place taken
-    earned = session.state.game.economy.earnings.collected[0]
-    assert session.observe().player_common.minerals == 150 + earned
+    assert saved(session)[0] == 150
     session.order(other, BUILD_DEPOT, _free_place(session, BUILD_DEPOT, center))
     session.step()
     session.kill(other)
     session.step(2)
-    earned = session.state.game.economy.earnings.collected[0]
-    assert session.observe().player_common.minerals == 150 + earned
+    assert saved(session)[0] == 150
 
 
 def test_a_lost_builder_leaves_its_site(melee):

@@ -45,12 +45,7 @@ REQUESTS = {
     "save_map": sc_pb.RequestSaveMap(),
     "obs_action": sc_pb.RequestObserverAction(),
 }
-UNSUPPORTED = {
-    "quick_save",
-    "quick_load",
-    "map_command",
-    "obs_action",
-}
+UNSUPPORTED = {"quick_save", "quick_load", "map_command", "obs_action"}
 LEADS_TO = {
     ("create_game", Status.LAUNCHED): Status.INIT_GAME,
     ("create_game", Status.IN_GAME): Status.INIT_GAME,
@@ -106,11 +101,6 @@ def test_status_machine(session_for, name, status):
         assert len(reply.error) == 1
         assert reply.WhichOneof("response") is None
         assert reply.status == status
-
-
-def test_an_id_is_only_echoed_when_sent(offline):
-    assert not offline.ask(ping=sc_pb.RequestPing()).HasField("id")
-    assert offline.ask(ping=sc_pb.RequestPing(), id=0).HasField("id")
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def town(melee: Any) -> Callable[..., Any]:
 def saved(session: Any) -> tuple[int, int]:
     """Minerals without what the workers brought home, and gas."""
     minerals, vespene = session.money()
-    return minerals - session.state.game.economy.earnings.collected[0], vespene
+    return minerals - session.brought(), vespene
 
 
 def cheat(session: Any, *states: debug_pb.DebugGameState.ValueType) -> None:

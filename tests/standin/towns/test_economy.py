@@ -54,9 +54,9 @@ def test_the_collection_rate_is_reckoned_as_in_real_replays(offline):
     offline.start(GAS_MAP)
     offline.order(offline.units(SCV), GATHER, target=offline.units(FIELD)[0])
     offline.step(500)
-    before = offline.state.game.economy.earnings.collected[0]
+    before = offline.brought()
     offline.step(240)
-    earned = offline.state.game.economy.earnings.collected[0] - before
+    earned = offline.brought() - before
     rate = offline.observe().score.score_details.collection_rate_minerals
     assert rate == earned * 4 * 5734 / 4096 > 0
 
@@ -237,4 +237,4 @@ def test_a_depleted_field_disappears_and_its_worker_goes_on(offline):
     offline.order(worker, GATHER, target=field)
     offline.step(1000)
     assert len(offline.units(FIELD)) == 15
-    assert offline.state.game.economy.earnings.collected[0] > 7 + 15
+    assert offline.brought() > 7 + 15

@@ -255,9 +255,9 @@ def test_an_orbital_command(town):
     assert orbital.energy == pytest.approx(50, abs=0.2)
     assert (orbital.assigned_harvesters, orbital.ideal_harvesters) == (12, 16)
     assert session.observe().player_common.food_cap == 15
-    collected = session.state.game.economy.earnings.collected[0]
+    collected = session.brought()
     session.step(200)
-    assert session.state.game.economy.earnings.collected[0] > collected
+    assert session.brought() > collected
     assert session.order(orbital, TRAIN_SCV) == 1
 
 
@@ -281,7 +281,7 @@ def test_a_mule_gathers_for_64_seconds(town):
     session.order(session.units(SCV), STOP)
     session.step(2)
     near = _nearest(session, FIELD, orbital)
-    before = session.state.game.economy.earnings.collected[0]
+    before = session.brought()
     session.state.game.world.by_tag[orbital.tag].energy = 60.0
     call = command(orbital, CALL_MULE, target=near)
     assert session.act(call, call) == [1, 1]
@@ -295,7 +295,7 @@ def test_a_mule_gathers_for_64_seconds(town):
     assert session.one(MULE).tag == mule.tag
     session.step(40)
     assert not session.units(MULE)
-    assert session.state.game.economy.earnings.collected[0] - before == 225
+    assert session.brought() - before == 225
 
 
 def test_a_mule_gathers_no_gas(town):
