@@ -30,12 +30,8 @@ static dc B(double _Complex w) { dc z = { __real__ w, __imag__ w }; return z; }
 
 def imported(module: Path) -> list[str]:
     """The names that a module imports from either DLL."""
-    text = subprocess.run(
-        ["x86_64-w64-mingw32-objdump", "-p", str(module)],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    objdump = ["x86_64-w64-mingw32-objdump", "-p", str(module)]
+    text = subprocess.run(objdump, capture_output=True, text=True, check=True).stdout
     names: list[str] = []
     for part in text.split("DLL Name: ")[1:]:
         if part.startswith((OURS.decode(), THEIRS.decode())):
@@ -78,21 +74,8 @@ def main(target: Path) -> None:
     code, exports = source(names)
     (build / "npy.c").write_text(code + "\n")
     (build / "npy.def").write_text(exports + "\n")
-    subprocess.run(
-        [
-            "x86_64-w64-mingw32-gcc",
-            "-O2",
-            "-s",
-            "-shared",
-            "-static-libgcc",
-            "npy.c",
-            "npy.def",
-            "-o",
-            str(target / OURS.decode()),
-        ],
-        cwd=build,
-        check=True,
-    )
+    gcc = "x86_64-w64-mingw32-gcc -O2 -s -shared -static-libgcc npy.c npy.def -o".split()
+    subprocess.run([*gcc, str(target / OURS.decode())], cwd=build, check=True)
     for module in modules:
         module.write_bytes(module.read_bytes().replace(THEIRS, OURS))
 

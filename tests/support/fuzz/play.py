@@ -116,18 +116,9 @@ def _game(executable: Path, directory: Path, temporary: Path) -> Iterator[Wire]:
     """A game process and a connection to it; at its end SIGTERM must end it in time."""
     (port,) = free_ports(1)
     with tempfile.TemporaryFile(dir=temporary) as errors:
+        listen = f"-listen 127.0.0.1 -port {port}".split()
         process = subprocess.Popen(
-            [
-                executable,
-                "-listen",
-                "127.0.0.1",
-                "-port",
-                str(port),
-                "-dataDir",
-                directory,
-                "-tempDir",
-                temporary,
-            ],
+            [executable, *listen, "-dataDir", directory, "-tempDir", temporary],
             stdout=subprocess.PIPE,
             stderr=errors,
         )
