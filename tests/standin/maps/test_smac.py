@@ -212,8 +212,7 @@ def test_a_medivac_heals_for_energy_when_it_is_ordered_to(offline):
     (medivac,) = offline.units(COPY["Medivac"])
     assert (medivac.energy, medivac.energy_max, medivac.is_flying) == (50, 200, True)
     marine, marauder = offline.units(COPY["Marine"])[0], offline.units(COPY["Marauder"])[0]
-    well = command(medivac, HEAL, target=marine)
-    assert offline.act(well) == [error_pb.RequiresHealTarget]
+    assert offline.order(medivac, HEAL, target=marine) == error_pb.RequiresHealTarget
     offline.kill(kill)
     offline.set_value(marine, "Life", 15)
     offline.step(16)

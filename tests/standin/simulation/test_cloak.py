@@ -8,7 +8,7 @@ from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from tests.standin.conftest import command, options
+from tests.standin.conftest import options
 
 ATTACK, SCAN_MOVE, GENERAL_ATTACK = 23, 19, 3674
 MARINE, TEMPLAR, SENTRY, OBSERVER, BANELING, COLOSSUS = 48, 76, 77, 82, 9, 4
@@ -62,8 +62,7 @@ def test_unseen_units_are_not_attacked(offline):
     offline.debug(GOD)
     offline.step(40)
     (marine,), (templar,) = offline.units(MARINE), offline.units(TEMPLAR)
-    result = offline.act(command(marine, ATTACK, target=templar))
-    assert result == [error_pb.MustTargetVisibleUnit]
+    assert offline.order(marine, ATTACK, target=templar) == error_pb.MustTargetVisibleUnit
     assert (marine.health, marine.engaged_target_tag) == (45, 0)
 
 

@@ -72,10 +72,8 @@ def test_workers_at_one_field_spread_over_its_neighbours(offline):
 def test_gas_needs_a_refinery_whose_builder_gathers(offline):
     offline.start(GAS_MAP)
     worker, geyser = offline.units(SCV)[0], offline.units(GEYSER)[0]
-    refused = offline.act(command(worker, GATHER, target=geyser))
-    assert refused == [error_pb.MustBuildRefineryFirst]
-    refused = offline.act(command(worker, BUILD_REFINERY, target=geyser))
-    assert refused == [error_pb.NotEnoughMinerals]
+    assert offline.order(worker, GATHER, target=geyser) == error_pb.MustBuildRefineryFirst
+    assert offline.order(worker, BUILD_REFINERY, target=geyser) == error_pb.NotEnoughMinerals
     offline.rich(75)
     assert offline.order(worker, BUILD_REFINERY, target=geyser) == 1
     step_until(offline, lambda: offline.units(REFINERY))
@@ -98,8 +96,7 @@ def test_barracks_need_a_depot_and_marines_a_barracks(offline):
     worker = offline.units(SCV)[0]
     barracks = command(worker, BUILD_BARRACKS, (38, 28))
     assert offline.act(barracks) == [error_pb.TechRequirementsNotMet]
-    depot = command(worker, BUILD_DEPOT, (35, 25))
-    assert offline.act(depot) == [1]
+    assert offline.order(worker, BUILD_DEPOT, (35, 25)) == 1
     step_until(offline, lambda: offline.units(DEPOT))
     assert offline.act(barracks) == [error_pb.TechRequirementsNotMet], "it is not finished"
     assert offline.observe().player_common.food_cap == 15

@@ -39,8 +39,7 @@ def test_a_charge_lies_there_and_explodes(offline):
     reaper, charge = offline.one(REAPER), offline.one(CHARGE_ON_THE_GROUND)
     assert (charge.pos.x, charge.pos.y) == (30, 30)
     assert 24 < reaper.pos.x < 25.5  # it went into range, and no farther
-    again = command(reaper, CHARGE, (30, 30))
-    assert offline.act(again) == [error_pb.Cooldown]
+    assert offline.order(reaper, CHARGE, (30, 30)) == error_pb.Cooldown
     assert CHARGE not in abilities(offline, reaper)
     offline.step(46)
     assert not offline.units(CHARGE_ON_THE_GROUND)
@@ -233,8 +232,7 @@ def test_two_templars_become_an_archon(melee):
     session.create((TEMPLAR, 1, 40, 48), (DARK_TEMPLAR, 1, 45, 48))
     session.step(4)
     templars = [*session.units(TEMPLAR), *session.units(DARK_TEMPLAR)]
-    alone = command(templars[:1], ARCHON_WARP)
-    assert session.act(alone) == [error_pb.CantFindEnoughTargets]
+    assert session.order(templars[:1], ARCHON_WARP) == error_pb.CantFindEnoughTargets
     assert session.order(templars, ARCHON_WARP) == 1
     session.step(4)
     assert [order.ability_id for order in session.one(TEMPLAR).orders] == [1767]

@@ -68,8 +68,7 @@ def test_a_tech_lab_is_built_beside_its_structure(town):
 def test_an_add_on_needs_its_place(town):
     session = town(BARRACKS)
     barracks = session.one(BARRACKS)
-    elsewhere = command(barracks, BUILD_LAB, PLACES[1])
-    assert session.act(elsewhere) == [error_pb.AddOnTooFarFromBuilding]
+    assert session.order(barracks, BUILD_LAB, PLACES[1]) == error_pb.AddOnTooFarFromBuilding
     session.create((DEPOT, 1, PLACES[0][0] + 2.5, PLACES[0][1] - 0.5))
     assert session.order(barracks, BUILD_REACTOR) == error_pb.CantBuildLocationInvalid
     session.kill(session.units(DEPOT)[0])
@@ -211,8 +210,8 @@ def test_a_command_center_lands_at_a_distance_to_resources(town):
     flying = session.one(CENTER_FLYING)
     near = _nearest(session, FIELD, center)
     beside = near.pos.x + (4 if near.pos.x < center.pos.x else -4), near.pos.y
-    result = session.act(command(flying, LAND, beside))
-    assert result[0] in {error_pb.CantLandTooCloseToResources, error_pb.CantLandLocationInvalid}
+    result = session.order(flying, LAND, beside)
+    assert result in {error_pb.CantLandTooCloseToResources, error_pb.CantLandLocationInvalid}
     assert session.order(flying, LAND, place_of(center)) == 1
     session.step(40)
     assert place_of(session.one(CENTER)) == place_of(center)
@@ -306,8 +305,7 @@ def test_a_mule_gathers_no_gas(town):
     session.order(orbital, CALL_MULE, place_of(orbital))
     session.step(2)
     mule, refinery = session.one(MULE), session.one(REFINERY)
-    gather = command(mule, GATHER, target=refinery)
-    assert session.act(gather) == [error_pb.CantHarvestThatResource]
+    assert session.order(mule, GATHER, target=refinery) == error_pb.CantHarvestThatResource
     far = command(orbital, CALL_MULE, (44.0, 90.0))
     session.state.game.world.by_tag[orbital.tag].energy = 200.0
     assert session.act(far) == [error_pb.MustTargetVisibleLocation]
