@@ -103,6 +103,19 @@ class GameProcess:
         self.process.stdout.close()
 
 
+COLLECT = {
+    "kind": "collect",
+    "target": "Beacon_Terran",
+    "count": 2,
+    "reach": 2.0,
+    "place": "random",
+    "score": 1,
+    "minerals": 0,
+    "taken": "moves",
+}
+"""A rule of a map."""
+
+
 class OfflineSession(Starts):
     """The session without its socket: the same requests, the same bytes."""
 
@@ -368,11 +381,20 @@ def session_for(installation: Path) -> Callable[[], OfflineSession]:
 
 
 @pytest.fixture
-def field(installation: Path, offline: OfflineSession) -> OfflineSession:
+def changed(installation: Path) -> Callable[..., bytes]:
+    """The content of a bundled map, changed."""
+
+    def content(name: str, **changes: Any) -> bytes:
+        scenario = json.loads((installation / "Maps" / f"{name}.SC2Map").read_text())
+        return json.dumps(scenario | changes).encode()
+
+    return content
+
+
+@pytest.fixture
+def field(changed: Callable[..., bytes], offline: OfflineSession) -> OfflineSession:
     """A melee alone, on flat ground, on which nobody can lose; with fog."""
-    melee = json.loads((installation / "Maps" / "Melee" / "Simple64.SC2Map").read_text())
-    del melee["ground"]
-    offline.start(json.dumps(melee | {"endless": True}).encode())
+    offline.start(changed("Melee/Flat64", endless=True))
     return offline
 
 

@@ -10,7 +10,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.protocol import replies
 from sc2standin.simulation.game import END_OF_TIME_LOOPS, HARD_RESET_LOOPS
-from tests.standin.conftest import against, command
+from tests.standin.conftest import COLLECT, against, command
 
 MARINE, BEACON, ME, ENEMY = 48, 317, 1, 2
 MOVE = 3794
@@ -157,17 +157,7 @@ def test_a_computer_has_a_result_too(offline):
 
 
 def test_nothing_moves_fights_or_scores(offline):
-    rule = {
-        "kind": "collect",
-        "target": "Beacon_Terran",
-        "count": 1,
-        "reach": 60.0,
-        "place": "random",
-        "score": 1,
-        "minerals": 0,
-        "taken": "moves",
-    }
-    _short(offline, rules=[rule])
+    _short(offline, rules=[COLLECT | {"count": 1, "reach": 60.0}])
     before = offline.observe()
     assert [u.unit_type for u in before.raw_data.units].count(BEACON) == 1
     offline.order(offline.units(MARINE), MOVE, (10.0, 10.0))

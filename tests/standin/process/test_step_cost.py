@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 
 import pytest
@@ -13,15 +12,9 @@ OBSERVE = sc_pb.RequestObservation()
 
 
 @pytest.fixture
-def priced(installation):
-    """A bundled map's content, with a price."""
-
-    def content(name: str, **step_cost: object) -> bytes:
-        path = installation / "Maps" / "mini_games" / f"{name}.SC2Map"
-        scenario = json.loads(path.read_text()) | {"step_cost": step_cost}
-        return json.dumps(scenario).encode()
-
-    return content
+def priced(changed):
+    """The content of a mini-game's map, with a price."""
+    return lambda name, **step_cost: changed(f"mini_games/{name}", step_cost=step_cost)
 
 
 @pytest.mark.timing

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import socket
 import subprocess
@@ -184,13 +183,11 @@ def test_quit_ends_the_process_without_a_reply(game):
         wire.receive()
 
 
-def test_sigterm_is_heard_in_the_middle_of_a_long_step(game, installation, wait_for):
+def test_sigterm_is_heard_in_the_middle_of_a_long_step(game, changed, wait_for):
     """Half a million loops of hundreds of units take hours."""
-    path = installation / "Maps" / "mini_games" / "MoveToBeacon.SC2Map"
     crowd = {"type": "Marine", "owner": 1, "count": 400, "place": "random"}
-    content = json.loads(path.read_text()) | {"units": [crowd], "time_limit_loops": 1 << 19}
     wire = game.connect()
-    wire.start(json.dumps(content).encode())
+    wire.start(changed("mini_games/MoveToBeacon", units=[crowd], time_limit_loops=1 << 19))
     times = psutil.Process(game.process.pid).cpu_times
     before_s = times().user
     wire.send(step=sc_pb.RequestStep(count=1 << 19))

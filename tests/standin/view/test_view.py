@@ -11,18 +11,9 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.data.abilities import ABILITIES
 from sc2standin.data.unit_types import UNIT_TYPES
+from tests.standin.conftest import COLLECT
 
 SCV = 45
-COLLECT = {
-    "kind": "collect",
-    "target": "Beacon_Terran",
-    "count": 2,
-    "reach": 2.0,
-    "place": "random",
-    "score": 1,
-    "minerals": 0,
-    "taken": "moves",
-}
 
 
 def _disturb(session, rng: np.random.Generator) -> None:
