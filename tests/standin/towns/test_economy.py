@@ -52,7 +52,7 @@ def test_a_worker_brings_five_minerals_a_trip(offline):
 
 def test_the_collection_rate_is_reckoned_as_in_real_replays(offline):
     offline.start(GAS_MAP)
-    offline.order(offline.units(SCV), GATHER, target=offline.units(FIELD)[0])
+    offline.order(offline.units(SCV), SMART, target=offline.units(FIELD)[0])
     offline.step(500)
     before = offline.brought()
     offline.step(240)
