@@ -16,7 +16,6 @@ from typing import Any
 from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
-from s2clientprotocol import query_pb2 as query_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 
 from sc2standin.data.unit_types import TYPE_BY_NAME, UnitType
@@ -253,15 +252,9 @@ def _built(kind: UnitType, session: OfflineSession) -> float:
 
 def _free_place(session: OfflineSession, kind: UnitType, home: common.Point) -> tuple[float, float]:
     """The nearest place for a structure to the right of a town hall."""
-    query = query_pb.RequestQuery()
-    for distance in range(4, 16):
-        point = query.placements.add(ability_id=kind.build_ability_id).target_pos
-        point.x, point.y = home.x + distance, home.y - 4
-    found = session.ask(query=query).query.placements
-    for asked, said in zip(query.placements, found, strict=True):
-        if said.result == error_pb.Success:
-            return asked.target_pos.x, asked.target_pos.y
-    raise LookupError(f"no place for a {kind.name}")
+    places = [(home.x + distance, home.y - 4) for distance in range(4, 16)]
+    results = session.can_place(kind.build_ability_id, *places)
+    return places[results.index(error_pb.Success)]
 
 
 def _apart(kind: UnitType, session: OfflineSession) -> float:

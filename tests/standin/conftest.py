@@ -39,6 +39,17 @@ EMPTY_MAP = {
     "units": [],
     "rules": [],
 }
+COLLECT = {
+    "kind": "collect",
+    "target": "Beacon_Terran",
+    "count": 2,
+    "reach": 2.0,
+    "place": "random",
+    "score": 1,
+    "minerals": 0,
+    "taken": "moves",
+}
+"""A rule of a map: two beacons, of which each that a unit comes to moves away."""
 STARTED = "Startup Phase 3 complete. Ready for commands.\n"
 Spawn = tuple[float, ...]
 """Unit type, owner, x, y, and how many if it is not one."""
@@ -48,8 +59,8 @@ Units = raw_pb.Unit | int | Iterable[raw_pb.Unit] | Iterable[int]
 Launch = Callable[..., "GameProcess"]
 
 
-class Starts:
-    """A client that can begin a game of its own."""
+class Client:
+    """Who asks a game, and can begin one of its own."""
 
     ask: Callable[..., sc_pb.Response]
 
@@ -69,7 +80,7 @@ class Starts:
         assert (joined.join_game.player_id, joined.status) == (1, sc_pb.in_game), joined
 
 
-class Wire(Starts, BareWire):
+class Wire(Client, BareWire):
     """A bare connection."""
 
 
@@ -103,20 +114,7 @@ class GameProcess:
         self.process.stdout.close()
 
 
-COLLECT = {
-    "kind": "collect",
-    "target": "Beacon_Terran",
-    "count": 2,
-    "reach": 2.0,
-    "place": "random",
-    "score": 1,
-    "minerals": 0,
-    "taken": "moves",
-}
-"""A rule of a map."""
-
-
-class OfflineSession(Starts):
+class OfflineSession(Client):
     """The session without its socket: the same requests, the same bytes."""
 
     def __init__(self, data_dir: Path) -> None:
@@ -221,6 +219,14 @@ class OfflineSession(Starts):
         ]
         reply = self.ask(query=query_pb.RequestQuery(placements=asked))
         return [one.result for one in reply.query.placements]
+
+    def way(self, start: tuple[float, float], end: tuple[float, float]) -> float:
+        """The length of the way from one point to another, 0 if there is none."""
+        query = query_pb.RequestQuery()
+        path = query.pathing.add()
+        path.start_pos.x, path.start_pos.y = start
+        path.end_pos.x, path.end_pos.y = end
+        return self.ask(query=query).query.pathing[0].distance
 
     def replay(self) -> bytes:
         """The replay of the episode so far."""

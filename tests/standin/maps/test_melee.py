@@ -7,7 +7,6 @@ import math
 import pytest
 from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import error_pb2 as error_pb
-from s2clientprotocol import query_pb2 as query_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 from s2clientprotocol import score_pb2 as score_pb
@@ -156,15 +155,11 @@ def test_where_a_command_center_can_stand(melee):
 
 def test_a_way_leads_over_the_ramps(melee):
     session = melee()
-    start, natural = common.Point2D(x=19.5, y=76.5), common.Point2D(x=19.5, y=39.5)
-    cliff = common.Point2D(x=35.5, y=80.5)
-    pairs = ((start, natural), (natural, start), (start, cliff))
-    paths = [query_pb.RequestQueryPathing(start_pos=a, end_pos=b) for a, b in pairs]
-    reply = session.ask(query=query_pb.RequestQuery(pathing=paths))
-    there, back, none = (one.distance for one in reply.query.pathing)
+    start, natural, cliff = (19.5, 76.5), (19.5, 39.5), (35.5, 80.5)
+    there = session.way(start, natural)
     assert 40 < there < 50  # straight it is 37
-    assert there == pytest.approx(back, rel=0.02)
-    assert none == 0
+    assert there == pytest.approx(session.way(natural, start), rel=0.02)
+    assert session.way(start, cliff) == 0
 
 
 def test_a_wall_closes_the_ramp_until_a_depot_is_lowered(melee):
@@ -178,21 +173,17 @@ def test_a_wall_closes_the_ramp_until_a_depot_is_lowered(melee):
     places = [(DEPOT, *place) for place in ramp.corner_depots]
     places.append((BARRACKS, *ramp.barracks_in_middle))
     session.create(*((kind, 1, x, y) for kind, x, y in places))
-    inside = common.Point2D(x=center.pos.x, y=center.pos.y)
-    outside = common.Point2D(x=44, y=48)
-    path = query_pb.RequestQuery(
-        pathing=[query_pb.RequestQueryPathing(start_pos=inside, end_pos=outside)]
-    )
-    assert session.ask(query=path).query.pathing[0].distance == 0
+    inside, outside = place_of(center), (44.0, 48.0)
+    assert session.way(inside, outside) == 0
     depot = _mine(session, DEPOT)[0]
     assert session.order(depot, LOWER) == 1
     session.step()
-    assert session.ask(query=path).query.pathing[0].distance > 40
+    assert session.way(inside, outside) > 40
     (lowered,) = _mine(session, LOWERED)
     assert lowered.tag == depot.tag
     assert session.order(lowered, RAISE) == 1
     session.step()
-    assert session.ask(query=path).query.pathing[0].distance == 0
+    assert session.way(inside, outside) == 0
 
 
 def test_a_second_command_center_is_built_and_mined_from(melee):

@@ -6,7 +6,6 @@ import math
 
 import pytest
 from s2clientprotocol import error_pb2 as error_pb
-from s2clientprotocol import query_pb2 as query_pb
 
 from tests.standin.conftest import command, place_of, step_until
 
@@ -168,11 +167,7 @@ def test_structures_stand_on_free_cells(offline, x, y, fits):
     offline.start(MARINE_MAP)
     offline.rich()
     expected = error_pb.Success if fits else error_pb.CantBuildLocationInvalid
-    query = query_pb.RequestQuery()
-    query.placements.add(ability_id=BUILD_DEPOT).target_pos.x = x
-    query.placements[0].target_pos.y = y
-    (placement,) = offline.ask(query=query).query.placements
-    assert placement.result == expected
+    assert offline.can_place(BUILD_DEPOT, (x, y)) == [expected]
     worker = offline.units(SCV)[0]
     assert offline.order(worker, BUILD_DEPOT, (x, y)) == expected
     if fits:

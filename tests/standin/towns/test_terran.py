@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import error_pb2 as error_pb
-from s2clientprotocol import query_pb2 as query_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
@@ -219,14 +217,11 @@ def test_a_command_center_lands_at_a_distance_to_resources(town):
 
 def test_units_walk_under_a_lifted_wall(town):
     session = town(BARRACKS)
-    path = query_pb.RequestQueryPathing(
-        start_pos=common.Point2D(x=21.5, y=45.5), end_pos=common.Point2D(x=27.5, y=45.5)
-    )
-    query = query_pb.RequestQuery(pathing=[path])
-    around = session.ask(query=query).query.pathing[0].distance
+    ends = (21.5, 45.5), (27.5, 45.5)
+    around = session.way(*ends)
     session.order(session.units(BARRACKS), LIFT)
     session.step(40)
-    assert session.ask(query=query).query.pathing[0].distance == 6 < around
+    assert session.way(*ends) == 6 < around
 
 
 def test_an_orbital_command(town):
