@@ -79,6 +79,91 @@ class Client:
         joined = self.ask(join_game=sc_pb.RequestJoinGame(race=race, options=interface))
         assert (joined.join_game.player_id, joined.status) == (1, sc_pb.in_game), joined
 
+    def kill(self, units: Units) -> None:
+        """Kill these units, with the next loop."""
+        self.debug(debug_pb.DebugCommand(kill_unit=debug_pb.DebugKillUnit(tag=_tags(units))))
+
+    def set_value(self, unit: raw_pb.Unit, name: str, value: float) -> None:
+        """Give a unit other "Life", "Shields" or "Energy", with the next loop."""
+        kind = debug_pb.DebugSetUnitValue.UnitValue.Value(name)
+        change = debug_pb.DebugSetUnitValue(unit_value=kind, value=value, unit_tag=unit.tag)
+        self.debug(debug_pb.DebugCommand(unit_value=change))
+
+    def money(self) -> tuple[int, int]:
+        """Minerals and gas."""
+        player = self.observe().player_common
+        return player.minerals, player.vespene
+
+    def debug(self, *commands: debug_pb.DebugCommand) -> None:
+        assert not self.ask(debug=sc_pb.RequestDebug(debug=commands)).error
+
+    def game_info(self) -> sc_pb.ResponseGameInfo:
+        return self.ask(game_info=sc_pb.RequestGameInfo()).game_info
+
+    def observe(self) -> sc_pb.Observation:
+        return self.observed().observation
+
+    def observed(self, **fields: Any) -> sc_pb.ResponseObservation:
+        """The observation with what comes beside it: actions, errors, chat and results."""
+        return self.ask(observation=sc_pb.RequestObservation(**fields)).observation
+
+    def units(self, unit_type: int) -> list[raw_pb.Unit]:
+        return [u for u in self.observe().raw_data.units if u.unit_type == unit_type]
+
+    def one(self, unit_type: int) -> raw_pb.Unit:
+        """The only unit of a type."""
+        (unit,) = self.units(unit_type)
+        return unit
+
+    def step(self, count: int = 1) -> sc_pb.Response:
+        return self.ask(step=sc_pb.RequestStep(count=count))
+
+    def act(self, *actions: sc_pb.Action) -> list[int]:
+        reply = self.ask(action=sc_pb.RequestAction(actions=actions))
+        assert not reply.error, reply
+        return list(reply.action.result)
+
+    def order(self, units: Units, ability_id: int, *where: Any, **how: Any) -> int:
+        """Give one command, as `command` makes it; its result."""
+        (result,) = self.act(command(units, ability_id, *where, **how))
+        return result
+
+    def can_place(self, ability_id: int, *places: tuple[float, float]) -> list[int]:
+        """The results of asking whether a structure can stand at these places."""
+        asked = [
+            query_pb.RequestQueryBuildingPlacement(
+                ability_id=ability_id, target_pos=common.Point2D(x=x, y=y)
+            )
+            for x, y in places
+        ]
+        reply = self.ask(query=query_pb.RequestQuery(placements=asked))
+        return [one.result for one in reply.query.placements]
+
+    def way(self, start: tuple[float, float], end: tuple[float, float]) -> float:
+        """The length of the way from one point to another, 0 if there is none."""
+        query = query_pb.RequestQuery()
+        path = query.pathing.add()
+        path.start_pos.x, path.start_pos.y = start
+        path.end_pos.x, path.end_pos.y = end
+        return self.ask(query=query).query.pathing[0].distance
+
+    def replay(self) -> bytes:
+        """The replay of the episode so far."""
+        reply = self.ask(save_replay=sc_pb.RequestSaveReplay())
+        assert not reply.error, reply
+        return reply.save_replay.data
+
+    def start_replay(self, replay: bytes, **fields: Any) -> sc_pb.Response:
+        """Ask for a replay, as seen by the first player unless the fields say otherwise."""
+        named = {"observed_player_id": 1, "options": RAW, "replay_data": replay} | fields
+        return self.ask(start_replay=sc_pb.RequestStartReplay(**named))
+
+    def watch(self, replay: bytes, **fields: Any) -> None:
+        """The same of a replay that can be watched."""
+        reply = self.start_replay(replay, **fields)
+        assert reply.status == sc_pb.in_replay, reply
+        assert not reply.start_replay.HasField("error"), reply
+
 
 class Wire(Client, BareWire):
     """A bare connection."""
@@ -141,21 +226,6 @@ class OfflineSession(Client):
         self.debug(*(debug_pb.DebugCommand(create_unit=_spawn(*unit)) for unit in units))
         self.state.playing().do_asked()
 
-    def kill(self, units: Units) -> None:
-        """Kill these units, with the next loop."""
-        self.debug(debug_pb.DebugCommand(kill_unit=debug_pb.DebugKillUnit(tag=_tags(units))))
-
-    def set_value(self, unit: raw_pb.Unit, name: str, value: float) -> None:
-        """Give a unit other "Life", "Shields" or "Energy", with the next loop."""
-        kind = debug_pb.DebugSetUnitValue.UnitValue.Value(name)
-        change = debug_pb.DebugSetUnitValue(unit_value=kind, value=value, unit_tag=unit.tag)
-        self.debug(debug_pb.DebugCommand(unit_value=change))
-
-    def money(self) -> tuple[int, int]:
-        """Minerals and gas."""
-        player = self.observe().player_common
-        return player.minerals, player.vespene
-
     def brought(self) -> int:
         """The minerals that workers have brought home."""
         return self.state.playing().economy.earnings.collected[0]
@@ -163,19 +233,6 @@ class OfflineSession(Client):
     def rich(self, minerals: int = 5000) -> None:
         """Have so many minerals."""
         self.state.playing().world.minerals = minerals
-
-    def debug(self, *commands: debug_pb.DebugCommand) -> None:
-        assert not self.ask(debug=sc_pb.RequestDebug(debug=commands)).error
-
-    def game_info(self) -> sc_pb.ResponseGameInfo:
-        return self.ask(game_info=sc_pb.RequestGameInfo()).game_info
-
-    def observe(self) -> sc_pb.Observation:
-        return self.observed().observation
-
-    def observed(self, **fields: Any) -> sc_pb.ResponseObservation:
-        """The observation with what comes beside it: actions, errors, chat and results."""
-        return self.ask(observation=sc_pb.RequestObservation(**fields)).observation
 
     def look(self, **fields: Any) -> bytes:
         """An observation out of what the last one has left; it has the bytes of a new one."""
@@ -187,63 +244,6 @@ class OfflineSession(Client):
         assert seen == self.ask_bytes(observation=request)
         self.state.view = kept
         return seen
-
-    def units(self, unit_type: int) -> list[raw_pb.Unit]:
-        return [u for u in self.observe().raw_data.units if u.unit_type == unit_type]
-
-    def one(self, unit_type: int) -> raw_pb.Unit:
-        """The only unit of a type."""
-        (unit,) = self.units(unit_type)
-        return unit
-
-    def step(self, count: int = 1) -> sc_pb.Response:
-        return self.ask(step=sc_pb.RequestStep(count=count))
-
-    def act(self, *actions: sc_pb.Action) -> list[int]:
-        reply = self.ask(action=sc_pb.RequestAction(actions=actions))
-        assert not reply.error, reply
-        return list(reply.action.result)
-
-    def order(self, units: Units, ability_id: int, *where: Any, **how: Any) -> int:
-        """Give one command, as `command` makes it; its result."""
-        (result,) = self.act(command(units, ability_id, *where, **how))
-        return result
-
-    def can_place(self, ability_id: int, *places: tuple[float, float]) -> list[int]:
-        """The results of asking whether a structure can stand at these places."""
-        asked = [
-            query_pb.RequestQueryBuildingPlacement(
-                ability_id=ability_id, target_pos=common.Point2D(x=x, y=y)
-            )
-            for x, y in places
-        ]
-        reply = self.ask(query=query_pb.RequestQuery(placements=asked))
-        return [one.result for one in reply.query.placements]
-
-    def way(self, start: tuple[float, float], end: tuple[float, float]) -> float:
-        """The length of the way from one point to another, 0 if there is none."""
-        query = query_pb.RequestQuery()
-        path = query.pathing.add()
-        path.start_pos.x, path.start_pos.y = start
-        path.end_pos.x, path.end_pos.y = end
-        return self.ask(query=query).query.pathing[0].distance
-
-    def replay(self) -> bytes:
-        """The replay of the episode so far."""
-        reply = self.ask(save_replay=sc_pb.RequestSaveReplay())
-        assert not reply.error, reply
-        return reply.save_replay.data
-
-    def start_replay(self, replay: bytes, **fields: Any) -> sc_pb.Response:
-        """Ask for a replay, as seen by the first player unless the fields say otherwise."""
-        named = {"observed_player_id": 1, "options": RAW, "replay_data": replay} | fields
-        return self.ask(start_replay=sc_pb.RequestStartReplay(**named))
-
-    def watch(self, replay: bytes, **fields: Any) -> None:
-        """The same of a replay that can be watched."""
-        reply = self.start_replay(replay, **fields)
-        assert reply.status == sc_pb.in_replay, reply
-        assert not reply.start_replay.HasField("error"), reply
 
 
 def options(**changes: Any) -> sc_pb.InterfaceOptions:

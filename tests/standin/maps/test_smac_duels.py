@@ -9,7 +9,6 @@ import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.map_reader.real_map import read_scenario
-from tests.standin.conftest import command
 from tests.standin.maps.test_smac import COPY, MAPS
 
 FILES = sorted(MAPS.with_name("smac_duels").iterdir())
@@ -70,8 +69,7 @@ def test_nobody_acts_without_an_order_and_all_act_on_one(pair):
     for wire, units, owner in zip(pair.wires, after, (1, 2), strict=True):
         own = [unit for unit in units if unit.owner == owner]
         target = next(unit for unit in units if unit.owner != owner)
-        actions = sc_pb.RequestAction(actions=[command(own, ATTACK, target=target)])
-        assert list(wire.ask(action=actions).action.result) == [1]
+        assert wire.order(own, ATTACK, target=target) == 1
     pair.step(160)
     lives = [sum(u.health for u in one.observation.raw_data.units) for one in pair.observe()]
     assert lives[0] == lives[1] < 6 * 45

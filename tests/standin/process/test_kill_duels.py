@@ -50,9 +50,9 @@ def test_the_other_side_goes_on(
             games[loser].process.kill()
             asked = pair.wires
         assert ends(survivor, is_asked=survivor in asked, within_s=TIMEOUT_S)
-        seen = survivor.ask(observation=sc_pb.RequestObservation()).observation
+        seen = survivor.observed()
         assert {one.player_id: one.result for one in seen.player_result}[2 - loser] == sc_pb.Victory
-        assert survivor.ask(save_replay=sc_pb.RequestSaveReplay()).save_replay.data
+        assert survivor.replay()
     for game in games:
         game.process.send_signal(signal.SIGCONT)
         game.process.terminate()

@@ -228,8 +228,8 @@ def test_fog_and_who_watches(session_for):
 def test_a_replay_in_real_time(game):
     wire = game.connect()
     wire.start()
-    wire.ask(step=sc_pb.RequestStep(count=20))
-    data = wire.ask(save_replay=SAVE).save_replay.data
+    wire.step(20)
+    data = wire.replay()
     request = sc_pb.RequestStartReplay(replay_data=data, options=RAW, realtime=True)
     assert wire.ask(start_replay=request).status == sc_pb.in_replay
     refused = wire.ask(step=sc_pb.RequestStep())

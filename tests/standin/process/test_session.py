@@ -382,11 +382,8 @@ def test_debug_is_all_or_nothing(offline):
     bad = debug_pb.DebugCommand(create_unit=debug_pb.DebugCreateUnit(unit_type=9999, owner=1))
     assert "9999" in offline.ask(debug=sc_pb.RequestDebug(debug=[good, bad])).error[0]
     assert len(offline.units(48)) == 1
-    assert not offline.ask(debug=sc_pb.RequestDebug(debug=[good])).error
+    offline.debug(good)
     offline.step()
     assert len(offline.units(48)) == 3
-    harmless = [
-        debug_pb.DebugCommand(game_state=debug_pb.god),
-        debug_pb.DebugCommand(draw=debug_pb.DebugDraw()),
-    ]
-    assert not offline.ask(debug=sc_pb.RequestDebug(debug=harmless)).error
+    harmless = {"game_state": debug_pb.god}, {"draw": debug_pb.DebugDraw()}
+    offline.debug(*(debug_pb.DebugCommand(**one) for one in harmless))

@@ -18,11 +18,10 @@ import pytest
 from google.protobuf.message import DecodeError
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
-from s2clientprotocol import query_pb2 as query_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from tests.standin.conftest import GameProcess, command, options
+from tests.standin.conftest import GameProcess, command, options, place_of
 from tests.support.duels import (
     ATTACK,
     DUEL,
@@ -112,7 +111,7 @@ def test_a_duel_step_by_step(pair):
         for player, wire in enumerate(pair.wires, 1):
             mine = units_of((host, guest)[player - 1], player)
             point = tuple(rng.uniform(12, 20, 2).tolist())
-            wire.ask(action=sc_pb.RequestAction(actions=[command(mine, ATTACK, point)]))
+            wire.order(mine, ATTACK, point)
         pair.step(1)
     assert _results(host) == _results(guest)
     assert sorted(_results(host)) == [1, 2]
@@ -125,13 +124,13 @@ def test_a_step_is_answered_when_both_have_asked_for_its_loops(pair):
     host, guest = pair.wires
     host.send(step=sc_pb.RequestStep(count=4))
     assert not _has_reply(host, 0.1)
-    assert [guest.ask(step=STEP).step.simulation_loop for _ in range(3)] == [1, 2, 3]
+    assert [guest.step().step.simulation_loop for _ in range(3)] == [1, 2, 3]
     assert not _has_reply(host, 0.1)
-    assert guest.ask(observation=OBSERVE).observation.observation.game_loop == 3
+    assert guest.observe().game_loop == 3
     guest.send(step=sc_pb.RequestStep(count=5))
     assert host.reply().step.simulation_loop == 4
     assert not _has_reply(guest, 0.1)
-    assert host.ask(step=sc_pb.RequestStep(count=4)).step.simulation_loop == 8
+    assert host.step(4).step.simulation_loop == 8
     assert guest.reply().step.simulation_loop == 8
 
 
@@ -139,8 +138,7 @@ def test_commands_take_effect_after_two_loops(pair):
     pair.begin()
     seen = pair.observe()
     for player, wire in enumerate(pair.wires, 1):
-        order = command(units_of(seen[player - 1], player), MOVE, (16, 16))
-        assert list(wire.ask(action=sc_pb.RequestAction(actions=[order])).action.result) == [1]
+        assert wire.order(units_of(seen[player - 1], player), MOVE, (16, 16)) == 1
     for loop in (1, 2):
         pair.step(1)
         for player, now in enumerate(pair.observe(), 1):
@@ -158,20 +156,16 @@ def test_each_sees_its_own_fog_and_commands_its_own_units(pair):
     assert {unit.owner for unit in second.observation.raw_data.units} == {2}
     lit = [one.observation.raw_data.map_state.visibility.data for one in (first, second)]
     assert lit[0] != lit[1]
-    stolen = command(units_of(second, 2), MOVE, (32, 32))
-    reply = pair.wires[0].ask(action=sc_pb.RequestAction(actions=[stolen]))
-    assert list(reply.action.result) == [error_pb.YouCantIssueCommandsToThatUnit]
+    stolen = pair.wires[0].order(units_of(second, 2), MOVE, (32, 32))
+    assert stolen == error_pb.YouCantIssueCommandsToThatUnit
 
 
 def test_each_may_build_where_its_own_workers_stand(pair):
     pair.begin(sc_pb.LocalMap(map_path="Melee/Simple64.SC2Map"))
     for player, seen in enumerate(pair.observe(), 1):
         worker = next(unit for unit in units_of(seen, player) if unit.unit_type == SCV)
-        query = query_pb.RequestQuery()
-        place = query.placements.add(ability_id=BUILD_DEPOT).target_pos
-        place.x, place.y = worker.pos.x, worker.pos.y
-        reply = pair.wires[player - 1].ask(query=query).query
-        assert [one.result for one in reply.placements] == [error_pb.Success]
+        placed = pair.wires[player - 1].can_place(BUILD_DEPOT, place_of(worker))
+        assert placed == [error_pb.Success]
 
 
 def test_game_info_of_both_players(pair):
@@ -184,7 +178,7 @@ def test_game_info_of_both_players(pair):
         assert known == [player]
     assert infos[0].start_raw.start_locations != infos[1].start_raw.start_locations
     said = sc_pb.Action(action_chat=sc_pb.ActionChat(message="gl hf"))
-    pair.wires[1].ask(action=sc_pb.RequestAction(actions=[said]))
+    pair.wires[1].act(said)
     pair.step(2)
     chats = [[(one.player_id, one.message) for one in seen.chat] for seen in pair.observe()]
     assert chats == [[(2, "gl hf")]] * 2
@@ -255,18 +249,16 @@ def test_who_leaves_has_lost(pair, leaver, waits):
     stepped = stays.reply()
     assert stepped.status == sc_pb.ended
     assert stepped.step.simulation_loop == 9
-    seen = stays.ask(observation=OBSERVE).observation
+    seen = stays.observed()
     assert _results(seen) == {2 - leaver: sc_pb.Victory, leaver + 1: sc_pb.Defeat}
-    assert not stays.ask(observation=OBSERVE).observation.player_result
+    assert not stays.observed().player_result
     assert stays.ask(leave_game=LEAVE).status == sc_pb.launched
 
 
 def test_a_game_that_ends_has_one_result_for_both(pair):
     pair.begin(disable_fog=True)
     first, _ = pair.observe()
-    doomed = debug_pb.DebugKillUnit(tag=[unit.tag for unit in units_of(first, 1)])
-    kill = sc_pb.RequestDebug(debug=[debug_pb.DebugCommand(kill_unit=doomed)])
-    pair.wires[1].ask(debug=kill)
+    pair.wires[1].kill(units_of(first, 1))
     assert [reply.status for reply in pair.step(8)] == [sc_pb.ended] * 2
     for seen in pair.observe():
         assert _results(seen) == {1: sc_pb.Defeat, 2: sc_pb.Victory}
@@ -278,7 +270,7 @@ def test_a_game_that_ends_has_one_result_for_both(pair):
 def test_surrender_is_the_surrenderers_defeat(pair):
     pair.begin()
     end = debug_pb.DebugEndGame(end_result=debug_pb.DebugEndGame.Surrender)
-    pair.wires[1].ask(debug=sc_pb.RequestDebug(debug=[debug_pb.DebugCommand(end_game=end)]))
+    pair.wires[1].debug(debug_pb.DebugCommand(end_game=end))
     pair.step(8)
     for seen in pair.observe():
         assert _results(seen) == {1: sc_pb.Victory, 2: sc_pb.Defeat}
@@ -323,7 +315,7 @@ def test_a_stopped_side_lets_the_other_one_wait(launch):
     assert games[1].process.wait(10) == 0
     stopped.send_signal(signal.SIGCONT)
     # The other player had asked for loops before it died: these are played.
-    statuses = [pair.wires[0].ask(step=STEP).status for _ in range(9)]
+    statuses = [pair.wires[0].step().status for _ in range(9)]
     assert sc_pb.ended in statuses
 
 
@@ -334,10 +326,8 @@ def test_in_real_time_both_go_on_by_themselves(pair):
         for reply in pair.ask(observation=sc_pb.RequestObservation(game_loop=target)):
             assert target <= reply.observation.observation.game_loop <= target + 3
     _, second = pair.observe()
-    order = command(units_of(second, 2), MOVE, (16, 16))
-    assert list(pair.wires[1].ask(action=sc_pb.RequestAction(actions=[order])).action.result) == [1]
-    now = pair.wires[0].ask(observation=sc_pb.RequestObservation()).observation
-    late = sc_pb.RequestObservation(game_loop=now.observation.game_loop + 10)
+    assert pair.wires[1].order(units_of(second, 2), MOVE, (16, 16)) == 1
+    late = sc_pb.RequestObservation(game_loop=pair.wires[0].observe().game_loop + 10)
     first, second = (reply.observation for reply in pair.ask(observation=late))
     assert [done.action_raw.unit_command.ability_id for done in second.actions] == [MOVE]
     assert not first.actions
@@ -356,7 +346,7 @@ def test_a_replay_shows_what_both_did(pair, session_for):
         session.observe()
         for was in of_players[observed - 1][:-1]:
             session.step(8)
-            shown = session.ask(observation=OBSERVE).observation
+            shown = session.observed()
             if observed:
                 assert shown == was
             else:

@@ -95,7 +95,7 @@ def test_one_client_at_a_time_and_the_game_outlives_it(shared_game):
     with pytest.raises(Exception) as refusal:
         shared_game.connect()
     assert refusal.value.status == 503
-    assert first.ask(step=sc_pb.RequestStep(count=3)).step.simulation_loop == 3
+    assert first.step(3).step.simulation_loop == 3
     first.close()
     reply = shared_game.connect().ask(observation=sc_pb.RequestObservation())
     assert reply.observation.observation.game_loop == 3
