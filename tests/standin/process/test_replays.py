@@ -39,11 +39,11 @@ def observed(session) -> bytes:
     return reply.observation.SerializeToString(deterministic=True)
 
 
-def watched(session, data: bytes, loops: int = 8) -> list[bytes]:
+def watched(session, data: bytes) -> list[bytes]:
     """Every observation of a replay, from the first loop to the last."""
     session.watch(data)
     seen = [observed(session)]
-    while session.step(loops).status == sc_pb.in_replay:
+    while session.step(8).status == sc_pb.in_replay:
         seen.append(observed(session))
     return [*seen, observed(session)]
 

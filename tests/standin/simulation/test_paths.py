@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from sc2standin.simulation.paths.field import FAR, STRAIGHT, Field
-from tests.standin.conftest import step_until
+from tests.standin.conftest import place_of, step_until
 
 MARINE, SCV, DEPOT, BARRACKS = 48, 45, 19, 21
 MOVE, ATTACK = 16, 23
@@ -71,12 +71,12 @@ def test_a_field_that_grows_bit_by_bit_is_the_same():
         assert steps <= 64
 
 
-def _walk_there(session, unit_type: int, goal: tuple[float, float], blocked, loops: int = 1500):
-    """Step until the one unit of a type stands; no step may end on a blocked cell."""
+def _walk_there(session, goal: tuple[float, float], blocked) -> float:
+    """Step until the marine stands, on no blocked cell after any step; the length of its way."""
     length, before = 0.0, None
-    for _ in range(loops // 4):
-        (unit,) = session.units(unit_type)
-        place = unit.pos.x, unit.pos.y
+    for _ in range(1500 // 4):
+        unit = session.one(MARINE)
+        place = place_of(unit)
         assert not blocked(*place), place
         length += 0.0 if before is None else math.dist(before, place)
         before = place
@@ -96,7 +96,7 @@ def test_a_unit_walks_around_cliffs(offline):
     def blocked(x: float, y: float) -> bool:
         return any(x0 < x < x1 and y0 < y < y1 for x0, y0, x1, y1 in walls)
 
-    length = _walk_there(offline, MARINE, (28.0, 28.0), blocked)
+    length = _walk_there(offline, (28.0, 28.0), blocked)
     assert 65 < length < 73  # straight it is 35, and the shortest way 68.6
 
 
@@ -119,7 +119,7 @@ def test_units_walk_around_structures(offline, order):
     def blocked(x: float, y: float) -> bool:
         return abs(x - 40.5) < 1.4 and abs(y - 28.5) < 1.4
 
-    assert 7.0 < _walk_there(offline, MARINE, (44.0, 28.5), blocked) < 9.0
+    assert 7.0 < _walk_there(offline, (44.0, 28.5), blocked) < 9.0
 
 
 def test_units_step_aside_for_a_structure_and_get_out_of_one(offline):
