@@ -7,7 +7,8 @@ import os
 import signal
 import socket
 import sys
-from contextlib import ExitStack
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,25 +32,17 @@ MAP = Path("/maps/MoveToBeacon.SC2Map")
 LIMITS = Limits(launch_s=20, create_join_s=10, reset_s=10, step_s=10)
 
 
-class playing:  # used as a context manager only
+@asynccontextmanager
+async def playing(
+    installation: Installation, limits: Limits = LIMITS, *, episode: bool = True
+) -> AsyncIterator[Game]:
     """Launches a game, begins an episode if asked to, and closes the game."""
-
-    def __init__(
-        self, installation: Installation, limits: Limits = LIMITS, *, episode: bool = True
-    ) -> None:
-        self.installation, self.limits, self.episode = installation, limits, episode
-
-    async def __aenter__(self) -> Game:
-        self.game = await Game.launch(
-            self.installation, self.limits, deadline=Deadline.after(self.limits.launch_s)
-        )
-        if self.episode:
-            await self.game.start_episode(SETUP, MAP, None)
-            await self.game.observe()
-        return self.game
-
-    async def __aexit__(self, *_: object) -> None:
-        self.game.close()
+    launching = Game.launch(installation, limits, deadline=Deadline.after(limits.launch_s))
+    with closing(await launching) as game:
+        if episode:
+            await game.start_episode(SETUP, MAP, None)
+            await game.observe()
+        yield game
 
 
 async def step_fault(game: Game) -> GameFault:

@@ -6,7 +6,8 @@ import asyncio
 import os
 import signal
 import tempfile
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,26 +35,19 @@ LIMITS = Limits(launch_s=30, create_join_s=30, reset_s=30, step_s=20)
 SHORT = Limits(launch_s=30, create_join_s=2.0, reset_s=2.0, step_s=1.0)
 
 
-class matching:  # used as a context manager only
-    """Launches a match, begins an episode if asked to, and closes it."""
-
-    def __init__(
-        self, installation: Path, limits: Limits = LIMITS, *, seed: int | None = None
-    ) -> None:
-        self.installation, self.limits, self.seed = find(installation), limits, seed
-
-    async def __aenter__(self) -> Match:
-        self.match = await Match.launch(
-            self.installation, self.limits, deadline=Deadline.after(self.limits.launch_s)
-        )
-        if self.seed is not None:
-            path = find_map(self.installation, SETUP.map_name)
-            assert await self.match.start_episode(SETUP, path, self.seed) is ResetKind.CREATE
-            await self.match.observe()
-        return self.match
-
-    async def __aexit__(self, *_: object) -> None:
-        self.match.close()
+@asynccontextmanager
+async def matching(
+    where: Path, limits: Limits = LIMITS, *, seed: int | None = None
+) -> AsyncIterator[Match]:
+    """Launches a match, begins an episode if there is a seed, and closes it."""
+    installation = find(where)
+    launching = Match.launch(installation, limits, deadline=Deadline.after(limits.launch_s))
+    with closing(await launching) as match:
+        if seed is not None:
+            path = find_map(installation, SETUP.map_name)
+            assert await match.start_episode(SETUP, path, seed) is ResetKind.CREATE
+            await match.observe()
+        yield match
 
 
 @pytest.fixture

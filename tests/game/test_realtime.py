@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from dataclasses import replace
 
 import pytest
@@ -29,26 +30,22 @@ LATE_LOOPS = 2
 
 
 @pytest.fixture
-def play(game_installation) -> Callable[[Callable[[Game], Awaitable[None]], Limits], None]:
-    """Runs what is to be played on a game in its first episode in real time."""
+def playing(game_installation) -> Callable[..., AbstractAsyncContextManager[Game]]:
+    """`async with playing(limits) as game:` it is in its first episode, in real time."""
 
-    def run(played: Callable[[Game], Awaitable[None]], limits: Limits = LIMITS) -> None:
-        async def whole() -> None:
-            game = await Game.launch(game_installation, limits, deadline=Deadline.after(60))
-            try:
-                path = find_map(game_installation, SETUP.map_name)
-                assert await game.start_episode(SETUP, path, 1) is ResetKind.CREATE
-                await played(game)
-            finally:
-                game.close()
+    @asynccontextmanager
+    async def begin(limits: Limits = LIMITS) -> AsyncIterator[Game]:
+        launching = Game.launch(game_installation, limits, deadline=Deadline.after(60))
+        with closing(await launching) as game:
+            path = find_map(game_installation, SETUP.map_name)
+            assert await game.start_episode(SETUP, path, 1) is ResetKind.CREATE
+            yield game
 
-        asyncio.run(whole())
-
-    return run
+    return begin
 
 
-def test_each_step_ends_at_the_loop_that_is_due(play):
-    async def played(game: Game) -> None:
+async def test_each_step_ends_at_the_loop_that_is_due(playing):
+    async with playing() as game:
         loop = (await game.observe()).game_loop
         began_s = time.monotonic()
         first = loop
@@ -59,11 +56,9 @@ def test_each_step_ends_at_the_loop_that_is_due(play):
             loop = step.observed.game_loop
         assert time.monotonic() - began_s == pytest.approx((loop - first) / LOOPS_PER_S, abs=0.1)
 
-    play(played)
 
-
-def test_late_step_is_answered_at_once_and_begins_the_next_period(play):
-    async def played(game: Game) -> None:
+async def test_late_step_is_answered_at_once_and_begins_the_next_period(playing):
+    async with playing() as game:
         loop = (await game.observe()).game_loop
         await asyncio.sleep(3 * PERIOD_LOOPS / LOOPS_PER_S)
         began_s = time.monotonic()
@@ -73,19 +68,15 @@ def test_late_step_is_answered_at_once_and_begins_the_next_period(play):
         following = (await game.step([], PERIOD_LOOPS)).observed.game_loop
         assert PERIOD_LOOPS <= following - late <= PERIOD_LOOPS + LATE_LOOPS
 
-    play(played)
 
-
-def test_a_period_longer_than_the_limit_of_a_step_is_waited_for(play):
-    async def played(game: Game) -> None:
+async def test_a_period_longer_than_the_limit_of_a_step_is_waited_for(playing):
+    async with playing(replace(LIMITS, step_s=0.4)) as game:
         loop = (await game.observe()).game_loop
         assert (await game.step([], 20)).observed.game_loop - loop >= 20
 
-    play(played, replace(LIMITS, step_s=0.4))
 
-
-def test_events_of_current_loop_come_with_the_next_observation(play):
-    async def played(game: Game) -> None:
+async def test_events_of_current_loop_come_with_the_next_observation(playing):
+    async with playing() as game:
         seen = await game.observe()
         (marine,) = [unit.tag for unit in seen.observation.raw_data.units if unit.owner == 1]
         unknown = sc_pb.Action()
@@ -106,11 +97,9 @@ def test_events_of_current_loop_come_with_the_next_observation(play):
         assert step.ended
         assert game.result == told.player_result[0].result
 
-    play(played)
 
-
-def test_each_step_says_how_late_it_was(play):
-    async def played(game: Game) -> None:
+async def test_each_step_says_how_late_it_was(playing):
+    async with playing() as game:
         await game.observe()
         assert game.tick is None
         await game.step([], PERIOD_LOOPS)
@@ -122,16 +111,12 @@ def test_each_step_says_how_late_it_was(play):
         assert game.tick.lost_periods >= 3
         assert game.tick.skipped_loops >= 2 * PERIOD_LOOPS
 
-    play(played)
 
-
-def test_slightly_late_step_shortens_the_next_period(play):
-    async def played(game: Game) -> None:
+async def test_slightly_late_step_shortens_the_next_period(playing):
+    async with playing() as game:
         begun = (await game.observe()).game_loop
         await asyncio.sleep(1.5 * PERIOD_LOOPS / LOOPS_PER_S)
         late = (await game.step([], PERIOD_LOOPS)).observed.game_loop
         assert begun + PERIOD_LOOPS < late < begun + 2 * PERIOD_LOOPS
         following = (await game.step([], PERIOD_LOOPS)).observed.game_loop
         assert begun + 2 * PERIOD_LOOPS <= following <= begun + 2 * PERIOD_LOOPS + LATE_LOOPS
-
-    play(played)

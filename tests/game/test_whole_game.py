@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -42,19 +43,15 @@ def own_units(answer: sc_pb.ResponseObservation) -> list[raw_pb2.Unit]:
 async def test_a_map_outside_of_the_map_folder_is_played(game_installation, tmp_path):
     path = tmp_path / "Elsewhere.SC2Map"
     path.write_bytes(find_map(game_installation, SETUP.map_name).read_bytes())
-    game = await launched(game_installation)
-    try:
+    with closing(await launched(game_installation)) as game:
         await game.start_episode(SETUP, path, None)
         assert len(own_units(await game.observe())) == 1
-    finally:
-        game.close()
 
 
 @in_each_loop
 async def test_life_of_a_game(game_installation):
     path = find_map(game_installation, SETUP.map_name)
-    game = await launched(game_installation)
-    try:
+    with closing(await launched(game_installation)) as game:
         assert game.base_build == game_installation.base_build
         assert game.version
         assert game.status is Status.LAUNCHED
@@ -85,38 +82,27 @@ async def test_life_of_a_game(game_installation):
         assert await game.start_episode(SETUP, path, None) is ResetKind.RESTART
         assert (await game.observe()).observation.game_loop <= FIRST_LOOP_MAX
         assert not (await game.step([], 8)).ended
-    finally:
-        game.close()
 
 
-def test_seed_decides(game_installation):
-    async def beginnings(seeds: list[int]) -> list[bytes]:
-        path = find_map(game_installation, "CollectMineralShards")
-        game = await launched(game_installation)
-        seen = []
-        try:
-            for seed in seeds:
-                setup = GameSetup("CollectMineralShards")
-                assert await game.start_episode(setup, path, seed) is ResetKind.CREATE
-                await game.observe()
-                step = await game.step([], 8)
-                seen.append(step.observed.observation.SerializeToString(deterministic=True))
-        finally:
-            game.close()
-        return seen
-
-    one, other, again = asyncio.run(beginnings([1, 2, 1]))
+async def test_seed_decides(game_installation):
+    setup = GameSetup("CollectMineralShards")
+    path = find_map(game_installation, setup.map_name)
+    seen = []
+    with closing(await launched(game_installation)) as game:
+        for seed in (1, 2, 1):
+            assert await game.start_episode(setup, path, seed) is ResetKind.CREATE
+            await game.observe()
+            step = await game.step([], 8)
+            seen.append(step.observed.observation.SerializeToString(deterministic=True))
+    one, other, again = seen
     assert one == again
     assert one != other
 
 
 async def test_missing_map(game_installation, tmp_path):
-    game = await launched(game_installation)
-    try:
-        with pytest.raises(ConfigError, match="create_game"):
-            await game.start_episode(SETUP, tmp_path / "Nowhere.SC2Map", None)
-    finally:
-        game.close()
+    refused = pytest.raises(ConfigError, match="create_game")
+    with closing(await launched(game_installation)) as game, refused:
+        await game.start_episode(SETUP, tmp_path / "Nowhere.SC2Map", None)
 
 
 async def test_two_games_at_once(game_installation):
@@ -136,8 +122,7 @@ async def test_two_games_at_once(game_installation):
 )
 async def test_faults_of_the_game_s_own(game_installation, test, kind):
     path = find_map(game_installation, SETUP.map_name)
-    game = await launched(game_installation, FAULTY)
-    try:
+    with closing(await launched(game_installation, FAULTY)) as game:
         await game.start_episode(SETUP, path, None)
         await game.observe()
         command = debug_pb2.DebugCommand(test_process=Fault(test=test))
@@ -146,8 +131,6 @@ async def test_faults_of_the_game_s_own(game_installation, test, kind):
             await game.request(request)
             await game.step([], 8)
         assert raised.value.kind is kind
-    finally:
-        game.close()
 
 
 @pytest.mark.parametrize(
@@ -156,13 +139,10 @@ async def test_faults_of_the_game_s_own(game_installation, test, kind):
 )
 async def test_signals_during_play(game_installation, sent, kind):
     path = find_map(game_installation, SETUP.map_name)
-    game = await launched(game_installation, FAULTY)
-    try:
+    with closing(await launched(game_installation, FAULTY)) as game:
         await game.start_episode(SETUP, path, None)
         await game.observe()
         os.kill(game.pid, sent)
         with pytest.raises(GameFault) as raised:
             await game.step([], 8)
         assert raised.value.kind is kind
-    finally:
-        game.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -221,15 +222,10 @@ class Telling(MoveToBeacon):
 
 @pytest.mark.parametrize("kind", ["task", "env"])
 def test_a_worker_is_lean(kind, standin_dir):
-    if kind == "task":
-        made = SubprocSC2VecEnv(n=1, task=Telling, game=standin_dir)
-    else:
-        made = SubprocSC2VecEnv([lean_env])
-    try:
+    task = {"n": 1, "task": Telling, "game": standin_dir}
+    with closing(SubprocSC2VecEnv(**task if kind == "task" else {"env_fns": [lean_env]})) as made:
         made.reset()
         (loaded,) = made.env_method("loaded")
-    finally:
-        made.close()
     tops = {name.partition(".")[0] for name in loaded}
     assert not tops & {"torch", "stable_baselines3", "sc2", "matplotlib", "PIL", "pytest"}
     if kind == "env":

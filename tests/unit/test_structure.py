@@ -63,7 +63,7 @@ def bounds_time(function: ast.AST) -> bool:
     )
 
 
-def is_marked(function: ast.FunctionDef) -> bool:
+def is_marked(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return any("mark.timing" in ast.unparse(decorator) for decorator in function.decorator_list)
 
 
@@ -76,7 +76,8 @@ def unmarked(source: str) -> Iterator[str]:
         if isinstance(node, ast.Assign)
     ):
         return
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    functions = [node for node in ast.walk(tree) if isinstance(node, kinds)]
     helpers = {one.name for one in functions if bounds_time(one)}
     for function in functions:
         if not function.name.startswith("test_") or is_marked(function):
@@ -99,6 +100,7 @@ def test_upper_bounds_on_time_are_marked() -> None:
     ("source", "found"),
     [
         ("def test_a():\n    assert time.monotonic() - began < 5", ["test_a"]),
+        ("async def test_a():\n    assert time.monotonic() < 5", ["test_a"]),
         ("def test_a():\n    assert time.monotonic() - began >= 5", []),
         ("@pytest.mark.timing\ndef test_a():\n    assert time.monotonic() < 5", []),
         (
