@@ -20,13 +20,8 @@ def test_a_file_is_there_when_it_is_complete(tmp_path):
 def test_what_fails_leaves_the_file_as_it_was(tmp_path):
     path = tmp_path / "file"
     path.write_text("before")
-
-    def fail() -> None:
-        with replacing(path) as unfinished:
-            unfinished.write_text("half")
-            raise OSError("no space left on device")
-
-    with pytest.raises(OSError, match="no space"):
-        fail()
+    with pytest.raises(OSError, match="no space"), replacing(path) as unfinished:
+        unfinished.write_text("half")
+        raise OSError("no space left on device")
     assert path.read_text() == "before"
     assert list(tmp_path.iterdir()) == [path]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import pickle
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -60,12 +61,9 @@ class TestNoHome:
 
     @pytest.fixture(autouse=True)
     def no_home(self, monkeypatch):
-        def nobody(_: int) -> None:
-            raise KeyError
-
         pwd = pytest.importorskip("pwd", reason="Windows has no such list of users")
         monkeypatch.delenv("HOME")
-        monkeypatch.setattr(pwd, "getpwuid", nobody)
+        monkeypatch.setattr(pwd, "getpwuid", Mock(side_effect=KeyError))
 
     @pytest.mark.parametrize("game", ["auto", "~/sc2"])
     def test_is_one_line(self, monkeypatch, game):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,14 +11,6 @@ from sc2pool.pool.episode_book import EpisodeBook
 from sc2pool.pool.instances.seats import Seat, exchange
 from sc2pool.pool.instances.states import State
 from sc2pool.pool.spares import Spares
-
-
-@dataclass(eq=False)
-class Sitter:
-    """What a seat needs of an instance."""
-
-    number: int
-    state: State = State.PLAYING
 
 
 @dataclass
@@ -46,7 +39,7 @@ class Plays:
 
 
 def make_seat(index: int, *, is_spare: bool = False) -> Seat:
-    return Seat(index, is_spare, b"", Sitter(index))
+    return Seat(index, is_spare, b"", SimpleNamespace(number=index, state=State.PLAYING))
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import Mock
 
 import gymnasium
 import numpy as np
@@ -105,11 +106,8 @@ def test_a_resumed_run_knows_its_best(model, tmp_path):
 
 
 def test_a_run_killed_while_it_saves_its_best_model_has_no_row_of_it(model, tmp_path, monkeypatch):
-    def killed(*_: Any) -> None:
-        raise SystemExit
-
     with monkeypatch.context() as patched, pytest.raises(SystemExit):
-        patched.setattr(model, "save", killed)
+        patched.setattr(model, "save", Mock(side_effect=SystemExit))
         model.learn(64, callback=evaluation_of(Scripted([9.0]), options(tmp_path)))
     again = evaluation_of(Scripted([4.0]), options(tmp_path, steps_done=0))
     assert again.best is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -108,10 +109,7 @@ def test_a_game_that_tells_no_replay_is_a_warning(tmp_path, caplog):
 
 def test_a_full_disk_is_a_warning(tmp_path, monkeypatch, caplog):
     folder = ReplayFolder(ReplayPolicy(tmp_path))
-
-    def full(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
-
+    full = Mock(side_effect=OSError(28, "No space left on device"))
     with monkeypatch.context() as patch, caplog.at_level(logging.WARNING, "sc2pool"):
         patch.setattr("pathlib.Path.write_bytes", full)
         assert settled(folder, SEAT, 0, 1.0, by_number=True) is None
