@@ -6,6 +6,7 @@ import json
 import subprocess
 from importlib import metadata
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -63,15 +64,13 @@ def test_without_git_there_is_none(checkout, monkeypatch):
     ],
 )
 def test_commit_of_an_installation_from_a_repository(kept, told, monkeypatch):
-    class Installed:
-        def read_text(self, name: str) -> str | None:
-            assert name == "direct_url.json"
-            return kept if kept is None else json.dumps(kept)
-
+    installed = Mock()
+    installed.read_text.return_value = None if kept is None else json.dumps(kept)
     monkeypatch.setattr(commit, "commit_of", lambda _: None)
-    monkeypatch.setattr(metadata, "distribution", lambda _: Installed())
+    monkeypatch.setattr(metadata, "distribution", lambda _: installed)
     installed_commit.cache_clear()
     try:
         assert installed_commit() == told
+        installed.read_text.assert_called_once_with("direct_url.json")
     finally:
         installed_commit.cache_clear()

@@ -65,6 +65,7 @@ def test_a_computer_of_no_kind(given, told):
         ({"opponents": Computer()}, "task Odd: opponents must be a tuple of .*Computer, got Comp"),
         ({"opponents": (Race.Zerg,)}, "task Odd: opponents must be a tuple of .*Race.Zerg"),
         ({"step_mul": 8.0}, "task Odd: step_mul must be a whole number of at least 1, got 8.0"),
+        ({"step_mul": 0}, "task Odd: step_mul must be a whole number of at least 1, got 0"),
         ({"step_mul": True}, "task Odd: step_mul must be a whole number of at least 1, got True"),
         ({"max_loops": 0}, "task Odd: max_loops must be a whole number of at least 1, got 0"),
         ({"disable_fog": "no"}, "task Odd: class attribute 'disable_fog' must be a bool, got 'no'"),
