@@ -75,7 +75,7 @@ class TestNoHome:
         assert find("auto").root.is_relative_to(tmp_path / "cache")
 
 
-def test_a_path_that_is_not_utf8(tmp_path, machine):
+def test_a_path_that_is_not_utf8(tmp_path):
     root = make(tmp_path / "\udcff", 75689)
     with pytest.raises(ConfigError, match=r"told of the path b'.*\\xff', which is not UTF-8"):
         find(root)
@@ -192,7 +192,7 @@ def test_auto_with_a_cache_that_cannot_be_written(tmp_path):
         find("auto")
 
 
-def test_unsupported_platform(tmp_path, monkeypatch):
+def test_unsupported_platform(monkeypatch):
     monkeypatch.setattr(installation, "SYSTEM", "plan9")
     with pytest.raises(ConfigError, match="plan9"):
         find("auto")

@@ -67,7 +67,7 @@ def spares(plays, book):
     return Spares(plays, book)
 
 
-def test_spares_hold_the_next_episodes_and_envs_take_them(spares, envs, spare_seats, plays):
+def test_spares_hold_the_next_episodes_and_envs_take_them(spares, envs, plays):
     spares.prepare()
     spares.prepare()
     assert plays.asked == [(3, 0), (4, 1)], "one each, however often"
@@ -123,7 +123,7 @@ def test_spares_that_cannot_be_held_serve_nobody(spares, envs, spare_seats, play
     assert plays.asked[3:] == [(1, 1)], "no episode was lost with them"
 
 
-def test_an_env_with_attributes_plays_its_episode_itself(spares, envs, spare_seats, plays):
+def test_an_env_with_attributes_plays_its_episode_itself(spares, envs, plays):
     spares.prepare()
     envs[0].attributes["level"] = 2
     spares.play_next(envs[0])
@@ -150,7 +150,7 @@ def test_an_env_that_lives_does_not_wait_for_a_spare_to_be_launched(
 
 
 @pytest.mark.parametrize("state", [State.RESETTING, State.READY, State.HELD])
-def test_a_spare_that_is_nearly_there_is_taken(spares, envs, spare_seats, plays, state):
+def test_a_spare_that_is_nearly_there_is_taken(spares, envs, spare_seats, state):
     spares.prepare()
     spare_seats[0].instance.state = state
     envs[0].instance.state = State.OVER

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +17,6 @@ def options(out: Path, **others: Any) -> TrainOptions:
 
 
 @pytest.fixture
-def full_disk(
-    limited: Callable[[str, int], AbstractContextManager[None]],
-) -> Callable[[], AbstractContextManager[None]]:
+def full_disk(limited):
     """A context manager: no file of this process grows in its block."""
     return lambda: limited("FSIZE", 0)

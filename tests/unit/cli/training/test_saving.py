@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-
 import pytest
 from stable_baselines3 import PPO
 from stable_baselines3.common.envs import IdentityEnv
@@ -14,8 +11,6 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from sc2pool.cli.training.episodes import EpisodeLog, EpisodeRow, read_episodes
 from sc2pool.cli.training.logs import Tolerant
 from sc2pool.cli.training.saving import Saver
-
-FullDisk = Callable[[], AbstractContextManager[None]]
 
 
 @pytest.fixture

@@ -106,7 +106,7 @@ def test_refineries_and_their_workers(town, worker, unit):
     assert (list(order.unit_tags), order.target_unit_tag) == ([1], 7)
 
 
-def test_training_takes_the_emptiest_structure(town, worker, unit):
+def test_training_takes_the_emptiest_structure(town, unit):
     busy = unit(Kind(unit_types.BARRACKS, OWN), 30, 30, tag=8, build_progress=1)
     busy.orders.add(ability_id=commands.TRAIN_MARINE)
     free = unit(Kind(unit_types.BARRACKS, OWN), 30, 34, tag=9, build_progress=1)

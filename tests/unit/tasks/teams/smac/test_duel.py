@@ -122,7 +122,7 @@ def test_types_have_smacs_places_for_enemies(both):
         assert [kind.name for kind in battle.enemies.kinds] == ["zealot", "stalker"]
 
 
-def test_the_second_player_moves_the_other_way(both, ground):
+def test_the_second_player_moves_the_other_way(both):
     places = []
     for battle in both(MARINES):
         (order, *_) = as_commands(battle, np.ones((3, 9), np.bool_), [4, 2, 3])

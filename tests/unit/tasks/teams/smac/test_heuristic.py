@@ -53,7 +53,7 @@ def test_along_the_longer_axis(offset, move):
     assert towards(np.array(offset, np.float64)) == move
 
 
-def test_a_medivac_heals_the_nearest_that_is_hurt(begin, ground, seen):
+def test_a_medivac_heals_the_nearest_that_is_hurt(begin, ground):
     battle = begin(medivacs_battle(), "MMM")
     player = Heuristic(battle)
     assert player.actions(available(battle, ground), **FREE)[9] == 0, "nobody is hurt"
