@@ -154,8 +154,6 @@ def send_wrong(transport, wrong: str, reply: sc_pb.Response) -> None:  # noqa: P
             transport.send(BINARY, b"\xff" * 40)
         case "truncated":
             transport.send(BINARY, right[:-1])
-        case "empty":
-            transport.send(BINARY, b"")
         case "duplicate":
             transport.send(BINARY, right)
             transport.send(BINARY, right)
@@ -169,12 +167,6 @@ def send_wrong(transport, wrong: str, reply: sc_pb.Response) -> None:  # noqa: P
             transport.send(BINARY, reply.SerializeToString())
         case "without id":
             reply.ClearField("id")
-            transport.send(BINARY, reply.SerializeToString())
-        case "wrong status":
-            reply.status = sc_pb.launched
-            transport.send(BINARY, reply.SerializeToString())
-        case "without status":
-            reply.ClearField("status")
             transport.send(BINARY, reply.SerializeToString())
         case "fragments":
             transport.send(BINARY, right[:2], fin=False)
