@@ -39,7 +39,7 @@ def test_a_row_is_what_an_agent_sees_and_the_state_if_it_is_shared(sides):
     assert Team.game_setup().participants == sides
 
 
-def test_a_task_of_one_agent_has_its_rows_of_its_own_space():
+def test_a_row_of_a_task_without_agents_is_its_observation():
     assert (agents_of(Pair), agents_of(MarineDuel)) == (2, 1)
     assert row_space(MarineDuel) is MarineDuel.observation_space
 
