@@ -23,7 +23,7 @@ def test_launches_follow_the_cores_once_one_was_quick(cores, first_launch_s, exp
 
 @pytest.mark.parametrize("allowed", [1, 3])
 def test_no_more_than_allowed(
-    begun: MakeEnv,
+    make_env: MakeEnv,
     installation: Callable[[str], Path],
     wait_for: Callable[..., None],
     tmp_path: Path,
@@ -49,7 +49,8 @@ def test_no_more_than_allowed(
     watcher.start()
     try:
         limits = Limits(concurrent_launches=allowed)
-        begun(n=4, game=root, config=PoolConfig(limits=limits))
+        env = make_env(n=4, game=root, config=PoolConfig(limits=limits))
+        env.reset()
     finally:
         watcher.join()
     assert counts == [allowed]
