@@ -53,7 +53,9 @@ class Saboteur(MoveToBeacon):
     action_space = spaces.Discrete(N_WALKS + len(HARMS))
 
     def __init__(self) -> None:
-        armed = Path(os.environ.get(STRIKE_FILE, "/nonexistent"))
+        if STRIKE_FILE not in os.environ:
+            return
+        armed = Path(os.environ[STRIKE_FILE])
         try:
             taken = armed.rename(f"{armed}.taken")
         except FileNotFoundError:
