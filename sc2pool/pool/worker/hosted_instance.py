@@ -313,10 +313,12 @@ class HostedInstance:
             await asyncio.wait(running)
         if self._pair is not None:
             self._doorbells.forget(self._pair)
-        if self.player is not None:
-            self.player.close()
-        self._spec.close()
-        self._channel.close()
+        try:
+            if self.player is not None:
+                self.player.close()
+        finally:  # an env of the user's may raise there
+            self._spec.close()
+            self._channel.close()
 
 
 def directory_of(frame: FrameType) -> Path | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import logging
 import os
 import signal
 import sys
@@ -243,6 +245,23 @@ def test_large_actions_and_attributes_do_not_block(pools):
     observations, rewards, *_ = env.step(("y" * 2_000_000, "z"))
     assert [len(one) for one in observations] == [2_000_000, 1]
     assert rewards.tolist() == [2e6, 2e6]
+
+
+def test_an_env_whose_close_raises_leaves_no_descriptor(monkeypatch):
+    # A test's log keeps the traceback, and with it the pool's memory.
+    monkeypatch.setattr(logging.getLogger("asyncio"), "disabled", True)
+
+    class Clumsy(Counting):
+        def close(self):
+            raise ValueError("of the user's own")
+
+    def descriptors_after_one() -> int:
+        with closing(DummySC2VecEnv([Clumsy])) as env:
+            env.reset()
+        gc.collect()  # until then the traceback does
+        return psutil.Process().num_fds()
+
+    assert descriptors_after_one() == descriptors_after_one()
 
 
 @pytest.mark.parametrize(
