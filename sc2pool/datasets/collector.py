@@ -54,12 +54,21 @@ class EpisodeCollector:
         self._steps: deque[_Step] = deque()
         self._ages: list[int] = []
         """Of each row's episode, in steps."""
+        self._midway: set[int] = set()
+        """The rows whose episode had begun before."""
 
-    def begin(self, observations: Any) -> None:
-        """All rows have begun an episode."""
+    def begin(self, observations: Any, *, midway: bool = False) -> None:
+        """All rows have begun an episode.
+
+        Args:
+            observations: of all rows.
+            midway: they may have begun it before, so this one is dropped.
+        """
         self._steps.clear()
         self._now = copied(observations)
-        self._ages = [0] * len(leaf_of(observations))
+        n_rows = len(leaf_of(observations))
+        self._ages = [0] * n_rows
+        self._midway = set(range(n_rows)) if midway else set()
 
     def step(
         self,
@@ -75,7 +84,9 @@ class EpisodeCollector:
         self._ages = [age + 1 for age in self._ages]
         ended = np.flatnonzero(over).tolist()
         for row in ended:
-            self._end(row, infos[row])
+            if row not in self._midway:
+                self._end(row, infos[row])
+            self._midway.discard(row)
             self._ages[row] = 0
         if ended:
             for _ in range(len(self._steps) - max(self._ages)):

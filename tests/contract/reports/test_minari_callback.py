@@ -70,6 +70,20 @@ def test_parts_that_are_normalized_and_parts_that_are_not(vec):
         assert seen["kind"].tolist() == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("normalized", [False, True])
+def test_a_training_that_goes_on_begins_within_an_episode(vec, normalized):
+    env = vec(lambda: Counting(5))
+    if normalized:
+        env = VecNormalize(env)
+    model = PPO("MlpPolicy", env, n_steps=7, batch_size=7, device="cpu")
+    callback = MinariCallback(ID)
+    model.learn(7, callback=callback)
+    model.learn(14, callback=callback, reset_num_timesteps=False)
+    episodes = [episode.observations for episode in minari.load_dataset(ID).iterate_episodes()]
+    assert [len(episode) - 1 for episode in episodes] == [5] * 3  # 5 of 0-7, 10-15 and 15-20
+    assert all((episode[:-1, 0] == range(5)).all() for episode in episodes)
+
+
 def test_a_wrapper_around_the_one_that_normalizes(vec):
     env = VecFrameStack(VecNormalize(vec(lambda: Counting(3))), 2)
     model = PPO("MlpPolicy", env, n_steps=6, batch_size=6, device="cpu")
