@@ -54,7 +54,11 @@ class Trainer:
 
     def __exit__(self, *_: object) -> None:
         self.process.kill()
-        self.process.communicate()
+        self.process.wait()
+        # Not read to their end: what the program has started may have them open, and live on.
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if stream is not None:
+                stream.close()
 
     def wait_for_stage(self, stage: str) -> dict[str, Any]:
         """What the program says when it gets there."""
