@@ -129,7 +129,10 @@ def end_group_with(parent_pid: int, lifeline: int) -> None:
         ends.append(os.pidfd_open(parent_pid))
 
     def wait() -> NoReturn:
-        select.select(ends, [], [])
+        poll = select.poll()  # `select` takes no descriptor above 1023, and a large pool has more
+        for end in ends:
+            poll.register(end, select.POLLIN)
+        poll.poll()
         os.killpg(os.getpgrp(), signal.SIGKILL)
         os._exit(1)
 

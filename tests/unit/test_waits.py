@@ -10,7 +10,15 @@ import sc2pool
 PACKAGE = Path(sc2pool.__file__).parent
 WITHOUT_ARGUMENTS = {"get", "wait", "join", "result", "acquire", "communicate", "accept"}
 """Methods that wait for ever if they are called with nothing; with something, most are others."""
-ALWAYS = {"ray.get", "ray.wait", "select.select", "asyncio.wait", "asyncio.gather", "Socket.recv"}
+ALWAYS = {
+    "ray.get",
+    "ray.wait",
+    "select.select",
+    "poll.poll",
+    "asyncio.wait",
+    "asyncio.gather",
+    "Socket.recv",
+}
 """Functions that wait for ever unless they get a `timeout`, or the socket has one."""
 
 KILLED = "its process has been killed"
@@ -42,7 +50,7 @@ ALLOWED = {
     ("processes/spawn.py", "child.wait"): KILLED,
     ("processes/uninterrupted.py", "_work.get"): ITS_THREAD,
     ("processes/uninterrupted.py", "submit.result"): "what is done there is bounded by itself",
-    ("processes/with_parent.py", "select.select"): ITS_THREAD,
+    ("processes/with_parent.py", "poll.poll"): ITS_THREAD,
     ("ray/cluster.py", "Socket.recv"): "the connection has a timeout",
     ("realtime/async_ppo/actor.py", "_thread.join"): "it ends after its step, which has a deadline",
     ("realtime/async_ppo/exchange.py", "_changed.wait"): "the learner takes it, or ends its actor",
@@ -78,6 +86,7 @@ def waits_in(source: str) -> set[str]:
         limited = any("timeout" in (keyword.arg or "") for keyword in node.keywords) or (
             method == "select" and len(node.args) == 4
         )
+        limited |= method == "poll" and len(node.args) == 1
         waits = f"{owner}.{method}" in ALWAYS or (method in WITHOUT_ARGUMENTS and not node.args)
         if waits and not limited:
             found.add(f"{owner}.{method}")
@@ -89,6 +98,7 @@ def test_what_is_found():
 thread.join(); "".join(names); queue.get(); queue.get(timeout=1.0); mapping.get("key")
 ray.get(reference); ray.get(reference, timeout=3); self._socket.recv(100); submit(work).result()
 select.select(ends, [], []); select.select(ends, [], [], 1.0); process.wait(5.0)
+poll.poll(); poll.poll(0)
 """
     assert waits_in(source) == {
         "thread.join",
@@ -97,6 +107,7 @@ select.select(ends, [], []); select.select(ends, [], [], 1.0); process.wait(5.0)
         "Socket.recv",
         "submit.result",
         "select.select",
+        "poll.poll",
     }
 
 
