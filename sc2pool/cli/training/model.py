@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -125,7 +126,8 @@ def arguments_for(hyperparameters: Hyperparameters, n: int) -> dict[str, Any]:
     if hyperparameters.minibatches is not None:
         # 2048 is PPO's own default.
         steps = whole_number_of(arguments.get("n_steps", 2048), "--hyperparameters: n_steps")
-        arguments["batch_size"] = steps * n // hyperparameters.minibatches
+        # Rounded up: a rest of one transition would be a batch, whose advantages have no deviation.
+        arguments["batch_size"] = ceil(steps * n / hyperparameters.minibatches)
     if isinstance(kwargs := arguments.get("policy_kwargs"), dict):
         arguments["policy_kwargs"] = kwargs | _activation(kwargs)
     return arguments

@@ -62,6 +62,12 @@ def test_a_whole_number_of_a_file_is_an_integer(given):
     assert repr(arguments) == "{'n_steps': 100, 'batch_size': 50}"
 
 
+def test_minibatches_of_a_rollout_that_cannot_be_halved():
+    """One game of BuildMarines: eight batches, none of them of a single transition."""
+    hyperparameters = Hyperparameters(minibatches=8, arguments={"n_steps": 225})
+    assert arguments_for(hyperparameters, n=1)["batch_size"] == 29  # 7 · 29 + 22
+
+
 def test_minibatches_of_a_rollout_that_has_no_number_of_steps():
     hyperparameters = Hyperparameters(minibatches=4, arguments={"n_steps": "many"})
     with pytest.raises(ConfigError, match="n_steps must be a whole number above 0, got 'many'"):
