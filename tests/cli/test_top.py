@@ -144,3 +144,8 @@ def test_a_live_table_needs_a_terminal(pool, command):
     done = command("top")
     assert done.returncode == 2
     assert "give --once or --json" in done.stderr
+
+
+def test_a_terminal_that_cannot_redraw_is_none(pool, screen, wait_for):
+    shown = screen(120, "env", "TERM=dumb", *top(pool.pid))
+    wait_for(lambda: shown.shows("give --once or --json", "exit code 2"))

@@ -57,10 +57,11 @@ def run(args: argparse.Namespace) -> int:
     """
     pool = ClusterRun(args.ray) if args.ray else choose(args.run_dir, args.pid)
     once = args.json or args.once
-    if not once and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise ConfigError("a live table needs a terminal: give --once or --json")
-    stats = pool.first_poll()
     console = open_console()
+    redraws = sys.stdin.isatty() and sys.stdout.isatty() and not console.is_dumb_terminal
+    if not once and not redraws:
+        raise ConfigError("a live table needs a terminal that redraws: give --once or --json")
+    stats = pool.first_poll()
     if stats is not None and args.json:
         print(json.dumps(stats, indent=2))
     elif stats is not None and args.once:

@@ -117,8 +117,9 @@ class Lines:
 
 
 def open_display() -> Bar | Lines:
-    """A bar if stdout is a terminal, else lines; both are context managers."""
-    return Bar(Console()) if sys.stdout.isatty() else Lines()
+    """A bar if stdout is a terminal that can redraw it, else lines; both are context managers."""
+    console = Console()
+    return Bar(console) if sys.stdout.isatty() and not console.is_dumb_terminal else Lines()
 
 
 def score(value: float) -> str:

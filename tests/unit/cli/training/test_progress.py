@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from sc2pool.cli.training.progress import Bar, Figures, Lines
+from sc2pool.cli.training.progress import Bar, Figures, Lines, open_display
 
 
 def figures(**changed: float) -> Figures:
@@ -36,6 +36,17 @@ def test_lines_come_at_once_and_then_seldom(capsys: pytest.CaptureFixture[str]) 
         lines.show(figures())
         lines.show(figures(steps=2000))
     assert capsys.readouterr().out.count("\n") == 1
+
+
+@pytest.mark.parametrize(("term", "display"), [("xterm", Bar), ("dumb", Lines)])
+def test_a_terminal_that_cannot_redraw_gets_lines(
+    monkeypatch: pytest.MonkeyPatch, term: str, display: type[object]
+) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr(screen, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stdout", screen)
+    monkeypatch.setenv("TERM", term)
+    assert type(open_display()) is display
 
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
