@@ -50,7 +50,8 @@ class Film(ABC):
             else:
                 self._add(frame)
         except OSError as error:
-            say(f"cannot write {self._path}: {error.strerror or error}")
+            why, _, _ = (error.strerror or str(error)).partition("\n")
+            say(f"cannot write {self._path}: {why}")
             self._over = self.failed = True
             self.close()
 
@@ -91,6 +92,7 @@ class Video(Film):
     def _finish(self) -> None:
         if self._writer is not None:
             self._writer.close()
+            _check(self._unfinished)
             self._unfinished.replace(self._path)
 
     def close(self) -> None:
@@ -99,3 +101,17 @@ class Video(Film):
                 self._writer.close()
         with suppress(OSError):
             self._unfinished.unlink(missing_ok=True)
+
+
+def _check(path: Path) -> None:
+    """Raise `OSError` unless it can be opened: what stopped ffmpeg at the end (a full disk) it
+    tells nobody."""
+    import imageio_ffmpeg  # noqa: PLC0415
+
+    frames = imageio_ffmpeg.read_frames(str(path))
+    try:
+        next(frames)  # what it holds
+    except OSError as error:
+        raise OSError("it was not finished") from error
+    finally:
+        frames.close()
