@@ -10,6 +10,7 @@ from PIL import Image
 
 from sc2pool.cli.training.video import Film
 from sc2pool.pool.vec_pool import VecPool
+from sc2pool.replacing import replacing
 
 _LAST_FRAME_MS = 2000
 """Until the picture begins again."""
@@ -54,4 +55,5 @@ def write_picture(path: Path, frames: Sequence[Image.Image], fps: float) -> None
     durations_ms = [frame_ms] * (len(frames) - 1) + [_LAST_FRAME_MS]
     first, *others = frames
     path.parent.mkdir(parents=True, exist_ok=True)
-    first.save(path, save_all=True, append_images=others, duration=durations_ms, loop=0)
+    with replacing(path) as unfinished:
+        first.save(unfinished, save_all=True, append_images=others, duration=durations_ms, loop=0)

@@ -29,6 +29,7 @@ from sc2pool.config import Computer, PoolConfig, ReplayPolicy
 from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.errors import ConfigError
 from sc2pool.optional import require
+from sc2pool.replacing import replacing
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.players.replays import REPLAY
 
@@ -175,7 +176,8 @@ def save_replay(episodes: list[Ended], replay: Path) -> bool:
         return False
     try:
         replay.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(saved, replay)
+        with replacing(replay) as unfinished:
+            shutil.move(saved, unfinished)
     except OSError as error:
         say(f"cannot write {replay}: {error.strerror or error}")
         return False
