@@ -179,7 +179,9 @@ def read_config(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG_FILE
     try:
         description = dict(json.loads(path.read_text()))
-        dict(description["options"])
+        options = description["options"]
+        if not isinstance(options, dict) or not isinstance(options.get("task", ""), str):
+            raise TypeError("its options are no options of a training")
     except FileNotFoundError:
         return {}
     except (KeyError, TypeError, ValueError) as error:

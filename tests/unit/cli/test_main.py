@@ -85,6 +85,13 @@ def test_a_resumed_run_keeps_what_is_not_given_anew(installation, earlier_run):
     assert options.resume == earlier_run / "model.zip"
 
 
+def test_a_resumed_run_of_an_unknown_algorithm(earlier_run):
+    """Of another version of sc2pool, or written by hand."""
+    (earlier_run / "config.json").write_text('{"options": {"algo": "pppo"}}')
+    with pytest.raises(ConfigError, match="is a run of algo pppo, which is none of"):
+        options_from("--resume", earlier_run)
+
+
 def test_a_resumed_run_may_go_on_elsewhere(installation, earlier_run):
     model, elsewhere = earlier_run / "model.zip", earlier_run.parent / "elsewhere"
     assert options_from("--game", installation, "--resume", model, "--out", elsewhere).out == (

@@ -104,6 +104,8 @@ class TrainOptions:
                 )
         task = choose("task", cls.task)
         algo = choose("algo", cls.algo)
+        if algo not in tuple(ALGORITHMS):
+            raise ConfigError(f"{args.resume} is a run of algo {algo}, which is none of sc2pool's")
         steps_done = 0 if model is None else read_steps(model, algo)
         definition = task_class(task)
         check_algorithm(algo, definition)

@@ -82,6 +82,13 @@ def test_no_archive(tmp_path):
         read_steps(tmp_path, "ppo")
 
 
+@pytest.mark.parametrize("options", [[], None, {"task": 5}])
+def test_a_description_by_hand(tmp_path, options):
+    open_folder(tmp_path, None, {"options": options})
+    with pytest.raises(ConfigError, match=r"config\.json is not a run's description: "):
+        read_config(tmp_path)
+
+
 def test_a_full_disk_is_said_and_leaves_the_description(tmp_path, full_disk):
     open_folder(tmp_path, None, {"options": {"n": 1}})
     with full_disk(), pytest.raises(ConfigError, match=f"^--out {tmp_path}: cannot be written to"):
