@@ -431,3 +431,13 @@ def test_a_kept_observation_of_a_town_has_the_bytes_of_a_new_one(town):
         session.step(int(rng.integers(1, 120)))
         session.look()
     assert types >= {BARRACKS_FLYING, FACTORY_FLYING, TECH_LAB, REACTOR}
+
+
+def test_a_structure_that_is_finished_while_nothing_is_earned_counts_at_once(town):
+    session = town(BARRACKS, money=1000)
+    session.order(session.units(SCV), STOP)
+    session.order(session.one(BARRACKS), BUILD_LAB)
+    session.step(390)
+    session.look()
+    session.step(30)
+    session.look()
