@@ -1,15 +1,15 @@
 """Calls into the players' processes: an operation's name and arguments there, its result back.
 
 Rules: no call is sent while a reply of the same instance is awaited, for it may be large, and if
-both sides send, none reads; if an instance dies during a call, its successor is asked, but if the
-call hangs, the instance is replaced and the call given up; an answer that comes after its deadline
-is dropped.
+both sides send, none reads; if an instance dies before or during a call, its successor is asked, in
+the env's next episode, but if the call hangs, the instance is replaced and the call given up; an
+answer that comes after its deadline is dropped.
 """
 
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sc2pool.deadline import NEVER, Deadline
 from sc2pool.pool.instances.event_loop import EventLoop
@@ -27,11 +27,15 @@ class Calls:
 
     Args:
         loop: of the pool.
+        may_be_called: whether a seat's task or env can answer; see `Stepping.may_be_called`.
         limit_s: how long an instance may take to answer a call.
     """
 
-    def __init__(self, loop: EventLoop, limit_s: float) -> None:
+    def __init__(
+        self, loop: EventLoop, may_be_called: Callable[[Seat], bool], limit_s: float
+    ) -> None:
         self._loop = loop
+        self._may_be_called = may_be_called
         self._limit_s = limit_s
         self._answers = loop.supervisor.answers
         self._made = 0
@@ -58,6 +62,12 @@ class Calls:
         answers: dict[int, messages.Answer] = {}
         hung: set[int] = set()
 
+        def may_answer(seat: Seat) -> bool:
+            # A frame of an episode that the trainer does not know of yet is not asked for.
+            ready = operation == "render" or self._may_be_called(seat)
+            instance = seat.instance
+            return ready and instance.hello is not None and instance.state not in AWAITED
+
         def answered() -> bool:
             for place, (seat, row) in enumerate(targets):
                 instance, number = asked.get(place, (None, -1))
@@ -67,7 +77,7 @@ class Calls:
                     continue
                 if instance is not None and instance.call_deadline.expired():
                     hung.add(place)
-                elif seat.instance.hello is not None and seat.instance.state not in AWAITED:
+                elif may_answer(seat):
                     self._made += 1
                     asked[place] = (seat.instance, self._made)
                     limit = self._limit(deadline)

@@ -68,22 +68,52 @@ class Episodes:
         self._dealt = [0] * len(supervisor.env_seats)
         self._seeds: list[int | None] = [None] * len(supervisor.env_seats)
         """Of envs of the user: the newest that the trainer gave to each."""
+        self._ahead: list[Seat] = []
+        """Those that `begin_ahead` has brought to their next episodes."""
 
     def seed(self, seed: int | Sequence[int] | None, seeded: int | None) -> None:
         """Begin the book again; see `EpisodeBook`."""
-        self.spares.take_back()
+        self.take_back()
         self._book.begin(seed, seeded)
 
     def begin_next(self, seat: Seat) -> None:
         """Bring the env to its next episode, by a spare if one is ready."""
-        if self._one_book:
+        if seat in self._ahead:
+            self._ahead.remove(seat)
+        elif self._one_book:
             self._supervisor.recycle_if_due(seat)
             self.spares.play_next(seat)
         else:
             self.begin(seat, Request())
 
+    def begin_ahead(self, seat: Seat) -> None:
+        """Begin the next episode before the trainer has seen that the last one is over."""
+        if seat not in self._ahead:
+            self.begin_next(seat)
+            self._ahead.append(seat)
+
+    def is_ahead(self, seat: Seat) -> bool:
+        """True from `begin_ahead` until `begin_next`, or until its episode is taken back."""
+        return seat in self._ahead
+
+    def take_back(self) -> None:
+        """Take back the episodes of spares and of envs that are ahead; they are dealt again."""
+        self.spares.take_back()
+        for seat in self._ahead:
+            if self._one_book:
+                assert seat.episode is not None, "the trainer has not taken it"
+                self._book.take_back([seat.episode.number])
+            else:
+                self._dealt[seat.index] -= 1
+        self._ahead.clear()
+
+    def forget(self) -> None:
+        """Every instance is about to be replaced; what was not played is not dealt again."""
+        self.spares.forget()
+        self._ahead.clear()
+
     def begin(self, seat: Seat, request: Request) -> None:
-        """Bring the env to an episode that the trainer asks for, after `spares.take_back`."""
+        """Bring the env to an episode that the trainer asks for, after `take_back`."""
         self._supervisor.recycle_if_due(seat)
         if self._one_book:
             episode = self._book.deal(request.options)

@@ -157,7 +157,6 @@ class Pool:
             self._supervisor = loop.supervisor
             self._supervisor.stats.task = task
             self._episodes = Episodes(self._supervisor, one_book=one_book)
-            self._calls = Calls(loop, config.limits.call_s)
             self._pauses = Pauses(loop)
             runtime.serve_metrics()
             first = agree(loop.wait_for_hellos())
@@ -183,6 +182,7 @@ class Pool:
                 max_concurrency=max_concurrency,
             )
             self._lockstep = self._stepping.lockstep
+            self._calls = Calls(loop, self._stepping.may_be_called, config.limits.call_s)
             actions = layout.action
             self._action_leaf = actions.leaves[0] if actions.is_array and actions.leaves else None
             warning = memory_warning(
@@ -255,7 +255,7 @@ class Pool:
             return
         self._check_open()
         log.warning("a call of the pool was interrupted: every game is replaced")
-        self._episodes.spares.forget()
+        self._episodes.forget()
         self._pauses.forget()
         self._stepping.forget()
         self._runtime.start_anew()
@@ -520,7 +520,7 @@ class Pool:
         """Take back the episodes that spares hold; they are dealt again."""
         self._mend()
         with self._bookkeeping:
-            self._episodes.spares.take_back()
+            self._episodes.take_back()
 
     def stats(self) -> PoolStats:
         """Counters of the pool, and what each instance is doing; may be called from any thread."""

@@ -289,6 +289,21 @@ class RaisesOddly(MoveToBeacon):
         raise ODD_ERRORS[self.options["error"]]()
 
 
+class Counter(Short):
+    """Counts its steps in an attribute that it has from its start on."""
+
+    def on_start(self) -> None:
+        super().on_start()
+        self.count = 0
+
+    def act(self, action: int) -> Any:  # type: ignore[override]
+        self.count += 1
+        return super().act(action)
+
+    def steps(self) -> int:
+        return self.count
+
+
 class Hanging(gymnasium.Env[Any, Any]):
     """An environment of the user's that hangs in every call but `reset` and `step`.
 

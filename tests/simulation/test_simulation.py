@@ -205,6 +205,15 @@ FOUND = {
             ("step",),
         ),
     ),
+    "an episode that a call has begun was lost to a reset": Schedule(
+        events=(("reset",), ("set_attr", None), ("die", 0), ("reset",)),
+    ),
+    "an env's turn did not come after an episode that a call has begun": Schedule(
+        n=2,
+        one_book=False,
+        busy=1,
+        events=(("step",), ("ask", None, 0.5, False), ("die", 0), ("step",)),
+    ),
 }
 """What a search has found, each the shortest schedule of its kind."""
 

@@ -170,7 +170,7 @@ class Stepping(Listener):
             for step in self._steps:
                 step.seat.hold_asked()
         if requests is not None:
-            self._episodes.spares.take_back()
+            self._episodes.take_back()
         for row, env in enumerate(envs):
             step = self._steps[env]
             request = None if requests is None else requests[row]
@@ -187,6 +187,18 @@ class Stepping(Listener):
         else:
             self._episodes.begin(step.seat, request)
         self.arrived(step.seat)  # a spare may have been ready
+
+    def may_be_called(self, seat: Seat) -> bool:
+        """True if the env's task or env can answer a call.
+
+        If its game has died since its last step, its next episode begins first: a task that has
+        begun none has no game, and not the attributes that it sets as it starts. In a pause nothing
+        begins.
+        """
+        is_idle = self._steps[seat.index].stage is Stage.IDLE
+        if is_idle and seat.fault is not None and not seat.paused:
+            self._episodes.begin_ahead(seat)
+        return not self._episodes.is_ahead(seat) or seat.arrived or seat.paused
 
     def _ask(self, step: EnvStep, ask: Callable[[], None]) -> None:
         """Ask an env now, or once few enough are busy."""
@@ -311,18 +323,18 @@ class Stepping(Listener):
 
         def enough() -> bool:
             nonlocal stages
-            self._ask_queued()
-            stages = [step.stage for step in self._steps]
-            unanswered = sum(map(stages.count, _UNANSWERED))
-            pending = len(stages) - sum(map(stages.count, _AT_REST))
-            asked = pending if wanted is None else wanted
-            # An env that is limited keeps its turn until its next episode has begun.
-            if pending - unanswered < asked and self._max_busy is None:
-                return False
-            if Stage.ANSWERED in stages:
-                self._begin_next_episodes()
+            while True:
+                self._ask_queued()
                 stages = [step.stage for step in self._steps]
-            return stages.count(Stage.SETTLED) >= asked
+                unanswered = sum(map(stages.count, _UNANSWERED))
+                pending = len(stages) - sum(map(stages.count, _AT_REST))
+                asked = pending if wanted is None else wanted
+                # An env that is limited keeps its turn until its next episode has begun.
+                if pending - unanswered < asked and self._max_busy is None:
+                    return False
+                if Stage.ANSWERED not in stages:
+                    return stages.count(Stage.SETTLED) >= asked
+                self._begin_next_episodes()  # some may be there already, and others have a turn
 
         self._loop.wait_until(enough, deadline)
         return stages.count(Stage.SETTLED)

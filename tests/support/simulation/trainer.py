@@ -243,12 +243,19 @@ class Trainer:
         answers = self._call(
             "ask", lambda: self._pool.call(envs, operation, token, timeout_s=timeout_s), *allowed
         )
+        self._may_be_ahead()
         if answers is not None and [answer[1:] for answer in answers] != [(token,)] * len(envs):
             raise self._world.broken(f"call {token} of envs {envs} is answered {answers}")
+
+    def _may_be_ahead(self) -> None:
+        """A call of an env that has died since its last step has begun the env's next episode."""
+        if any(seat.fault is not None for seat in self._pool._supervisor.env_seats):
+            self._expected.any_order()
 
     def _set_attr(self, chosen: Envs) -> None:
         envs, value = self._envs(chosen), self._new()
         done = self._done("set_attr", lambda: self._pool.set_attr(envs, "attribute", value))
+        self._may_be_ahead()
         self._expected.attribute_set(envs, value if done else None)
 
     def _seed(self) -> None:
