@@ -92,6 +92,7 @@ def test_masks_evaluations_and_videos(standin_dir: Path, tmp_path: Path) -> None
     assert said.count("evaluation at ") == 2
     assert f"{out / 'best_model.zip'}, mean return " in said
     model = MaskablePPO.load(out / "model.zip", device="cpu")
+    assert f"over the last {len(read_episodes(out / 'episodes.csv'))} episodes\n" in said
     rows = read_evaluations(out / "evaluations.csv")
     assert rows[-1].total_steps == model.num_timesteps
     assert "eval/mean_reward" in (out / "progress.csv").read_text().partition("\n")[0]

@@ -218,7 +218,8 @@ def closing_words(
     self_play: SelfPlay | None = None,
 ) -> str:
     """The files that were saved, and how to continue a run that was stopped."""
-    how_well = f"mean return {score(episodes.mean_return())} over the last {WINDOW} episodes"
+    n = min(WINDOW, len(episodes.episodes) - episodes.faults)
+    how_well = f"mean return {score(episodes.mean_return())} over the last {n} episodes"
     if self_play is not None:
         how_well = self_play.outcome()
     words = (
