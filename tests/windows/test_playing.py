@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -13,7 +14,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from sc2pool import SC2VectorEnv, StarCraft2Env, SubprocSC2VecEnv
+from sc2pool import AsyncPPO, SC2VectorEnv, StarCraft2Env, SubprocSC2VecEnv
 from sc2pool.pool.machine.run_dir import RunDir
 from sc2pool.pool.report.window import Window
 from sc2pool.realtime.gate import PauseGate
@@ -98,6 +99,13 @@ def test_envs_of_the_user() -> None:
     assert env.reset().shape == (2, 4)
     assert env.step([0, 1])[1].tolist() == [1.0, 1.0]
     env.close()
+
+
+def test_updates_in_a_process_of_their_own() -> None:
+    with closing(SubprocSC2VecEnv(n=1, task="MoveToBeacon", realtime=True)) as env:
+        model = AsyncPPO("MlpPolicy", env, n_steps=8, batch_size=8, n_epochs=1, actor="process")
+        model.learn(16)
+    assert (model.num_timesteps, model._n_updates) == (16, 2)
 
 
 def test_a_training_to_its_end(tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing.connection import wait as wait_readable
 from typing import Any, Final
 
 import psutil
@@ -28,12 +27,14 @@ import torch as th
 from stable_baselines3 import PPO
 
 from sc2pool.errors import LearnerError
+from sc2pool.platform import WINDOWS
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.messages import Raised
 from sc2pool.pool.ipc.pickling import for_worker
 from sc2pool.pool.ipc.remote_errors import RemoteTraceback, original
+from sc2pool.processes import windows
 from sc2pool.processes.exit import describe_exit
-from sc2pool.processes.spawn import start_python
+from sc2pool.processes.spawn import Child, start_python
 
 _SILENT_S: Final = 60.0
 """How long a process that is to answer may use no CPU time."""
@@ -109,19 +110,20 @@ class UpdateProcess:
         model.save(saved)
         ours, theirs = socket.socketpair()
         self._channel = Channel(ours, _READS_WITHIN_S)
-        try:
-            self._process = _start(theirs)
-        except BaseException:
-            ours.close()
-            raise
-        finally:
-            theirs.close()
-        try:
-            learner = for_worker((type(model), saved.getvalue(), str(model.device)))
-            self._request(Begin(list(sys.path), th.get_num_threads(), learner))
-        except BaseException:
-            self.close()
-            raise
+        with theirs:
+            try:
+                self._process = _start(theirs)
+            except BaseException:
+                ours.close()
+                raise
+            if not WINDOWS:  # there it is open until the child has made its copy
+                theirs.close()
+            try:
+                learner = for_worker((type(model), saved.getvalue(), str(model.device)))
+                self._request(Begin(list(sys.path), th.get_num_threads(), learner))
+            except BaseException:
+                self.close()
+                raise
 
     def update(self, model: PPO) -> None:
         """Do `model.train()` in the child process.
@@ -165,7 +167,7 @@ class UpdateProcess:
         """
         silent = 0
         used_s = self._cpu_s()
-        while not wait_readable([self._channel.fileno()], _SILENT_S / _CHECKS):
+        while not self._channel.readable(_SILENT_S / _CHECKS):
             before_s, used_s = used_s, self._cpu_s()
             silent = silent + 1 if used_s == before_s else 0
             if silent == _CHECKS:
@@ -195,13 +197,19 @@ class UpdateProcess:
         self._process.wait()
 
 
-def _start(connection: socket.socket) -> subprocess.Popen[bytes]:
+def _start(connection: socket.socket) -> Child:
     """Start the child process with one end of a socket pair."""
     descriptor = connection.fileno()
-    return start_python(
+    child = start_python(
         "sc2pool.realtime.async_ppo.updater",
         str(os.getpid()),
         str(descriptor),
         descriptors=(descriptor,),
         own_session=True,  # its share of the CPU: see `start_python`
+        stdin=subprocess.PIPE if WINDOWS else subprocess.DEVNULL,
     )
+    if WINDOWS:
+        assert child.stdin is not None
+        with child.stdin as stdin:
+            stdin.write(windows.copied_socket(descriptor, child.pid))
+    return child
