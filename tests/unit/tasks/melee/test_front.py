@@ -57,6 +57,8 @@ def test_dark_ground_is_looked_at_when_nothing_is_known(front, unit, state):
     grid[10, 5] = grid[20, 20] = 0
     _visibility(seen, grid)
     assert _target(front, seen) == (5.5, 10.5)
+    _visibility(seen, np.full((32, 32), 2))
+    assert _target(front, seen) == (2, 2), "all is seen: there is nothing to look for"
 
 
 def test_only_idle_marines_are_sent_but_all_come_home(front, unit, state):
