@@ -126,11 +126,21 @@ def arguments_for(hyperparameters: Hyperparameters, n: int) -> dict[str, Any]:
     if hyperparameters.minibatches is not None:
         # 2048 is PPO's own default.
         steps = whole_number_of(arguments.get("n_steps", 2048), "--hyperparameters: n_steps")
-        # Rounded up: a rest of one transition would be a batch, whose advantages have no deviation.
-        arguments["batch_size"] = ceil(steps * n / hyperparameters.minibatches)
+        arguments["batch_size"] = batch_size(steps * n, hyperparameters.minibatches)
     if isinstance(kwargs := arguments.get("policy_kwargs"), dict):
         arguments["policy_kwargs"] = kwargs | _activation(kwargs)
     return arguments
+
+
+def batch_size(transitions: int, minibatches: int) -> int:
+    """The size of a rollout's minibatches: no more than asked for, and no rest of one transition.
+
+    The advantages of one have no deviation by which they could be normalized.
+    """
+    size = ceil(transitions / minibatches)
+    while transitions % size == 1 and size > 1:
+        size += 1
+    return size
 
 
 def _value(value: Any) -> Any:

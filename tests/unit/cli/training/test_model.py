@@ -62,10 +62,11 @@ def test_a_whole_number_of_a_file_is_an_integer(given):
     assert repr(arguments) == "{'n_steps': 100, 'batch_size': 50}"
 
 
-def test_minibatches_of_a_rollout_that_cannot_be_halved():
-    """One game of BuildMarines: eight batches, none of them of a single transition."""
-    hyperparameters = Hyperparameters(minibatches=8, arguments={"n_steps": 225})
-    assert arguments_for(hyperparameters, n=1)["batch_size"] == 29  # 7 · 29 + 22
+@pytest.mark.parametrize(("steps", "size"), [(225, 29), (57, 9), (1, 1)])
+def test_no_minibatch_of_several_is_of_a_single_transition(steps, size):
+    """7 · 29 + 22, 6 · 9 + 3."""
+    hyperparameters = Hyperparameters(minibatches=8, arguments={"n_steps": steps})
+    assert arguments_for(hyperparameters, n=1)["batch_size"] == size
 
 
 def test_minibatches_of_a_rollout_that_has_no_number_of_steps():
