@@ -21,6 +21,7 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from copy import deepcopy
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -277,7 +278,7 @@ class Pool:
             InterruptedCallError: an interrupt has cut a call short: `drop` what is pending first.
         """
         self._check_usable()
-        numbers = self._every if envs is None else [int(env) for env in envs]
+        numbers = self._chosen(envs)
         self._stepping.require_at_rest(numbers, "reset", "the next one")
         with self._bookkeeping:
             self._begin(numbers, requests)
@@ -287,6 +288,18 @@ class Pool:
             self._lockstep.sync()
             self._pauses.end(envs)
         self._stepping.begin(envs, requests)
+
+    def _chosen(self, envs: Iterable[int] | None) -> Sequence[int]:
+        """The indices of these envs; of all for None."""
+        if envs is None:
+            return self._every
+        chosen = [index(env) for env in envs]
+        wrong = next((env for env in chosen if not 0 <= env < self.n), None)
+        if wrong is not None:
+            raise ConfigError(f"the pool's envs are 0 to {self.n - 1}, there is no {wrong}")
+        if len(set(chosen)) < len(chosen):
+            raise ConfigError(f"one of the envs {chosen} is named twice")
+        return chosen
 
     # Steps.
 
@@ -299,12 +312,13 @@ class Pool:
 
         Raises:
             ActionError: an action is outside its space, or there are too many or too few.
+            ConfigError: there is no such env, or it is named twice.
             AlreadyPendingCallError: an env's step before has not been received.
             ResetNeeded: no episode of the task has begun, or the last one is over.
         """
         self._check_usable()
         in_lockstep = envs is None and self._lockstep.arrange()
-        numbers = self._every if envs is None else [int(env) for env in envs]
+        numbers = self._chosen(envs)
         if not in_lockstep:
             self._require_episodes(numbers)
         each = "env" if self.rows == 1 else "row"
@@ -415,7 +429,7 @@ class Pool:
             PauseError: a game could not be stopped; all of them go on.
         """
         self._check_usable()
-        numbers = self._every if envs is None else [int(env) for env in envs]
+        numbers = self._chosen(envs)
         self._stepping.require_at_rest(numbers, "pause", "you pause them")
         with self._bookkeeping:
             self._lockstep.sync()
@@ -428,7 +442,7 @@ class Pool:
             envs: indices; None for all, and the spares with them.
         """
         self._check_usable()
-        numbers = self._every if envs is None else [int(env) for env in envs]
+        numbers = self._chosen(envs)
         with self._bookkeeping:
             self._lockstep.sync()
             self._pauses.resume(numbers, spares=envs is None)

@@ -15,7 +15,7 @@ import pytest
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
 
 from sc2pool import SubprocSC2VecEnv
-from sc2pool.errors import ActionError
+from sc2pool.errors import ActionError, ConfigError
 from tests.contract.envs import Counting, Gated
 
 AT_ONCE_S = 5.0
@@ -42,6 +42,13 @@ def pool(shared, gate):
     shared.set_attr(range(3), "steps_in_life", 0)
     yield shared
     gate.touch()
+
+
+@pytest.mark.parametrize("envs", [[3], [-1], [0, 0]], ids=repr)
+def test_envs_that_are_none_are_told_and_nothing_is_sent(pool, envs):
+    with pytest.raises(ConfigError, match=r"there is no|named twice"):
+        pool.send([0] * len(envs), envs)
+    assert pool.pending == 0
 
 
 def test_ready_env_is_received_and_steps_alone(pool, gate):
