@@ -77,7 +77,11 @@ OF_SEVERAL_ENVS: list[tuple[Any, dict[str, Any], list[str]]] = [
     ([dict], {"num_envs": 3}, ["n=3, but env_fns has 1 functions"]),
     ([dict], {"n": 0}, [f"n {LOOPS}, got 0"]),
     ([dict], {"config": {}}, ["config must be a PoolConfig, got {}"]),
-    ([dict], {"config": PoolConfig(envs_per_worker=2)}, ["for tasks", "envs_per_worker=2"]),
+    (
+        [dict],
+        {"config": PoolConfig(envs_per_worker=2)},
+        ["envs_per_worker is for tasks", "envs_per_worker=2"],
+    ),
     *(
         ([dict], {name: value}, [f"{name} is for tasks", f"got {name}={value!r}"])
         for name, value in {

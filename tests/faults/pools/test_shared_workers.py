@@ -16,7 +16,6 @@ from fault_tasks import Short, harm_action
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig
-from sc2pool.errors import ConfigError
 
 N = 3
 """The envs of two workers, if each serves two."""
@@ -119,8 +118,3 @@ def test_spares_live_there_too(begun: MakeEnv) -> None:
     env.reset()
     assert {instance.worker_pid for instance in env.stats().instances} - {None} == before
     assert not step(env, 0, 0, 0)[2].any()
-
-
-def test_envs_of_the_user_have_workers_of_their_own() -> None:
-    with pytest.raises(ConfigError, match=r"envs_per_worker is for tasks.*envs_per_worker=2"):
-        SubprocSC2VecEnv([dict], config=PoolConfig(envs_per_worker=2))  # type: ignore[list-item]

@@ -12,6 +12,7 @@ import psutil
 from sc2pool.processes import guard as module
 from sc2pool.processes.guard import Guard
 from sc2pool.processes.identity import created_at_s
+from tests.support.programs import has_ended
 
 
 def test_a_stopped_guard_ends(monkeypatch):
@@ -71,4 +72,4 @@ def test_stopped_guard_goes_on_when_its_program_has_ended(wait_for):
             assert paused.wait(30) == -signal.SIGKILL
         finally:
             paused.kill()
-        wait_for(lambda: not guard.is_running() or guard.status() == psutil.STATUS_ZOMBIE)
+        wait_for(lambda: has_ended(guard))

@@ -12,6 +12,7 @@ import pytest
 
 from sc2pool.platform import LINUX
 from sc2pool.processes.identity import created_at_s, end_orphan, is_alive
+from tests.support.programs import assert_gone
 
 PARENT = (
     "import subprocess; child = subprocess.Popen(['sleep', '60']);"
@@ -33,8 +34,7 @@ def test_it_ends_with_its_children_even_if_stopped():
         os.kill(parent.pid, signal.SIGSTOP)
         assert end_orphan(parent.pid, created_at_s(parent.pid))
         assert parent.wait(5) == -signal.SIGKILL
-        psutil.wait_procs([child], timeout=5)
-        assert not child.is_running() or child.status() == psutil.STATUS_ZOMBIE
+        assert_gone([child], within_s=5)
 
 
 def test_another_process_under_the_same_pid_is_left_alone(child):

@@ -12,6 +12,7 @@ import pytest
 from sc2pool.deadline import Deadline
 from sc2pool.pool.machine.worker_process import WorkerProcess
 from sc2pool.processes.follower import Follower
+from tests.support.programs import has_ended
 
 
 def started(script: str) -> tuple[WorkerProcess, str]:
@@ -24,16 +25,12 @@ def started(script: str) -> tuple[WorkerProcess, str]:
     return WorkerProcess(Follower(process, os.open(os.devnull, os.O_RDONLY))), line
 
 
-def is_gone(process: psutil.Process) -> bool:
-    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
-
-
 def test_its_game_ends_with_it(wait_for):
     worker, pid = started("sleep 60 & echo $!; wait")
     game = psutil.Process(int(pid))
     worker.end()
     assert worker.how_it_ended() == "was killed by SIGKILL"
-    wait_for(lambda: is_gone(game))
+    wait_for(lambda: has_ended(game))
     worker.end()
 
 
@@ -44,7 +41,7 @@ def test_children_left_by_a_worker_are_ended(wait_for):
     assert left.is_running()
     worker.end()
     assert worker.how_it_ended() == "exited with status 0"
-    wait_for(lambda: is_gone(left))
+    wait_for(lambda: has_ended(left))
 
 
 @pytest.mark.parametrize(
