@@ -31,7 +31,7 @@ import sc2standin
 from sc2standin.version import BASE_BUILD
 
 MARKER = "sc2pool-standin.txt"
-_TRIES, _PAUSE_S = 100, 0.05
+_TRIES, _PAUSE_S = 100 if sys.platform == "win32" else 1, 0.05
 """Windows refuses a file for the instant in which another process reads or replaces it."""
 _MARKER_TEXT = """\
 This is not StarCraft II. It is the stand-in game of sc2pool, which speaks the same protocol
@@ -151,14 +151,15 @@ def _windows_launcher(options: Sequence[str]) -> bytes:
 
 def _write(path: Path, content: bytes, mode: int) -> None:
     """Write the file atomically, unless it already has this content and mode."""
-    for _ in range(_TRIES if sys.platform == "win32" else 0):
+    for left in reversed(range(_TRIES)):
         try:
             _write_once(path, content, mode)
         except PermissionError:
+            if not left:
+                raise
             time.sleep(_PAUSE_S)
         else:
-            return
-    _write_once(path, content, mode)
+            break
 
 
 def _write_once(path: Path, content: bytes, mode: int) -> None:

@@ -133,9 +133,10 @@ def arguments_for(hyperparameters: Hyperparameters, n: int) -> dict[str, Any]:
 
 
 def batch_size(transitions: int, minibatches: int) -> int:
-    """The size of a rollout's minibatches: no more than asked for, and no rest of one transition.
+    """The size of a rollout's minibatches.
 
-    The advantages of one have no deviation by which they could be normalized.
+    There are at most as many as asked for, and the last one has more than a single transition: the
+    advantage of one has no standard deviation to be normalized by.
     """
     size = ceil(transitions / minibatches)
     while transitions % size == 1 and size > 1:

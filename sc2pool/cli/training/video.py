@@ -104,8 +104,10 @@ class Video(Film):
 
 
 def _check(path: Path) -> None:
-    """Raise `OSError` unless it can be opened: what stopped ffmpeg at the end (a full disk) it
-    tells nobody."""
+    """Raise `OSError` unless the video can be opened.
+
+    ffmpeg's end does not say whether it has failed, on a full disk for instance.
+    """
     import imageio_ffmpeg  # noqa: PLC0415
 
     frames = imageio_ffmpeg.read_frames(str(path))

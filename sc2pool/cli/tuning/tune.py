@@ -68,8 +68,14 @@ def run(args: argparse.Namespace) -> int:
     out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    asked = {"task": name, "algo": algo}
-    asked |= {key: getattr(args, key) for key in ("steps", "n", "seed", "eval_episodes")}
+    asked = {
+        "task": name,
+        "algo": algo,
+        "steps": args.steps,
+        "n": args.n,
+        "seed": args.seed,
+        "eval_episodes": args.eval_episodes,
+    }
     study = open_study(out, asked)
     stop = Stop()
     with stop.handling():
