@@ -8,6 +8,7 @@ PYTHONPATH that is relative or empty. What the trainer itself may import, a work
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -82,6 +83,52 @@ def start_python(
         process_group=None if own_session else 0,
         env=its_environment,
     )
+
+
+def start_with_socket(
+    module: str,
+    *arguments: str,
+    given: socket.socket,
+    own_session: bool = False,
+    stdout: int | None = None,
+) -> Child:
+    """Start `python -m module`, which takes this socket with `given_socket`.
+
+    It inherits the socket; on Windows it reads a description of it from its standard input, and
+    makes a copy while the socket is open here.
+
+    Args:
+        module: to run.
+        arguments: its command line.
+        given: stays this process's, too.
+        own_session: as for `start_python`.
+        stdout: as there.
+    """
+    child = start_python(
+        module,
+        *arguments,
+        descriptors=(given.fileno(),),
+        own_session=own_session,
+        stdin=subprocess.PIPE if WINDOWS else subprocess.DEVNULL,
+        stdout=stdout,
+    )
+    if WINDOWS:
+        try:
+            assert child.stdin is not None
+            with child.stdin as stdin:
+                stdin.write(windows.copied_socket(given.fileno(), child.pid))
+        except BaseException:
+            child.kill()
+            child.wait()
+            raise
+    return child
+
+
+def given_socket(descriptor: int) -> socket.socket:
+    """The socket that this process was started with; its descriptor in the parent names it."""
+    if WINDOWS:
+        descriptor = windows.socket_of(sys.stdin.buffer.read())
+    return socket.socket(fileno=descriptor)
 
 
 def _or_nowhere(given: int | None, inherited: TextIO | None) -> int | None:

@@ -14,7 +14,6 @@ import json
 import os
 import re
 import socket
-import sys
 import threading
 import time
 import webbrowser
@@ -29,11 +28,11 @@ from sc2pool.cli.running.cluster_run import ClusterRun
 from sc2pool.cli.running.runs import Run, choose
 from sc2pool.cli.units import is_standin
 from sc2pool.errors import ConfigError
-from sc2pool.platform import SYSTEM, WINDOWS
+from sc2pool.platform import SYSTEM
 from sc2pool.pool.report import live_files
 from sc2pool.pool.report.loopback import REFUSAL, names_loopback
 from sc2pool.pool.report.window import HOST, listen
-from sc2pool.processes import windows
+from sc2pool.processes.spawn import given_socket
 
 _POLL_INTERVAL_S = 0.5
 _LAST_WORDS_S = 2.0
@@ -195,9 +194,7 @@ def listen_as(args: argparse.Namespace) -> socket.socket:
         ConfigError: the given port is taken.
     """
     if args.listener is not None:
-        if WINDOWS:
-            return socket.socket(fileno=windows.socket_of(sys.stdin.buffer.read()))
-        return socket.socket(fileno=args.listener)
+        return given_socket(args.listener)
     if args.port is None:
         return listen()
     try:

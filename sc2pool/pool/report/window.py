@@ -13,11 +13,9 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, cast
 
 from sc2pool.platform import WINDOWS
-from sc2pool.processes import windows
-from sc2pool.processes.spawn import start_python
+from sc2pool.processes.spawn import start_with_socket
 
 log = logging.getLogger(__name__)
 
@@ -42,34 +40,17 @@ class Window:
     def __init__(self, run: Path) -> None:
         self._listener = listen()
         self.address = f"http://{HOST}:{self._listener.getsockname()[1]}/"
-        inherited = self._listener.fileno()
-        arguments = ("watch", "--run", str(run), "--listener", str(inherited), "--browser")
+        number = str(self._listener.fileno())
+        arguments = ("watch", "--run", str(run), "--listener", number, "--browser")
         try:
-            self._child = start_python(
-                "sc2pool",
-                *arguments,
-                descriptors=(inherited,),
-                stdin=subprocess.PIPE if WINDOWS else subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
+            self._child = start_with_socket(
+                "sc2pool", *arguments, given=self._listener, stdout=subprocess.DEVNULL
             )
         except BaseException:
             self._listener.close()
             raise
-        if WINDOWS:
-            self._send_copy()
-        else:
+        if not WINDOWS:  # there the child copies it while it is open here
             self._listener.close()
-
-    if WINDOWS:
-
-        def _send_copy(self) -> None:
-            """Tell the child of a copy of the listener, which is open here until it has it."""
-            try:
-                with cast(IO[bytes], self._child.stdin) as stdin:
-                    stdin.write(windows.copied_socket(self._listener.fileno(), self._child.pid))
-            except BaseException:
-                self.close()
-                raise
 
     def close(self) -> None:
         """End the page; may be called again."""

@@ -32,9 +32,8 @@ from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.messages import Raised
 from sc2pool.pool.ipc.pickling import for_worker
 from sc2pool.pool.ipc.remote_errors import RemoteTraceback, original
-from sc2pool.processes import windows
 from sc2pool.processes.exit import describe_exit
-from sc2pool.processes.spawn import Child, start_python
+from sc2pool.processes.spawn import Child, start_with_socket
 
 _SILENT_S: Final = 60.0
 """How long a process that is to answer may use no CPU time."""
@@ -199,17 +198,10 @@ class UpdateProcess:
 
 def _start(connection: socket.socket) -> Child:
     """Start the child process with one end of a socket pair."""
-    descriptor = connection.fileno()
-    child = start_python(
+    return start_with_socket(
         "sc2pool.realtime.async_ppo.updater",
         str(os.getpid()),
-        str(descriptor),
-        descriptors=(descriptor,),
+        str(connection.fileno()),
+        given=connection,
         own_session=True,  # its share of the CPU: see `start_python`
-        stdin=subprocess.PIPE if WINDOWS else subprocess.DEVNULL,
     )
-    if WINDOWS:
-        assert child.stdin is not None
-        with child.stdin as stdin:
-            stdin.write(windows.copied_socket(descriptor, child.pid))
-    return child

@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 import pickle
 import signal
-import socket
 import sys
 from contextlib import suppress
 from typing import Any
@@ -20,11 +19,10 @@ import torch as th
 from stable_baselines3 import PPO
 from stable_baselines3.common.logger import Logger
 
-from sc2pool.platform import WINDOWS
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.messages import Raised
 from sc2pool.pool.ipc.remote_errors import describe
-from sc2pool.processes import windows
+from sc2pool.processes.spawn import given_socket
 from sc2pool.processes.with_parent import follow_parent
 from sc2pool.realtime.async_ppo.update_process import Begin, Update, Updated
 
@@ -74,9 +72,7 @@ def main() -> None:
     trainer_pid, descriptor = map(int, sys.argv[1:3])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     follow_parent(trainer_pid)
-    if WINDOWS:
-        descriptor = windows.socket_of(sys.stdin.buffer.read())
-    channel = Channel(socket.socket(fileno=descriptor))
+    channel = Channel(given_socket(descriptor))
     updater = Updater()
     messages: list[Any] = []
     with suppress(ChannelClosedError):
