@@ -20,7 +20,7 @@ from sc2pool.cli.bench.machine import machine_facts
 from sc2pool.cli.bench.output import markdown
 from sc2pool.cli.stop import Stop
 from sc2pool.optional import require
-from sc2pool.processes.memory import available_bytes
+from sc2pool.pool.machine.memory import available_bytes
 from sc2pool.tasks.registry import DEFAULT_TASK, resolve
 
 

@@ -18,7 +18,7 @@ from sc2pool.cli.bench.processes import GAME, WORKER, memory_by_role
 from sc2pool.cli.bench.resets import RESET_KINDS, ShortEpisodes, short
 from sc2pool.cli.bench.rounds import Rounds, measure, step_for
 from sc2pool.envs.sb3 import SubprocSC2VecEnv
-from sc2pool.processes.memory import available_bytes
+from sc2pool.pool.machine.memory import available_bytes
 from sc2pool.tasks.definition import TaskDefinition
 
 ROUNDS = 3

@@ -24,7 +24,7 @@ from sc2pool.game.installation import MAP_SUFFIX, Installation, find, find_map
 from sc2pool.game.launch import find_listener
 from sc2pool.game.lease import HOST, PortLease, candidate_ports, ephemeral_range
 from sc2pool.platform import SYSTEM, WINDOWS
-from sc2pool.processes.memory import available_and_total_bytes
+from sc2pool.pool.machine.memory import available_and_total_bytes
 from sc2pool.processes.table import usable_cores
 from sc2pool.protocol.compiled import STEP_PATH
 from sc2pool.tasks.minigames.scores import PUBLISHED

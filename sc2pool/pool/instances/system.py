@@ -18,12 +18,12 @@ from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.workers import Worker
 from sc2pool.pool.ipc.descriptors import require_descriptors
 from sc2pool.pool.ipc.pickling import for_worker
+from sc2pool.pool.machine.memory import available_bytes
 from sc2pool.pool.machine.run_dir import RunDir
 from sc2pool.pool.machine.watchdog import Watchdog
 from sc2pool.pool.queues.common_doorbell import CommonDoorbells
 from sc2pool.pool.queues.slots import Slots
 from sc2pool.pool.queues.waiter import Waiter
-from sc2pool.processes.memory import available_bytes
 from sc2pool.tasks.player import PlayerSpec
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sc2pool.processes import memory
-from sc2pool.processes.memory import available_and_total_bytes, available_bytes
+from sc2pool.pool.machine import memory
+from sc2pool.pool.machine.memory import available_and_total_bytes, available_bytes
 
 MB = 1_000_000
 
