@@ -86,6 +86,7 @@ HEAVY = {
         "processes/",
         "game/",
         "pool/ipc/descriptors.py",
+        "pool/machine/memory.py",
         "ray/viewer.py",
         "realtime/",
         "cli/",
