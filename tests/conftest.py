@@ -39,7 +39,7 @@ os.environ.setdefault("RAY_health_check_timeout_ms", "60000")
 os.environ.setdefault("RAY_worker_niceness", "0")
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))  # its workers inherit the path
 from sc2pool.errors import ConfigError
-from sc2pool.game.installation import Installation, find
+from sc2pool.game.program.installation import Installation, find
 from sc2pool.platform import WINDOWS
 from tests.pacing import GivesWay, gives_way
 from tests.reporting import Meter, Reporter

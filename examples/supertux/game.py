@@ -25,7 +25,7 @@ from examples.supertux.keys import MIN_PRESS_S, Keyboard
 from examples.supertux.needs import GAME, program
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
-from sc2pool.game.process import game_environment
+from sc2pool.game.program.process import game_environment
 from sc2pool.processes.exit import describe_exit
 from sc2pool.processes.with_parent import die_with_parent
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sc2pool.errors import ConfigError
-from sc2pool.game.installation import find, find_map
+from sc2pool.game.program.installation import find, find_map
 from sc2pool.tasks.registry import resolve
 
 if TYPE_CHECKING:

@@ -475,7 +475,7 @@ def run_train(args: argparse.Namespace) -> int:
 
 def run_standin_install(args: argparse.Namespace) -> int:
     """Run the stand-in's own program, which writes the installation; nothing imports it."""
-    from sc2pool.game.installation import STAND_IN_S  # noqa: PLC0415
+    from sc2pool.game.program.installation import STAND_IN_S  # noqa: PLC0415
     from sc2pool.processes.spawn import run_python  # noqa: PLC0415
 
     arguments = ["install", args.folder, f"--after-stop={args.after_stop}"]
@@ -489,7 +489,7 @@ def run_standin_install(args: argparse.Namespace) -> int:
 
 def run_standin_path(args: argparse.Namespace) -> int:  # noqa: ARG001
     """Print the folder of the stand-in's installation in the user's cache."""
-    from sc2pool.game.installation import write_stand_in  # noqa: PLC0415
+    from sc2pool.game.program.installation import write_stand_in  # noqa: PLC0415
 
     print(write_stand_in())
     return 0

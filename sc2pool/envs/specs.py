@@ -19,7 +19,7 @@ import gymnasium
 
 from sc2pool.config import PoolConfig
 from sc2pool.errors import ConfigError
-from sc2pool.game.installation import find, find_map
+from sc2pool.game.program.installation import find, find_map
 from sc2pool.pool.instances.system import REAL
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.serial.system import serial_system, without_deadlines

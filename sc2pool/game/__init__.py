@@ -1,1 +1,1 @@
-"""One game: find the installation, lease a port, launch and kill, speak, live an episode."""
+"""One game: `program/` finds, launches and kills it; the rest speaks with it for an episode."""

@@ -17,8 +17,8 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.connection import Connection, Extend
-from sc2pool.game.lease import PortLease
-from sc2pool.game.process import GameProcess
+from sc2pool.game.program.lease import PortLease
+from sc2pool.game.program.process import GameProcess
 from sc2pool.protocol import replies
 from sc2pool.protocol.status import Status
 

@@ -33,7 +33,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.hang_detection import STALL_S
-from sc2pool.game.lease import HOST
+from sc2pool.game.program.lease import HOST
 from sc2pool.game.wire import DirectReader, NotReadyError, frames, unread_bytes
 from sc2pool.protocol import compiled, replies
 from sc2pool.protocol.requests import step_burst

@@ -34,9 +34,9 @@ from sc2pool.game.clock import ElasticClock, Tick
 from sc2pool.game.connection import Extend
 from sc2pool.game.events import PendingEvents
 from sc2pool.game.hang_detection import HangDetector
-from sc2pool.game.installation import Installation
-from sc2pool.game.launch import launch
 from sc2pool.game.loop_count import LoopCount
+from sc2pool.game.program.installation import Installation
+from sc2pool.game.program.launch import launch
 from sc2pool.protocol import replies, requests
 from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.protocol.observed import Observed

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.game.lease import HOST
+from sc2pool.game.program.lease import HOST
 from sc2pool.protocol import compiled
 from sc2pool.waiting import BlockingWait, Turn, Turns, WorkerLoop
 

@@ -13,7 +13,7 @@ from bench.comparison import alternate
 from bench.revision import CHECKOUT, RevisionSide
 from sc2pool.cli.bench.output import tell
 from sc2pool.cli.bench.rounds import Round, Rounds, Side
-from sc2pool.game.installation import Installation
+from sc2pool.game.program.installation import Installation
 
 
 class Closable(Side, Protocol):

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from bench.tasks import CANNED
-from sc2pool.game.installation import Installation, find_map, read_installation
+from sc2pool.game.program.installation import Installation, find_map, read_installation
 
 COSTS = {
     "burn 0.5 ms": {"burn_ms": 0.5},

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sc2pool.cli.parser import AFTER_STOP, make_parser
-from sc2pool.game.installation import find, read_installation
+from sc2pool.game.program.installation import find, read_installation
 from sc2standin.process.stops import AfterStop
 
 InProcess = Callable[..., tuple[int, str, str]]

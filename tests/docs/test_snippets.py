@@ -22,7 +22,7 @@ import pytest
 from sc2pool.cli.parser import make_parser
 from sc2pool.cli.training.model import check_arguments
 from sc2pool.cli.training.settings.hyperparameters import read_hyperparameters
-from sc2pool.game.installation import write_stand_in
+from sc2pool.game.program.installation import write_stand_in
 from sc2pool.tasks.registry import BUILT_IN
 
 from .pages import ENDED, YAML, blocks, commands, find_pages, libraries, program

@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sc2pool.game import installation
-from sc2pool.game.installation import Installation
+from sc2pool.game.program import installation
+from sc2pool.game.program.installation import Installation
 from sc2pool.protocol import compiled
 from sc2pool.waiting import WorkerLoop
 

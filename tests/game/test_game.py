@@ -19,10 +19,10 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.config import GameSetup, Limits
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError, FaultKind, GameFault
-from sc2pool.game import launch as launch_module
 from sc2pool.game.game import Game, ResetKind
-from sc2pool.game.installation import Installation, find
-from sc2pool.game.lease import HOST, PortLease
+from sc2pool.game.program import launch as launch_module
+from sc2pool.game.program.installation import Installation, find
+from sc2pool.game.program.lease import HOST, PortLease
 from sc2pool.game.wire import connect
 from sc2pool.protocol.status import Status
 from tests.game.conftest import in_each_loop

@@ -14,9 +14,9 @@ import pytest
 
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
-from sc2pool.game import launch as module
-from sc2pool.game.launch import _prove_listener, launch
-from sc2pool.game.lease import PortLease
+from sc2pool.game.program import launch as module
+from sc2pool.game.program.launch import _prove_listener, launch
+from sc2pool.game.program.lease import PortLease
 from sc2pool.game.wire import NotReadyError, connect
 
 LISTEN = """

@@ -20,11 +20,11 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.config import GameSetup, Limits
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError, FaultKind, GameFault
-from sc2pool.game import lease as lease_module
 from sc2pool.game.game import Game, ResetKind
-from sc2pool.game.installation import find, find_map
 from sc2pool.game.match.blame import Side
 from sc2pool.game.match.match import Match
+from sc2pool.game.program import lease as lease_module
+from sc2pool.game.program.installation import find, find_map
 from sc2pool.protocol.observed import Observed
 from sc2pool.protocol.status import Status
 

@@ -14,7 +14,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.config import GameSetup, Limits
 from sc2pool.deadline import Deadline
 from sc2pool.game.game import Game, ResetKind
-from sc2pool.game.installation import find_map
+from sc2pool.game.program.installation import find_map
 from sc2pool.protocol import requests
 from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.protocol.status import Status

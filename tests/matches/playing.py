@@ -10,7 +10,7 @@ from typing import Any
 
 from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
-from sc2pool.game.installation import find, find_map
+from sc2pool.game.program.installation import find, find_map
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.duels.marine_duel import MarineDuel
 from sc2pool.tasks.player import Episode

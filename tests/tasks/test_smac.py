@@ -18,7 +18,7 @@ from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError
 from sc2pool.game.game import Game
-from sc2pool.game.installation import Installation
+from sc2pool.game.program.installation import Installation
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.teams.smac.heuristic import EAST
 from sc2pool.tasks.teams.smac.scenarios import SCENARIOS

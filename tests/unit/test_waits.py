@@ -28,8 +28,8 @@ BY_GAME = "on a game: each request has a deadline, and the game's end ends it"
 ITS_THREAD = "in a thread that has nothing else to do and ends with the process"
 ALLOWED = {
     ("cli/doctor/machine.py", "PortLease.acquire"): "no lock: it takes what is free, or raises",
-    ("game/launch.py", "opening.result"): DONE,
-    ("game/launch.py", "asyncio.wait"): "a cancelled task, which awaits a socket that is closed",
+    ("game/program/launch.py", "opening.result"): DONE,
+    ("game/program/launch.py", "asyncio.wait"): "a cancelled task, whose socket is closed",
     ("game/match/match.py", "asyncio.wait"): BY_GAME,
     ("game/match/match.py", "task.result"): DONE,
     ("pool/ipc/channel.py", "Socket.recv"): "called when there is something to read",

@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from sc2pool.game.program.output import RING_BYTES, Output, read_tail
 from sc2pool.pool.machine.run_dir import sweep
-from sc2pool.processes.output import RING_BYTES, Output, read_tail
 
 Program = Callable[..., subprocess.Popen[str]]
 GONE_WITHIN_S = 2.0

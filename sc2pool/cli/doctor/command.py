@@ -30,7 +30,7 @@ from sc2pool.cli.doctor.machine import (
     tasks_by_map,
 )
 from sc2pool.cli.stop import Stopped
-from sc2pool.game.installation import Installation
+from sc2pool.game.program.installation import Installation
 from sc2pool.waiting import run_in_selector_loop
 
 NARROW, WIDE = 72, 120

@@ -25,7 +25,7 @@ from sc2pool.cli.doctor.stepping import durations, observe
 from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
 from sc2pool.game.game import Game
-from sc2pool.game.installation import Installation
+from sc2pool.game.program.installation import Installation
 from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree
 from sc2pool.protocol import requests
 

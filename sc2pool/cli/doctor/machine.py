@@ -20,9 +20,9 @@ from sc2pool.cli.doctor.findings import Findings, ProbeFailed
 from sc2pool.cli.doctor.worker import probe_worker
 from sc2pool.config import GameSetup
 from sc2pool.errors import ConfigError
-from sc2pool.game.installation import MAP_SUFFIX, Installation, find, find_map
-from sc2pool.game.launch import find_listener
-from sc2pool.game.lease import HOST, PortLease, candidate_ports, ephemeral_range
+from sc2pool.game.program.installation import MAP_SUFFIX, Installation, find, find_map
+from sc2pool.game.program.launch import find_listener
+from sc2pool.game.program.lease import HOST, PortLease, candidate_ports, ephemeral_range
 from sc2pool.platform import SYSTEM, WINDOWS
 from sc2pool.pool.machine.memory import available_and_total_bytes
 from sc2pool.processes.table import usable_cores

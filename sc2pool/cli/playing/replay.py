@@ -17,7 +17,7 @@ from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError
 from sc2pool.game.game import Game
-from sc2pool.game.installation import find
+from sc2pool.game.program.installation import find
 from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.protocol.replies import require
 from sc2pool.protocol.status import Status

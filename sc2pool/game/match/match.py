@@ -30,10 +30,10 @@ from sc2pool.config import GameSetup, Limits
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.game.game import Game, ResetKind, Step
-from sc2pool.game.installation import Installation
-from sc2pool.game.launch import refusals_as_faults
 from sc2pool.game.match.blame import Evidence, Side, judge
 from sc2pool.game.match.ports import MatchLeases
+from sc2pool.game.program.installation import Installation
+from sc2pool.game.program.launch import refusals_as_faults
 from sc2pool.protocol.observed import Observed
 
 T = TypeVar("T")

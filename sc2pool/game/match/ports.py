@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 
-from sc2pool.game.lease import PortLease
+from sc2pool.game.program.lease import PortLease
 from sc2pool.protocol.requests import MatchPorts
 
 

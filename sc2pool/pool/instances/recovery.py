@@ -17,7 +17,7 @@ from pathlib import Path
 
 from sc2pool.config import PoolConfig
 from sc2pool.errors import CrashLoopError, Fault, FaultKind, SC2PoolError
-from sc2pool.game.process import log_left_in
+from sc2pool.game.program.process import log_left_in
 from sc2pool.pool.instances import restart
 from sc2pool.pool.instances.fleet import Fleet
 from sc2pool.pool.instances.seats import FaultReport, Seat

@@ -23,9 +23,9 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from bench import child
 from bench.episodes import WARM_UP_S, WARM_UP_STEPS, EpisodeBudget
-from sc2pool.game.installation import find_map, read_installation
-from sc2pool.game.lease import HOST, PortLease
-from sc2pool.game.process import GameProcess
+from sc2pool.game.program.installation import find_map, read_installation
+from sc2pool.game.program.lease import HOST, PortLease
+from sc2pool.game.program.process import GameProcess
 from sc2pool.game.wire import frames
 from sc2pool.protocol import requests
 from sc2pool.waiting import run_in_selector_loop

@@ -21,7 +21,7 @@ from fault_tasks import (
 
 from sc2pool.config import PoolConfig
 from sc2pool.errors import ConfigError, UserCodeError
-from sc2pool.game.process import log_left_in
+from sc2pool.game.program.process import log_left_in
 from tests.support.audit.faulty import Faulty
 
 KILL = harm_action("game KILL")

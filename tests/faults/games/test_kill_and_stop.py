@@ -25,7 +25,7 @@ from fault_pools import (
 from fault_tasks import ShortSaboteur, harm_action, strike
 
 from sc2pool import SC2GymEnv, SubprocSC2VecEnv
-from sc2pool.game.lease import lease_directory
+from sc2pool.game.program.lease import lease_directory
 from sc2pool.platform import LINUX, WINDOWS
 from sc2pool.processes.filelock import try_lock, unlock_and_remove
 from tests.support.programs import has_ended

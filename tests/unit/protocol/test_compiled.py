@@ -36,7 +36,7 @@ from sc2pool.commands import as_actions
 from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
 from sc2pool.game.game import Game
-from sc2pool.game.installation import find, find_map
+from sc2pool.game.program.installation import find, find_map
 from sc2pool.game.wire import frames
 from sc2pool.platform import LINUX, WINDOWS
 from sc2pool.protocol import compiled, replies

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from sc2pool.errors import FaultKind, GameFault
-from sc2pool.game.lease import PortLease
 from sc2pool.game.match.ports import MatchLeases
+from sc2pool.game.program.lease import PortLease
 
 
 def leases_in(folder: Path, most: int):

@@ -12,9 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sc2pool.game.installation import Installation
-from sc2pool.game.lease import PortLease
-from sc2pool.game.process import GameProcess, game_environment, log_left_in
+from sc2pool.game.program.installation import Installation
+from sc2pool.game.program.lease import PortLease
+from sc2pool.game.program.process import GameProcess, game_environment, log_left_in
 from sc2pool.processes import follower
 
 
@@ -118,9 +118,9 @@ def test_game_dies_with_its_parent(tmp_path):
     script = """
 import sys
 from pathlib import Path
-from sc2pool.game.installation import Installation
-from sc2pool.game.lease import PortLease
-from sc2pool.game.process import GameProcess
+from sc2pool.game.program.installation import Installation
+from sc2pool.game.program.lease import PortLease
+from sc2pool.game.program.process import GameProcess
 root = Path(sys.argv[1])
 game = GameProcess.spawn(
     Installation(root, root / "SC2_x64", 1, None, None), PortLease.acquire(root)

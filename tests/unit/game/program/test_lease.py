@@ -14,13 +14,19 @@ from pathlib import Path
 import pytest
 
 from sc2pool.errors import ConfigError, GameFault
-from sc2pool.game import lease as lease_module
-from sc2pool.game.lease import HOST, PortLease, candidate_ports, ephemeral_range, lease_directory
+from sc2pool.game.program import lease as lease_module
+from sc2pool.game.program.lease import (
+    HOST,
+    PortLease,
+    candidate_ports,
+    ephemeral_range,
+    lease_directory,
+)
 
 HOLDER = """
 import sys
 from pathlib import Path
-from sc2pool.game.lease import PortLease
+from sc2pool.game.program.lease import PortLease
 leases = [PortLease.acquire(Path(sys.argv[1])) for _ in range(int(sys.argv[2]))]
 print(*(lease.port for lease in leases), flush=True)
 sys.stdin.read()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sc2pool.processes.output import RING_BYTES, Output, read_tail
+from sc2pool.game.program.output import RING_BYTES, Output, read_tail
 
 Start = Callable[[str], tuple[Output, "subprocess.Popen[bytes]"]]
 
@@ -81,7 +81,7 @@ def test_it_outlives_the_process_that_kept_it(tmp_path):
     program = """
 import os, signal, subprocess, sys
 from pathlib import Path
-from sc2pool.processes.output import Output
+from sc2pool.game.program.output import Output
 output = Output(Path(sys.argv[1]))
 child = subprocess.Popen(["echo", "last words"], stdout=output.writing_end)
 output.hand_over()

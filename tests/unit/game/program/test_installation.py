@@ -10,8 +10,8 @@ from unittest.mock import Mock
 import pytest
 
 from sc2pool.errors import ConfigError
-from sc2pool.game import installation
-from sc2pool.game.installation import find, find_map
+from sc2pool.game.program import installation
+from sc2pool.game.program.installation import find, find_map
 from sc2pool.pool.report import fault_reports
 
 

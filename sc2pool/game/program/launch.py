@@ -29,9 +29,9 @@ from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.game.api import GameAPI
 from sc2pool.game.connection import Connection
-from sc2pool.game.installation import Installation
-from sc2pool.game.lease import PortLease
-from sc2pool.game.process import GameProcess
+from sc2pool.game.program.installation import Installation
+from sc2pool.game.program.lease import PortLease
+from sc2pool.game.program.process import GameProcess
 from sc2pool.game.wire import NotReadyError, connect
 from sc2pool.processes.shortage import is_shortage
 

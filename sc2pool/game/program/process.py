@@ -6,7 +6,7 @@ Rules:
 - it dies with the program that started it (`die_with_parent`, or `end_with_this_process`); it stays
   in a worker's process group, while a program that is no worker starts it in a group of its own,
   from a thread that lives on;
-- of its output only the end is kept, in a file of fixed size (`processes.output`), which explains a
+- of its output only the end is kept, in a file of fixed size (`output.py`), which explains a
   failure, also to a trainer whose worker has died (`log_left_in`);
 - `kill` needs nothing from the game: SIGKILL also ends a stopped process, and it is reaped.
 """
@@ -25,12 +25,12 @@ from typing import Final
 import psutil
 
 from sc2pool.errors import ConfigError, FaultKind, GameFault
-from sc2pool.game.installation import Installation
-from sc2pool.game.lease import HOST, PortLease
+from sc2pool.game.program.installation import Installation
+from sc2pool.game.program.lease import HOST, PortLease
+from sc2pool.game.program.output import Output, read_tail
 from sc2pool.platform import WINDOWS
 from sc2pool.processes.exit import ExitWatch, describe_exit, watch_exit
 from sc2pool.processes.follower import is_follower
-from sc2pool.processes.output import Output, read_tail
 from sc2pool.processes.shortage import is_shortage
 from sc2pool.processes.tree import UNREADABLE, descendants, kill_tree
 from sc2pool.processes.uninterrupted import uninterrupted
