@@ -26,14 +26,14 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from sc2pool import PauseCallback, PoolStatsCallback
 from sc2pool.cli.stop import Stop, Stopped, say
-from sc2pool.cli.training.curve import draw_curve, references_for
-from sc2pool.cli.training.episodes import WINDOW, EpisodeLog
 from sc2pool.cli.training.evaluation import Evaluation
+from sc2pool.cli.training.figures.curve import draw_curve, references_for
+from sc2pool.cli.training.figures.episodes import WINDOW, EpisodeLog
+from sc2pool.cli.training.figures.logs import WandbOutput, open_logger
+from sc2pool.cli.training.figures.recorder import SAVE_EVERY_S, Recorder
 from sc2pool.cli.training.games import connect, evaluation_games, training_games, where
-from sc2pool.cli.training.logs import WandbOutput, open_logger
 from sc2pool.cli.training.model import check_arguments, check_device, make_model
 from sc2pool.cli.training.progress import open_display, score
-from sc2pool.cli.training.recorder import SAVE_EVERY_S, Recorder
 from sc2pool.cli.training.rewards import ScaledRewards
 from sc2pool.cli.training.run_folder import (
     BEST_MODEL_FILE,

@@ -12,7 +12,7 @@ from pathlib import Path
 from matplotlib.ticker import PercentFormatter
 
 from sc2pool.cli.drawing import BLUE, GREEN, GREY, save
-from sc2pool.cli.training.curve import Label, add_labels, new_curve
+from sc2pool.cli.training.figures.curve import Label, add_labels, new_curve
 from sc2pool.cli.training.self_play.results import ResultRow
 
 _STYLES = ((BLUE, "-"), (GREEN, (0, (5, 2))))

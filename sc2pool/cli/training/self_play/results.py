@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from sc2pool.cli.training.records import read_rows, write_rows
+from sc2pool.cli.training.figures.records import read_rows, write_rows
 
 
 class ResultRow(NamedTuple):

@@ -8,8 +8,8 @@ from stable_baselines3.common.envs import IdentityEnv
 from stable_baselines3.common.logger import CSVOutputFormat, Logger
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from sc2pool.cli.training.episodes import EpisodeLog, EpisodeRow, read_episodes
-from sc2pool.cli.training.logs import Tolerant
+from sc2pool.cli.training.figures.episodes import EpisodeLog, EpisodeRow, read_episodes
+from sc2pool.cli.training.figures.logs import Tolerant
 from sc2pool.cli.training.saving import Saver
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from stable_baselines3.common.callbacks import BaseCallback
 
 from sc2pool.cli.stop import Stop
-from sc2pool.cli.training.episodes import EpisodeLog, EpisodeRow
+from sc2pool.cli.training.figures.episodes import EpisodeLog, EpisodeRow
 from sc2pool.cli.training.progress import Bar, Figures, Lines
 from sc2pool.pool.statistics.rates import Rates
 

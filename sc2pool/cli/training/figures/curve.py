@@ -26,7 +26,7 @@ from sc2pool.cli.drawing import (
     save,
     tidy,
 )
-from sc2pool.cli.training.episodes import WINDOW, EpisodeRow
+from sc2pool.cli.training.figures.episodes import WINDOW, EpisodeRow
 from sc2pool.tasks.minigames.scores import PUBLISHED
 
 LABEL_GAP = 0.05

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sc2pool.cli.training.records import read_rows, write_rows
+from sc2pool.cli.training.figures.records import read_rows, write_rows
 
 
 class Record(NamedTuple):

@@ -2,7 +2,7 @@
 
 import math
 
-from sc2pool.cli.training.episodes import WINDOW, EpisodeLog, EpisodeRow, read_episodes
+from sc2pool.cli.training.figures.episodes import WINDOW, EpisodeLog, EpisodeRow, read_episodes
 
 FIRST = EpisodeRow(total_steps=240, episode_return=1.0, length=240, wall_time_s=0.5)
 SECOND = EpisodeRow(total_steps=480, episode_return=2.0, length=240, wall_time_s=1.0)

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
-from sc2pool.cli.training.records import read_rows, write_rows
+from sc2pool.cli.training.figures.records import read_rows, write_rows
 
 WINDOW = 100
 """How many of the latest episodes the mean return covers."""
