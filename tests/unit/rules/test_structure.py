@@ -1,7 +1,7 @@
 """Rules of the tests: unit tests mirror the package, tests that a slow machine may fail are marked.
 
 - `tests/unit/room/test_x.py` tests `sc2pool/room/x.py`, or the folder `sc2pool/room/x`. A file that
-  tests something else is in NOT_ONE_MODULE, with the reason.
+  tests something else is in NOT_ONE_MODULE, with the reason, or one of these rules.
 - A test that asserts an upper bound on measured time carries `@pytest.mark.timing`:
   `pytest -m "not timing"` is the suite for a machine that does other work meanwhile.
 """
@@ -17,17 +17,13 @@ import pytest
 import sc2pool
 
 PACKAGE = Path(sc2pool.__file__).parent
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[2]
 UNIT = TESTS / "unit"
+RULES = UNIT / "rules"
+"""Rules of the whole package and of its tests."""
 NOT_ONE_MODULE = {
     "test_bad_input.py": "wrong arguments of the env classes",
-    "test_clock.py": "a rule of the whole package",
-    "test_imports.py": "a rule of the whole package",
-    "test_platforms.py": "a rule of the whole package",
-    "test_records.py": "rules of the whole package",
-    "test_structure.py": "rules of the tests",
     "test_tiers.py": "the options --tier and --game of tests/conftest.py",
-    "test_waits.py": "a rule of the whole package",
     "pool/test_rows.py": "envs of several rows, through the whole pool",
     "tasks/minigames/test_spaces.py": "one property of every mini-game",
     "tasks/test_real_messages.py": "recorded messages, through everything that reads messages",
@@ -45,7 +41,7 @@ def test_unit_tests_mirror_the_package() -> None:
     others = {
         test.relative_to(UNIT).as_posix()
         for test in UNIT.rglob("test_*.py")
-        if not is_a_modules(test)
+        if RULES not in test.parents and not is_a_modules(test)
     }
     assert others == set(NOT_ONE_MODULE)
 
