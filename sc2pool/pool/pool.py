@@ -33,6 +33,7 @@ from sc2pool.config import PoolConfig
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ClosedError, ConfigError, ForkedPoolError
 from sc2pool.pool import actions as action_checks
+from sc2pool.pool.agreement import agreed
 from sc2pool.pool.calls import Calls, Target
 from sc2pool.pool.episodes import Episodes, Request
 from sc2pool.pool.instances.system import REAL, System
@@ -58,33 +59,6 @@ _POOLS_IN_A_POOL = (
     "three times as fast in a quarter of the memory. Write task=… and n=… in place of functions "
     "that make envs, and VecMonitor in place of make_vec_env's monitors"
 )
-
-
-def agreed(hellos: Sequence[Hello]) -> Hello:
-    """The spaces and rows of all players, which agree: one batch has one shape.
-
-    Raises:
-        ConfigError: two of them differ; names both envs and what they said.
-    """
-    first = hellos[0]
-    check_rows(hellos)
-    for env, hello in enumerate(hellos):
-        for name in ("observation_space", "action_space"):
-            value, expected = getattr(hello, name), getattr(first, name)
-            if value != expected:
-                raise ConfigError(f"env {env}: {name} is {value}, but env 0 has {expected}")
-    return first
-
-
-def check_rows(hellos: Sequence[Hello]) -> None:
-    """Check that the envs of all these players have as many rows.
-
-    Raises:
-        ConfigError: one has more or fewer than the first.
-    """
-    for env, hello in enumerate(hellos):
-        if hello.rows != hellos[0].rows:
-            raise ConfigError(f"env {env}: rows is {hello.rows}, but env 0 has {hellos[0].rows}")
 
 
 class Pool:

@@ -15,8 +15,8 @@ from gymnasium.spaces.utils import is_space_dtype_shape_equiv
 from gymnasium.vector.utils import batch_differing_spaces, batch_space
 
 from sc2pool.errors import ConfigError
+from sc2pool.pool.agreement import check_rows
 from sc2pool.pool.ipc.messages import Hello
-from sc2pool.pool.pool import check_rows
 
 ObservationMode = str | tuple[spaces.Space[Any], spaces.Space[Any]]
 
