@@ -1,5 +1,7 @@
 """Calls into the players' processes: an operation's name and arguments there, its result back.
 
+    call, render, set_attr ─► `operations` of the rows' tasks ─► results, or what they raised
+
 Rules: no call is sent while a reply of the same instance is awaited, for it may be large, and if
 both sides send, none reads; if an instance dies before or during a call, its successor is asked, in
 the env's next episode, but if the call hangs, the instance is replaced and the call given up; an
@@ -9,7 +11,11 @@ answer that comes after its deadline is dropped.
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
 
 from sc2pool.deadline import NEVER, Deadline
 from sc2pool.pool.instances.event_loop import EventLoop
@@ -17,30 +23,83 @@ from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import AWAITED
 from sc2pool.pool.ipc import messages
+from sc2pool.pool.ipc.pickling import for_worker
+from sc2pool.pool.ipc.remote_errors import to_result
+from sc2pool.pool.pauses import Pauses
+from sc2pool.pool.stepping.stepping import Stepping
+from sc2pool.render import FRAME_SHAPE
 
 Target = tuple[Seat, int]
 """An env's seat, and one of the env's rows."""
 
 
 class Calls:
-    """The calls of one pool.
+    """The calls of one pool; `Pool` documents what they raise.
 
     Args:
         loop: of the pool.
-        may_be_called: whether a seat's task or env can answer; see `Stepping.may_be_called`.
+        stepping: knows which envs can answer.
+        pauses: of the pool; a paused game that is called goes on meanwhile.
+        rows: of each env.
         limit_s: how long an instance may take to answer a call.
     """
 
     def __init__(
-        self, loop: EventLoop, may_be_called: Callable[[Seat], bool], limit_s: float
+        self, loop: EventLoop, stepping: Stepping, pauses: Pauses, rows: int, limit_s: float
     ) -> None:
         self._loop = loop
-        self._may_be_called = may_be_called
+        self._seats = loop.supervisor.env_seats
+        self._stepping = stepping
+        self._pauses = pauses
+        self._rows = rows
         self._limit_s = limit_s
         self._answers = loop.supervisor.answers
         self._made = 0
+        self._frames: dict[int, Any] = {}
+        """By row, the newest."""
 
-    def run(
+    def call(
+        self, rows: Sequence[int], operation: str, *arguments: Any, timeout_s: float | None = None
+    ) -> list[Any]:
+        """Run an operation on the targets of these rows; results in their order."""
+        payload = for_worker(arguments)
+        deadline = Deadline.after(timeout_s)
+        envs = list(dict.fromkeys(row // self._rows for row in rows))
+        resumed = self._pauses.suspended(envs) if operation == "env_method" else nullcontext()
+        with self._loop.bookkeeping:
+            self._stepping.lockstep.sync()
+            with resumed:
+                answers = self._run(self._targets(rows), operation, payload, deadline)
+        return [to_result(answer) for answer in answers]
+
+    def render(self, rows: Sequence[int], *, is_task: bool) -> list[Any]:
+        """A frame of each of these rows; a task's newest one if its game has died."""
+        frames = self.call(rows, "render")
+        for place, row in enumerate(rows):
+            if frames[place] is not None:
+                self._frames[row] = frames[place]
+            elif is_task:
+                frames[place] = self._frames.get(row, np.zeros(FRAME_SHAPE, np.uint8))
+        return frames
+
+    def set_attr(self, rows: Sequence[int], name: str, value: Any) -> None:
+        """Set an attribute, now and in every later task object or instance of these rows."""
+        targets = self._targets(rows)
+        before = [(seat, seat.attributes) for seat, _ in targets]
+        pickled = for_worker(value)  # the value as it is now
+        for seat, row in targets:  # an episode that begins during the call has it, too
+            seat.attribute_set(row, name, pickled)
+        try:
+            self.call(rows, "set_attr", name, value)
+        except BaseException:
+            for seat, attributes in before:
+                seat.attributes_put_back(attributes)
+            raise
+
+    def _targets(self, rows: Sequence[int]) -> list[Target]:
+        return [(self._seats[row // self._rows], row % self._rows) for row in rows]
+
+    def _run(
         self, targets: Sequence[Target], operation: str, payload: bytes, deadline: Deadline
     ) -> list[messages.Answer]:
         """Run an operation of `sc2pool.tasks.players.operations` on these targets.
@@ -64,7 +123,7 @@ class Calls:
 
         def may_answer(seat: Seat) -> bool:
             # A frame of an episode that the trainer does not know of yet is not asked for.
-            ready = operation == "render" or self._may_be_called(seat)
+            ready = operation == "render" or self._stepping.may_be_called(seat)
             instance = seat.instance
             return ready and instance.hello is not None and instance.state not in AWAITED
 

@@ -19,7 +19,7 @@ import sys
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from copy import deepcopy
 from operator import index
 from pathlib import Path
@@ -34,12 +34,10 @@ from sc2pool.deadline import Deadline
 from sc2pool.errors import ClosedError, ConfigError, ForkedPoolError
 from sc2pool.pool import actions as action_checks
 from sc2pool.pool.agreement import agreed
-from sc2pool.pool.calls import Calls, Target
+from sc2pool.pool.calls import Calls
 from sc2pool.pool.episodes import Episodes, Request
 from sc2pool.pool.instances.system import REAL, System
 from sc2pool.pool.ipc.messages import Hello, Raised
-from sc2pool.pool.ipc.pickling import for_worker
-from sc2pool.pool.ipc.remote_errors import to_result
 from sc2pool.pool.machine.watchdog import memory_warning
 from sc2pool.pool.pauses import Pauses
 from sc2pool.pool.queues.layout import Array, slot_layout
@@ -49,7 +47,6 @@ from sc2pool.pool.stepping.batch import Batch
 from sc2pool.pool.stepping.stepping import Stepping
 from sc2pool.pool.vec_pool import refuse_to_travel
 from sc2pool.processes.uninterrupted import submit, uninterrupted
-from sc2pool.render import FRAME_SHAPE
 from sc2pool.tasks.player import PlayerSpec
 
 log = logging.getLogger(__name__)
@@ -112,7 +109,6 @@ class Pool:
         self.n = len(specs)
         self._every = range(self.n)
         self._is_task = one_book
-        self._frames: dict[int, Any] = {}
         self._finalizer: weakref.finalize[..., Pool] | None = None
         if sys.is_finalizing():
             raise ConfigError("no games can be started any more: the interpreter is ending")
@@ -157,7 +153,7 @@ class Pool:
                 max_concurrency=max_concurrency,
             )
             self._lockstep = self._stepping.lockstep
-            self._calls = Calls(loop, self._stepping.may_be_called, config.limits.call_s)
+            self._calls = Calls(loop, self._stepping, self._pauses, self.rows, config.limits.call_s)
             actions = layout.action
             self._action_leaf = actions.leaves[0] if actions.is_array and actions.leaves else None
             warning = memory_warning(
@@ -452,20 +448,7 @@ class Pool:
                 which the env's next transition shows as a fault, and the call is given up.
         """
         self._check_usable()
-        targets = self._targets(rows)
-        payload = for_worker(arguments)
-        deadline = Deadline.after(timeout_s)
-        envs = list(dict.fromkeys(row // self.rows for row in rows))
-        resumed = self._pauses.suspended(envs) if operation == "env_method" else nullcontext()
-        with self._bookkeeping:
-            self._lockstep.sync()
-            with resumed:
-                answers = self._calls.run(targets, operation, payload, deadline)
-        return [to_result(answer) for answer in answers]
-
-    def _targets(self, rows: Sequence[int]) -> list[Target]:
-        seats = self._supervisor.env_seats
-        return [(seats[row // self.rows], row % self.rows) for row in rows]
+        return self._calls.call(rows, operation, *arguments, timeout_s=timeout_s)
 
     def render(self, rows: Sequence[int]) -> list[Any]:
         """A frame of each of these rows, as its task sees the game.
@@ -478,27 +461,13 @@ class Pool:
         """
         if self._is_task and not self._stepping.began:
             raise ResetNeeded("call reset() before render()")
-        frames = self.call(rows, "render")
-        for place, row in enumerate(rows):
-            if frames[place] is not None:
-                self._frames[row] = frames[place]
-            elif self._is_task:
-                frames[place] = self._frames.get(row, np.zeros(FRAME_SHAPE, np.uint8))
-        return frames
+        self._check_usable()
+        return self._calls.render(rows, is_task=self._is_task)
 
     def set_attr(self, rows: Sequence[int], name: str, value: Any) -> None:
         """Set an attribute, now and in every later task object or instance of these rows."""
-        targets = self._targets(rows)
-        before = [(seat, seat.attributes) for seat, _ in targets]
-        pickled = for_worker(value)  # the value as it is now
-        for seat, row in targets:  # an episode that begins during the call has it, too
-            seat.attribute_set(row, name, pickled)
-        try:
-            self.call(rows, "set_attr", name, value)
-        except BaseException:
-            for seat, attributes in before:
-                seat.attributes_put_back(attributes)
-            raise
+        self._check_usable()
+        self._calls.set_attr(rows, name, value)
         with self._bookkeeping:
             self._episodes.spares.take_back()
             if self._stepping.began:

@@ -299,13 +299,13 @@ def clears_no_slot(patch: pytest.MonkeyPatch) -> None:
 
 
 def takes_any_answer_for_its_own(patch: pytest.MonkeyPatch) -> None:
-    run = Calls.run
+    run = Calls._run
 
     def run_with_old_numbers(calls, *arguments):
         calls._made = 0
         return run(calls, *arguments)
 
-    patch.setattr(Calls, "run", run_with_old_numbers)
+    patch.setattr(Calls, "_run", run_with_old_numbers)
 
 
 def does_not_plan_anew(patch: pytest.MonkeyPatch) -> None:

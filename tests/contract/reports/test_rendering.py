@@ -187,7 +187,7 @@ def test_a_game_that_died_before_it_was_drawn_is_black(vec_task):
     while not deaths:
         (frame,) = made.get_images()
         deaths = sum(made.stats().recycles.values())
-        made.pool._frames.clear()
+        made.pool._calls._frames.clear()
     (frame,) = made.get_images()
     assert frame.shape == FRAME_SHAPE
     assert not frame.any()
