@@ -14,12 +14,9 @@ gives a working pool. A pool belongs to the process that made it.
 from __future__ import annotations
 
 import logging
-import os
 import sys
 import warnings
-import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from copy import deepcopy
 from operator import index
 from pathlib import Path
@@ -31,13 +28,14 @@ from gymnasium.error import ResetNeeded
 
 from sc2pool.config import PoolConfig
 from sc2pool.deadline import Deadline
-from sc2pool.errors import ClosedError, ConfigError, ForkedPoolError
+from sc2pool.errors import ConfigError
 from sc2pool.pool import actions as action_checks
 from sc2pool.pool.agreement import agreed
 from sc2pool.pool.calls import Calls
 from sc2pool.pool.episodes import Episodes, Request
 from sc2pool.pool.instances.system import REAL, System
 from sc2pool.pool.ipc.messages import Hello, Raised
+from sc2pool.pool.lifetime import Lifetime
 from sc2pool.pool.machine.watchdog import memory_warning
 from sc2pool.pool.pauses import Pauses
 from sc2pool.pool.queues.layout import Array, slot_layout
@@ -46,11 +44,9 @@ from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.pool.stepping.batch import Batch
 from sc2pool.pool.stepping.stepping import Stepping
 from sc2pool.pool.vec_pool import refuse_to_travel
-from sc2pool.processes.uninterrupted import submit, uninterrupted
 from sc2pool.tasks.player import PlayerSpec
 
 log = logging.getLogger(__name__)
-_REFUSED = "the system refuses what a pool needs: {}"
 _POOLS_IN_A_POOL = (
     "each of these %d envs is an SC2GymEnv, with a pool of its own: one pool of %d games plays "
     "three times as fast in a quarter of the memory. Write task=… and n=… in place of functions "
@@ -109,21 +105,17 @@ class Pool:
         self.n = len(specs)
         self._every = range(self.n)
         self._is_task = one_book
-        self._finalizer: weakref.finalize[..., Pool] | None = None
+        self._lifetime = lifetime = Lifetime()
         if sys.is_finalizing():
             raise ConfigError("no games can be started any more: the interpreter is ending")
         if config.replays is not None and not one_book:
             raise ConfigError("replays are of games: envs of env_fns have none to keep")
         system.require_descriptors(self.n + spares, config.envs_per_worker or 1)
-        self._owner_pid = os.getpid()
         packed = [system.packed(spec) for spec in specs]
         try:
-            try:
-                opening = submit(lambda: self._open(packed, spares, config, system))
-            except OSError as error:
-                raise ConfigError(_REFUSED.format(error)) from error
-            opening.result()  # an OSError would be one that a signal handler raises in the wait
-            runtime, loop = self._runtime, self._loop
+            runtime = lifetime.open(self, lambda: Runtime(packed, spares, config, system))
+            self._runtime = runtime
+            loop = runtime.loop
             self._bookkeeping = loop.bookkeeping
             self._supervisor = loop.supervisor
             self._supervisor.stats.task = task
@@ -164,14 +156,6 @@ class Pool:
         except BaseException:
             self.close()
             raise
-
-    def _open(self, specs: Sequence[Any], spares: int, config: PoolConfig, system: System) -> None:
-        try:
-            self._runtime = runtime = Runtime(specs, spares, config, system)
-        except OSError as error:
-            raise ConfigError(_REFUSED.format(error)) from error
-        self._loop = runtime.loop
-        self._finalizer = weakref.finalize(self, runtime.close, ask_first=False)
 
     # Episodes.
 
@@ -214,7 +198,7 @@ class Pool:
 
     def drop(self) -> None:
         """Wait for all that is pending and drop it, so that every env may begin an episode."""
-        self._check_open()
+        self._lifetime.check_open()
         self._mend()
         if self._stepping.pending:
             with self._bookkeeping:
@@ -224,7 +208,7 @@ class Pool:
         """If an interrupt has left the records torn, begin anew with new instances."""
         if not self._bookkeeping.torn:
             return
-        self._check_open()
+        self._lifetime.check_open()
         log.warning("a call of the pool was interrupted: every game is replaced")
         self._episodes.forget()
         self._pauses.forget()
@@ -247,7 +231,7 @@ class Pool:
             AlreadyPendingCallError: something of an env has not been received.
             InterruptedCallError: an interrupt has cut a call short: `drop` what is pending first.
         """
-        self._check_usable()
+        self._lifetime.check_usable()
         numbers = self._chosen(envs)
         self._stepping.require_at_rest(numbers, "reset", "the next one")
         with self._bookkeeping:
@@ -286,7 +270,7 @@ class Pool:
             AlreadyPendingCallError: an env's step before has not been received.
             ResetNeeded: no episode of the task has begun, or the last one is over.
         """
-        self._check_usable()
+        self._lifetime.check_usable()
         in_lockstep = envs is None and self._lockstep.arrange()
         numbers = self._chosen(envs)
         if not in_lockstep:
@@ -305,7 +289,7 @@ class Pool:
             try:
                 self._lockstep.send(actions)
             except Exception:
-                self._check_closed_meanwhile()
+                self._lifetime.check_closed_meanwhile()
                 raise
         else:
             with self._bookkeeping:
@@ -346,17 +330,17 @@ class Pool:
         Raises:
             NoAsyncCallError: nothing is pending.
         """
-        self._check_usable()
+        self._lifetime.check_usable()
         if min_ready is None and timeout_s is None:
             try:
                 batch = self._lockstep.recv()
             except Exception:
-                self._check_closed_meanwhile()
+                self._lifetime.check_closed_meanwhile()
                 raise
             if batch is not None:
                 return batch
         with self._bookkeeping:
-            self._check_open()  # a step that was under way when it was closed is forgotten
+            self._lifetime.check_open()  # a step that was under way when it was closed is forgotten
             return self._stepping.recv(min_ready, timeout_s)
 
     def wait(self, timeout_s: float | None) -> bool:
@@ -365,9 +349,9 @@ class Pool:
         Returns:
             Whether all that was pending is ready.
         """
-        self._check_usable()
+        self._lifetime.check_usable()
         with self._bookkeeping:
-            self._check_open()
+            self._lifetime.check_open()
             return self._stepping.wait(None, Deadline.after(timeout_s)) == self._stepping.pending
 
     @property
@@ -398,7 +382,7 @@ class Pool:
             AlreadyPendingCallError: an env's step has not been received.
             PauseError: a game could not be stopped; all of them go on.
         """
-        self._check_usable()
+        self._lifetime.check_usable()
         numbers = self._chosen(envs)
         self._stepping.require_at_rest(numbers, "pause", "you pause them")
         with self._bookkeeping:
@@ -411,7 +395,7 @@ class Pool:
         Args:
             envs: indices; None for all, and the spares with them.
         """
-        self._check_usable()
+        self._lifetime.check_usable()
         numbers = self._chosen(envs)
         with self._bookkeeping:
             self._lockstep.sync()
@@ -447,7 +431,7 @@ class Pool:
                 dropped. Or one did not answer within `Limits.call_s`: its instance is replaced,
                 which the env's next transition shows as a fault, and the call is given up.
         """
-        self._check_usable()
+        self._lifetime.check_usable()
         return self._calls.call(rows, operation, *arguments, timeout_s=timeout_s)
 
     def render(self, rows: Sequence[int]) -> list[Any]:
@@ -461,12 +445,12 @@ class Pool:
         """
         if self._is_task and not self._stepping.began:
             raise ResetNeeded("call reset() before render()")
-        self._check_usable()
+        self._lifetime.check_usable()
         return self._calls.render(rows, is_task=self._is_task)
 
     def set_attr(self, rows: Sequence[int], name: str, value: Any) -> None:
         """Set an attribute, now and in every later task object or instance of these rows."""
-        self._check_usable()
+        self._lifetime.check_usable()
         self._calls.set_attr(rows, name, value)
         with self._bookkeeping:
             self._episodes.spares.take_back()
@@ -517,27 +501,7 @@ class Pool:
 
     @property
     def closed(self) -> bool:
-        return self._loop.closed
-
-    def _check_open(self) -> None:
-        if os.getpid() != self._owner_pid:
-            raise ForkedPoolError(
-                f"this pool belongs to process {self._owner_pid}; process {os.getpid()} was forked "
-                "from it and must make a pool of its own"
-            )
-        if self._loop.closed:
-            raise ClosedError("the pool is closed")
-        if self._supervisor.failed:
-            raise ClosedError(f"the pool has failed: {self._supervisor.failed}")
-
-    def _check_closed_meanwhile(self) -> None:
-        """Raise `ClosedError` if another thread has closed the pool during the fast path."""
-        if self._loop.closed:
-            self._check_open()
-
-    def _check_usable(self) -> None:
-        self._check_open()
-        self._bookkeeping.check_whole()
+        return self._lifetime.closed
 
     def close(self, grace_s: float | None = None) -> None:
         """End every process of the pool; bounded, and may be called again.
@@ -547,19 +511,4 @@ class Pool:
         Args:
             grace_s: how long envs of the user may take to close by themselves; None for 2 s.
         """
-        finalizer = self._finalizer
-        if finalizer is not None and not finalizer.alive:
-            return  # closed; at the interpreter's end not even modules may be left to look further
-        if os.getpid() != self._owner_pid:
-            words = f"this pool belongs to process {self._owner_pid}, which must close it"
-            warnings.warn(words, RuntimeWarning, stacklevel=2)
-            return
-        with suppress(OSError):  # the system refuses the thread: nothing could be opened
-            uninterrupted(lambda: None)  # if an interrupt came while it was opened, that goes on
-        if self._finalizer is None:
-            return  # nothing could be opened
-        if grace_s is None:
-            self._runtime.close(ask_first=not self._is_task)
-        else:
-            self._runtime.close(ask_first=not self._is_task and grace_s > 0, grace_s=grace_s)
-        self._finalizer.detach()
+        self._lifetime.close(ask_first=not self._is_task, grace_s=grace_s)

@@ -314,5 +314,5 @@ class Trainer:
     def abandon(self) -> None:
         """Let go of a pool that has broken a rule; nobody knows whether it can be closed."""
         pool = vars(self).get("_pool")
-        if pool is not None and pool._finalizer is not None:
-            pool._finalizer.detach()
+        if pool is not None and pool._lifetime._end is not None:
+            pool._lifetime._end.detach()

@@ -70,21 +70,22 @@ def test_poll_without_replies_leaves_the_records_alone(variant, pool, monkeypatc
     pool.send(np.zeros(2, np.int64))
     pool.recv()
     polls = []
-    wait_until = pool._loop.wait_until
-    monkeypatch.setattr(pool._loop, "wait_until", lambda *a: polls.append(1) or wait_until(*a))
+    loop = pool._runtime.loop
+    wait_until = loop.wait_until
+    monkeypatch.setattr(loop, "wait_until", lambda *a: polls.append(1) or wait_until(*a))
     for _ in range(3):
         pool.send(np.zeros(2, np.int64))
-        pool._loop._next_poll_s = 0.0  # it is due
+        loop._next_poll_s = 0.0  # it is due
         assert not pool.recv().terminated.any()
     if variant == "portable":
         assert polls, "it cannot tell, so it polls"
         return
     assert not polls
     kill_worker(pool, 1)
-    wait_for(pool._loop._waiter.has_more)
+    wait_for(loop._waiter.has_more)
     polls.clear()
     pool.send(np.zeros(2, np.int64))
-    pool._loop._next_poll_s = 0.0
+    loop._next_poll_s = 0.0
     assert pool.recv().truncated.tolist() == [False, True]
     assert polls
 

@@ -34,7 +34,7 @@ ALLOWED = {
     ("game/match/match.py", "task.result"): DONE,
     ("pool/ipc/channel.py", "Socket.recv"): "called when there is something to read",
     ("pool/ipc/control.py", "Socket.recv"): "its socket does not block",
-    ("pool/pool.py", "opening.result"): "what is done there is bounded by itself",
+    ("pool/lifetime.py", "opened.result"): "what is done there is bounded by itself",
     ("pool/report/metrics.py", "_thread.join"): "its server was shut down",
     ("pool/report/metrics.py", "ending.join"): "it shuts the server down, twice a second at least",
     ("pool/report/window.py", "_child.wait"): KILLED,
