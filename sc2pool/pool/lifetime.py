@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from sc2pool.errors import ClosedError, ConfigError, ForkedPoolError
+from sc2pool.pool.instances.bookkeeping import Bookkeeping
 from sc2pool.pool.runtime import Runtime
 from sc2pool.processes.uninterrupted import submit, uninterrupted
 
@@ -23,6 +24,7 @@ class Lifetime:
     """The life of one pool; it begins with the process that makes this."""
 
     _runtime: Runtime
+    _records: Bookkeeping
 
     def __init__(self) -> None:
         self._owner_pid = os.getpid()
@@ -40,6 +42,7 @@ class Lifetime:
                 self._runtime = make()
             except OSError as error:
                 raise ConfigError(_REFUSED.format(error)) from error
+            self._records = self._runtime.loop.bookkeeping
             self._end = weakref.finalize(pool, self._runtime.close, ask_first=False)
 
         try:
@@ -52,7 +55,7 @@ class Lifetime:
     @property
     def closed(self) -> bool:
         """True once it is closed."""
-        return self._runtime.loop.closed
+        return self._records.closed
 
     def check_open(self) -> None:
         """Raise unless the pool is this process's, open, and has not failed.
@@ -66,11 +69,11 @@ class Lifetime:
                 f"this pool belongs to process {self._owner_pid}; process {os.getpid()} was forked "
                 "from it and must make a pool of its own"
             )
-        loop = self._runtime.loop
-        if loop.closed:
+        if self._records.closed:
             raise ClosedError("the pool is closed")
-        if loop.supervisor.failed:
-            raise ClosedError(f"the pool has failed: {loop.supervisor.failed}")
+        failed = self._runtime.loop.supervisor.failed
+        if failed:
+            raise ClosedError(f"the pool has failed: {failed}")
 
     def check_closed_meanwhile(self) -> None:
         """Raise `ClosedError` if another thread has closed the pool in a call that has no block."""
@@ -84,7 +87,8 @@ class Lifetime:
             InterruptedCallError: it has; see `Bookkeeping`.
         """
         self.check_open()
-        self._runtime.loop.bookkeeping.check_whole()
+        if self._records.torn:  # asked here, because this is on the path of each step
+            self._records.check_whole()
 
     def close(self, *, ask_first: bool, grace_s: float | None) -> None:
         """See `Pool.close`."""

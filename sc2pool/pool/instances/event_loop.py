@@ -55,11 +55,6 @@ class EventLoop:
         self._plans = True
         """True if what is due, and the next deadline, may be others than they were."""
 
-    @property
-    def closed(self) -> bool:
-        """True once `stop` was called."""
-        return self.bookkeeping.closed
-
     def wait_until(self, condition: Callable[[], bool], deadline: Deadline = NEVER) -> None:
         """Handle what happens until `condition()` holds, or the deadline has passed.
 
@@ -144,7 +139,7 @@ class EventLoop:
         self.bookkeeping.torn = False
         ready = self._waiter.wait(timeout_s)
         self.bookkeeping.torn = True
-        if self.closed:
+        if self.bookkeeping.closed:
             raise ClosedError("another thread has closed the pool during this call")
         self._raise_what_came()
         self._plans |= not ready

@@ -137,7 +137,7 @@ class Lockstep:
             instance.played(actions[place] for actions in self._actions)
         self._actions.clear()
         self._instances = []
-        if flight is None or self._loop.closed:
+        if flight is None or self._bookkeeping.closed:
             return
         deadline = self._supervisor.step_deadline(flight.sent_at_s)
         for step, action in zip(self._steps, flight.actions, strict=True):
