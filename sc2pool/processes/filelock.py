@@ -9,6 +9,7 @@ delete it.
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -33,14 +34,20 @@ def try_lock(path: Path) -> int | None:
 
     Returns:
         The descriptor that holds the lock, or None if another process holds it.
+
+    Raises:
+        OSError: the file cannot be opened, or its file system has no locks.
     """
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             _take(fd)
-        except OSError:
+        except OSError as error:
             os.close(fd)
-            return None
+            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):  # POSIX, Windows
+                return None
+            path.unlink(missing_ok=True)
+            raise
         if _is_still_at(path, fd):
             return fd
         # Its last holder deleted the file between our open and our lock: the next process would

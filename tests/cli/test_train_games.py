@@ -19,6 +19,7 @@ from stable_baselines3 import PPO, SAC
 
 from sc2pool.cli.training.evaluation import read_evaluations
 from sc2pool.cli.training.figures.episodes import read_episodes
+from sc2pool.cli.training.run_folder import reserved
 from sc2pool.protocol.compiled import STEP_PATH
 from tests.support.programs import run
 
@@ -75,6 +76,11 @@ def test_train_stop_and_go_on(
     assert not alive
 
     steps = PPO.load(out / "model.zip", device="cpu").num_timesteps
+    with reserved(out):
+        refused = run(*TRAIN, "--resume", out, "--steps", steps + 500)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "another training writes into this folder" in refused.stderr
+    assert refused.stdout == ""
     assert f"from {steps:,}" in said_by(*TRAIN, "--resume", out, "--steps", steps + 500)
     assert PPO.load(out / "model.zip", device="cpu").num_timesteps > steps
     assert "pool/launches" in (out / "progress.csv").read_text()

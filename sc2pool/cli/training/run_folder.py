@@ -10,6 +10,7 @@ snapshots            with self-play: earlier policies
 videos               an episode of each evaluation
 progress.csv         SB3's figures and the pool's, one row per update; also as TensorBoard events
 config.json          options, hyperparameters and versions
+training.lock        while a training writes into the folder
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Any
 
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS, Algorithm
 from sc2pool.errors import ConfigError
+from sc2pool.processes.filelock import try_lock, unlock_and_remove
 from sc2pool.replacing import replacing
 
 MODEL_FILE = "model.zip"
@@ -37,6 +39,7 @@ CURVE_FILE = "learning_curve.png"
 EPISODES_FILE = "episodes.csv"
 PROGRESS_FILE = "progress.csv"
 CONFIG_FILE = "config.json"
+LOCK_FILE = "training.lock"
 
 _KEPT_FILES = (EPISODES_FILE, PROGRESS_FILE, EVALUATIONS_FILE, WIN_RATES_FILE, BEST_MODEL_FILE)
 """Of the resumed run."""
@@ -46,10 +49,10 @@ _OF_ALL = ("num_timesteps", "observation_space", "action_space", "policy_class")
 
 @contextmanager
 def reserved(out: Path) -> Iterator[None]:
-    """Make the folder, if need be, and see that it can be written to; an empty one goes at the end.
+    """Make the folder, if need be, and keep other trainings out; an empty one goes at the end.
 
     Raises:
-        ConfigError: it cannot be made, or not be written to.
+        ConfigError: it cannot be made, or not be written to; another training writes into it.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -61,9 +64,17 @@ def reserved(out: Path) -> Iterator[None]:
             probe.unlink(missing_ok=True)
     except OSError as error:
         raise _not_writable(out, error) from error
+    lock = out / LOCK_FILE
+    held: int | None = None
+    with suppress(OSError):  # a file system without locks
+        held = try_lock(lock)
+        if held is None:
+            raise ConfigError(f"{out}: another training writes into this folder, and has not ended")
     try:
         yield
     finally:
+        if held is not None:
+            unlock_and_remove(held, lock)
         with suppress(OSError):  # it holds the run
             out.rmdir()
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sc2pool.cli.training.run_folder import open_folder, read_config, read_steps, reserved
 from sc2pool.errors import ConfigError
+from sc2pool.processes import filelock
 from tests.unit.conftest import rewrite_archive
 
 
@@ -119,3 +122,37 @@ def test_a_folder_that_may_not_be_written_to(
         reserved(tmp_path),
     ):
         pass
+
+
+TRAINING = """
+import sys
+from pathlib import Path
+from sc2pool.cli.training.run_folder import reserved
+
+with reserved(Path(sys.argv[1])):
+    print("reserved", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_folder_of_a_training_that_has_not_ended(tmp_path):
+    with subprocess.Popen(
+        [sys.executable, "-c", TRAINING, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as training:
+        assert training.stdout.readline() == b"reserved\n"
+        with pytest.raises(ConfigError, match="another training writes into"), reserved(tmp_path):
+            pass
+        training.kill()
+    with reserved(tmp_path):
+        pass
+    assert not tmp_path.exists()
+
+
+def test_a_file_system_without_locks(tmp_path, monkeypatch):
+    def refuse(_: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(filelock, "_take", refuse)
+    with reserved(tmp_path), reserved(tmp_path):
+        assert list(tmp_path.iterdir()) == []
+    assert not tmp_path.exists()
