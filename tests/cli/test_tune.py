@@ -9,6 +9,7 @@ import optuna
 import pytest
 import yaml
 
+from sc2pool.cli.training.run_folder import reserved
 from sc2pool.cli.training.settings.hyperparameters import read_hyperparameters
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
@@ -68,6 +69,15 @@ def test_a_study_that_is_damaged(tune, tmp_path):
     code, _, complaint = tune("--trials=1")
     assert code == 2
     assert "its study.db cannot be used" in complaint
+
+
+def test_two_searches_at_once(tune, tmp_path):
+    """Optuna's tables are not made twice, nor the same trials played twice."""
+    with reserved(tmp_path / "search"):
+        code, said, complaint = tune("--trials=1")
+        assert list((tmp_path / "search").glob("*.db")) == []
+    assert (code, said) == (2, "")
+    assert "another training writes into this folder" in complaint
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ from sc2pool.cli.playing.episodes import play_episodes
 from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.training.model import arguments_for, policy_for
 from sc2pool.cli.training.rewards import ScaledRewards
+from sc2pool.cli.training.run_folder import reserved
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS, check_algorithm
 from sc2pool.cli.training.settings.hyperparameters import Hyperparameters, read_hyperparameters
 from sc2pool.cli.tuning.search import SPACES, suggest
@@ -65,7 +66,6 @@ def run(args: argparse.Namespace) -> int:
     out = args.out or Path("runs") / f"tune-{task.__name__}-{algo}"
     check_writable(out, "--out")
     bundled = read_hyperparameters(algo, name)
-    out.mkdir(parents=True, exist_ok=True)
     torch.set_num_threads(1)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     asked = {
@@ -76,9 +76,9 @@ def run(args: argparse.Namespace) -> int:
         "seed": args.seed,
         "eval_episodes": args.eval_episodes,
     }
-    study = open_study(out, asked)
     stop = Stop()
-    with stop.handling():
+    with stop.handling(), reserved(out):
+        study = open_study(out, asked)
         games = SubprocSC2VecEnv(n=args.n, task=task, game=game)
         with closing(games) as env, stop.polite():
             say(
