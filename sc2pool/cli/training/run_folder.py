@@ -185,19 +185,25 @@ def read_config(folder: Path) -> dict[str, Any]:
     """The description of an earlier run, empty if it left none.
 
     Raises:
-        ConfigError: there is one, without options.
+        ConfigError: there is one that cannot be read, or without options, or with a task or a game
+            that is no text.
     """
     path = folder / CONFIG_FILE
     try:
-        description = dict(json.loads(path.read_text()))
-        options = description["options"]
-        if not isinstance(options, dict) or not isinstance(options.get("task", ""), str):
-            raise TypeError("its options are no options of a training")
+        description: Any = json.loads(path.read_text())
     except FileNotFoundError:
         return {}
-    except (KeyError, TypeError, ValueError) as error:
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
         raise ConfigError(f"{path} is not a run's description: {error}") from error
-    return description
+    options = description.get("options") if isinstance(description, dict) else None
+    if not isinstance(options, dict):
+        raise ConfigError(f"{path} is not a run's description: it has no options")
+    for name in ("task", "game"):
+        if not isinstance(options.get(name, ""), str):
+            raise ConfigError(f"{path}: {name} must be of type str, got {options[name]!r}")
+    return description  # type: ignore[no-any-return]
 
 
 def unused(folder: Path) -> Path:

@@ -5,6 +5,7 @@ import json
 import os
 import sys
 import zipfile
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from sc2pool.cli.main import main
 from sc2pool.cli.parser import make_parser
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
+from sc2pool.cli.training.settings.hyperparameters import Hyperparameters
 from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.errors import ConfigError
 from tests.unit.conftest import printed_by
@@ -90,6 +92,57 @@ def test_a_resumed_run_of_an_unknown_algorithm(earlier_run):
     (earlier_run / "config.json").write_text('{"options": {"algo": "pppo"}}')
     with pytest.raises(ConfigError, match="is a run of algo pppo, which is none of"):
         options_from("--resume", earlier_run)
+
+
+def describe(run: Path, **parts: Any) -> None:
+    """Change these parts of its description."""
+    file = run / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | parts))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kind"),
+    [
+        ("n", "a", "int"),
+        ("algo", ["ppo"], "str"),
+        ("seed", 1.5, "int | None"),
+        ("eval_every", "a", "int | None"),
+        ("self_play", 3, "str"),
+        ("video", "no", "bool"),
+    ],
+)
+def test_a_resumed_run_with_a_wrong_option(installation, earlier_run, name, value, kind):
+    describe(earlier_run, options={name: value})
+    with pytest.raises(ConfigError) as caught:
+        options_from("--game", installation, "--resume", earlier_run, "--steps", "9000")
+    assert str(caught.value) == (
+        f"{earlier_run}: {name} in its config.json must be of type {kind}, got {value!r}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("hyperparameters", "told"),
+    [
+        ({"reward_scale": "a"}, "reward_scale must be above 0, got 'a'"),
+        ({"arguments": [3]}, "of another version ("),
+        ({"unheard_of": 3}, "of another version ("),
+        (None, "of another version ("),
+    ],
+)
+def test_a_resumed_run_with_wrong_hyperparameters(earlier_run, hyperparameters, told):
+    describe(earlier_run, hyperparameters=hyperparameters)
+    with pytest.raises(ConfigError) as caught:
+        options_from("--resume", earlier_run)
+    assert f"{earlier_run}: hyperparameters in its config.json: {told}" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_resumed_run_keeps_its_hyperparameters(installation, earlier_run):
+    kept = Hyperparameters(
+        n_envs=3, minibatches=4, reward_scale=0.5, arguments={"learning_rate": "lin_1e-3"}
+    )
+    describe(earlier_run, hyperparameters=asdict(kept))
+    assert options_from("--game", installation, "--resume", earlier_run).hyperparameters == kept
 
 
 def test_a_resumed_run_may_go_on_elsewhere(installation, earlier_run):

@@ -10,10 +10,10 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from sc2pool.cli.arguments import check_writable, find_game, task_class, task_of
 from sc2pool.cli.training.run_folder import (
@@ -91,9 +91,19 @@ class TrainOptions:
         earlier = {} if model is None else read_config(model.parent)
         resumed = earlier.get("options", {})
 
+        types = get_type_hints(cls)
+
         def choose(name: str, default: Any) -> Any:
             value = getattr(args, name)
-            return value if value is not None else resumed.get(name, default)
+            if value is not None:
+                return value
+            value = resumed.get(name, default)
+            if name in resumed and not isinstance(value, types[name]):
+                raise ConfigError(
+                    f"{args.resume}: {name} in its {CONFIG_FILE} must be of type "
+                    f"{cls.__annotations__[name]}, got {value!r}"
+                )
+            return value
 
         args.task = task_of(args)
         for name in ("task", "algo"):
@@ -109,7 +119,7 @@ class TrainOptions:
         steps_done = 0 if model is None else read_steps(model, algo)
         definition = task_class(task)
         check_algorithm(algo, definition)
-        self_play = choose_self_play(args.self_play, resumed.get("self_play"), definition)
+        self_play = choose_self_play(args.self_play, choose("self_play", None), definition)
         evaluates = args.eval_every or args.video or resumed.get("eval_every") or self_play
         if args.eval_episodes is not None and not evaluates:
             raise ConfigError(
@@ -201,10 +211,15 @@ def choose_hyperparameters(
             f"that it was begun with"
         )
     if "hyperparameters" in earlier:
+        where = f"{args.resume}: hyperparameters in its {CONFIG_FILE}"
         try:
-            return Hyperparameters(**earlier["hyperparameters"])
+            recorded = asdict(Hyperparameters(**earlier["hyperparameters"]))
+            section = recorded.pop("arguments") | {
+                name: value for name, value in recorded.items() if value is not None
+            }
         except TypeError as error:
-            raise ConfigError(f"the run in {args.resume} is of another version: {error}") from error
+            raise ConfigError(f"{where}: of another version ({error})") from error
+        return Hyperparameters.of(section, where)
     return read_hyperparameters(algo, task, args.hyperparameters)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 import subprocess
 import sys
 import zipfile
@@ -85,10 +86,28 @@ def test_no_archive(tmp_path):
         read_steps(tmp_path, "ppo")
 
 
-@pytest.mark.parametrize("options", [[], None, {"task": 5}])
-def test_a_description_by_hand(tmp_path, options):
-    open_folder(tmp_path, None, {"options": options})
-    with pytest.raises(ConfigError, match=r"config\.json is not a run's description: "):
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("{", "is not a run's description: Expecting property name"),
+        ("[1]", "is not a run's description: it has no options"),
+        ("{}", "is not a run's description: it has no options"),
+        ('{"options": []}', "is not a run's description: it has no options"),
+        ('{"options": {"task": 5}}', "task must be of type str, got 5"),
+        ('{"options": {"game": null}}', "game must be of type str, got None"),
+    ],
+)
+def test_a_description_by_hand(tmp_path, content, why):
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(ConfigError, match=re.escape(why)) as caught:
+        read_config(tmp_path)
+    assert str(tmp_path / "config.json") in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_description_that_is_a_folder(tmp_path):
+    (tmp_path / "config.json").mkdir()
+    with pytest.raises(ConfigError, match=r"config\.json cannot be read: "):
         read_config(tmp_path)
 
 
