@@ -4,20 +4,22 @@ Rules: nothing heavy is imported before a command needs it, so `--help` and bad 
 answered at once; an error of sc2pool's own is one clear message on stderr, without a traceback;
 Ctrl-C, from the first import on, and a closed pipe (`| head`) print nothing.
 
-Exit codes: 0 done, 1 the doctor found something to fix, 2 an sc2pool error, a bad argument or a
-file that may not be read, 130 after Ctrl-C, 141 if the output is a closed pipe, 143 after SIGTERM.
+Exit codes: 0 done, 1 the doctor found something to fix, or a disk is full, 2 an sc2pool error, a
+bad argument or a file that may not be read, 130 after Ctrl-C, 141 if the output is a closed pipe,
+143 after SIGTERM.
 """
 
 from __future__ import annotations
 
 try:
+    import errno
     import io
     import os
     import sys
     from collections.abc import Sequence
 
     from sc2pool.cli.parser import make_parser
-    from sc2pool.cli.stop import Stopped, drop_closed
+    from sc2pool.cli.stop import Stopped, discard, drop_closed
     from sc2pool.errors import SC2PoolError
     from sc2pool.optional import needed_for
 except KeyboardInterrupt:  # Ctrl-C right after the start
@@ -42,6 +44,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not any(closed):
             raise  # it was another pipe
         return PIPE_CLOSED
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        discard(sys.stdout)
+        print(f"sc2pool: {error.filename or 'cannot write'}: {error.strerror}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
 

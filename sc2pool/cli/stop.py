@@ -101,8 +101,6 @@ def say(words: str) -> None:
 def drop_closed(stream: TextIO) -> bool:
     """If this stream is a pipe whose reader has closed it, discard its output from now on.
 
-    Otherwise the interpreter, which writes what is buffered at its end, prints an error.
-
     Returns:
         Whether it is.
     """
@@ -116,7 +114,15 @@ def drop_closed(stream: TextIO) -> bool:
             return False
     except BrokenPipeError:
         pass
+    discard(stream)
+    return True
+
+
+def discard(stream: TextIO) -> None:
+    """Discard the output of a stream that cannot be written, and what it has buffered.
+
+    Otherwise the interpreter, which writes that at its end, prints an error.
+    """
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
-    return True

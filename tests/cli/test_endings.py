@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import COMMAND
 from tests.support.programs import run
 
 INTERRUPTED_IMPORT = """
@@ -34,6 +38,16 @@ def test_a_closed_pipe_ends_quietly(into_closed_pipe, argument, buffered):
     unseen = not buffered and argument == "--help"  # argparse drops the error
     assert done.returncode == (0 if unseen else 141)
     assert not re.search("Error|Traceback|Exception", done.stderr)
+
+
+@pytest.mark.parametrize("arguments", ["tasks", "tasks --json", "standin path"])
+@pytest.mark.parametrize("buffered", [True, False], ids=["buffered", "unbuffered"])
+def test_output_onto_a_full_disk_is_one_line(arguments, buffered):
+    env = {**os.environ, "PYTHONUNBUFFERED": "" if buffered else "1"}
+    with Path("/dev/full").open("w") as full:
+        streams = {"stdout": full, "stderr": subprocess.PIPE, "capture_output": False}
+        done = run(*COMMAND, *arguments.split(), **streams, env=env)
+    assert (done.returncode, done.stderr) == (1, "sc2pool: cannot write: No space left on device\n")
 
 
 @pytest.mark.parametrize("arguments", ["tasks", "standin path", "train --steps 0"])
