@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     task = task_of(args) or DEFAULT_TASK
     game = find_game(args.game, task, says=False)  # the results name it
     if args.png is not None:
-        check_file(args.png, "--png")
+        check_file(args.png, "--png", [".png"])
         require("--png", "matplotlib")
     with Stop().handling():
         return _run(args, task, game)

@@ -228,10 +228,14 @@ def test_metrics_are_refused_where_they_cannot_be_served(installation, monkeypat
 
 def test_bench_refuses_a_file_it_cannot_write_before_it_measures(installation, tmp_path):
     (tmp_path / "file").touch()
-    for place in (tmp_path, tmp_path / "file" / "x.png"):
+    for place, why in (
+        (tmp_path, "is a folder, expected a file's name"),
+        (tmp_path / "file" / "x.png", "file is not a folder"),
+        (tmp_path / "x.txt", r"the name must end with \.png"),
+    ):
         arguments = ["bench", "--game", str(installation), "--png", str(place)]
         args = make_parser().parse_args(arguments)
-        with pytest.raises(ConfigError, match=r"^--png .* folder"):
+        with pytest.raises(ConfigError, match=f"^--png .*{why}$"):
             args.run(args)
 
 
