@@ -6,18 +6,17 @@ Rule: figures that cannot be written (a full disk) are lost, and the training go
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from stable_baselines3.common.logger import (
-    CSVOutputFormat,
-    KVWriter,
-    Logger,
-    TensorBoardOutputFormat,
-    filter_excluded_keys,
-)
+import numpy as np
+from stable_baselines3.common.logger import CSVOutputFormat, KVWriter, Logger, filter_excluded_keys
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
+from tensorboard.summary.writer.record_writer import RecordWriter
 
 from sc2pool.cli.training.run_folder import PROGRESS_FILE
 from sc2pool.errors import ConfigError
@@ -37,7 +36,7 @@ def open_logger(folder: Path, others: Sequence[KVWriter]) -> Logger:
     if earlier:
         log.keys = earlier.partition("\n")[0].split(",")
         log.file.write(earlier[: earlier.rfind("\n") + 1])
-    files = [Tolerant(log), Tolerant(TensorBoardOutputFormat(str(folder)))]
+    files = [Tolerant(log), Tolerant(TensorBoardEvents(folder))]
     return Logger(str(folder), [*files, *others])
 
 
@@ -61,6 +60,45 @@ class Tolerant(KVWriter):
         """Close the file."""
         with suppress(OSError):
             self._log.close()
+
+
+class TensorBoardEvents(KVWriter):
+    """A file of TensorBoard's events, with all figures that are numbers.
+
+    SB3's own format writes in a thread, which ends with a traceback once the disk is full.
+
+    Args:
+        folder: of the run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        name = f"events.out.tfevents.{time.time():.0f}.{os.getpid()}"
+        self._file = (folder / name).open("wb")
+        self._add(Event(file_version="brain.Event:2"))
+
+    def write(
+        self,
+        key_values: dict[str, Any],
+        key_excluded: dict[str, tuple[str, ...]],
+        step: int = 0,
+    ) -> None:
+        """Write one row of figures."""
+        figures = filter_excluded_keys(key_values, key_excluded, "tensorboard")
+        numbers = [
+            Summary.Value(tag=name, simple_value=value)
+            for name, value in figures.items()
+            if isinstance(value, int | float | np.number)
+        ]
+        self._add(Event(step=step, summary=Summary(value=numbers)))
+        self._file.flush()
+
+    def _add(self, event: Event) -> None:
+        event.wall_time = time.time()
+        RecordWriter(self._file).write(event.SerializeToString())
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
 
 
 class WandbOutput(KVWriter):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 from stable_baselines3 import PPO
 from stable_baselines3.common.envs import IdentityEnv
 from stable_baselines3.common.logger import CSVOutputFormat, Logger
 from stable_baselines3.common.vec_env import DummyVecEnv
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from sc2pool.cli.training.figures.episodes import EpisodeLog, EpisodeRow, read_episodes
-from sc2pool.cli.training.figures.logs import Tolerant
+from sc2pool.cli.training.figures.logs import Tolerant, open_logger
 from sc2pool.cli.training.saving import Saver
 
 
@@ -61,6 +65,39 @@ def test_figures_that_cannot_be_logged_are_lost(tmp_path, full_disk):
             log.dump(number)
     log.close()
     assert "2" in (tmp_path / "progress.csv").read_text().split()
+
+
+def test_figures_reach_tensorboard_once_the_disk_has_room_again(tmp_path, full_disk, capfd):
+    log = open_logger(tmp_path, [])
+
+    def dump(number: int) -> None:
+        log.record("number", number)
+        log.record("half", np.float32(number / 2))
+        log.record("words", "of no number")
+        log.dump(number)
+
+    dump(0)
+    with full_disk():
+        dump(1)
+    dump(2)
+    with full_disk():
+        dump(3)
+        log.close()
+    assert logged(tmp_path) == {
+        "number": [(0, 0), (1, 1), (2, 2)],
+        "half": [(0, 0), (1, 0.5), (2, 1)],
+    }
+    assert capfd.readouterr() == ("", "")
+
+
+def logged(folder: Path) -> dict[str, list[tuple[int, float]]]:
+    """The steps and values that TensorBoard would show, by name."""
+    events = EventAccumulator(str(folder))
+    events.Reload()
+    return {
+        name: [(scalar.step, scalar.value) for scalar in events.Scalars(name)]
+        for name in events.Tags()["scalars"]
+    }
 
 
 def test_episodes_that_a_full_disk_refuses_are_written_later(tmp_path, full_disk):
