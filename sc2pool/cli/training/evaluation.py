@@ -92,8 +92,13 @@ class Evaluation(BaseCallback):
         self._stop = stop
         self._algorithm = ALGORITHMS[options.algo]
         self._path = options.out / EVALUATIONS_FILE
-        self._rows = read_evaluations(self._path)
-        self.best = max(self._rows, key=lambda row: row.mean_return, default=None)
+        rows = read_evaluations(self._path)
+        self.best = max(rows, key=lambda row: row.mean_return, default=None)
+        # Later rows are of evaluations after the resumed model was saved, which are made again.
+        # The best one says what is in `best_model.zip`.
+        self._rows = [
+            row for row in rows if row.total_steps <= options.steps_done or row is self.best
+        ]
         self._evaluated_at = -1
         self._every = inf if options.eval_every is None else options.eval_every
         self._next_at = options.steps_done + self._every

@@ -105,6 +105,22 @@ def test_a_resumed_run_knows_its_best(model, tmp_path):
     assert (tmp_path / "best_model.zip").read_bytes() == before
 
 
+def test_a_resumed_run_drops_what_came_after_its_model(model, tmp_path):
+    """But for the row of the best model, which only a better one replaces."""
+    env = Scripted([1.0, 1.0, 0.0, 9.0, 9.0, 0.0, 2.0, 2.0, 0.0])
+    model.learn(192, callback=evaluation_of(env, options(tmp_path, eval_every=64)))
+    again = evaluation_of(Scripted([4.0]), options(tmp_path, eval_every=64, steps_done=64))
+    model.num_timesteps = 64
+    model.learn(64, callback=again, reset_num_timesteps=False)
+    rows = read_evaluations(tmp_path / "evaluations.csv")
+    assert [(row.total_steps, row.mean_return) for row in rows] == [
+        (64, 1.0),
+        (128, 9.0),
+        (128, 4.0),
+    ]
+    assert again.best == rows[1]
+
+
 def test_a_run_killed_while_it_saves_its_best_model_has_no_row_of_it(model, tmp_path, monkeypatch):
     with monkeypatch.context() as patched, pytest.raises(SystemExit):
         patched.setattr(model, "save", Mock(side_effect=SystemExit))
