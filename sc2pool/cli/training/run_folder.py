@@ -80,7 +80,7 @@ def reserved(out: Path) -> Iterator[None]:
 
 
 def open_folder(out: Path, resume: Path | None, description: Mapping[str, Any]) -> None:
-    """Make the folder and describe the run in it.
+    """Make the folder and describe the run in it; what a killed trainer left unfinished goes.
 
     Args:
         out: the folder.
@@ -98,6 +98,8 @@ def open_folder(out: Path, resume: Path | None, description: Mapping[str, Any]) 
         out.mkdir(parents=True, exist_ok=True)
         if resume is not None and not goes_on:
             _copy_records(resume.parent, out)
+        for cut_off in (out / VIDEOS_FOLDER).glob("unfinished-*"):  # the trainer was killed
+            cut_off.unlink(missing_ok=True)
         with replacing(out / CONFIG_FILE) as unfinished:
             unfinished.write_text(json.dumps(description, indent=2, default=str) + "\n")
     except OSError as error:

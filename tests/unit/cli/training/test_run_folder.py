@@ -119,6 +119,15 @@ def test_a_full_disk_is_said_and_leaves_the_description(tmp_path, full_disk):
     assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
 
 
+def test_the_unfinished_video_of_a_killed_training_goes(tmp_path):
+    videos = tmp_path / "videos"
+    videos.mkdir()
+    for name in ("step-100.mp4", "unfinished-step-200.mp4"):
+        (videos / name).touch()
+    open_folder(tmp_path, tmp_path / "model.zip", {"options": {}})
+    assert [path.name for path in videos.iterdir()] == ["step-100.mp4"]
+
+
 def test_a_folder_in_which_another_training_has_begun_meanwhile(tmp_path):
     open_folder(tmp_path / "out", None, {"options": {"n": 1}})
     for resume in (None, tmp_path / "other" / "model.zip"):
