@@ -20,7 +20,8 @@ import os
 import re
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -89,6 +90,16 @@ class Installation:
     """How it was found: the `game` argument, SC2PATH, the usual place, or the stand-in."""
 
 
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Raise `ConfigError` if the block may not look at a file or folder."""
+    try:
+        yield
+    except PermissionError as error:
+        raise ConfigError(f"{error.filename} may not be read: {error.strerror}") from error
+
+
+@_readable()
 def find(game: str | os.PathLike[str] = "auto", *, says: bool = True) -> Installation:
     """Finds the installation to play.
 
@@ -97,7 +108,8 @@ def find(game: str | os.PathLike[str] = "auto", *, says: bool = True) -> Install
         says: log once, as a warning, that "auto" plays the stand-in.
 
     Raises:
-        ConfigError: there is none; the message says what was searched, and where.
+        ConfigError: there is none, or it may not be read; the message says what was searched, and
+            where.
     """
     if not isinstance(game, str | os.PathLike):
         raise ConfigError(
@@ -180,6 +192,7 @@ def read_installation(root: Path, why: str) -> Installation:
     )
 
 
+@_readable()
 def find_map(installation: Installation, name: str) -> Path:
     """The file of a map, searched for in the installation's map folder and all below it.
 

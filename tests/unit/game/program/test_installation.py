@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -146,6 +148,30 @@ def test_broken_path(tmp_path, build, said):
     with pytest.raises(ConfigError, match=said) as raised:
         find(tmp_path / "sc2")
     assert str(tmp_path / "sc2") in str(raised.value)
+
+
+@pytest.fixture
+def theirs(tmp_path: Path) -> Iterator[Path]:
+    """A folder with an installation in it, which this process may not look into."""
+    folder = tmp_path / "theirs"
+    make(folder / "sc2", 75689)
+    folder.chmod(0)
+    root = os.geteuid() == 0  # who may read everything
+    if root:
+        os.seteuid(65_534)
+    yield folder
+    if root:
+        os.seteuid(0)
+    folder.chmod(0o700)
+
+
+def test_a_folder_that_may_not_be_read(theirs, monkeypatch):
+    said = rf"{theirs}/sc2 may not be read: Permission denied"
+    with pytest.raises(ConfigError, match=said):
+        find(theirs / "sc2")
+    monkeypatch.setenv("SC2PATH", str(theirs / "sc2"))
+    with pytest.raises(ConfigError, match=said):
+        find("auto")
 
 
 @pytest.mark.parametrize("game", ["auto", "real"])
