@@ -8,6 +8,7 @@ while SMAC kills all units of one long game.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -23,7 +24,7 @@ from sc2pool.tasks.teams.smac.battle import LOST, WON, Battle, Bools
 from sc2pool.tasks.teams.smac.features import Features, Sizes
 from sc2pool.tasks.teams.smac.ground import Ground
 from sc2pool.tasks.teams.smac.heuristic import Heuristic
-from sc2pool.tasks.teams.smac.rules import Rules
+from sc2pool.tasks.teams.smac.rules import Rules, check_rules
 from sc2pool.tasks.teams.smac.scenarios import Contest
 from sc2pool.tasks.teams.team_task import TeamTask
 
@@ -63,6 +64,7 @@ class BattleTask(TeamTask):
         inherited = {"scenario", "rules", "step_mul"}.isdisjoint(own)
         if inherited:
             return
+        check_rules(cls.rules)
         cls.sizes = sizes = Sizes(scenario, cls.rules)
         made = {
             "agents": scenario.agents,
@@ -204,12 +206,30 @@ def made_task(
     doc: str,
     module: str,
 ) -> type[Made]:
-    """A class for a scenario.
+    """The class for a scenario, always the same one.
 
     Args:
         rules: None for those of the base.
         module: where it is found by its name.
+
+    Raises:
+        ConfigError: the rules are of another type.
     """
+    if rules is not None:
+        check_rules(rules)
+    return _made(base, name, scenario, rules, doc=doc, module=module)  # type: ignore[return-value]
+
+
+@cache
+def _made(
+    base: type[BattleTask],
+    name: str,
+    scenario: Contest,
+    rules: Rules | None,
+    *,
+    doc: str,
+    module: str,
+) -> type[BattleTask]:
     members: dict[str, Any] = {"__module__": module, "__doc__": doc, "scenario": scenario}
     if rules is not None:
         members["rules"] = rules

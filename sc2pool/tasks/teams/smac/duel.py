@@ -15,7 +15,6 @@ SMAC has no such maps; they are the stand-in's, in `sc2standin/maps/smac_duels`.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -127,7 +126,6 @@ def _turned_type_and_place(unit: raw_pb2.Unit) -> tuple[int, float, float]:
     return unit_type, -x, -y
 
 
-@cache
 def smac_duel(name: str, rules: Rules | None = None) -> type[SmacTask]:
     """The duel of a scenario, with SMAC's default options or others.
 
@@ -135,7 +133,8 @@ def smac_duel(name: str, rules: Rules | None = None) -> type[SmacTask]:
         name: the scenario's.
 
     Raises:
-        ConfigError: SMAC has no such map, or its sides have different units.
+        ConfigError: SMAC has no such map, its sides have different units, or the rules are of
+            another type.
     """
     scenario = SCENARIOS.get(name)
     if scenario is None or not scenario.is_even:

@@ -97,3 +97,9 @@ class Rules:
 
 ZERO_SUM = Rules(reward_only_positive=False, reward_negative_scale=1.0, reward_defeat=-200.0)
 """A zero-sum duel: damage, deaths and the battle's end count for one side and against the other."""
+
+
+def check_rules(rules: object) -> None:
+    """Raise `ConfigError` unless these are `Rules`."""
+    if not isinstance(rules, Rules):
+        raise ConfigError(f"rules must be of type Rules, got {rules!r}")

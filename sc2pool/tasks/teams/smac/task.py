@@ -9,7 +9,7 @@ Rule: the map's own script creates the units.
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import partial
 from typing import ClassVar
 
 from sc2pool.errors import ConfigError
@@ -33,12 +33,11 @@ class SmacTask(BattleTask):
         await self.begin_with_units(partial(Battle.begun, self.scenario, self.rules))
 
 
-@cache
 def smac_task(name: str, rules: Rules | None = None) -> type[SmacTask]:
     """The task of a scenario, with SMAC's default options or others.
 
     Raises:
-        ConfigError: SMAC has no such map.
+        ConfigError: SMAC has no such map, or the rules are of another type.
     """
     scenario = SCENARIOS.get(name)
     if scenario is None:

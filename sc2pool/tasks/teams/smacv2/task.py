@@ -14,7 +14,7 @@ its first battle for all; so does `StarCraft2Env`, which is SMACv2's interface.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache, partial
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -100,7 +100,8 @@ def smacv2_task(
         rules: the options; None for those of SMACv2's example configs.
 
     Raises:
-        ConfigError: no such scenario, or a config that is wrong or impossible here.
+        ConfigError: no such scenario, a config that is wrong or impossible here, or rules of
+            another type.
     """
     if capability_config is not None:
         return _made(random_teams(name, name, capability_config), rules)
@@ -110,7 +111,6 @@ def smacv2_task(
     return _made(random_teams(name, map_name, example_config(map_name, n, m)), rules)
 
 
-@cache
 def _made(teams: RandomTeams, rules: Rules | None) -> type[RandomTeamsTask]:
     sides = f"{teams.n_agents} agents, {teams.n_enemies} enemies"
     doc = f"SMACv2's random teams, {teams.name}: {sides}."

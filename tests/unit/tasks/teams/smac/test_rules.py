@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from typing import ClassVar
+
 import pytest
 
 from sc2pool.errors import ConfigError
+from sc2pool.tasks.teams.smac.duel import smac_duel
 from sc2pool.tasks.teams.smac.rules import Rules
+from sc2pool.tasks.teams.smac.task import smac_task
+from sc2pool.tasks.teams.smacv2.task import smacv2_task
 
 
 @pytest.mark.parametrize(
@@ -21,6 +27,22 @@ from sc2pool.tasks.teams.smac.rules import Rules
 def test_wrong_values(name, value, message):
     with pytest.raises(ConfigError, match=message):
         Rules(**{name: value})
+
+
+@pytest.mark.parametrize("rules", [{}, {"reward_sparse": True}, "sparse", 3])
+@pytest.mark.parametrize(
+    ("make", "name"), [(smac_task, "3m"), (smac_duel, "3m"), (smacv2_task, "terran_5_vs_5")]
+)
+def test_what_is_no_rules(make, name, rules):
+    with pytest.raises(ConfigError, match=re.escape(f"type Rules, got {rules!r}")):
+        make(name, rules=rules)
+
+
+def test_a_class_with_what_is_no_rules():
+    with pytest.raises(ConfigError, match=r"rules must be of type Rules, got \{\}"):
+
+        class _(smac_task("3m")):
+            rules: ClassVar = {}
 
 
 def test_all_health_shows_the_own():
