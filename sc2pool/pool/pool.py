@@ -148,13 +148,13 @@ class Pool:
             self._calls = Calls(loop, self._stepping, self._pauses, self.rows, config.limits.call_s)
             actions = layout.action
             self._action_leaf = actions.leaves[0] if actions.is_array and actions.leaves else None
-            warning = memory_warning(
+            if warning := memory_warning(
                 runtime.fleet.first_games_bytes(), self.n + spares, system.available_bytes()
-            )
-            if warning is not None:
+            ):
                 warnings.warn(warning, stacklevel=3)
         except BaseException:
-            self.close()
+            with suppress(Exception):  # an env's own `close` may raise, too
+                self.close()
             raise
 
     # Episodes.

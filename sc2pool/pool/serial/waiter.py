@@ -29,6 +29,7 @@ class SerialWaiter(Waiter):
         self._loop = loop
         self._ready: dict[int, None] = {}
         self._raised: tuple[BaseException, Any] | None = None
+        self._raised_in_close: BaseException | None = None
 
     def add(self, descriptor: int, tag: Any) -> None:
         """Watch a socket or pipe for data and for its end."""
@@ -55,6 +56,11 @@ class SerialWaiter(Waiter):
         raised, self._raised = self._raised, None
         return raised
 
+    def note_end(self, ending: asyncio.Task[None]) -> None:
+        """An instance has ended; the first error of an env's own `close` is raised by `close`."""
+        if self._raised_in_close is None and not ending.cancelled():
+            self._raised_in_close = ending.exception()
+
     def wait(self, timeout_s: float | None) -> list[Any]:
         """The tags of all that is ready, at the latest after `timeout_s` (None: no limit)."""
         self._ready.clear()
@@ -62,7 +68,7 @@ class SerialWaiter(Waiter):
         return self._answer([one for one in self._ready if one in self._tags])
 
     def close(self) -> None:
-        """Give all descriptors back but the watched ones."""
+        """As `Waiter.close`; at last raise what an env's own `close` has raised."""
         loop = self._loop
         if loop.is_closed() or loop.is_running():
             return
@@ -73,6 +79,13 @@ class SerialWaiter(Waiter):
             asyncio.gather(*tasks, return_exceptions=True).add_done_callback(lambda _: loop.stop())
             run(loop, _ENDS_WITHIN_S)
         loop.close()
+        error, self._raised_in_close = self._raised_in_close, None
+        if error is None:
+            return
+        try:
+            raise error
+        finally:
+            del error  # its traceback has this frame
 
 
 def run(loop: asyncio.AbstractEventLoop, timeout_s: float | None) -> None:

@@ -66,6 +66,7 @@ class SerialWorker(workers.Worker):
         self._ending: set[OwnTask] = set()
         super().__init__(directory, memory_fd, waiter, common)
         self._note_raised = waiter.note_raised
+        self._note_end = waiter.note_end
 
     def _make(self, directory: Path, memory_fd: int) -> None:  # noqa: ARG002
         owned = self._owned
@@ -100,6 +101,7 @@ class SerialWorker(workers.Worker):
             ending = OwnTask(hosted.end(), self._loop)
             self._ending.add(ending)
             ending.add_done_callback(self._ending.discard)
+            ending.add_done_callback(self._note_end)
             ending.add_done_callback(lambda _: self._loop.stop())
 
     def _stop_listening(self) -> None:

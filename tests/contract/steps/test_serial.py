@@ -13,6 +13,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -256,12 +257,49 @@ def test_an_env_whose_close_raises_leaves_no_descriptor(monkeypatch):
             raise ValueError("of the user's own")
 
     def descriptors_after_one() -> int:
-        with closing(DummySC2VecEnv([Clumsy])) as env:
-            env.reset()
+        env = DummySC2VecEnv([Clumsy])
+        env.reset()
+        with pytest.raises(ValueError, match="of the user's own"):
+            env.close()
+        del env
         gc.collect()  # until then the traceback does
         return psutil.Process().num_fds()
 
     assert descriptors_after_one() == descriptors_after_one()
+
+
+def test_what_an_envs_own_close_raises_is_raised_once_all_are_closed(pools):
+    class Noted(Counting):
+        def __init__(self, name: str) -> None:
+            super().__init__()
+            self.name = name
+
+        def close(self):
+            CALLED.append(self.name)
+            if self.name == "second":
+                raise ValueError("of the user's own")
+
+    CALLED.clear()
+    names = ["first", "second", "third"]
+    env = DummySC2VecEnv([partial(Noted, name) for name in names])
+    pools.callback(env.close)
+    env.reset()
+    with pytest.raises(ValueError, match="of the user's own"):
+        env.close()
+    assert sorted(CALLED) == names
+    env.close()
+
+
+def test_an_envs_own_close_does_not_hide_why_a_pool_could_not_be_made():
+    class Clumsy(Counting):
+        def close(self):
+            raise ValueError("of the user's own")
+
+    class Other(Counting):
+        action_space = spaces.Discrete(9)
+
+    with pytest.raises(ConfigError, match="env 1: action_space is Discrete"):
+        DummySC2VecEnv([Clumsy, Other])
 
 
 @pytest.mark.parametrize(
