@@ -233,8 +233,8 @@ class Connection(picows.WSListener):
                 self._transport.disconnect(graceful=False)
             except RuntimeError:  # likewise, or the loop runs in another thread than it did
                 with contextlib.suppress(RuntimeError):
-                    self._loop.remove_reader(self._sock)
-                    self._loop.remove_writer(self._sock)
+                    transport: Any = self._transport.underlying_transport
+                    transport._force_close(None)  # `abort` without its check of the thread
             self._transport = None
         if self._reader is not None:
             self._reader.close()

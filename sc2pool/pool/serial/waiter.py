@@ -78,6 +78,7 @@ class SerialWaiter(Waiter):
         if tasks:
             asyncio.gather(*tasks, return_exceptions=True).add_done_callback(lambda _: loop.stop())
             run(loop, _ENDS_WITHIN_S)
+        run(loop, 0.0)  # a connection that was aborted ends in the loop's next pass
         loop.close()
         error, self._raised_in_close = self._raised_in_close, None
         if error is None:

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import traceback
+import warnings
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
@@ -300,6 +301,17 @@ def test_an_envs_own_close_does_not_hide_why_a_pool_could_not_be_made():
 
     with pytest.raises(ConfigError, match="env 1: action_space is Discrete"):
         DummySC2VecEnv([Clumsy, Other])
+
+
+def test_close_leaves_no_connection_open(standin_dir):
+    env = DummySC2VecEnv("MoveToBeacon", n=1, game=standin_dir)
+    env.reset()
+    env.step([0])
+    with warnings.catch_warnings(record=True, action="always") as warned:
+        env.close()
+        del env
+        gc.collect()
+    assert warned == []
 
 
 @pytest.mark.parametrize(
