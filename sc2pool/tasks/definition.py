@@ -189,6 +189,9 @@ def check_definition(cls: type[TaskDefinition]) -> None:
                 f"task {cls.__name__}: class attribute {name!r} must be a {kind.__name__}, "
                 f"got {value!r}"
             )
+    masks = getattr(cls, "action_masks", None)
+    if masks is not None and not callable(masks):
+        raise ConfigError(f"task {cls.__name__}: action_masks must be a method, got {masks!r}")
     missing = ", ".join(sorted(f"{hook}()" for hook in cls.__abstractmethods__))
     if missing:
         raise ConfigError(f"task {cls.__name__} must define {missing}")

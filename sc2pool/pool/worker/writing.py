@@ -97,9 +97,18 @@ def write_mask(leaf: Leaf, view: Array, mask: Array, name: str = "") -> None:
     """Copy an action mask into its view; arguments as of `write_observation`.
 
     Raises:
-        ObservationError: it has another shape or dtype.
+        ObservationError: it has another shape or dtype, or the actions have no masks.
     """
-    value = np.asarray(mask)
+    if leaf.shape == (0,):
+        raise ObservationError(
+            f"{name}action mask is {mask!r:.80}, expected none: only Discrete, MultiDiscrete and "
+            "MultiBinary actions have masks"
+        )
+    try:
+        value = np.asarray(mask)
+    except ValueError as error:
+        problem = f"does not form an array of shape {leaf.shape}: {error}"
+        raise ObservationError(f"{name}action mask {problem}") from error
     if value.shape != leaf.shape or value.dtype != leaf.dtype:
         raise ObservationError(
             f"{name}action mask has shape {value.shape} and dtype {value.dtype}, "

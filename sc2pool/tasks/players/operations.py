@@ -37,7 +37,10 @@ def set_attr(target: Any, name: str, value: Any) -> None:
 
 def env_method(target: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Call a method of the target or of an env that it wraps."""
-    return get_attr(target, name)(*args, **kwargs)
+    method = get_attr(target, name)
+    if not callable(method):
+        raise TypeError(f"{name} of {target!r} must be a method, got {method!r:.80}")
+    return method(*args, **kwargs)
 
 
 def call(target: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

@@ -70,6 +70,7 @@ def test_a_computer_of_no_kind(given, told):
         ({"max_loops": 0}, "task Odd: max_loops must be a whole number of at least 1, got 0"),
         ({"disable_fog": "no"}, "task Odd: class attribute 'disable_fog' must be a bool, got 'no'"),
         ({"metadata": None}, "task Odd: class attribute 'metadata' must be a Mapping, got None"),
+        ({"action_masks": property(len)}, "task Odd: action_masks must be a method, got <property"),
         ({"players": 3}, "task Odd: players must be 1 or 2, got 3"),
         ({"players": True}, "task Odd: players must be 1 or 2, got True"),
         (

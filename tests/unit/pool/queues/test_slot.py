@@ -230,12 +230,30 @@ def test_the_part_that_is_wrong_is_named(pair):
         both.put({"a": (np.int64(1),)})
 
 
-@pytest.mark.parametrize("mask", [np.ones(2, bool), np.ones(3, np.int8)], ids=["shape", "dtype"])
-def test_a_wrong_mask_is_an_observation_error(pair, mask):
+@pytest.mark.parametrize(
+    ("mask", "told"),
+    [
+        (np.ones(2, bool), r"has shape \(2,\).*expected shape \(3,\) and dtype bool"),
+        (np.ones(3, np.int8), r"has shape \(3,\) and dtype int8, expected .* dtype bool"),
+        ([[True], [True, False]], r"does not form an array of shape \(3,\)"),
+    ],
+    ids=["shape", "dtype", "ragged"],
+)
+def test_a_wrong_mask_is_an_observation_error(pair, mask, told):
     both = pair()
     both.begin()
-    with pytest.raises(ObservationError, match="action mask has shape"):
+    with pytest.raises(ObservationError, match=f"^action mask {told}"):
         both.put(np.zeros(2, np.float32), mask=mask)
+
+
+@pytest.mark.parametrize(
+    "actions", [VECTOR, spaces.Dict(a=spaces.Discrete(3))], ids=["Box", "Dict"]
+)
+def test_a_mask_of_actions_that_have_none_is_an_observation_error(pair, actions):
+    both = pair(action_space=actions)
+    both.begin()
+    with pytest.raises(ObservationError, match=r"action mask is .*, expected none: only Discrete"):
+        both.put(np.zeros(2, np.float32), mask=np.ones(3, bool))
 
 
 def test_an_info_that_cannot_be_pickled_publishes_nothing(pair):

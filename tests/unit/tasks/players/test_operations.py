@@ -65,6 +65,8 @@ def test_attributes_are_set_where_they_are(env):
 def test_methods_are_called_where_they_are(env):
     assert env_method(env, "double", (4,), {"plus": 1}) == 9
     assert render(env) == "level 1"
+    with pytest.raises(TypeError, match=r"level of <TimeLimit.*Bottom.* must be a method, got 1"):
+        env_method(env, "level", (), {})
 
 
 def test_wrappers_are_known_by_name_and_by_what_they_derive_from(env):
