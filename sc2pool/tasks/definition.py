@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping
 from enum import Enum
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gymnasium import spaces
@@ -136,6 +137,9 @@ class TaskDefinition(ABC):
         check_loops("step_mul", cls.step_mul)
         if cls.max_loops is not None:
             check_loops("max_loops", cls.max_loops)
+        modes = cls.metadata.get("render_modes", ())
+        if not isinstance(modes, list | tuple):
+            raise ConfigError(f"metadata['render_modes'] must be a list of names, got {modes!r}")
         cls.game_setup()
 
     @classmethod
@@ -207,5 +211,5 @@ def check_loops(name: str, loops: object) -> None:
     Raises:
         ConfigError: not a whole number of at least 1.
     """
-    if type(loops) is not int or loops < 1:
+    if isinstance(loops, bool) or not isinstance(loops, Integral) or loops < 1:
         raise ConfigError(f"{name} must be a whole number of at least 1, got {loops!r}")

@@ -29,7 +29,7 @@ from tests.matches.playing import Against, always, play, player_of
 pytestmark = pytest.mark.standin("StarCraft II has no map MarineDuel")
 
 STEP_MUL = DuelTask.step_mul
-PACES = (1, 3, 8, 12, 40)
+PACES = (1, 3, 8, np.int64(12), 40)
 
 
 @pytest.fixture(autouse=True)

@@ -42,7 +42,7 @@ class GymPlayer(Player):
         self._env = env
         self.observation_space = env.observation_space
         self.action_space = env.action_space
-        self.metadata = env.metadata
+        self.metadata = env.metadata or {}
         self.render_mode = env.render_mode
         self._is_new = True
         # A game of an `SC2GymEnv` may fail: that env says so in its info, as it should.

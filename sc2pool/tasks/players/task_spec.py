@@ -65,7 +65,7 @@ class TaskSpec:
     @property
     def loops_per_step(self) -> int:
         """Game loops per env step, of an episode in which `set_attr` changes nothing."""
-        return self.task.step_mul if self.step_mul is None else self.step_mul
+        return int(self.task.step_mul if self.step_mul is None else self.step_mul)
 
     @property
     def metadata(self) -> dict[str, Any]:

@@ -78,6 +78,8 @@ class TeamTask(Task):
             raise ConfigError(
                 f"agents must be a tuple of at least one name, all different, got {agents!r}"
             )
+        if not isinstance(cls.state_space, spaces.Space | None):
+            raise ConfigError(f"state_space must be a Space or None, got {cls.state_space!r}")
         if cls.shares_state and cls.state_space is None:
             raise ConfigError("shares_state is True, but the task has no state_space")
 

@@ -7,6 +7,7 @@ import multiprocessing
 import pickle
 from functools import partial
 
+import numpy as np
 import pytest
 from gymnasium import spaces
 from stable_baselines3.common.env_util import make_vec_env
@@ -76,7 +77,8 @@ def test_step_mul_and_max_loops_are_the_pools(vec_task, vector_task, gym_env):
     made.reset()
     assert [bool(made.step([0])[2][0]) for _ in range(3)] == [False, False, True]
     assert made.metadata["render_fps"] == 22.4 / 4
-    vector = vector_task(n=1, step_mul=4, max_loops=12)
+    vector = vector_task(n=1, step_mul=np.int64(4), max_loops=np.int64(12))
+    assert type(vector.step_mul) is int
     assert vector.step_mul == 4
     vector.reset()
     assert [bool(vector.step([0])[3][0]) for _ in range(3)] == [False, False, True]
@@ -117,6 +119,14 @@ def test_envs_that_differ_in_their_render_mode_are_refused():
 
     with pytest.raises(AssertionError, match="should be the same for all"):
         SubprocSC2VecEnv([Counting, other])
+
+
+@without_workers
+def test_an_env_without_metadata(vec):
+    class Bare(Counting):
+        metadata = None
+
+    assert vec(Bare).reset().tolist() == [[0.0]]
 
 
 def test_a_function_that_makes_no_env_is_the_users_error():

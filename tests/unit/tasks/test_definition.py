@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from gymnasium import spaces
 from s2clientprotocol import common_pb2
@@ -69,6 +70,10 @@ def test_a_computer_of_no_kind(given, told):
         ({"step_mul": True}, "task Odd: step_mul must be a whole number of at least 1, got True"),
         ({"max_loops": 0}, "task Odd: max_loops must be a whole number of at least 1, got 0"),
         ({"disable_fog": "no"}, "task Odd: class attribute 'disable_fog' must be a bool, got 'no'"),
+        (
+            {"metadata": {"render_modes": None}},
+            r"task Odd: metadata\['render_modes'\] must be a list of names, got None",
+        ),
         ({"metadata": None}, "task Odd: class attribute 'metadata' must be a Mapping, got None"),
         ({"action_masks": property(len)}, "task Odd: action_masks must be a method, got <property"),
         ({"players": 3}, "task Odd: players must be 1 or 2, got 3"),
@@ -83,6 +88,10 @@ def test_a_computer_of_no_kind(given, told):
 def test_wrong_attributes(attributes, told):
     with pytest.raises(ConfigError, match=told):
         check_definition(with_attributes(**attributes))
+
+
+def test_loops_may_be_numpys_integers():
+    check_definition(with_attributes(step_mul=np.int64(4), max_loops=np.int32(96)))
 
 
 def test_a_task_without_its_hooks():

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 from s2clientprotocol import sc2api_pb2 as sc_pb
@@ -193,7 +194,7 @@ class PlainBotSide(PlayedSide):
     @property
     def loops(self) -> int:
         loops = self._client.game_step
-        if type(loops) is not int or loops < 1:
+        if not isinstance(loops, Integral) or loops < 1:
             raise UserCodeError(
                 f"client.game_step of the opponent {self._name!r} must be a whole number of at "
                 f"least 1, got {loops!r}"

@@ -53,6 +53,14 @@ def test_wrong_agents(given):
         resolve(Wrong)
 
 
+def test_a_state_space_is_a_space():
+    class Wrong(Pair):
+        state_space = 5
+
+    with pytest.raises(ConfigError, match="task Wrong: state_space must be a Space or None, got 5"):
+        resolve(Wrong)
+
+
 def test_a_state_without_a_space_cannot_be_shared():
     class Wrong(Pair):
         state_space = None
