@@ -38,18 +38,29 @@ def command(
     """Order the units with these tags to use an ability, on a target if it needs one.
 
     Raises:
-        UserCodeError: the target is a point that is not finite; games differ in what they do then.
+        UserCodeError: the tags or the target are none; or the target is a point that is not finite:
+            games differ in what they do then.
     """
     message = raw_pb2.ActionRawUnitCommand()  # keywords would take twice as long
     message.ability_id = ability_id
-    message.unit_tags.extend(tags)
+    try:
+        message.unit_tags.extend(tags)
+    except (TypeError, ValueError) as error:
+        expected = "a list or an array of units' tags"
+        raise UserCodeError(f"tags must be {expected}, got {tags!r:.80}") from error
     message.queue_command = queued
     if isinstance(target, int | np.integer):
         message.target_unit_tag = int(target)
     elif target is not None:
-        x, y = target
         point = message.target_world_space_pos
-        point.x, point.y = x, y
+        try:
+            x, y = target
+            point.x, point.y = x, y
+        except (TypeError, ValueError) as error:
+            raise UserCodeError(
+                f"the target of ability {ability_id} must be a point (x, y) or a unit's tag, got "
+                f"{target!r:.80}"
+            ) from error
         if not isfinite(point.x + point.y):  # as the message has them, as floats of 32 bits
             raise UserCodeError(f"the target ({x}, {y}) of ability {ability_id} is not finite")
     return message

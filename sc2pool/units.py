@@ -17,6 +17,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
@@ -92,9 +93,12 @@ class Kind(_Kind):
             alliance: `OWN`, `ENEMY` or `NEUTRAL`, or another `raw_pb2.Alliance` value.
 
         Raises:
-            ConfigError: no unit type has this name.
+            ConfigError: no unit type has this name, or it is no id.
         """
-        return super().__new__(cls, unit_id(unit) if isinstance(unit, str) else unit, alliance)
+        number = unit_id(unit) if isinstance(unit, str) else unit
+        if not isinstance(number, Integral) or number < 0:
+            raise ConfigError(f"a unit type is a name or an id of at least 0, got {unit!r}")
+        return super().__new__(cls, number, alliance)
 
 
 @dataclass(slots=True)  # not frozen: that would take as long as finding the units
@@ -138,7 +142,13 @@ def select(observation: Observed | sc_pb.Observation, *kinds: Kind) -> list[Unit
     Args:
         observation: a task's `lazy_observation`, which is faster, or its `observation`.
         kinds: the kinds to select.
+
+    Raises:
+        ConfigError: one is no `Kind`.
     """
+    for kind in kinds:
+        if not isinstance(kind, Kind):
+            raise ConfigError(f'kinds are Kind objects, such as Kind("Marine"), got {kind!r:.80}')
     source = observation if isinstance(observation, Observed) else _Whole(observation)
     plain = source.plain
     if plain is not None:

@@ -38,6 +38,19 @@ def test_a_target_is_finite(point):
         move([1], point)
 
 
+@pytest.mark.parametrize("tags", [np.array(5), 5, None, [1.5], np.ones((2, 2), int)], ids=repr)
+def test_tags_are_several_whole_numbers(tags):
+    with pytest.raises(UserCodeError, match="tags must be a list or an array of units' tags, got"):
+        stop(tags)
+
+
+@pytest.mark.parametrize("target", [np.array(9), (1, 2, 3), "ab", np.ones((2, 2))], ids=repr)
+def test_a_target_is_a_point_or_a_tag(target):
+    told = r"target of ability 3794 must be a point \(x, y\) or a unit's tag, got "
+    with pytest.raises(UserCodeError, match=told):
+        move([1], target)
+
+
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [

@@ -113,6 +113,18 @@ def test_a_kind_is_named_or_numbered():
     assert pickle.loads(pickle.dumps(Kind("SCV"))) == Kind("SCV")
 
 
+@pytest.mark.parametrize("unit", [-1, 1.5, None])
+def test_a_kind_that_is_none(unit):
+    with pytest.raises(ConfigError, match=f"a name or an id of at least 0, got {unit}"):
+        Kind(unit)
+
+
+@pytest.mark.parametrize("wrong", ["Marine", (48, 1), [OWN_MARINES]], ids=repr)
+def test_what_is_selected_is_a_kind(state, wrong):
+    with pytest.raises(ConfigError, match=r'kinds are Kind objects, such as Kind\("Marine"\), got'):
+        select(state(), wrong)
+
+
 def test_a_wrong_name_is_answered_with_similar_ones():
     with pytest.raises(ConfigError, match="no unit type is called 'Marin'; similar: Marine"):
         Kind("Marin")
