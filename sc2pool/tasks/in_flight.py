@@ -33,7 +33,8 @@ class ActionInFlight(TaskDefinition):
 
     - `observation`: what the task itself observes.
     - `last_action`: the action before this observation. For `Discrete(n)` a `Discrete(n + 1)`,
-      whose last value means "none yet"; for `MultiDiscrete` likewise in each component. For `Box`
+      whose last value means "none yet"; for `MultiDiscrete` likewise in each component; in int64,
+      because a smaller dtype of the actions may not hold one value more. For `Box`
       and `MultiBinary` the space is the action's own, and zeros (clipped to the bounds) mean none.
     - `delay_periods`: float32, (1,): the delay of that action in decision periods; 0 if the game
       waits for actions.
@@ -44,6 +45,7 @@ class ActionInFlight(TaskDefinition):
     """
 
     _nothing_done: Any
+    _dtype: np.dtype[Any] | None
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -54,6 +56,7 @@ class ActionInFlight(TaskDefinition):
         if issubclass(cls, TeamTask):
             raise ConfigError(f"{cls.__name__}: ActionInFlight is not for the agents of a team")
         shown, cls._nothing_done = _shown(cls.action_space, cls.__name__)
+        cls._dtype = shown.dtype
         delay = spaces.Box(0.0, np.inf, (1,), np.float32)
         parts = (cls.observation_space, shown, delay)
         cls.observation_space = spaces.Dict(dict(zip(_KEYS, parts, strict=True)))
@@ -62,6 +65,7 @@ class ActionInFlight(TaskDefinition):
         """The three parts."""
         task: Any = super()  # the task that this is mixed into
         last = self._nothing_done if self.last_action is None else self.last_action
+        last = np.asarray(last, self._dtype)
         periods = self.delay_s * LOOPS_PER_S / self.step_mul
         parts = (await awaited(task.observe()), last, np.array([periods], np.float32))
         return dict(zip(_KEYS, parts, strict=True))
@@ -70,11 +74,11 @@ class ActionInFlight(TaskDefinition):
 def _shown(space: spaces.Space[Any], name: str) -> tuple[spaces.Space[Any], Any]:
     """The space of `last_action`, and the element that means "none yet"."""
     if isinstance(space, spaces.Discrete):
-        return spaces.Discrete(space.n + 1, start=space.start), space.start + space.n
+        n, start = int(space.n), int(space.start)
+        return spaces.Discrete(n + 1, start=start), start + n
     if isinstance(space, spaces.MultiDiscrete):
-        return spaces.MultiDiscrete(space.nvec + 1, space.dtype, start=space.start), (
-            space.start + space.nvec
-        ).astype(space.dtype)
+        counts, starts = space.nvec.astype(np.int64), space.start.astype(np.int64)
+        return spaces.MultiDiscrete(counts + 1, start=starts), starts + counts
     if isinstance(space, spaces.Box):
         return space, np.clip(np.zeros(space.shape, space.dtype), space.low, space.high)
     if isinstance(space, spaces.MultiBinary):

@@ -48,6 +48,13 @@ def in_flight(action_space, base=Plain):
     [
         (spaces.Discrete(3), spaces.Discrete(4), 3, np.int64(2)),
         (spaces.Discrete(3, start=-1), spaces.Discrete(4, start=-1), 2, np.int64(-1)),
+        (spaces.Discrete(127, dtype=np.int8), spaces.Discrete(128), 127, np.int8(126)),
+        (
+            spaces.MultiDiscrete([127, 5], np.int8),
+            spaces.MultiDiscrete([128, 6]),
+            [127, 5],
+            np.array([126, 4], np.int8),
+        ),
         (spaces.MultiDiscrete([2, 5]), spaces.MultiDiscrete([3, 6]), [2, 5], np.array([1, 0])),
         (spaces.MultiBinary(2), spaces.MultiBinary(2), [0, 0], np.array([1, 0], np.int8)),
         (
