@@ -33,9 +33,9 @@ class ActionInFlight(TaskDefinition):
 
     - `observation`: what the task itself observes.
     - `last_action`: the action before this observation. For `Discrete(n)` a `Discrete(n + 1)`,
-      whose last value means "none yet"; for `MultiDiscrete` likewise in each component; in int64,
-      because a smaller dtype of the actions may not hold one value more. For `Box`
-      and `MultiBinary` the space is the action's own, and zeros (clipped to the bounds) mean none.
+      whose last value means "none yet"; for `MultiDiscrete` likewise in each component. Both are
+      int64, because the actions' own dtype may not hold one value more. For `Box` and
+      `MultiBinary` the space is the action's own, and zeros (clipped to the bounds) mean none.
     - `delay_periods`: float32, (1,): the delay of that action in decision periods; 0 if the game
       waits for actions.
 

@@ -23,6 +23,14 @@ class RemoteTraceback(Exception):
         return f"\n{self.args[0]}"
 
 
+def of_the_user(error: BaseException) -> BaseException:
+    """The error as the user's code raised it: a coroutine makes a StopIteration a RuntimeError."""
+    cause = error.__cause__
+    if isinstance(cause, StopIteration) and text_of(error) == "coroutine raised StopIteration":
+        return cause
+    return error
+
+
 def text_of(error: BaseException) -> str:
     """The exception's message, also if its `__str__` raises."""
     try:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from sc2pool.pool.ipc.remote_errors import of_the_user
 from sc2pool.pool.queues.waiter import Waiter
 
 _ENDS_WITHIN_S = 1.0
@@ -59,7 +60,8 @@ class SerialWaiter(Waiter):
     def note_end(self, ending: asyncio.Task[None]) -> None:
         """An instance has ended; the first error of an env's own `close` is raised by `close`."""
         if self._raised_in_close is None and not ending.cancelled():
-            self._raised_in_close = ending.exception()
+            error = ending.exception()
+            self._raised_in_close = None if error is None else of_the_user(error)
 
     def wait(self, timeout_s: float | None) -> list[Any]:
         """The tags of all that is ready, at the latest after `timeout_s` (None: no limit)."""

@@ -21,7 +21,7 @@ from sc2pool.errors import Fault, FaultKind, GameFault, PauseError, Phase
 from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.pickling import for_trainer
-from sc2pool.pool.ipc.remote_errors import describe, trace_of
+from sc2pool.pool.ipc.remote_errors import describe, of_the_user, trace_of
 from sc2pool.pool.queues import memory
 from sc2pool.pool.queues.layout import slot_layout
 from sc2pool.pool.queues.slot import Slot
@@ -261,6 +261,7 @@ class HostedInstance:
         """Tell the trainer why this instance is over, and end it."""
         if self._over:
             return
+        error = of_the_user(error)
         if self._raised is not None and not isinstance(error, GameFault):
             self._finish(closed=False)
             self._raised(error)

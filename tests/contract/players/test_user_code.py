@@ -38,6 +38,7 @@ from tests.support.programs import run
         ("reset", "resetting", raise_cancelled, "CancelledError: by the user"),
         ("step", "stepping", raise_of_two, "OfTwo: of two"),
         ("step", "stepping", partial(sys.exit, 3), "SystemExit: 3"),
+        ("step", "stepping", partial(next, iter(())), "StopIteration"),
         ("step", "stepping", raise_cancelled, "CancelledError: by the user"),
     ],
 )

@@ -129,6 +129,18 @@ def test_exception_of_a_hook_is_raised_unchanged_and_a_reset_begins_anew(serial)
         assert env.step([0, 0])[2].tolist() == [False, False]
 
 
+def test_stop_iteration_of_a_hook_is_raised_unchanged(serial):
+    class Exhausted(Raising):
+        def error(self) -> BaseException:
+            return StopIteration("of the user's own")
+
+    env = serial(Exhausted)
+    env.reset()
+    with pytest.raises(StopIteration, match="of the user's own") as raised:
+        env.step([0, 7])
+    assert raised.traceback[-1].name == "act"
+
+
 def test_errors_of_two_envs_in_one_step_are_over_with_the_next_reset(serial):
     env = serial(Raising)
     env.reset()
@@ -278,14 +290,14 @@ def test_what_an_envs_own_close_raises_is_raised_once_all_are_closed(pools):
         def close(self):
             CALLED.append(self.name)
             if self.name == "second":
-                raise ValueError("of the user's own")
+                raise StopIteration("of the user's own")
 
     CALLED.clear()
     names = ["first", "second", "third"]
     env = DummySC2VecEnv([partial(Noted, name) for name in names])
     pools.callback(env.close)
     env.reset()
-    with pytest.raises(ValueError, match="of the user's own"):
+    with pytest.raises(StopIteration, match="of the user's own"):
         env.close()
     assert sorted(CALLED) == names
     env.close()
