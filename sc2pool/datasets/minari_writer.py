@@ -213,7 +213,7 @@ def folder_of(dataset_id: str) -> Path:
     from minari.dataset.minari_dataset import DATASET_ID_RE  # noqa: PLC0415
     from minari.storage import get_dataset_path  # noqa: PLC0415
 
-    found = DATASET_ID_RE.fullmatch(dataset_id)
+    found = DATASET_ID_RE.fullmatch(dataset_id) if isinstance(dataset_id, str) else None
     if found is None or found["version"] is None:
         raise ConfigError(f"dataset {dataset_id!r}: expected an id such as sc2pool/Task/name-v0")
     return Path(get_dataset_path(dataset_id)) / "data"

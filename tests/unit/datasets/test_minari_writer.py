@@ -120,9 +120,9 @@ def test_minari_makes_the_env_again(standin_dir: Path, monkeypatch: pytest.Monke
     env.close()
 
 
-@pytest.mark.parametrize("wrong", ["", "no version", "sc2pool/Task", "sc2pool/Task/a v0"])
-def test_no_id(wrong: str) -> None:
-    with pytest.raises(ConfigError, match="expected an id such as sc2pool/Task/name-v0"):
+@pytest.mark.parametrize("wrong", ["", "no version", "sc2pool/Task", "sc2pool/Task/a v0", 5])
+def test_no_id(wrong: Any) -> None:
+    with pytest.raises(ConfigError, match=f"{wrong!r}: expected an id such as sc2pool/Task"):
         MinariWriter(wrong, PLACES, MOVES)
 
 
