@@ -34,6 +34,9 @@ MOST_UNITS = 100
 """Units of a side; SMACv2's largest scenario has 23."""
 _PLACINGS: tuple[Placing, ...] = get_args(Placing)
 _COUNTS = ("n_units", "n_enemies")
+_LEAST_SHARE = 0.001
+"""The least sum of the weights of types that make a team by themselves: a team without one of them
+is drawn again, which may take about 1,000 draws then."""
 _TOLERANCE = 1e-6
 """How far from 1 the sum of the weights may be."""
 
@@ -88,10 +91,11 @@ def random_teams(name: str, map_name: str, config: Mapping[str, Any]) -> RandomT
     weights = team.weights("weights", len(drawn))
     observe = team.flag("observe")
     team.finish()
-    if exceptions.issuperset(kind for kind, weight in zip(drawn, weights, strict=True) if weight):
+    shares = zip(drawn, weights, strict=True)
+    if math.fsum(weight for kind, weight in shares if kind not in exceptions) < _LEAST_SHARE:
         raise ConfigError(
-            f"{team.where}.exception_unit_types leaves no type of which a team can be: "
-            f"{[kind.name for kind in drawn]} with weights {list(weights)}"
+            f"{team.where}.exception_unit_types must leave types with at least {_LEAST_SHARE} of "
+            f"the weights: {[kind.name for kind in drawn]} with weights {list(weights)}"
         )
     places = whole.part("start_positions", counts)
     placing: Placing = places.choice("dist_type", _PLACINGS)

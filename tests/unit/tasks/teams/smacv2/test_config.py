@@ -73,7 +73,7 @@ def test_the_order_of_the_types_is_free_and_counts_may_be_repeated():
         (
             "team_gen.exception_unit_types",
             ["marine", "marauder", "medivac"],
-            "leaves no type of which a team can be",
+            "exception_unit_types must leave types with at least 0.001 of the weights",
         ),
         ("team_gen.observe", 1, "observe must be True or False, got 1"),
         ("team_gen.n_units", 4, r"team_gen\.n_units must be 5, as in capability_config"),
@@ -90,9 +90,10 @@ def test_wrong_configurations_are_refused(path, value, message):
         random_teams("any", MAP, changed(path, value))
 
 
-def test_types_without_a_weight_make_no_team():
-    config = changed("team_gen.weights", [0, 0, 1])
-    with pytest.raises(ConfigError, match="leaves no type of which a team can be"):
+@pytest.mark.parametrize("rare", [0, 1e-9])
+def test_types_without_a_weight_make_no_team(rare):
+    config = changed("team_gen.weights", [rare, 0, 1 - rare])
+    with pytest.raises(ConfigError, match=r"must leave types with at least 0\.001 of the weights"):
         random_teams("any", MAP, config)
 
 
