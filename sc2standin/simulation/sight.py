@@ -72,6 +72,10 @@ class Sight:
         self.scan()
         return self._is_lit_at(x, y)
 
+    def knows(self, unit: Unit) -> bool:
+        """True if the player sees a unit, or may remember it."""
+        return unit.owner == self._player or _stays(unit) or self.sees(unit.x, unit.y)
+
     def scan(self) -> None:
         """See what there is to see at this loop."""
         world = self._world

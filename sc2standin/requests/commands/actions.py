@@ -233,7 +233,7 @@ def _read_order(
 def _order_on_unit(
     game: Game, unit: Unit, ability_id: int, target_tag: int
 ) -> Order | error_pb.ActionResult.ValueType:
-    target = find(game, target_tag)
+    target = find(game, target_tag, unit.owner)
     if target is None or is_hidden(target, unit.owner):
         return error_pb.MustTargetVisibleUnit
     if target is unit:

@@ -32,10 +32,11 @@ _OTHER_DEPOT = {
 }
 
 
-def find(game: Game, tag: int) -> Unit | None:
-    """The unit that a client means: one it sees, or one it remembers."""
-    by_tag = game.world.by_tag
-    return by_tag.get(tag) or by_tag.get(tag - SNAPSHOT_TAG)
+def find(game: Game, tag: int, player: int) -> Unit | None:
+    """The unit that a player means: one it sees, or one it remembers."""
+    by_tag, sight = game.world.by_tag, game.sight_of(player)
+    unit = by_tag.get(tag) or by_tag.get(tag - SNAPSHOT_TAG)
+    return unit if unit is None or sight is None or sight.knows(unit) else None
 
 
 def read_errand(
@@ -43,7 +44,7 @@ def read_errand(
 ) -> Order | error_pb.ActionResult.ValueType | None:
     """The order of such a command, or why there is none; None for another kind of command."""
     kind = KIND_BY_ABILITY.get(ability_id)
-    target = find(game, command.target_unit_tag)
+    target = find(game, command.target_unit_tag, unit.owner)
     if kind is None:  # a right click
         kind = _smart(unit, target)
     economy = game.economies.get(unit.owner)

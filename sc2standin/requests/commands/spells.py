@@ -64,7 +64,7 @@ def _with_partner(
 def _on_unit(
     game: Game, unit: Unit, spell: Spell, tag: int
 ) -> Order | error_pb.ActionResult.ValueType:
-    target = find(game, tag)
+    target = find(game, tag, unit.owner)
     if target is None or is_hidden(target, unit.owner):
         return error_pb.MustTargetVisibleUnit
     if spell.aim is not Aim.UNIT:

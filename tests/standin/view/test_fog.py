@@ -6,10 +6,11 @@ import lzma
 
 import numpy as np
 from s2clientprotocol import debug_pb2 as debug_pb
+from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-MOVE = 16
+SMART, MOVE, ATTACK = 1, 16, 23
 MARINE, ROACH, TEMPLAR, SHARD = 48, 110, 76, 1680
 SHOW_MAP = debug_pb.DebugCommand(game_state=debug_pb.show_map)
 HIDDEN, FOGGED, VISIBLE = 0, 1, 2
@@ -86,6 +87,17 @@ def test_a_structure_lost_out_of_sight_is_remembered_until_its_place_is_seen(off
     offline.step(400)
     assert not shown()
     assert len(offline.units(SHARD)) == 29
+
+
+def test_an_enemy_in_the_fog_is_no_target(offline):
+    offline.arena((MARINE, 1, 12, 12), (ROACH, 2, 18, 12), fog=True)
+    marine, roach = offline.one(MARINE), offline.one(ROACH)
+    assert offline.order(marine, ATTACK, target=roach) == 1
+    offline.state.game.world.by_tag[roach.tag].x = 40.0
+    offline.step(8)
+    assert not offline.units(ROACH)
+    for ability in (ATTACK, MOVE, SMART):
+        assert offline.order(marine, ability, target=roach) == error_pb.MustTargetVisibleUnit
 
 
 def test_a_client_shows_the_whole_map_until_it_hides_it_again(session_for):
