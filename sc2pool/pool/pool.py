@@ -17,6 +17,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from operator import index
 from pathlib import Path
