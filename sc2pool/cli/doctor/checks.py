@@ -1,8 +1,8 @@
 """The checks: what the doctor asks, what each measurement means, and what to do about it.
 
-A check is one decorated function, in the order of the report; its parameters are the measurement,
-and become `measured` in the JSON report. To add a check, write its function here and measure for
-it in `machine`, `examine` or `stepping`.
+A check is one function, decorated by its section, in the order of the report; its parameters are
+the measurement, and become `measured` in the JSON report. To add a check, write its function here
+and measure for it in `machine`, `examine` or `stepping`.
 
 Rules: the functions are pure and know no particular game. What sc2pool expects of a game is written
 here only. DIFFERS is a game that answers otherwise but can be played; the advice says what that
@@ -40,8 +40,6 @@ LATE_LOOPS: Final = 2
 FREEZES_BELOW, CATCHES_UP_ABOVE = 0.25, 0.75
 """Shares of the loops missed in a stop; between the two the answer is "in part"."""
 
-_CHECKS: list[Check[...]] = []
-
 
 class Package(TypedDict):
     """A Python package."""
@@ -53,17 +51,30 @@ class Package(TypedDict):
     """The oldest version that works; empty if any does."""
 
 
-def check(
-    name: str, part: Part, purpose: str, remedy: str = ""
-) -> Callable[[Callable[P, Judgement]], Check[P]]:
-    """Make a check of the function below, and add it to the report; see `Check`."""
+class Section(list[Check[...]]):
+    """The checks of one part of the report, in its order."""
 
-    def make(judge: Callable[P, Judgement]) -> Check[P]:
-        made = Check(name, part, purpose, judge, remedy)
-        _CHECKS.append(made)
-        return made
+    def __init__(self, part: Part) -> None:
+        super().__init__()
+        self.part = part
 
-    return make
+    def check(
+        self, name: str, purpose: str, remedy: str = ""
+    ) -> Callable[[Callable[P, Judgement]], Check[P]]:
+        """Make a check of the function below, and add it; see `Check`."""
+
+        def make(judge: Callable[P, Judgement]) -> Check[P]:
+            made = Check(name, self.part, purpose, judge, remedy)
+            self.append(made)
+            return made
+
+        return make
+
+
+INSTALLATION = Section(Part.INSTALLATION)
+MACHINE = Section(Part.MACHINE)
+TIMES = Section(Part.TIMES)
+BEHAVIOUR = Section(Part.BEHAVIOUR)
 
 
 def ok(figure: str) -> Judgement:
@@ -104,9 +115,8 @@ def megabytes(size_bytes: float) -> str:
 # ---- the installation ---------------------------------------------------------------------------
 
 
-@check(
+@INSTALLATION.check(
     "game",
-    Part.INSTALLATION,
     "which game is played, and why this one",
     remedy="set SC2PATH to the folder that holds Versions and Maps, or give it as --game. "
     "Blizzard's packages for Linux: github.com/Blizzard/s2client-proto, Downloads. "
@@ -137,14 +147,13 @@ def map_check(map_name: str) -> Check[[Path | None, Path, Sequence[str]]]:
 
 def all_checks(map_names: Iterable[str]) -> list[Check[...]]:
     """All checks in the order of the report, with one for each of these maps."""
-    first, *others = _CHECKS
-    return [first, *map(map_check, map_names), *others]
+    return [*INSTALLATION, *map(map_check, map_names), *MACHINE, *TIMES, *BEHAVIOUR]
 
 
 # ---- the machine --------------------------------------------------------------------------------
 
 
-@check("python", Part.MACHINE, "what sc2pool runs on")
+@MACHINE.check("python", "what sc2pool runs on")
 def python(version: tuple[int, int, int], packages: Sequence[Package]) -> Judgement:
     listed = ", ".join(f"{p['name']} {p['version'] or 'missing'}" for p in packages)
     figure = f"Python {'.'.join(map(str, version))}; {listed}"
@@ -172,7 +181,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(parts)
 
 
-@check("step path", Part.MACHINE, "how much CPU time a worker uses for a step")
+@MACHINE.check("step path", "how much CPU time a worker uses for a step")
 def step_path(path: str) -> Judgement:
     if path == "compiled":
         return ok(path)
@@ -180,12 +189,12 @@ def step_path(path: str) -> Judgement:
     return differs(path, f"{advice} when sc2pool is installed, and SC2POOL_PURE unset")
 
 
-@check("cores", Part.MACHINE, "how many games can compute at a time")
+@MACHINE.check("cores", "how many games can compute at a time")
 def cores(usable: int, there: int) -> Judgement:
     return ok(f"{usable} of {there} cores may be used")
 
 
-@check("worker", Part.MACHINE, "can a worker be started, woken, measured, stopped and ended?")
+@MACHINE.check("worker", "can a worker be started, woken, measured, stopped and ended?")
 def worker(  # noqa: PLR0917 - each is one question
     started_s: float,
     counts: bool,
@@ -213,7 +222,7 @@ def worker(  # noqa: PLR0917 - each is one question
     )
 
 
-@check("memory", Part.MACHINE, "how many games there is room for")
+@MACHINE.check("memory", "how many games there is room for")
 def memory(available_bytes: int, total_bytes: int, game_bytes: int | None = None) -> Judgement:
     figure = f"{available_bytes / GB:.1f} of {total_bytes / GB:.1f} GB free"
     room = available_bytes // (game_bytes or GAME_BYTES)
@@ -225,9 +234,8 @@ def memory(available_bytes: int, total_bytes: int, game_bytes: int | None = None
     return judge(figure, "end other programs, or raise the container's memory limit")
 
 
-@check(
+@MACHINE.check(
     "disk",
-    Part.MACHINE,
     "logs and temporary files of games",
     remedy="set TMPDIR to a folder that can be written to",
 )
@@ -241,7 +249,7 @@ def disk(place: Path, free_bytes: int, total_bytes: int) -> Judgement:  # noqa: 
     )
 
 
-@check("shared memory", Part.MACHINE, "the size of /dev/shm")
+@MACHINE.check("shared memory", "the size of /dev/shm")
 def shared_memory(place: Path, free_bytes: int, total_bytes: int) -> Judgement:  # noqa: ARG001
     figure = f"{megabytes(free_bytes)} of {megabytes(total_bytes)} free"
     advice = "sc2pool does not need it, other programs for learning do; in Docker: --shm-size=1g"
@@ -258,16 +266,16 @@ def _limit(letter: str, wanted: int) -> Callable[[int | None, int | None], Judge
     return judge
 
 
-open_files = check("open files", Part.MACHINE, "ulimit -n")(_limit("n", FILES_WANTED))
-processes = check("processes", Part.MACHINE, "ulimit -u")(_limit("u", THREADS_WANTED))
+open_files = MACHINE.check("open files", "ulimit -n")(_limit("n", FILES_WANTED))
+processes = MACHINE.check("processes", "ulimit -u")(_limit("u", THREADS_WANTED))
 
 
-@check("ports", Part.MACHINE, "each game needs one")
+@MACHINE.check("ports", "each game needs one")
 def ports(first: int, last: int, leased: int) -> Judgement:
     return ok(f"port {leased} of {first}–{last} leased and released")
 
 
-listener = check("listener", Part.MACHINE, "can it be proven that a port's listener is our game?")(
+listener = MACHINE.check("listener", "can it be proven that a port's listener is our game?")(
     _yes_no(
         "the system reports which process listens on a port",
         "the system does not report which process listens on a port",
@@ -300,25 +308,24 @@ _LIMITS = Limits()
 _LAUNCH = _within(_LIMITS.launch_s, "launch_s")
 _STEP = _within(_LIMITS.step_s, "step_s")
 
-launch = check(
+launch = TIMES.check(
     "launch",
-    Part.TIMES,
     "from the start of the process to an answer",
     remedy="the executable cannot be run on this system: a package for another one, a file "
     "system without the right to execute, or no room for temporary files (TMPDIR)",
 )(_LAUNCH)
-launch_again = check("launch again", Part.TIMES, "the same, with all files cached")(_LAUNCH)
-create_join = check("create+join", Part.TIMES, "a reset with a seed")(
+launch_again = TIMES.check("launch again", "the same, with all files cached")(_LAUNCH)
+create_join = TIMES.check("create+join", "a reset with a seed")(
     _within(_LIMITS.create_join_s, "create_join_s")
 )
-restart = check("restart", Part.TIMES, "a reset without a seed, observation included")(
+restart = TIMES.check("restart", "a reset without a seed, observation included")(
     _within(_LIMITS.reset_s, "reset_s")
 )
-burst_step = check("burst step", Part.TIMES, "one env step as sc2pool makes it")(_STEP)
-single_step = check("single step", Part.TIMES, "the same, one request after the other")(_STEP)
+burst_step = TIMES.check("burst step", "one env step as sc2pool makes it")(_STEP)
+single_step = TIMES.check("single step", "the same, one request after the other")(_STEP)
 
 
-@check("memory growth", Part.TIMES, "does the game grow with resets?")
+@TIMES.check("memory growth", "does the game grow with resets?")
 def memory_growth(first_bytes: int, last_bytes: int, resets: int) -> Judgement:
     per_reset = (last_bytes - first_bytes) / max(1, resets)
     figure = (
@@ -335,7 +342,7 @@ def memory_growth(first_bytes: int, last_bytes: int, resets: int) -> Judgement:
     return differs(figure, f"it grows: the pool will replace each game after {many} resets")
 
 
-@check("kill", Part.TIMES, "how fast close() can be")
+@TIMES.check("kill", "how fast close() can be")
 def kill(took_s: float, gone: bool) -> Judgement:
     if not gone:
         advice = "a killed process that stays is stuck in the kernel: look at the disk and drivers"
@@ -348,7 +355,7 @@ def kill(took_s: float, gone: bool) -> Judgement:
 # ---- behaviour of the game ----------------------------------------------------------------------
 
 
-@check("version", Part.BEHAVIOUR, "what the game says it is")
+@BEHAVIOUR.check("version", "what the game says it is")
 def version(game_version: str, told_build: int, folder_build: int) -> Judgement:
     figure = f"{game_version}, base build {told_build}"
     return expect(
@@ -358,7 +365,7 @@ def version(game_version: str, told_build: int, folder_build: int) -> Judgement:
     )
 
 
-@check("ready markers", Part.BEHAVIOUR, "does the game print that it is ready?")
+@BEHAVIOUR.check("ready markers", "does the game print that it is ready?")
 def ready_markers(found: Sequence[str], missing: Sequence[str]) -> Judgement:
     if not missing:
         return ok(f"yes: {', '.join(found)}")
@@ -366,12 +373,12 @@ def ready_markers(found: Sequence[str], missing: Sequence[str]) -> Judgement:
     return differs(f"not printed: {', '.join(missing)}", advice)
 
 
-proven_listener = check("proven listener", Part.BEHAVIOUR, "was the listener our game?")(
+proven_listener = BEHAVIOUR.check("proven listener", "was the listener our game?")(
     _yes_no(
         "proven before the first byte was sent", "not proven", "as with Wine; stats() will say so"
     )
 )
-reply_ids = check("reply ids", Part.BEHAVIOUR, "does Response.id come back?")(
+reply_ids = BEHAVIOUR.check("reply ids", "does Response.id come back?")(
     _yes_no(
         "yes: a reply is known by its id",
         "no",
@@ -380,14 +387,14 @@ reply_ids = check("reply ids", Part.BEHAVIOUR, "does Response.id come back?")(
 )
 
 
-@check("determinism", Part.BEHAVIOUR, "do the same seed and actions give the same episode?")
+@BEHAVIOUR.check("determinism", "do the same seed and actions give the same episode?")
 def determinism(compared: int, difference: str) -> Judgement:
     if not difference:
         return ok(f"yes: {compared} observations are the same")
     return differs(f"no: {difference}", "a run with a seed cannot be repeated exactly")
 
 
-@check("bursts", Part.BEHAVIOUR, "do bursts give the same observations as single requests?")
+@BEHAVIOUR.check("bursts", "do bursts give the same observations as single requests?")
 def bursts(compared: int, difference: str) -> Judgement:
     if not difference:
         return ok(f"yes: {compared} observations are the same")
@@ -395,7 +402,7 @@ def bursts(compared: int, difference: str) -> Judgement:
     return failed(f"no: {difference}", advice)
 
 
-@check("seed", Part.BEHAVIOUR, "does another seed give another episode?")
+@BEHAVIOUR.check("seed", "does another seed give another episode?")
 def seed(episodes: int, distinct: int) -> Judgement:
     if distinct == episodes:
         return ok("yes: another beginning")
@@ -403,7 +410,7 @@ def seed(episodes: int, distinct: int) -> Judgement:
     return differs("no: the same beginning", advice)
 
 
-@check("restart and seed", Part.BEHAVIOUR, "does restart_game repeat the seed?")
+@BEHAVIOUR.check("restart and seed", "does restart_game repeat the seed?")
 def restart_and_seed(compared: int, difference: str) -> Judgement:
     if difference:
         return ok(f"no, it goes on to another episode: {difference}")
@@ -414,7 +421,7 @@ def restart_and_seed(compared: int, difference: str) -> Judgement:
     return differs(f"yes: {compared} observations are the same as after create_game", advice)
 
 
-@check("restart variety", Part.BEHAVIOUR, "do restarted episodes without a seed differ?")
+@BEHAVIOUR.check("restart variety", "do restarted episodes without a seed differ?")
 def restart_variety(episodes: int, distinct: int) -> Judgement:
     figure = f"{distinct} different beginning(s) in {episodes} episodes"
     advice = (
@@ -424,7 +431,7 @@ def restart_variety(episodes: int, distinct: int) -> Judgement:
     return expect(distinct > 1 or episodes == 1, figure, advice)
 
 
-@check("hard reset", Part.BEHAVIOUR, "does need_hard_reset come?")
+@BEHAVIOUR.check("hard reset", "does need_hard_reset come?")
 def hard_reset(restarts: int, asked_after: int | None) -> Judgement:
     if asked_after is None:
         return ok(f"not in {restarts} restarts")
@@ -432,7 +439,7 @@ def hard_reset(restarts: int, asked_after: int | None) -> Judgement:
     return differs(f"after {asked_after} restarts", advice)
 
 
-@check("episode end", Part.BEHAVIOUR, "does player_result come at once or one observation later?")
+@BEHAVIOUR.check("episode end", "does player_result come at once or one observation later?")
 def episode_end(game_loop: int, further_observations: int | None, by_command: bool) -> Judgement:
     how = "by a debug command" if by_command else "by itself"
     figure = f"ended {how} at game loop {game_loop}, "
@@ -447,12 +454,12 @@ def episode_end(game_loop: int, further_observations: int | None, by_command: bo
     return differs(figure, "sc2pool observes once more only")
 
 
-restart_after_end = check(
-    "restart after end", Part.BEHAVIOUR, "can an ended episode be restarted?"
-)(_yes_no("yes", "no: created anew", "every reset takes a create_game"))
+restart_after_end = BEHAVIOUR.check("restart after end", "can an ended episode be restarted?")(
+    _yes_no("yes", "no: created anew", "every reset takes a create_game")
+)
 
 
-@check("exit on request", Part.BEHAVIOUR, "does DebugTestProcess work (exit, tried last)?")
+@BEHAVIOUR.check("exit on request", "does DebugTestProcess work (exit, tried last)?")
 def exit_on_request(ended: bool, took_s: float, detail: str) -> Judgement:
     if ended:
         return ok(f"yes, {seconds(took_s)} later: {detail}")
@@ -460,9 +467,8 @@ def exit_on_request(ended: bool, took_s: float, detail: str) -> Judgement:
     return differs(f"no: {detail}", advice)
 
 
-@check(
+@BEHAVIOUR.check(
     "real time",
-    Part.BEHAVIOUR,
     "the game's own pace; for playing in real time and pausing the game while the learner learns",
 )
 def real_time(loops: int, seconds: float) -> Judgement:
@@ -473,7 +479,7 @@ def real_time(loops: int, seconds: float) -> Judgement:
     return expect(abs(loops - expected) <= 1 + PACE_TOLERANCE * expected, figure, advice)
 
 
-@check("awaited loop", Part.BEHAVIOUR, "is RequestObservation.game_loop honoured in real time?")
+@BEHAVIOUR.check("awaited loop", "is RequestObservation.game_loop honoured in real time?")
 def awaited_loop(now: int, asked: int, got: int, took_s: float) -> Judgement:
     figure = f"asked at loop {now} for loop {asked}, got loop {got} after {seconds(took_s)}"
     return expect(
@@ -483,7 +489,7 @@ def awaited_loop(now: int, asked: int, got: int, took_s: float) -> Judgement:
     )
 
 
-@check("stop and go on", Part.BEHAVIOUR, "does a stopped game catch up in real time?")
+@BEHAVIOUR.check("stop and go on", "does a stopped game catch up in real time?")
 def stop_and_go_on(  # noqa: PLR0917
     loop_before: int,
     loop_at_once: int,
