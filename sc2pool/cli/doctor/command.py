@@ -19,7 +19,7 @@ import sys
 from contextlib import suppress
 from dataclasses import replace
 
-from sc2pool.cli.doctor import checks
+from sc2pool.cli.doctor.checks import all_checks, game, machine
 from sc2pool.cli.doctor.examine import QUICK, Plan, examine
 from sc2pool.cli.doctor.findings import Findings, as_json, as_text, exit_status
 from sc2pool.cli.doctor.machine import (
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         )
         _note_room_for_games(findings)
 
-    found = findings.in_order(checks.all_checks(tasks), reason)
+    found = findings.in_order(all_checks(tasks), reason)
     width = min(max(shutil.get_terminal_size().columns, NARROW), WIDE)
     print(as_json(found) if args.json else as_text(found, width))
     return exit_status(found)
@@ -89,9 +89,9 @@ async def _examine_until_signalled(
 
 def _note_room_for_games(findings: Findings) -> None:
     """Judge the machine's memory by what a game took."""
-    memory, growth = findings.measured(checks.memory), findings.measured(checks.memory_growth)
+    memory, growth = findings.measured(machine.memory), findings.measured(game.memory_growth)
     if memory is not None and growth is not None and "last_bytes" in growth:
-        findings.note(checks.memory, **{**memory, "game_bytes": growth["last_bytes"]})
+        findings.note(machine.memory, **{**memory, "game_bytes": growth["last_bytes"]})
 
 
 def _say(name: str) -> None:

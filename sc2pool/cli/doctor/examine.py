@@ -18,7 +18,8 @@ from typing import Final
 
 import psutil
 
-from sc2pool.cli.doctor import checks, stepping
+from sc2pool.cli.doctor import stepping
+from sc2pool.cli.doctor.checks import game as checks
 from sc2pool.cli.doctor.findings import Check, Findings, ProbeFailed
 from sc2pool.cli.doctor.machine import Playable
 from sc2pool.cli.doctor.stepping import durations, observe

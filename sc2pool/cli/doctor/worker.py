@@ -15,7 +15,7 @@ import time
 from contextlib import ExitStack, closing, suppress
 from typing import Final
 
-from sc2pool.cli.doctor import checks
+from sc2pool.cli.doctor.checks import machine as checks
 from sc2pool.cli.doctor.findings import Findings, ProbeFailed
 from sc2pool.deadline import Deadline
 from sc2pool.pool.queues import memory

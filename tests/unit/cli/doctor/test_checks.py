@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from sc2pool.cli.doctor.checks import Package, all_checks, map_check
+from sc2pool.cli.doctor.checks import all_checks
+from sc2pool.cli.doctor.checks.machine import Package, map_check
 from sc2pool.cli.doctor.findings import Findings, Grade, Judgement, ProbeFailed
 from sc2pool.cli.doctor.stepping import durations
 from sc2pool.errors import ConfigError, GameFault

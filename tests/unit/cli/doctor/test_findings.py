@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from sc2pool.cli.doctor import checks
+from sc2pool.cli.doctor.checks import all_checks, game, machine
 from sc2pool.cli.doctor.findings import (
     Finding,
     Findings,
@@ -22,15 +22,15 @@ LOG = "the game ended: exit code 7; its log ends with:\nno graphics card\ngood b
 
 def in_order(findings: Findings) -> list[Finding]:
     """A finding for each check; those not measured had no game to look at."""
-    return findings.in_order(checks.all_checks(["MoveToBeacon"]), "there is no game to look at")
+    return findings.in_order(all_checks(["MoveToBeacon"]), "there is no game to look at")
 
 
 @pytest.fixture
 def broken() -> Findings:
     """The findings for a game that ends while it starts."""
     findings = Findings()
-    findings.note(checks.cores, 2, 8)
-    findings.note_failure(checks.launch, LOG, FaultKind.LAUNCH_FAILED)
+    findings.note(machine.cores, 2, 8)
+    findings.note_failure(game.launch, LOG, FaultKind.LAUNCH_FAILED)
     return findings
 
 
@@ -61,7 +61,7 @@ def test_checks_that_were_not_possible_share_their_reason() -> None:
 
 def test_differences_are_explained_and_no_failures() -> None:
     findings = Findings()
-    findings.note(checks.restart_variety, 5, 1)
+    findings.note(game.restart_variety, 5, 1)
     different = in_order(findings)
     text = as_text(different, 200)
     assert "→ every episode begins alike: give seed=…" in text
@@ -74,14 +74,14 @@ def test_differences_are_explained_and_no_failures() -> None:
 
 @pytest.mark.parametrize("width", [72, 80, 120])
 def test_no_line_is_wider_than_asked(width: int, broken: Findings) -> None:
-    broken.note(checks.restart_variety, 5, 1)
+    broken.note(game.restart_variety, 5, 1)
     assert max(map(len, as_text(in_order(broken), width).splitlines())) <= width
 
 
 def test_json_says_the_same(broken: Findings) -> None:
-    numpy = checks.Package(name="numpy", version="2.1.0", least="1.26")
-    broken.note(checks.python, (3, 12, 1), [numpy])
-    broken.note(checks.restart, 2, 0.5, 0.75, 0.9, longest_s=1.0)
+    numpy = machine.Package(name="numpy", version="2.1.0", least="1.26")
+    broken.note(machine.python, (3, 12, 1), [numpy])
+    broken.note(game.restart, 2, 0.5, 0.75, 0.9, longest_s=1.0)
     report = json.loads(as_json(in_order(broken)))
     assert report["works"] is False
     found = {check["name"]: check for check in report["checks"]}

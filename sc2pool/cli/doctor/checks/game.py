@@ -1,36 +1,25 @@
-"""The checks: what the doctor asks, what each measurement means, and what to do about it.
-
-A check is one function, decorated by its section, in the order of the report; its parameters are
-the measurement, and become `measured` in the JSON report. To add a check, write its function here
-and measure for it in `machine`, `examine` or `stepping`.
-
-Rules: the functions are pure and know no particular game. What sc2pool expects of a game is written
-here only. DIFFERS is a game that answers otherwise but can be played; the advice says what that
-costs.
-"""
+"""The checks of a running game; `stepping` and `examine` measure for them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
-from typing import Final, TypedDict
+from collections.abc import Callable, Sequence
+from typing import Final
 
-from sc2pool.cli.doctor.findings import Check, Grade, Judgement, P, Part
+from sc2pool.cli.doctor.checks.section import (
+    MB,
+    Section,
+    differs,
+    expect,
+    failed,
+    megabytes,
+    ok,
+    seconds,
+    yes_no,
+)
+from sc2pool.cli.doctor.findings import Judgement, Part
 from sc2pool.config import Limits, RecyclePolicy
 from sc2pool.protocol.game_time import LOOPS_PER_S
-from sc2pool.tasks.minigames.scores import PUBLISHED
 
-OLDEST_PYTHON: Final = (3, 11)
-TOO_NEW_PYTHON: Final = (3, 15)
-GB: Final = 1_000_000_000
-MB: Final = 1_000_000
-GAME_BYTES: Final = GB
-"""Assumed memory of one game if none was measured."""
-SHARED_MEMORY_BYTES: Final = 32 * MB
-FILES_WANTED: Final = 1024
-"""Open files: a pool of dozens of games opens some hundreds."""
-THREADS_WANTED: Final = 2048
-"""A game has dozens of threads, and each counts as a process."""
 KILL_SLOW_S: Final = 2.0
 GROWTH_BYTES: Final = MB
 """Growth per reset above which the report mentions it."""
@@ -40,251 +29,8 @@ LATE_LOOPS: Final = 2
 FREEZES_BELOW, CATCHES_UP_ABOVE = 0.25, 0.75
 """Shares of the loops missed in a stop; between the two the answer is "in part"."""
 
-
-class Package(TypedDict):
-    """A Python package."""
-
-    name: str
-    version: str | None
-    """None if it is not installed."""
-    least: str
-    """The oldest version that works; empty if any does."""
-
-
-class Section(list[Check[...]]):
-    """The checks of one part of the report, in its order."""
-
-    def __init__(self, part: Part) -> None:
-        super().__init__()
-        self.part = part
-
-    def check(
-        self, name: str, purpose: str, remedy: str = ""
-    ) -> Callable[[Callable[P, Judgement]], Check[P]]:
-        """Make a check of the function below, and add it; see `Check`."""
-
-        def make(judge: Callable[P, Judgement]) -> Check[P]:
-            made = Check(name, self.part, purpose, judge, remedy)
-            self.append(made)
-            return made
-
-        return make
-
-
-INSTALLATION = Section(Part.INSTALLATION)
-MACHINE = Section(Part.MACHINE)
 TIMES = Section(Part.TIMES)
 BEHAVIOUR = Section(Part.BEHAVIOUR)
-
-
-def ok(figure: str) -> Judgement:
-    return Judgement(Grade.OK, figure)
-
-
-def differs(figure: str, advice: str) -> Judgement:
-    return Judgement(Grade.DIFFERS, figure, advice)
-
-
-def failed(figure: str, advice: str) -> Judgement:
-    return Judgement(Grade.FAILED, figure, advice)
-
-
-def expect(fulfilled: bool, figure: str, advice: str) -> Judgement:
-    """OK if sc2pool's expectation is fulfilled, else DIFFERS with the advice."""
-    return ok(figure) if fulfilled else differs(figure, advice)
-
-
-def _yes_no(if_yes: str, if_no: str, advice: str) -> Callable[[bool], Judgement]:
-    def judge(yes: bool) -> Judgement:
-        return ok(if_yes) if yes else differs(if_no, advice)
-
-    return judge
-
-
-def seconds(duration_s: float) -> str:
-    """A duration in the unit that suits it."""
-    if duration_s >= 0.5:
-        return f"{duration_s:.2f} s"
-    return f"{duration_s * 1000:.{0 if duration_s >= 0.02 else 2}f} ms"
-
-
-def megabytes(size_bytes: float) -> str:
-    return f"{size_bytes / MB:,.0f} MB"
-
-
-# ---- the installation ---------------------------------------------------------------------------
-
-
-@INSTALLATION.check(
-    "game",
-    "which game is played, and why this one",
-    remedy="set SC2PATH to the folder that holds Versions and Maps, or give it as --game. "
-    "Blizzard's packages for Linux: github.com/Blizzard/s2client-proto, Downloads. "
-    "Without StarCraft II: unset SC2PATH, and the stand-in is played",
-)
-def game(root: Path, executable: Path, base_build: int, found_by: str) -> Judgement:  # noqa: ARG001
-    return ok(f"Base{base_build} at {root}: {found_by}")
-
-
-def judge_map(path: Path | None, belongs_to: Path, tasks: Sequence[str]) -> Judgement:
-    """A map: its file or None, the file it should be, and the built-in tasks played on it."""
-    if path is not None:
-        return ok(str(path))
-    if not tasks:
-        figure = f"not in {belongs_to.parent}; no built-in task needs it"
-        return Judgement(Grade.NOT_POSSIBLE, figure)
-    source = ""
-    if belongs_to.stem in PUBLISHED:
-        source = ", from mini_games.zip of github.com/google-deepmind/pysc2, Releases"
-    return failed(f"not there; needed by {', '.join(tasks)}", f"put it at {belongs_to}{source}")
-
-
-def map_check(map_name: str) -> Check[[Path | None, Path, Sequence[str]]]:
-    """The check that looks for this map."""
-    name, purpose = f"map {map_name}", "a map that tasks are played on"
-    return Check(name, Part.INSTALLATION, purpose, judge_map)
-
-
-def all_checks(map_names: Iterable[str]) -> list[Check[...]]:
-    """All checks in the order of the report, with one for each of these maps."""
-    return [*INSTALLATION, *map(map_check, map_names), *MACHINE, *TIMES, *BEHAVIOUR]
-
-
-# ---- the machine --------------------------------------------------------------------------------
-
-
-@MACHINE.check("python", "what sc2pool runs on")
-def python(version: tuple[int, int, int], packages: Sequence[Package]) -> Judgement:
-    listed = ", ".join(f"{p['name']} {p['version'] or 'missing'}" for p in packages)
-    figure = f"Python {'.'.join(map(str, version))}; {listed}"
-    unfit = [
-        "'" + p["name"] + (f">={p['least']}" if p["least"] else "") + "'"
-        for p in packages
-        if p["version"] is None or _numbers(p["version"]) < _numbers(p["least"])
-    ]
-    if unfit:
-        return failed(figure, f"pip install {' '.join(unfit)}")
-    if not OLDEST_PYTHON <= version[:2] < TOO_NEW_PYTHON:
-        return differs(figure, "sc2pool is tested with Python 3.11 to 3.14")
-    return ok(figure)
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    """The leading numbers of a version: (2, 9) of "2.9.0a1" and of "2.9"."""
-    parts: list[int] = []
-    for part in version.split("."):
-        if not part.isdigit():
-            break
-        parts.append(int(part))
-    while parts and parts[-1] == 0:
-        parts.pop()
-    return tuple(parts)
-
-
-@MACHINE.check("step path", "how much CPU time a worker uses for a step")
-def step_path(path: str) -> Judgement:
-    if path == "compiled":
-        return ok(path)
-    advice = "nothing is missing, but steps cost more: it needs a C compiler and Python's headers"
-    return differs(path, f"{advice} when sc2pool is installed, and SC2POOL_PURE unset")
-
-
-@MACHINE.check("cores", "how many games can compute at a time")
-def cores(usable: int, there: int) -> Judgement:
-    return ok(f"{usable} of {there} cores may be used")
-
-
-@MACHINE.check("worker", "can a worker be started, woken, measured, stopped and ended?")
-def worker(  # noqa: PLR0917 - each is one question
-    started_s: float,
-    counts: bool,
-    cpu_seen: bool,
-    stop_seen: bool,
-    stands_still: bool,
-    ended_s: float | None,
-) -> Judgement:
-    advice = "please report it, with this report"
-    if not counts:
-        return failed("its memory is not shared", advice)
-    if not stands_still:
-        return failed("it goes on while it is stopped", advice)
-    if ended_s is None:
-        return failed("it lives on after it was killed", advice)
-    figure = f"up and awake after {seconds(started_s)}, gone {seconds(ended_s)} after its kill"
-    unseen = [
-        what for what, seen in (("CPU time", cpu_seen), ("stopped state", stop_seen)) if not seen
-    ]
-    if not unseen:
-        return ok(figure)
-    return differs(
-        f"{figure}; the system does not tell its {' and its '.join(unseen)}",
-        "as with Wine; a game that hangs or is stopped is noticed by its deadline alone",
-    )
-
-
-@MACHINE.check("memory", "how many games there is room for")
-def memory(available_bytes: int, total_bytes: int, game_bytes: int | None = None) -> Judgement:
-    figure = f"{available_bytes / GB:.1f} of {total_bytes / GB:.1f} GB free"
-    room = available_bytes // (game_bytes or GAME_BYTES)
-    if game_bytes:
-        figure += f", room for {room:,} games like the one measured ({megabytes(game_bytes)})"
-    if room >= 1:
-        return ok(figure)
-    judge = failed if game_bytes else differs
-    return judge(figure, "end other programs, or raise the container's memory limit")
-
-
-@MACHINE.check(
-    "disk",
-    "logs and temporary files of games",
-    remedy="set TMPDIR to a folder that can be written to",
-)
-def disk(place: Path, free_bytes: int, total_bytes: int) -> Judgement:  # noqa: ARG001
-    figure = f"{free_bytes / GB:.1f} GB free in {place}"
-    if free_bytes >= GB:
-        return ok(figure)
-    judge = failed if free_bytes < GB // 10 else differs
-    return judge(
-        figure, "games keep their logs and temporary files there: free space, or set TMPDIR"
-    )
-
-
-@MACHINE.check("shared memory", "the size of /dev/shm")
-def shared_memory(place: Path, free_bytes: int, total_bytes: int) -> Judgement:  # noqa: ARG001
-    figure = f"{megabytes(free_bytes)} of {megabytes(total_bytes)} free"
-    advice = "sc2pool does not need it, other programs for learning do; in Docker: --shm-size=1g"
-    return expect(free_bytes >= SHARED_MEMORY_BYTES, figure, advice)
-
-
-def _limit(letter: str, wanted: int) -> Callable[[int | None, int | None], Judgement]:
-    def judge(soft: int | None, hard: int | None) -> Judgement:
-        shown = ["unlimited" if limit is None else f"{limit:,}" for limit in (soft, hard)]
-        figure = f"{shown[0]} (hard limit {shown[1]})"
-        enough = soft is None or soft >= wanted
-        return expect(enough, figure, f"low for many games: ulimit -{letter} {wanted}")
-
-    return judge
-
-
-open_files = MACHINE.check("open files", "ulimit -n")(_limit("n", FILES_WANTED))
-processes = MACHINE.check("processes", "ulimit -u")(_limit("u", THREADS_WANTED))
-
-
-@MACHINE.check("ports", "each game needs one")
-def ports(first: int, last: int, leased: int) -> Judgement:
-    return ok(f"port {leased} of {first}–{last} leased and released")
-
-
-listener = MACHINE.check("listener", "can it be proven that a port's listener is our game?")(
-    _yes_no(
-        "the system reports which process listens on a port",
-        "the system does not report which process listens on a port",
-        "a port is proven free before the launch instead; stats() will say so",
-    )
-)
-
-
-# ---- times and memory of the game ---------------------------------------------------------------
 
 
 def _within(limit_s: float, field: str) -> Callable[[int, float, float, float, float], Judgement]:
@@ -374,12 +120,12 @@ def ready_markers(found: Sequence[str], missing: Sequence[str]) -> Judgement:
 
 
 proven_listener = BEHAVIOUR.check("proven listener", "was the listener our game?")(
-    _yes_no(
+    yes_no(
         "proven before the first byte was sent", "not proven", "as with Wine; stats() will say so"
     )
 )
 reply_ids = BEHAVIOUR.check("reply ids", "does Response.id come back?")(
-    _yes_no(
+    yes_no(
         "yes: a reply is known by its id",
         "no",
         "an old game: replies are matched by their order and kind only",
@@ -455,7 +201,7 @@ def episode_end(game_loop: int, further_observations: int | None, by_command: bo
 
 
 restart_after_end = BEHAVIOUR.check("restart after end", "can an ended episode be restarted?")(
-    _yes_no("yes", "no: created anew", "every reset takes a create_game")
+    yes_no("yes", "no: created anew", "every reset takes a create_game")
 )
 
 
