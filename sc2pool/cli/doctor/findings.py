@@ -31,15 +31,6 @@ from sc2pool.errors import FaultKind, GameFault, SC2PoolError
 P = ParamSpec("P")
 
 
-class Part(StrEnum):
-    """A part of the report."""
-
-    INSTALLATION = "installation"
-    MACHINE = "machine"
-    TIMES = "times and memory of the game"
-    BEHAVIOUR = "behaviour of the game"
-
-
 class Grade(StrEnum):
     """How a check went."""
 
@@ -67,7 +58,8 @@ class Check(Generic[P]):
     """One question that is asked of the installation, the machine or a game."""
 
     name: str
-    part: Part
+    part: str
+    """Of the report."""
     purpose: str
     """The question it answers, or what sc2pool needs it for."""
     judge: Callable[P, Judgement]

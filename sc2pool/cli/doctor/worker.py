@@ -33,15 +33,11 @@ _COUNT: Final = struct.Struct("=Q")
 
 def probe_worker(findings: Findings) -> None:
     """Note what became of the child."""
-    try:
-        with findings.trying(checks.worker):
-            _probe(findings)
-    except ProbeFailed:
-        return
-
-
-def _probe(findings: Findings) -> None:
-    with ExitStack() as owned:
+    with (
+        suppress(ProbeFailed, subprocess.TimeoutExpired),  # a child that lives on was noted
+        findings.trying(checks.worker),
+        ExitStack() as owned,
+    ):
         request = owned.enter_context(closing(Doorbell.create()))
         reply = owned.enter_context(closing(Doorbell.create()))
         waiter = owned.enter_context(closing(Waiter.create()))
@@ -86,7 +82,7 @@ def _probe(findings: Findings) -> None:
         with suppress(subprocess.TimeoutExpired):
             follower.process.wait(_ENDS_WITHIN_S)
             ended_s = time.monotonic() - killed_s
-    findings.note(checks.worker, started_s, counts, cpu_seen, stop_seen, stands_still, ended_s)
+        findings.note(checks.worker, started_s, counts, cpu_seen, stop_seen, stands_still, ended_s)
 
 
 def main() -> None:

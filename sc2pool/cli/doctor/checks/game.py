@@ -16,7 +16,7 @@ from sc2pool.cli.doctor.checks.section import (
     seconds,
     yes_no,
 )
-from sc2pool.cli.doctor.findings import Judgement, Part
+from sc2pool.cli.doctor.findings import Judgement
 from sc2pool.config import Limits, RecyclePolicy
 from sc2pool.protocol.game_time import LOOPS_PER_S
 
@@ -29,8 +29,8 @@ LATE_LOOPS: Final = 2
 FREEZES_BELOW, CATCHES_UP_ABOVE = 0.25, 0.75
 """Shares of the loops missed in a stop; between the two the answer is "in part"."""
 
-TIMES = Section(Part.TIMES)
-BEHAVIOUR = Section(Part.BEHAVIOUR)
+TIMES = Section("times and memory of the game")
+BEHAVIOUR = Section("behaviour of the game")
 
 
 def _within(limit_s: float, field: str) -> Callable[[int, float, float, float, float], Judgement]:

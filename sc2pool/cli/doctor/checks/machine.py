@@ -17,7 +17,7 @@ from sc2pool.cli.doctor.checks.section import (
     seconds,
     yes_no,
 )
-from sc2pool.cli.doctor.findings import Check, Grade, Judgement, Part
+from sc2pool.cli.doctor.findings import Check, Grade, Judgement
 from sc2pool.tasks.minigames.scores import PUBLISHED
 
 OLDEST_PYTHON: Final = (3, 11)
@@ -31,8 +31,8 @@ FILES_WANTED: Final = 1024
 THREADS_WANTED: Final = 2048
 """A game has dozens of threads, and each counts as a process."""
 
-INSTALLATION = Section(Part.INSTALLATION)
-MACHINE = Section(Part.MACHINE)
+INSTALLATION = Section("installation")
+MACHINE = Section("machine")
 
 
 class Package(TypedDict):
@@ -72,7 +72,7 @@ def judge_map(path: Path | None, belongs_to: Path, tasks: Sequence[str]) -> Judg
 def map_check(map_name: str) -> Check[[Path | None, Path, Sequence[str]]]:
     """The check that looks for this map."""
     name, purpose = f"map {map_name}", "a map that tasks are played on"
-    return Check(name, Part.INSTALLATION, purpose, judge_map)
+    return Check(name, INSTALLATION.part, purpose, judge_map)
 
 
 # ---- the machine --------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from sc2pool.cli.doctor.findings import Check, Grade, Judgement, P, Part
+from sc2pool.cli.doctor.findings import Check, Grade, Judgement, P
 
 MB: Final = 1_000_000
 
@@ -13,7 +13,7 @@ MB: Final = 1_000_000
 class Section(list[Check[...]]):
     """The checks of one part of the report, in its order."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: str) -> None:
         super().__init__()
         self.part = part
 
