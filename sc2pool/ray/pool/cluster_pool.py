@@ -4,17 +4,16 @@
                                           then one batch in the order of the envs
 
 Rules: every env gets exactly one transition for each action; if its actor or its node dies, that is
-one marked truncation, as for any fault, and the actor is made anew where there is room; the nodes
-play the same game and have the same spaces, or none plays. A node's own pool replaces the games
-that fail there; nothing of that is repeated here.
+one marked truncation, as for any fault, and the actor is made anew where there is room (see
+`Actors`); the nodes play the same game and have the same spaces, or none plays. A node's own pool
+replaces the games that fail there; nothing of that is repeated here.
 """
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,40 +22,20 @@ from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError, ResetNeed
 
 from sc2pool.config import PoolConfig
 from sc2pool.deadline import Deadline
-from sc2pool.errors import (
-    ClosedError,
-    ConfigError,
-    CrashLoopError,
-    FaultKind,
-    NodeLostError,
-    Phase,
-)
+from sc2pool.errors import ConfigError, Phase
 from sc2pool.game.hang_detection import SLOW_FACTOR
 from sc2pool.pool import actions as action_checks
-from sc2pool.pool.instances.restart import exceeded
 from sc2pool.pool.ipc.pickling import for_worker
 from sc2pool.pool.queues.layout import Array, SpaceLayout, space_layout
-from sc2pool.pool.statistics.durations import DurationCounter, figures
-from sc2pool.pool.statistics.stats import PoolEvent, PoolStats
+from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.pool.stepping.batch import Batch
 from sc2pool.pool.vec_pool import refuse_to_travel
-from sc2pool.ray.agreement import check_agreement
-from sc2pool.ray.cluster import ANSWER_S, Node, nodes
+from sc2pool.ray.cluster import Node, nodes
+from sc2pool.ray.pool.actors import Actors, ResetArguments
 from sc2pool.ray.pool.batches import together, truncation
 from sc2pool.ray.pool.node_games import About, Book, Reply
-from sc2pool.ray.pool.remote_games import (
-    LostError,
-    NoPlaceError,
-    Reborn,
-    RemoteGames,
-    all_of,
-    close_all,
-    update_stats,
-)
+from sc2pool.ray.pool.remote_games import RemoteGames
 from sc2pool.ray.pool.spread import spread
-from sc2pool.ray.stats import merge
-
-log = logging.getLogger(__name__)
 
 _FREE_S = 3.0
 """For Ray to notice that games of before, which have just been closed, have left room."""
@@ -87,76 +66,32 @@ class ClusterPool:
     ) -> None:
         self.n = self.n_rows = n
         self.rows = 1
-        self._config: PoolConfig = keywords.get("config") or PoolConfig()
-        self._node_timeout_s = node_timeout_s
-        self._closed = False
-        self._failed = ""
         self._began = False
         self._sent: list[Any] | None = None
         self._book: Book | None = None
         self._book_is_new = False
         self._steps = 0
-        self._losses: list[PoolEvent] = []
-        self._recoveries = DurationCounter()
-        limits = self._config.limits
-        patience_s = SLOW_FACTOR * limits.step_s + limits.worker_grace_s
+        config: PoolConfig = keywords.get("config") or PoolConfig()
+        patience_s = SLOW_FACTOR * config.limits.step_s + config.limits.worker_grace_s
         spares = keywords["spares"]
-        self._every: list[RemoteGames] = []
+        every: list[RemoteGames] = []
         first = 0
         for index, (node, count) in enumerate(_room(n, spares)):
             fns = None if env_fns is None else env_fns[first : first + count]
             mine = for_worker({**keywords, "env_fns": fns, "n": count})
-            self._every.append(
+            every.append(
                 RemoteGames(
                     index, first, count, count + spares, mine, node, node.games > 0, patience_s
                 )
             )
             first += count
-        try:
-            self._start()
-        except BaseException:
-            self.close()
-            raise
-
-    def _start(self) -> None:
-        deadline = Deadline.after(ANSWER_S)
-        places = [games.create(games.node) for games in self._every]
-        for games, place in zip(self._every, places, strict=True):
-            try:
-                games.placed(place, deadline)
-            except NoPlaceError:
-                raise ConfigError(
-                    f"node {games.node.name} has not started {games.games} games within "
-                    f"{ANSWER_S:g} s: what else plays there must end, or play fewer games"
-                ) from None
-            except LostError as error:
-                raise ConfigError(f"node {games.node.name} starts no process: {error}") from error
-        try:
-            abouts = all_of(self._every, lambda games: games.submit("open", games.keywords))
-        except LostError as error:
-            raise ConfigError(f"a node died while its games were launched: {error}") from error
-        for games, about in zip(self._every, abouts, strict=True):
-            games.about = about
-        update_stats(self._every)
-        self._check_agreement()
-        about = self._every[0].about
-        assert about is not None
-        self.about: About = about
-        self.observation_space: spaces.Space[Any] = about.played.observation_space
-        self.action_space: spaces.Space[Any] = about.played.action_space
-        self.metadata: Mapping[str, Any] = about.metadata
-        self.render_mode = about.render_mode
+        self._actors = Actors(every, config.restart, node_timeout_s, self._next_episodes)
+        self.about: About = every[0].about
+        self.observation_space: spaces.Space[Any] = self.about.played.observation_space
+        self.action_space: spaces.Space[Any] = self.about.played.action_space
+        self.metadata: Mapping[str, Any] = self.about.metadata
+        self.render_mode = self.about.render_mode
         self._layout: SpaceLayout = space_layout(self.observation_space, 0)
-
-    def _check_agreement(self) -> None:
-        """Raise unless all nodes that have told it play the same, with the same package."""
-        check_agreement(
-            [
-                (f"node {games.node.name}", games.about.played)
-                for games in self._every
-                if games.about is not None
-            ]
-        )
 
     # Episodes.
 
@@ -171,7 +106,7 @@ class ClusterPool:
             seed: of the run.
             seeded: None to seed all episodes; a number for the first ones only.
         """
-        self._check_usable()
+        self._actors.check_usable()
         self._book = Book(None if seed is None else [seed], seeded)
         self._book_is_new = True
 
@@ -179,7 +114,7 @@ class ClusterPool:
         if self._book is None or self._book.seed is None:
             return self._book
         seeded = None if self._book.seeded is None else games.n
-        return Book([*self._book.seed, games.index, games.lives], seeded)
+        return Book([*self._book.seed, games.index, len(games.losses_s)], seeded)
 
     def reset(
         self,
@@ -187,20 +122,20 @@ class ClusterPool:
         options: Sequence[Mapping[str, Any]] | None = None,
     ) -> Batch:
         """Begin a new episode in every env, whatever it is doing, and receive them all."""
-        self._check_usable()
+        self._actors.check_usable()
         self._sent = None  # the nodes drop it when they reset
 
-        def asked(games: RemoteGames, *, begun: bool = False) -> tuple[Any, ...]:
+        def asked(games: RemoteGames, *, begun: bool = False) -> ResetArguments:
             of_rows = [None if given is None else given[games.rows] for given in (seeds, options)]
             return None if begun else self._book_of(games), *of_rows
 
         begun, self._book_is_new = not self._book_is_new, False
-        for games in self._every:
+        for games in self._actors:
             games.reborn = None
-        references = [games.submit("reset", *asked(games, begun=begun)) for games in self._every]
+        references = [games.submit("reset", *asked(games, begun=begun)) for games in self._actors]
         self._began = True
-        replies = self._replies(references, Phase.RESETTING, asked)
-        for games in self._every:
+        replies = self._actors.replies(references, Phase.RESETTING, asked)
+        for games in self._actors:
             if games.reborn is not None:
                 for info in games.reborn.reply.batch.reset_infos:
                     assert info is not None
@@ -218,7 +153,7 @@ class ClusterPool:
             AlreadyPendingCallError: the step before has not been received.
             ResetNeeded: no episode of the task has begun.
         """
-        self._check_usable()
+        self._actors.check_usable()
         if self._sent is not None:
             raise AlreadyPendingCallError("receive the step before you send the next one", "step")
         if not self._began:
@@ -231,7 +166,7 @@ class ClusterPool:
             action_checks.count(actions, self.n)
         self._sent = [
             None if games.reborn else games.submit("step", actions[games.rows])
-            for games in self._every
+            for games in self._actors
         ]
 
     def recv(self) -> Batch:
@@ -242,13 +177,13 @@ class ClusterPool:
             CrashLoopError: the actors of a node keep dying.
             NoAsyncCallError: nothing is pending.
         """
-        self._check_usable()
+        self._actors.check_usable()
         if self._sent is None:
             raise NoAsyncCallError("send actions before receiving what came of them", "step")
-        replies = self._replies(self._sent, Phase.STEPPING, self._next_episodes)
+        replies = self._actors.replies(self._sent, Phase.STEPPING, self._next_episodes)
         self._sent = None
         self._steps += self.n
-        for index, games in enumerate(self._every):
+        for index, games in enumerate(self._actors):
             if games.reborn is not None:
                 assert games.newest is not None, "a reset came before"
                 first, masks = games.reborn.reply
@@ -258,127 +193,14 @@ class ClusterPool:
                 games.reborn = None
         return self._together(replies)
 
-    def _replies(
-        self,
-        references: Sequence[Any],
-        phase: Phase,
-        asked: Callable[[RemoteGames], tuple[Any, ...]],
-    ) -> list[Reply]:
-        """The reply of each node; if it has died, the first one of the actor that took over.
-
-        Args:
-            references: to the replies; None for an actor that is new.
-            phase: what the nodes were doing.
-            asked: the arguments of a new actor's reset.
-        """
-        replies: dict[int, Reply] = {}
-        lost: list[tuple[RemoteGames, LostError]] = []
-        with self._failing():
-            for games, reference in zip(self._every, references, strict=True):
-                if games.reborn is None:
-                    try:
-                        replies[games.index] = games.result(reference)
-                    except LostError as error:
-                        lost.append((games, error))
-            for games, why in lost:
-                self._revive(games, why, phase, asked)
-        return [
-            replies[games.index] if games.reborn is None else games.reborn.reply
-            for games in self._every
-        ]
-
-    def _next_episodes(self, games: RemoteGames) -> tuple[Any, ...]:
-        """The arguments of a reset that begins the next episodes, as an autoreset would."""
-        return self._book_of(games), None, None
+    def _next_episodes(self, games: RemoteGames) -> ResetArguments | None:
+        """The reset that begins the next episodes, as an autoreset would; None before the first."""
+        return (self._book_of(games), None, None) if self._began else None
 
     def _together(self, replies: Sequence[Reply]) -> Batch:
-        for games, reply in zip(self._every, replies, strict=True):
+        for games, reply in zip(self._actors, replies, strict=True):
             games.newest = reply
         return together(self._layout, [reply.batch for reply in replies])
-
-    # Deaths.
-
-    def _revive(
-        self,
-        games: RemoteGames,
-        error: LostError,
-        phase: Phase,
-        asked: Callable[[RemoteGames], tuple[Any, ...]],
-    ) -> None:
-        """Make a dead actor anew, wherever there is room, and begin episodes in its envs."""
-        lost_at_s = time.monotonic()
-        where, deadline = games.node.name, Deadline.after(self._node_timeout_s)
-        try:
-            while True:
-                self._check_usable()
-                self._count_loss(games, error, phase)
-                log.warning(
-                    "%s; its %d games start anew, on a node that has room or comes back within "
-                    "%.0f s",
-                    error,
-                    games.n,
-                    self._node_timeout_s,
-                )
-                try:
-                    games.place_anew(deadline)
-                    games.about = games.call("open", games.keywords)
-                    self._check_agreement()
-                    for (env, name), value in games.attributes.items():
-                        games.call("call", "set_attr", [env], name, value)
-                    if self._began:
-                        reply = games.call("reset", *asked(games))
-                        fault = {
-                            "kind": str(FaultKind.NODE_LOST),
-                            "phase": str(phase),
-                            "detail": str(error),
-                            "instance": None,
-                            "recovery_s": time.monotonic() - lost_at_s,
-                            "fault_report": None,
-                            "node": where,
-                        }
-                        games.reborn = Reborn(fault, reply)
-                except LostError as again:
-                    error = again
-                else:
-                    self._recoveries.add(time.monotonic() - lost_at_s)
-                    update_stats([games])
-                    return
-        except NoPlaceError:
-            raise NodeLostError(
-                f"{error}; no node had room for {games.games} games within "
-                f"{self._node_timeout_s:g} s (node_timeout_s): start the node again, or another"
-            ) from error
-        except BaseException:
-            games.kill()  # it may be half made
-            raise
-
-    def _count_loss(self, games: RemoteGames, error: LostError, phase: Phase) -> None:
-        now_s = time.monotonic()
-        games.lives += 1
-        games.losses_s.append(now_s)
-        if games.stats is not None:
-            games.past.append(games.stats)
-            games.stats = None
-        kind = str(FaultKind.NODE_LOST)
-        self._losses += [
-            PoolEvent("fault", now_s, f"env {env}", -1, kind, str(phase), str(error))
-            for env in range(games.first, games.first + games.n)
-        ]
-        of_all = [at_s for one in self._every for at_s in one.losses_s]
-        why = exceeded(self._config.restart, len(self._every), games.losses_s, of_all, now_s)
-        if why is not None:
-            raise CrashLoopError(f"the games of a node keep dying ({why}); the last time: {error}")
-
-    @contextmanager
-    def _failing(self) -> Iterator[None]:
-        """In the block, an error ends the pool and its games for good, an interrupt does not."""
-        try:
-            yield
-        except Exception as error:
-            if not self._failed:
-                self._failed = str(error)
-                close_all(self._every)
-            raise
 
     # Everything beside the step path.
 
@@ -416,58 +238,46 @@ class ClusterPool:
         if envs is not None:
             self._spread(list(envs), method)
             return
-        self._check_usable()
-        for games in self._every:
-            self._ask(games, method)
+        self._actors.check_usable()
+        for games in self._actors:
+            self._actors.ask(games, method)
 
     def void_episodes(self) -> None:
         """See `Pool.void_episodes`."""
-        self._check_usable()
-        for games in self._every:
+        self._actors.check_usable()
+        for games in self._actors:
             games.submit("call", "void_episodes")
 
     def show_figures(self, figures: Mapping[str, float]) -> None:
         """Figures of the training, which `sc2pool watch --ray` shows; see `Pool.show_figures`."""
-        for games in self._every:
+        for games in self._actors:
             games.submit("call", "show_figures", dict(figures))
 
     def _games_of(self, env: int) -> RemoteGames:
-        return next(games for games in self._every if env < games.first + games.n)
+        return next(games for games in self._actors if env < games.first + games.n)
 
     def _spread(self, envs: Sequence[int], method: str, *arguments: Any) -> list[Any]:
         """Call a method of the nodes' pools for their envs among these; results in their order."""
-        self._check_usable()
+        self._actors.check_usable()
         results: dict[int, Any] = {}
-        for games in self._every:
+        for games in self._actors:
             own = [env for env in dict.fromkeys(envs) if self._games_of(env) is games]
             if own:
                 there = [env - games.first for env in own]
-                answers = self._ask(games, method, there, *arguments)
+                answers = self._actors.ask(games, method, there, *arguments)
                 results.update(zip(own, answers or [None] * len(own), strict=True))
         return [results[env] for env in envs]
 
-    def _ask(self, games: RemoteGames, method: str, *arguments: Any) -> Any:
-        while True:
-            try:
-                return games.call("call", method, *arguments)
-            except LostError as error:
-                with self._failing():
-                    self._revive(games, error, Phase.IDLE, self._next_episodes)
-
     def stats(self) -> PoolStats:
         """Counters of all nodes together; see `merge` for what an approximation is."""
-        update_stats(self._every)
-        parts = [(one.node.name, one.stats) for one in self._every if one.stats is not None]
-        past = [stats for games in self._every for stats in games.past]
-        merged = merge(parts, past, self._losses, figures(self._recoveries))
-        return replace(merged, env_steps=self._steps)
+        return replace(self._actors.stats(), env_steps=self._steps)
 
     def games_by_node(self) -> dict[str, int]:
         """How many envs each node plays."""
-        counts: dict[str, int] = {}
-        for games in self._every:
-            counts[games.node.name] = counts.get(games.node.name, 0) + games.n
-        return counts
+        counts: Counter[str] = Counter()
+        for games in self._actors:
+            counts[games.node.name] += games.n
+        return dict(counts)
 
     @property
     def game_version(self) -> str | None:
@@ -476,25 +286,17 @@ class ClusterPool:
 
     @property
     def closed(self) -> bool:
-        return self._closed
+        return self._actors.closed
 
     def __repr__(self) -> str:
         return (
             f"ClusterPool(n={self.n}, nodes={self.games_by_node()}, "
-            f"game_version={self.game_version!r}, closed={self._closed})"
+            f"game_version={self.game_version!r}, closed={self.closed})"
         )
-
-    def _check_usable(self) -> None:
-        if self._closed:
-            raise ClosedError("the pool is closed")
-        if self._failed:
-            raise ClosedError(f"the pool has failed: {self._failed}")
 
     def close(self) -> None:
         """End the games of all nodes; bounded, and may be called again."""
-        if not self._closed:
-            self._closed = True
-            close_all(self._every)
+        self._actors.close()
 
 
 def _room(n: int, spares: int) -> list[tuple[Node, int]]:

@@ -10,10 +10,9 @@ actor is killed: there is one way to go on, a new one.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import ray
 from ray.exceptions import ActorUnavailableError, GetTimeoutError, RayError, RayTaskError
@@ -25,10 +24,6 @@ from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.ray.cluster import GAME_RESOURCE, Node, nodes
 from sc2pool.ray.pool.node_games import About, NodeGames, Reply
 
-_CLOSE_S = 4.0
-"""For all actors together to end their games by themselves."""
-_STATS_TIMEOUT_S = 2.0
-"""For an actor's statistics."""
 _POLL_S = 0.2
 _ANSWER_S = 10.0
 """For an actor that works to say that it is there."""
@@ -46,14 +41,8 @@ class NoPlaceError(SC2PoolError):
     """No node had room for the actor within the deadline."""
 
 
-@dataclass
-class Reborn:
-    """The first reply of an actor that was made anew.
-
-    Attributes:
-        fault: for the infos.
-        reply: the first observations.
-    """
+class Reborn(NamedTuple):
+    """The first reply of an actor that was made anew, and the fault before it, for the infos."""
 
     fault: dict[str, Any]
     reply: Reply
@@ -73,9 +62,8 @@ class RemoteGames:
         declared: whether it reserves games; fixed at construction, also if all nodes that declare
             some have died.
         patience_s: how long a call may take before the actor is asked whether it is there.
-        about: what it said of itself.
-        lives: how many actors there were before this one.
-        losses_s: monotonic times of their deaths.
+        about: what it said of itself when its games were open.
+        losses_s: monotonic times of the deaths of the actors before this one.
         attributes: what `set_attr` set, by env and name.
         newest: the last good reply.
         reborn: what a new actor has brought that no batch has shown; None if there is none.
@@ -92,8 +80,7 @@ class RemoteGames:
     node: Node
     declared: bool
     patience_s: float
-    about: About | None = None
-    lives: int = 0
+    about: About = field(init=False)
     losses_s: list[float] = field(default_factory=list)
     attributes: dict[tuple[int, str], Any] = field(default_factory=dict)
     newest: Reply | None = None
@@ -218,48 +205,3 @@ class RemoteGames:
         if self._actor is not None:
             with suppress(RayError, ValueError):
                 ray.kill(self._actor, no_restart=True)
-
-
-def close_all(every: Sequence[RemoteGames]) -> None:
-    """End these actors: each closes its pool, which leaves no file behind, then it is killed."""
-    if not ray.is_initialized():
-        return
-    asked: list[Any] = []
-    for games in every:
-        with suppress(RayError):
-            if games.has_place:
-                asked.append(games.submit("close"))
-    with suppress(RayError):
-        if asked:
-            ray.wait(asked, num_returns=len(asked), timeout=_CLOSE_S)
-    for games in every:
-        games.kill()
-
-
-def all_of(every: Sequence[RemoteGames], call: Callable[[RemoteGames], Any]) -> list[Any]:
-    """The results of a call that all begin together.
-
-    Raises:
-        Exception: what the first of them raised; all have been waited for.
-    """
-    references = [call(games) for games in every]
-    results: list[Any] = []
-    errors: list[Exception] = []
-    for games, reference in zip(every, references, strict=True):
-        try:
-            results.append(games.result(reference))
-        except Exception as error:
-            errors.append(error)
-    if errors:
-        raise errors[0]
-    return results
-
-
-def update_stats(every: Sequence[RemoteGames]) -> None:
-    """Bring the statistics of these actors up to date, as far as they answer soon."""
-    with suppress(RayError):
-        references = [games.submit("call", "stats") for games in every]
-        ray.wait(references, num_returns=len(references), timeout=_STATS_TIMEOUT_S)
-        for games, one in zip(every, references, strict=True):
-            with suppress(RayError):
-                games.stats = ray.get(one, timeout=_POLL_S)

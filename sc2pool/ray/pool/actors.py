@@ -1,0 +1,285 @@
+"""The actors of a cluster's pool together: started, asked, and made anew where they have died.
+
+Rules: an actor that dies is made anew where there is room, at once, whatever it was asked; if its
+deaths are too many, or no room comes in time, the pool has failed, and all actors are ended. Only
+here an actor is replaced.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import ray
+from ray.exceptions import RayError
+
+from sc2pool.config import RestartPolicy
+from sc2pool.deadline import Deadline
+from sc2pool.errors import (
+    ClosedError,
+    ConfigError,
+    CrashLoopError,
+    FaultKind,
+    NodeLostError,
+    Phase,
+)
+from sc2pool.pool.instances.restart import exceeded
+from sc2pool.pool.statistics.durations import DurationCounter, figures
+from sc2pool.pool.statistics.stats import PoolEvent, PoolStats
+from sc2pool.ray.agreement import check_agreement
+from sc2pool.ray.cluster import ANSWER_S
+from sc2pool.ray.pool.node_games import Reply
+from sc2pool.ray.pool.remote_games import LostError, NoPlaceError, Reborn, RemoteGames
+from sc2pool.ray.stats import merge
+
+log = logging.getLogger(__name__)
+
+_CLOSE_S = 4.0
+"""For all actors together to end their games by themselves."""
+_STATS_TIMEOUT_S = 2.0
+"""For all actors together to send their statistics."""
+_BROUGHT_S = 0.2
+"""For statistics that have been sent."""
+
+ResetArguments = tuple[Any, ...]
+"""Of `NodeGames.reset`."""
+
+
+class Actors:
+    """Starts the games of all actors.
+
+    Args:
+        every: the games of each, in the order of their envs.
+        restart: how often actors may die.
+        node_timeout_s: how long to wait for room for the games of one that died.
+        begin: the reset of an actor that was made anew between two steps; None for no reset.
+
+    Raises:
+        ConfigError: a node has no room or no such game, or the nodes disagree; nothing is left.
+    """
+
+    def __init__(
+        self,
+        every: Sequence[RemoteGames],
+        restart: RestartPolicy,
+        node_timeout_s: float,
+        begin: Callable[[RemoteGames], ResetArguments | None],
+    ) -> None:
+        self._every = every
+        self._restart = restart
+        self._node_timeout_s = node_timeout_s
+        self._begin = begin
+        self.closed = False
+        self._failed = ""
+        self._losses: list[PoolEvent] = []
+        self._recoveries = DurationCounter()
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+
+    def __iter__(self) -> Iterator[RemoteGames]:
+        return iter(self._every)
+
+    def _start(self) -> None:
+        deadline = Deadline.after(ANSWER_S)
+        places = [games.create(games.node) for games in self._every]
+        for games, place in zip(self._every, places, strict=True):
+            try:
+                games.placed(place, deadline)
+            except NoPlaceError:
+                raise ConfigError(
+                    f"node {games.node.name} has not started {games.games} games within "
+                    f"{ANSWER_S:g} s: what else plays there must end, or play fewer games"
+                ) from None
+            except LostError as error:
+                raise ConfigError(f"node {games.node.name} starts no process: {error}") from error
+        references = [games.submit("open", games.keywords) for games in self._every]
+        errors: list[Exception] = []
+        for games, reference in zip(self._every, references, strict=True):
+            try:
+                games.about = games.result(reference)
+            except Exception as error:  # all are awaited: a pool that still opens cannot be closed
+                errors.append(error)
+        for error in errors[:1]:
+            if isinstance(error, LostError):
+                raise ConfigError(f"a node died while its games were launched: {error}") from error
+            raise error
+        self._update_stats(self._every)
+        self._check_agreement()
+
+    def _check_agreement(self) -> None:
+        """Raise unless all nodes play the same, with the same package."""
+        check_agreement([(f"node {one.node.name}", one.about.played) for one in self._every])
+
+    def replies(
+        self,
+        references: Sequence[Any],
+        phase: Phase,
+        begin: Callable[[RemoteGames], ResetArguments | None],
+    ) -> list[Reply]:
+        """The reply of each actor; of one that has died the first one of its successor.
+
+        Args:
+            references: to the replies; None for an actor that is new.
+            phase: what the actors were doing.
+            begin: the reset of a successor.
+
+        Raises:
+            NodeLostError: games of a dead node found no room in time.
+            CrashLoopError: the actors of a node keep dying.
+        """
+        replies: dict[int, Reply] = {}
+        lost: list[tuple[RemoteGames, LostError]] = []
+        with self._failing():
+            for games, reference in zip(self._every, references, strict=True):
+                if games.reborn is None:
+                    try:
+                        replies[games.index] = games.result(reference)
+                    except LostError as error:
+                        lost.append((games, error))
+            for games, why in lost:
+                self._revive(games, why, phase, begin)
+        return [
+            replies[games.index] if games.reborn is None else games.reborn.reply
+            for games in self._every
+        ]
+
+    def ask(self, games: RemoteGames, method: str, *arguments: Any) -> Any:
+        """Call a method of an actor's pool; if the actor dies meanwhile, that of its successor."""
+        while True:
+            try:
+                return games.call("call", method, *arguments)
+            except LostError as error:
+                with self._failing():
+                    self._revive(games, error, Phase.IDLE, self._begin)
+
+    def _revive(
+        self,
+        games: RemoteGames,
+        error: LostError,
+        phase: Phase,
+        begin: Callable[[RemoteGames], ResetArguments | None],
+    ) -> None:
+        """Make a dead actor anew, wherever there is room, and begin episodes in its envs."""
+        lost_at_s = time.monotonic()
+        where, deadline = games.node.name, Deadline.after(self._node_timeout_s)
+        try:
+            while True:
+                self.check_usable()
+                self._count_loss(games, error, phase)
+                log.warning(
+                    "%s; its %d games start anew, on a node that has room or comes back within "
+                    "%.0f s",
+                    error,
+                    games.n,
+                    self._node_timeout_s,
+                )
+                try:
+                    games.place_anew(deadline)
+                    games.about = games.call("open", games.keywords)
+                    self._check_agreement()
+                    for (env, name), value in games.attributes.items():
+                        games.call("call", "set_attr", [env], name, value)
+                    if (arguments := begin(games)) is not None:
+                        reply = games.call("reset", *arguments)
+                        fault = {
+                            "kind": str(FaultKind.NODE_LOST),
+                            "phase": str(phase),
+                            "detail": str(error),
+                            "instance": None,
+                            "recovery_s": time.monotonic() - lost_at_s,
+                            "fault_report": None,
+                            "node": where,
+                        }
+                        games.reborn = Reborn(fault, reply)
+                except LostError as again:
+                    error = again
+                else:
+                    self._recoveries.add(time.monotonic() - lost_at_s)
+                    self._update_stats([games])
+                    return
+        except NoPlaceError:
+            raise NodeLostError(
+                f"{error}; no node had room for {games.games} games within "
+                f"{self._node_timeout_s:g} s (node_timeout_s): start the node again, or another"
+            ) from error
+        except BaseException:
+            games.kill()  # it may be half made
+            raise
+
+    def _count_loss(self, games: RemoteGames, error: LostError, phase: Phase) -> None:
+        now_s = time.monotonic()
+        games.losses_s.append(now_s)
+        if games.stats is not None:
+            games.past.append(games.stats)
+            games.stats = None
+        kind = str(FaultKind.NODE_LOST)
+        self._losses += [
+            PoolEvent("fault", now_s, f"env {env}", -1, kind, str(phase), str(error))
+            for env in range(games.first, games.first + games.n)
+        ]
+        of_all = [at_s for one in self._every for at_s in one.losses_s]
+        why = exceeded(self._restart, len(self._every), games.losses_s, of_all, now_s)
+        if why is not None:
+            raise CrashLoopError(f"the games of a node keep dying ({why}); the last time: {error}")
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """In the block, an error ends the pool and its games for good, an interrupt does not."""
+        try:
+            yield
+        except Exception as error:
+            if not self._failed:
+                self._failed = str(error)
+                self._end()
+            raise
+
+    def check_usable(self) -> None:
+        """Raise `ClosedError` if the pool is closed or has failed."""
+        if self.closed:
+            raise ClosedError("the pool is closed")
+        if self._failed:
+            raise ClosedError(f"the pool has failed: {self._failed}")
+
+    def stats(self) -> PoolStats:
+        """Counters of all actors together; see `merge` for what an approximation is."""
+        self._update_stats(self._every)
+        parts = [(one.node.name, one.stats) for one in self._every if one.stats is not None]
+        past = [stats for games in self._every for stats in games.past]
+        return merge(parts, past, self._losses, figures(self._recoveries))
+
+    @staticmethod
+    def _update_stats(some: Sequence[RemoteGames]) -> None:
+        """Bring the statistics of these actors up to date, as far as they answer soon."""
+        with suppress(RayError):
+            references = [games.submit("call", "stats") for games in some]
+            ray.wait(references, num_returns=len(references), timeout=_STATS_TIMEOUT_S)
+            for games, one in zip(some, references, strict=True):
+                with suppress(RayError):
+                    games.stats = ray.get(one, timeout=_BROUGHT_S)
+
+    def close(self) -> None:
+        """End all actors; bounded, and may be called again."""
+        if not self.closed:
+            self.closed = True
+            self._end()
+
+    def _end(self) -> None:
+        """Each actor closes its pool, which leaves no file behind, then it is killed."""
+        if not ray.is_initialized():
+            return
+        asked: list[Any] = []
+        for games in self._every:
+            with suppress(RayError):
+                if games.has_place:
+                    asked.append(games.submit("close"))
+        with suppress(RayError):
+            if asked:
+                ray.wait(asked, num_returns=len(asked), timeout=_CLOSE_S)
+        for games in self._every:
+            games.kill()
