@@ -26,16 +26,20 @@ from sc2pool.realtime.async_ppo.exchange import Gaps, RolloutStore, Step, Weight
 
 
 class Actor:
-    """Steps all envs with the newest weights.
+    """Steps all envs with the newest weights, from `start` to `stop`.
 
     Args:
         env: the envs, reset already.
         policy: the actor's own copy of the policy; it is put into eval mode.
         weights: holds the newest weights.
-        gaps: records the time from an observation to its action.
+        rollouts: receives the steps.
         observations: the envs' newest observations, with a first axis of n.
         episode_starts: bool (n,), true if the observation is the first of an episode.
         noise_period: number of steps after which a policy with gSDE draws new exploration noise.
+        on_rollout: called in the thread after each complete rollout.
+
+    Attributes:
+        gaps: the time from each observation to its action.
     """
 
     def __init__(
@@ -43,29 +47,52 @@ class Actor:
         env: VecEnv,
         policy: ActorCriticPolicy,
         weights: Weights,
-        gaps: Gaps,
+        rollouts: RolloutStore,
         *,
         observations: Any,
         episode_starts: NDArray[np.bool_],
         noise_period: int,
+        on_rollout: Callable[[], None],
     ) -> None:
         policy.set_training_mode(False)
-        self.device = policy.device
         self.observations = _copied(observations)
         self.episode_starts = episode_starts
+        self.weights = weights
+        self.rollouts = rollouts
+        self.gaps = Gaps()
         self._env = env
         self._policy = policy
-        self._weights = weights
         self._load_newest_weights()
-        self._gaps = gaps
         self._noise_period = noise_period
+        self._on_rollout = on_rollout
         self._n_steps = 0
         self._observed_at_s: float | None = None
         self._update_ran = False
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="sc2pool-actor", daemon=True)
 
-    def step(self) -> Step:
-        """Take one step of all envs."""
-        if self._weights.newest is not self._loaded:
+    def start(self) -> None:
+        """Begin to act."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish the current step, then end; may be called again."""
+        self._stopping = True
+        self.rollouts.release_actor()
+        with suppress(RuntimeError):  # it was interrupted before it had started
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            with _own_stream(self._policy.device):
+                while not self._stopping:
+                    if self.rollouts.add(self._step()):
+                        self._on_rollout()
+        except BaseException as error:
+            self.rollouts.fail(error)
+
+    def _step(self) -> Step:
+        if self.weights.newest is not self._loaded:
             self._load_newest_weights()
         policy, version = self._policy, self._loaded.number
         if policy.use_sde and self._n_steps % self._noise_period == 0:
@@ -78,7 +105,7 @@ class Actor:
         self._record_gap()
         new_observations, rewards, dones, infos = self._env.step(clipped_actions)
         self._observed_at_s = time.monotonic()
-        self._update_ran = self._gaps.updating
+        self._update_ran = self.gaps.updating
         step = Step(
             version=version,
             observations=self.observations,
@@ -98,7 +125,7 @@ class Actor:
 
     def _load_newest_weights(self) -> None:
         # The reference keeps this version's memory alive while its copy to the device may run.
-        self._loaded = self._weights.newest
+        self._loaded = self.weights.newest
         self._policy.load_state_dict(self._loaded.state)
         if self._policy.use_sde:  # the noise depends on the weights
             self._policy.reset_noise(self._env.num_envs)
@@ -116,46 +143,7 @@ class Actor:
     def _record_gap(self) -> None:
         if self._observed_at_s is not None:
             gap_s = time.monotonic() - self._observed_at_s
-            self._gaps.record(gap_s, self._update_ran or self._gaps.updating)
-
-
-class ActorThread:
-    """Runs an actor until `stop`.
-
-    Args:
-        actor: steps the envs.
-        rollouts: receives the steps.
-        on_rollout: called in the thread after each complete rollout.
-    """
-
-    def __init__(
-        self, actor: Actor, rollouts: RolloutStore, on_rollout: Callable[[], None]
-    ) -> None:
-        self._actor = actor
-        self._rollouts = rollouts
-        self._on_rollout = on_rollout
-        self._stopping = False
-        self._thread = threading.Thread(target=self._run, name="sc2pool-actor", daemon=True)
-
-    def start(self) -> None:
-        """Begin to act."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Finish the current step, then end; may be called again."""
-        self._stopping = True
-        self._rollouts.release_actor()
-        with suppress(RuntimeError):  # it was interrupted before it had started
-            self._thread.join()
-
-    def _run(self) -> None:
-        try:
-            with _own_stream(self._actor.device):
-                while not self._stopping:
-                    if self._rollouts.add(self._actor.step()):
-                        self._on_rollout()
-        except BaseException as error:
-            self._rollouts.fail(error)
+            self.gaps.record(gap_s, self._update_ran or self.gaps.updating)
 
 
 def _own_stream(device: th.device) -> AbstractContextManager[Any]:

@@ -24,7 +24,6 @@ import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -38,15 +37,6 @@ _WAKE_UP_S: Final = 1.0
 """Period of the learner's wait: on some systems Ctrl-C does not interrupt a wait without limit."""
 _MAX_GAPS: Final = 1 << 16
 """Gaps kept between two records of the log; older ones are forgotten."""
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """All that the two threads share while `learn` runs."""
-
-    weights: Weights
-    rollouts: RolloutStore
-    gaps: Gaps
 
 
 class Step(NamedTuple):
@@ -71,16 +61,8 @@ class Step(NamedTuple):
     infos: list[dict[str, Any]]
 
 
-class Rollout:
-    """Consecutive steps; the actor appends until the rollout is complete."""
-
-    def __init__(self) -> None:
-        self.steps: list[Step] = []
-
-    @property
-    def version(self) -> int:
-        """Version of the weights that chose its oldest step."""
-        return self.steps[0].version
+Rollout = list[Step]
+"""Consecutive steps; the actor appends until the rollout is complete."""
 
 
 class RolloutStore:
@@ -101,7 +83,7 @@ class RolloutStore:
         self._n_steps = n_steps
         self._game_waits = game_waits
         self._changed = threading.Condition()
-        self._in_progress = Rollout()
+        self._in_progress: Rollout = []
         self._waiting: Rollout | None = None
         self._followed: Rollout | None = None
         """The rollout that the learner took while it was in progress."""
@@ -115,15 +97,15 @@ class RolloutStore:
         """
         with self._changed:
             rollout = self._in_progress
-            rollout.steps.append(step)
-            complete = len(rollout.steps) >= self._n_steps
+            rollout.append(step)
+            complete = len(rollout) >= self._n_steps
             if complete:
-                self._in_progress = Rollout()
+                self._in_progress = []
                 if rollout is self._followed:
                     self._followed = None
                 else:
                     if self._waiting is not None:
-                        self.dropped_steps += len(self._waiting.steps)
+                        self.dropped_steps += len(self._waiting)
                     self._waiting = rollout
             self._changed.notify_all()
             while self._game_waits and self._waiting is not None:
@@ -158,16 +140,16 @@ class RolloutStore:
                     self._changed.notify_all()
                 else:
                     rollout = self._in_progress
-                if not rollout.steps:
+                if not rollout:
                     self._wait()
-                elif rollout.version >= oldest_version:
+                elif rollout[0].version >= oldest_version:
                     if rollout is self._in_progress:
                         self._followed = rollout
                     return rollout
                 else:
-                    self.stale_steps += len(rollout.steps)
+                    self.stale_steps += len(rollout)
                     if rollout is self._in_progress:  # the steps to come may be fresh enough
-                        self._in_progress = Rollout()
+                        self._in_progress = []
 
     def follow(self, rollout: Rollout) -> Iterator[Step]:
         """The steps of a rollout from `take`, each as soon as the actor has added it.
@@ -177,9 +159,9 @@ class RolloutStore:
         """
         for index in range(self._n_steps):
             with self._changed:
-                while len(rollout.steps) <= index:
+                while len(rollout) <= index:
                     self._wait()
-            yield rollout.steps[index]
+            yield rollout[index]
 
     def _wait(self) -> None:
         if self._error is not None:
@@ -198,19 +180,16 @@ class Weights:
     """The newest version of the policy's weights; written by the learner, read by the actor."""
 
     def __init__(self, policy: ActorCriticPolicy) -> None:
-        self.newest = _copy(0, policy)
+        self.newest = WeightVersion(-1, {})
+        self.publish(policy)
 
     def publish(self, policy: ActorCriticPolicy) -> None:
         """Make a copy of this policy's weights the newest version."""
-        self.newest = _copy(self.newest.number + 1, policy)
-
-
-def _copy(number: int, policy: ActorCriticPolicy) -> WeightVersion:
-    state = {name: value.detach().clone() for name, value in policy.state_dict().items()}
-    if policy.device.type == "cuda":
-        # The actor reads the copy in a CUDA stream of its own, which does not wait for this one.
-        th.cuda.current_stream(policy.device).synchronize()
-    return WeightVersion(number, state)
+        state = {name: value.detach().clone() for name, value in policy.state_dict().items()}
+        if policy.device.type == "cuda":
+            # The actor reads the copy in a CUDA stream of its own, which does not wait for this.
+            th.cuda.current_stream(policy.device).synchronize()
+        self.newest = WeightVersion(self.newest.number + 1, state)
 
 
 class Gaps:

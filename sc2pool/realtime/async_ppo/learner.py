@@ -30,8 +30,8 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sc2pool.errors import ConfigError
 from sc2pool.realtime.async_ppo import decoupled
-from sc2pool.realtime.async_ppo.actor import Actor, ActorThread
-from sc2pool.realtime.async_ppo.exchange import Exchange, Gaps, RolloutStore, Weights
+from sc2pool.realtime.async_ppo.actor import Actor
+from sc2pool.realtime.async_ppo.exchange import RolloutStore, Weights
 from sc2pool.realtime.async_ppo.frozen_statistics import frozen
 from sc2pool.realtime.async_ppo.update_process import UpdateProcess
 
@@ -106,7 +106,7 @@ class AsyncPPO(PPO):
         self.max_lag = max_lag
         self.game_waits = game_waits
         self.weight_cap = weight_cap
-        self._exchange: Exchange | None = None
+        self._actor: Actor | None = None
         super().__init__(*args, **kwargs)
 
     def learn(  # noqa: PLR0917 - the arguments are SB3's
@@ -127,7 +127,7 @@ class AsyncPPO(PPO):
             )
             callback.on_training_start(locals(), globals())
             assert self.env is not None
-            with self._running_actor(self.env, policy) as exchange:
+            with self._running_actor(self.env, policy) as running:
                 while self.num_timesteps < total_timesteps:
                     if not self.collect_rollouts(
                         self.env, callback, self.rollout_buffer, self.n_steps
@@ -137,12 +137,12 @@ class AsyncPPO(PPO):
                     self._update_current_progress_remaining(self.num_timesteps, total_timesteps)
                     if log_interval is not None and iteration % log_interval == 0:
                         self.dump_logs(iteration)
-                    with exchange.gaps.update():
+                    with running.gaps.update():
                         if process is None:
                             self.train()
                         else:
                             process.update(self)
-                    exchange.weights.publish(self.policy)
+                    running.weights.publish(self.policy)
             callback.on_training_end()
         return self
 
@@ -159,37 +159,28 @@ class AsyncPPO(PPO):
         return policy.to(self.device)
 
     @contextmanager
-    def _running_actor(self, env: VecEnv, policy: ActorCriticPolicy) -> Iterator[Exchange]:
+    def _running_actor(self, env: VecEnv, policy: ActorCriticPolicy) -> Iterator[Actor]:
         """Run the actor in the block; after it, model and env are in the state PPO leaves."""
-        exchange = Exchange(
-            Weights(self.policy), RolloutStore(self.n_steps, game_waits=self.game_waits), Gaps()
-        )
+        assert self._last_episode_starts is not None
         with frozen(self._vec_normalize_env) as commit_statistics:
-            actor = self._new_actor(env, policy, exchange.weights, exchange.gaps)
-            thread = ActorThread(actor, exchange.rollouts, on_rollout=commit_statistics)
-            self._exchange = exchange
+            self._actor = actor = Actor(
+                env,
+                policy,
+                Weights(self.policy),
+                RolloutStore(self.n_steps, game_waits=self.game_waits),
+                observations=self._last_obs,
+                episode_starts=self._last_episode_starts,
+                noise_period=self.sde_sample_freq if self.sde_sample_freq > 0 else self.n_steps,
+                on_rollout=commit_statistics,
+            )
             try:
-                thread.start()  # Ctrl-C may interrupt this, with the thread running
-                yield exchange
+                actor.start()  # Ctrl-C may interrupt this, with the thread running
+                yield actor
             finally:
-                self._exchange = None
-                thread.stop()
+                self._actor = None
+                actor.stop()
                 self._last_obs = actor.observations
                 self._last_episode_starts = actor.episode_starts
-
-    def _new_actor(
-        self, env: VecEnv, policy: ActorCriticPolicy, weights: Weights, gaps: Gaps
-    ) -> Actor:
-        assert self._last_episode_starts is not None
-        return Actor(
-            env,
-            policy,
-            weights,
-            gaps,
-            observations=self._last_obs,
-            episode_starts=self._last_episode_starts,
-            noise_period=self.sde_sample_freq if self.sde_sample_freq > 0 else self.n_steps,
-        )
 
     def collect_rollouts(
         self,
@@ -199,14 +190,15 @@ class AsyncPPO(PPO):
         n_rollout_steps: int,
     ) -> bool:
         """Take a rollout from the actor and fill the buffer with it; called by `learn`."""
-        assert self._exchange is not None, "only learn() calls this, while the actor runs"
-        rollouts, version = self._exchange.rollouts, self._exchange.weights.newest.number
+        actor = self._actor
+        assert actor is not None, "only learn() calls this, while the actor runs"
+        version = actor.weights.newest.number
         self.policy.set_training_mode(False)
         rollout_buffer.reset()
         callback.on_rollout_start()
-        rollout = rollouts.take(version - self.max_lag)
+        rollout = actor.rollouts.take(version - self.max_lag)
         versions = []
-        for n_steps, step in enumerate(rollouts.follow(rollout)):  # noqa: B007 - for callbacks
+        for n_steps, step in enumerate(actor.rollouts.follow(rollout)):  # noqa: B007 - for callbacks
             # Callbacks read PPO's local variables by these names.
             actions, clipped_actions = step.actions, step.clipped_actions
             values, log_probs = step.values, step.log_probs
@@ -236,7 +228,7 @@ class AsyncPPO(PPO):
         with th.no_grad():
             values = self.policy.predict_values(obs_as_tensor(new_obs, self.device))
         rollout_buffer.compute_returns_and_advantage(last_values=values, dones=dones)
-        self._log_rollout(self._exchange, version - np.array(versions))
+        self._log_rollout(actor, version - np.array(versions))
         callback.update_locals(locals())
         callback.on_rollout_end()
         return True
@@ -258,13 +250,13 @@ class AsyncPPO(PPO):
                 rewards[env] += self.gamma * value.item()
         return rewards
 
-    def _log_rollout(self, exchange: Exchange, lags: NDArray[np.int64]) -> None:
+    def _log_rollout(self, actor: Actor, lags: NDArray[np.int64]) -> None:
         figures = {
             "lag_mean": lags.mean(),
             "lag_max": lags.max(),
-            "dropped_steps": exchange.rollouts.dropped_steps * self.n_envs,
-            "stale_steps": exchange.rollouts.stale_steps * self.n_envs,
-            **exchange.gaps.drain(),
+            "dropped_steps": actor.rollouts.dropped_steps * self.n_envs,
+            "stale_steps": actor.rollouts.stale_steps * self.n_envs,
+            **actor.gaps.drain(),
         }
         for name, value in figures.items():
             self.logger.record(f"async/{name}", value)
@@ -274,4 +266,4 @@ class AsyncPPO(PPO):
         decoupled.update(self, self.weight_cap)
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "_exchange"]
+        return [*super()._excluded_save_params(), "_actor"]

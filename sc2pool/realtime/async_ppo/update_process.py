@@ -76,14 +76,6 @@ class Begin:
 
 
 @dataclass(frozen=True)
-class Update:
-    """A request to compute one update."""
-
-    inputs: bytes
-    """Pickled: parameters, rollout buffer, attributes by name."""
-
-
-@dataclass(frozen=True)
 class Updated:
     """The result of an update."""
 
@@ -133,13 +125,13 @@ class UpdateProcess:
         """
         attributes = {name: value for name, value in vars(model).items() if name in CHANGEABLE}
         inputs = for_worker((model.get_parameters(), model.rollout_buffer, attributes))
-        updated: Updated = self._request(Update(inputs))
+        updated: Updated = self._request(inputs)
         model.set_parameters(dict(updated.parameters), device=model.device)
         model._n_updates = updated.n_updates
         for name, (value, exclude) in updated.logged.items():
             model.logger.record(name, value, exclude)
 
-    def _request(self, message: Begin | Update) -> Any:
+    def _request(self, message: Begin | bytes) -> Any:
         try:
             self._channel.send(message)
             replies: list[Any] = []

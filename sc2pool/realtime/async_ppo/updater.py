@@ -24,7 +24,7 @@ from sc2pool.pool.ipc.messages import Raised
 from sc2pool.pool.ipc.remote_errors import describe
 from sc2pool.processes.spawn import given_socket
 from sc2pool.processes.with_parent import follow_parent
-from sc2pool.realtime.async_ppo.update_process import Begin, Update, Updated
+from sc2pool.realtime.async_ppo.update_process import Begin, Updated
 
 
 class Updater:
@@ -33,10 +33,13 @@ class Updater:
     def __init__(self) -> None:
         self._model: PPO | None = None
 
-    def handle(self, message: Begin | Update) -> Updated | Raised | None:
-        """Handle a message and return its reply; None is the reply to `Begin`."""
+    def handle(self, message: Begin | bytes) -> Updated | Raised | None:
+        """Handle a message and return its reply; None is the reply to `Begin`.
+
+        The others are an update's inputs, pickled: parameters, rollout buffer, attributes by name.
+        """
         try:
-            if isinstance(message, Update):
+            if isinstance(message, bytes):
                 return self._update(message)
             self._begin(message)
         except BaseException as error:
@@ -50,10 +53,10 @@ class Updater:
         self._model = kind.load(io.BytesIO(saved), device=device)
         self._model.set_logger(Logger(folder=None, output_formats=[]))
 
-    def _update(self, message: Update) -> Updated:
+    def _update(self, inputs: bytes) -> Updated:
         model = self._model
         assert model is not None, "Begin is the first message"
-        parameters, model.rollout_buffer, attributes = pickle.loads(message.inputs)
+        parameters, model.rollout_buffer, attributes = pickle.loads(inputs)
         vars(model).update(attributes)
         model.set_parameters(parameters, device=model.device)
         logger = model.logger
