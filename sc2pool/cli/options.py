@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TypeAlias
 
 from sc2pool.cli.arguments import integer
+from sc2pool.cli.mistakes import Parser
 from sc2pool.tasks.registry import DEFAULT_TASK, spelled
+
+Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
+"""The subcommands of the command; each is a parser."""
 
 
 def add_task(command: argparse.ArgumentParser, default: str = DEFAULT_TASK) -> None:
