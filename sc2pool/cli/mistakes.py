@@ -1,4 +1,7 @@
-"""A parser whose complaints are two lines: what is wrong, and where the help is."""
+"""A parser whose complaints are two lines: what is wrong, and where the help is.
+
+Its options are of few kinds, each of which has a method: a default stands in one place.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,39 @@ import argparse
 import difflib
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
+
+from sc2pool.cli.arguments import integer
 
 
 class Parser(argparse.ArgumentParser):
     """argparse's, without its usage before every complaint."""
+
+    def flag(self, name: str, help: str, *, default: bool | None = False) -> None:
+        """Add an option without a value."""
+        self.add_argument(name, action="store_true", default=default, help=help)
+
+    def number(
+        self,
+        name: str,
+        help: str,
+        default: int | None = None,
+        *,
+        low: int = 1,
+        high: int | None = None,
+        metavar: str | None = None,
+    ) -> None:
+        """Add an option that is a whole number; if it has a default, the help says so."""
+        if default is not None:
+            help = f"{help} (default: {default:,})"
+        self.add_argument(
+            name, type=integer(low, high), default=default, metavar=metavar, help=help
+        )
+
+    def path(self, name: str, metavar: str, help: str) -> None:
+        """Add an option that is a file or a folder."""
+        self.add_argument(name, type=Path, metavar=metavar, help=help)
 
     def error(self, message: str) -> NoReturn:
         """End with exit code 2."""

@@ -14,7 +14,7 @@ Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 """The subcommands of the command; each is a parser."""
 
 
-def add_task(command: argparse.ArgumentParser, default: str = DEFAULT_TASK) -> None:
+def add_task(command: Parser, default: str = DEFAULT_TASK) -> None:
     """Add the option that says what is played; None if it is not given.
 
     Args:
@@ -28,7 +28,7 @@ def add_task(command: argparse.ArgumentParser, default: str = DEFAULT_TASK) -> N
     )
 
 
-def add_task_alone(command: argparse.ArgumentParser) -> None:
+def add_task_alone(command: Parser) -> None:
     """Add the task as an option and, for those who write it so, as a word alone; see `task_of`."""
     add_task(command)
     command.add_argument(
@@ -36,7 +36,7 @@ def add_task_alone(command: argparse.ArgumentParser) -> None:
     )
 
 
-def add_player(command: argparse.ArgumentParser) -> None:
+def add_player(command: Parser) -> None:
     """Add who plays what, and how its actions are chosen."""
     command.add_argument(
         "player",
@@ -46,15 +46,11 @@ def add_player(command: argparse.ArgumentParser) -> None:
     )
     add_task(command, "the run's own")
     add_game(command)
-    command.add_argument(
-        "--seed", type=integer(0, 2**32 - 1), help="makes it repeatable (default: none)"
-    )
-    command.add_argument(
-        "--stochastic", action="store_true", help="draw actions, as in training and in matches"
-    )
+    command.number("--seed", "makes it repeatable (default: none)", low=0, high=2**32 - 1)
+    command.flag("--stochastic", "draw actions, as in training and in matches")
 
 
-def add_game(command: argparse.ArgumentParser, default: str | None = None) -> None:
+def add_game(command: Parser, default: str | None = None) -> None:
     """Add the option that says which game is played."""
     command.add_argument(
         "--game",
@@ -74,7 +70,7 @@ def add_ray(command: argparse._ActionsContainer, what: str) -> None:
     )
 
 
-def add_which_pool(command: argparse.ArgumentParser) -> None:
+def add_which_pool(command: Parser) -> None:
     """Add the options that choose one of several running pools."""
     which = command.add_mutually_exclusive_group()
     which.add_argument("--pid", type=integer(1), help="the pool of this process")

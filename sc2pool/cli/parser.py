@@ -65,7 +65,6 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def add_play(commands: Commands) -> None:
-    """`sc2pool play`."""
     play = commands.add_parser(
         "play",
         help="let a trained model play",
@@ -75,16 +74,12 @@ def add_play(commands: Commands) -> None:
     )
     play.set_defaults(run=run_player("playing.play"))
     add_player(play)
-    play.add_argument(
-        "--episodes", type=integer(1), default=10, help="how many, or matches (default: 10)"
-    )
-    play.add_argument("--n", type=integer(1), default=1, help="number of games (default: 1)")
-    play.add_argument("--realtime", action="store_true", help="the games run by themselves")
-    play.add_argument(
-        "--watch", action="store_true", help="show the games on a local web page, at their own pace"
-    )
+    play.number("--episodes", "how many, or matches", 10)
+    play.number("--n", "number of games", 1)
+    play.flag("--realtime", "the games run by themselves")
+    play.flag("--watch", "show the games on a local web page, at their own pace")
     for name, what in (("replay", "replay"), ("video", "video"), ("gif", "picture")):
-        play.add_argument(f"--{name}", type=Path, metavar="FILE", help=f"write a {what}")
+        play.path(f"--{name}", "FILE", f"write a {what}")
     other = play.add_mutually_exclusive_group()
     other.add_argument("--against", metavar="MODEL|scripted", help="who plays the other side")
     other.add_argument(
@@ -96,7 +91,6 @@ def add_play(commands: Commands) -> None:
 
 
 def add_record(commands: Commands) -> None:
-    """`sc2pool record`."""
     record = commands.add_parser(
         "record",
         help="write episodes as a Minari dataset",
@@ -110,23 +104,16 @@ def add_record(commands: Commands) -> None:
         metavar="ID",
         help="Minari's name of it (default: sc2pool/TASK/PLAYER-v0)",
     )
-    record.add_argument(
-        "--steps",
-        type=integer(1),
-        default=100_000,
-        help="env steps that the dataset shall have, in whole episodes (default: 100,000)",
-    )
-    record.add_argument("--n", type=integer(1), default=8, help="number of games (default: 8)")
-    record.add_argument("--resume", action="store_true", help="go on with a dataset that is there")
-    record.add_argument(
+    record.number("--steps", "env steps that the dataset shall have, in whole episodes", 100_000)
+    record.number("--n", "number of games", 8)
+    record.flag("--resume", "go on with a dataset that is there")
+    record.flag(
         "--keep-faulty",
-        action="store_true",
-        help="also episodes that a fault cut short, marked in their metadata (default: leave out)",
+        "also episodes that a fault cut short, marked in their metadata (default: leave out)",
     )
 
 
 def add_tune(commands: Commands) -> None:
-    """`sc2pool tune`."""
     tune = commands.add_parser(
         "tune",
         help="search for good hyperparameters",
@@ -139,28 +126,15 @@ def add_tune(commands: Commands) -> None:
     tune.add_argument(
         "--algo", type=str.lower, choices=ALGORITHMS, default="ppo", help="(default: ppo)"
     )
-    tune.add_argument("--trials", type=integer(1), default=20, help="in all (default: 20)")
-    tune.add_argument(
-        "--steps", type=integer(1), default=20_000, help="of each trial (default: 20,000)"
-    )
-    tune.add_argument("--n", type=integer(1), default=8, help="number of games (default: 8)")
-    tune.add_argument(
-        "--eval-episodes",
-        type=integer(1),
-        default=16,
-        metavar="N",
-        help="episodes that judge a trial (default: 16)",
-    )
-    tune.add_argument(
-        "--seed", type=integer(0, 2**32 - 1), default=0, help="of all trials (default: 0)"
-    )
-    tune.add_argument(
-        "--out", type=Path, metavar="DIR", help="where it is kept (default: runs/tune-TASK-ALGO)"
-    )
+    tune.number("--trials", "in all", 20)
+    tune.number("--steps", "of each trial", 20_000)
+    tune.number("--n", "number of games", 8)
+    tune.number("--eval-episodes", "episodes that judge a trial", 16, metavar="N")
+    tune.number("--seed", "of all trials", 0, low=0, high=2**32 - 1)
+    tune.path("--out", "DIR", "where it is kept (default: runs/tune-TASK-ALGO)")
 
 
 def add_replay(commands: Commands) -> None:
-    """`sc2pool replay`."""
     replay = commands.add_parser(
         "replay",
         help="say what a replay holds, or draw it as an animated picture",
@@ -173,19 +147,11 @@ def add_replay(commands: Commands) -> None:
         "picture", type=Path, nargs="?", metavar="PICTURE.gif", help="the file to write"
     )
     add_game(replay, default="auto")
-    replay.add_argument(
-        "--every", type=integer(1), default=8, help="game loops between two frames (default: 8)"
-    )
-    replay.add_argument(
-        "--player",
-        type=integer(0, 16),
-        default=1,
-        help="whose view is drawn; 0 for the whole map (default: 1)",
-    )
+    replay.number("--every", "game loops between two frames", 8)
+    replay.number("--player", "whose view is drawn; 0 for the whole map", 1, low=0, high=16)
 
 
 def add_tasks(commands: Commands) -> None:
-    """`sc2pool tasks`."""
     tasks = commands.add_parser(
         "tasks",
         help="list the built-in tasks",
@@ -200,11 +166,10 @@ def add_tasks(commands: Commands) -> None:
         "names; without it the teams are named alone",
     )
     add_game(tasks, default="auto")
-    tasks.add_argument("--json", action="store_true", help="print the list as JSON")
+    tasks.flag("--json", "print the list as JSON")
 
 
 def add_doctor(commands: Commands) -> None:
-    """`sc2pool doctor`."""
     doctor = commands.add_parser(
         "doctor",
         help="find out what is wrong with the game or the machine, and how to fix it",
@@ -213,8 +178,8 @@ def add_doctor(commands: Commands) -> None:
     )
     doctor.set_defaults(run=run_of("doctor.command"))
     add_game(doctor, default="auto")
-    doctor.add_argument("--json", action="store_true", help="print the report as JSON")
-    doctor.add_argument("--quick", action="store_true", help="fewer resets and steps")
+    doctor.flag("--json", "print the report as JSON")
+    doctor.flag("--quick", "fewer resets and steps")
     doctor.add_argument(
         "--timeout",
         type=positive_number,
@@ -225,7 +190,6 @@ def add_doctor(commands: Commands) -> None:
 
 
 def add_bench(commands: Commands) -> None:
-    """`sc2pool bench`."""
     bench = commands.add_parser(
         "bench",
         help="measure how fast a task is on this machine, and with how many games",
@@ -242,24 +206,18 @@ def add_bench(commands: Commands) -> None:
         metavar="N,N,…",
         help="numbers of games (default: 1,2,4,8)",
     )
-    bench.add_argument(
-        "--spares",
-        type=integer(0),
-        default=1,
-        help="number of spares when resets with spares are measured (default: 1)",
-    )
+    bench.number("--spares", "number of spares when resets with spares are measured", 1, low=0)
     bench.add_argument(
         "--seconds",
         type=positive_number,
         default=9.0,
         help="duration of each measurement (default: 9)",
     )
-    bench.add_argument("--json", action="store_true", help="print all results as JSON")
-    bench.add_argument("--png", type=Path, metavar="FILE", help="draw the results")
+    bench.flag("--json", "print all results as JSON")
+    bench.path("--png", "FILE", "draw the results")
 
 
 def add_top(commands: Commands) -> None:
-    """`sc2pool top`."""
     top = commands.add_parser(
         "top",
         help="a live table of a running pool",
@@ -267,15 +225,14 @@ def add_top(commands: Commands) -> None:
     )
     top.set_defaults(run=run_of("running.top"))
     add_which_pool(top)
-    top.add_argument("--once", action="store_true", help="print the table once and exit")
-    top.add_argument("--json", action="store_true", help="print all statistics once, as JSON")
+    top.flag("--once", "print the table once and exit")
+    top.flag("--json", "print all statistics once, as JSON")
     top.add_argument(
         "--sort", default="env", choices=NAMES, metavar="COLUMN", help=f"one of {', '.join(NAMES)}"
     )
 
 
 def add_watch(commands: Commands) -> None:
-    """`sc2pool watch`."""
     watch = commands.add_parser(
         "watch",
         help="a local web page that shows all games of a running pool",
@@ -284,18 +241,13 @@ def add_watch(commands: Commands) -> None:
     )
     watch.set_defaults(run=run_of("running.watch"))
     add_which_pool(watch)
-    watch.add_argument(
-        "--port", type=integer(1, 65535), help="port of the page (default: 8228, or a free one)"
-    )
-    watch.add_argument(
-        "--browser", action="store_true", help="open the page in a browser, if there is a display"
-    )
+    watch.number("--port", "port of the page (default: 8228, or a free one)", high=65535)
+    watch.flag("--browser", "open the page in a browser, if there is a display")
     # The descriptor of a socket that listens: from the pool that shows itself.
     watch.add_argument("--listener", type=integer(0, 1 << 20), help=argparse.SUPPRESS)
 
 
 def add_standin(commands: Commands) -> None:
-    """`sc2pool standin`."""
     standin = commands.add_parser(
         "standin",
         help="the embedded game for machines without SC2",
@@ -319,11 +271,7 @@ def add_standin(commands: Commands) -> None:
         help="what a game in real time does after a pause: catch-up plays the missed loops, freeze "
         "goes on where it was; the real game's answer is unknown (default: catch-up)",
     )
-    install.add_argument(
-        "--any-race",
-        action="store_true",
-        help="let Zerg and Protoss join a melee, with the town of a Terran",
-    )
+    install.flag("--any-race", "let Zerg and Protoss join a melee, with the town of a Terran")
     install.set_defaults(run=run_standin_install)
 
 

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from pathlib import Path
 
-from sc2pool.cli.arguments import integer
 from sc2pool.cli.options import Commands, add_game, add_ray, add_task_alone
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.cli.training.settings.self_play import MODES
@@ -33,62 +31,33 @@ def add_train(commands: Commands) -> None:
         metavar="NAME",
         help=f"the algorithm: {', '.join(ALGORITHMS)} (default: ppo)",
     )
-    train.add_argument(
+    train.path(
         "--hyperparameters",
-        type=Path,
-        metavar="FILE",
-        help="YAML file of hyperparameters, in RL Zoo's format (default: the algorithm's bundled "
-        "ones)",
+        "FILE",
+        "YAML file of hyperparameters, in RL Zoo's format (default: the algorithm's bundled ones)",
     )
-    train.add_argument("--n", type=integer(1), help="number of games (default: 8)")
-    train.add_argument(
-        "--realtime",
-        action="store_true",
-        default=None,
-        help="the games run by themselves, 22.4 loops a second",
-    )
-    train.add_argument(
-        "--spares",
-        type=integer(0),
-        help="more games that hold the next episodes ready (default: 0)",
-    )
-    train.add_argument(
+    train.number("--n", "number of games (default: 8)")
+    train.flag("--realtime", "the games run by themselves, 22.4 loops a second", default=None)
+    train.number("--spares", "more games that hold the next episodes ready (default: 0)", low=0)
+    train.number(
         "--steps",
-        type=integer(1),
-        help="env steps in total, including those of the resumed run (default: the task's own)",
+        "env steps in total, including those of the resumed run (default: the task's own)",
     )
-    train.add_argument("--seed", type=integer(0, 2**32 - 1), help="makes the run repeatable")
-    train.add_argument(
-        "--out",
-        type=Path,
-        metavar="DIR",
-        help="the run's folder (default: runs/TASK-TIME, or the resumed run's)",
-    )
-    train.add_argument(
-        "--resume",
-        type=Path,
-        metavar="PATH",
-        help="continue the run in this folder, or from this model's zip file",
-    )
+    train.number("--seed", "makes the run repeatable", low=0, high=2**32 - 1)
+    train.path("--out", "DIR", "the run's folder (default: runs/TASK-TIME, or the resumed run's)")
+    train.path("--resume", "PATH", "continue the run in this folder, or from this model's zip file")
     add_game(train)
-    train.add_argument(
+    train.number(
         "--eval-every",
-        type=integer(1),
-        metavar="STEPS",
-        help="evaluate the policy this often, in games of its own, and keep the best model "
+        "evaluate the policy this often, in games of its own, and keep the best model "
         "(default: never)",
+        metavar="STEPS",
     )
-    train.add_argument(
-        "--eval-episodes",
-        type=integer(1),
-        metavar="N",
-        help="episodes of an evaluation (default: 10)",
-    )
-    train.add_argument(
+    train.number("--eval-episodes", "episodes of an evaluation (default: 10)", metavar="N")
+    train.flag(
         "--video",
-        action="store_true",
+        "record an episode of each evaluation, the one after the training included",
         default=None,
-        help="record an episode of each evaluation, the one after the training included",
     )
     train.add_argument(
         "--self-play",
@@ -100,28 +69,21 @@ def add_train(commands: Commands) -> None:
         f"(shared, if no MODE is given), or one side against its own snapshots "
         f"({', '.join(MODES[1:])})",
     )
-    train.add_argument(
+    train.number(
         "--snapshot-every",
-        type=integer(1),
+        "save a snapshot this often, with self-play (default: twenty in a run)",
         metavar="STEPS",
-        help="save a snapshot this often, with self-play (default: twenty in a run)",
     )
-    train.add_argument(
-        "--watch",
-        action="store_true",
-        help="show the games and the training's curves on a local web page",
-    )
-    train.add_argument(
-        "--wandb", action="store_true", default=None, help="log to Weights & Biases, too"
-    )
+    train.flag("--watch", "show the games and the training's curves on a local web page")
+    train.flag("--wandb", "log to Weights & Biases, too", default=None)
     train.add_argument("--device", help="device that computes the policy (default: cpu)")
     add_ray(train, "play on the nodes of this Ray cluster")
-    train.add_argument(
+    train.number(
         "--metrics-port",
-        type=integer(1, 65535),
-        metavar="PORT",
-        help="serve the pool's metrics to Prometheus at http://127.0.0.1:PORT/metrics "
+        "serve the pool's metrics to Prometheus at http://127.0.0.1:PORT/metrics "
         "(default: no metrics)",
+        high=65535,
+        metavar="PORT",
     )
 
 
