@@ -17,6 +17,7 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
                 f"game    {game_name(env.stats().game_version)}\n"
                 f"out     {out}"
             )
-            search = _Search(env, study, bundled=bundled, args=args, stop=stop, out=out)
+            search = _Search(env, study, bundled, args, stop, out)
             began_s = time.monotonic()
             while search.done() < args.trials and stop.signal is None:
                 search.trial()
@@ -127,62 +128,55 @@ def open_study(out: Path, asked: Mapping[str, Any]) -> optuna.Study:
     return study
 
 
+@dataclass
 class _Search:
     """The trials of one study on one pool."""
 
-    def __init__(
-        self,
-        env: SubprocSC2VecEnv,
-        study: optuna.Study,
-        *,
-        bundled: Hyperparameters,
-        args: argparse.Namespace,
-        stop: Stop,
-        out: Path,
-    ) -> None:
-        self._env = env
-        self._study = study
-        self._bundled = bundled
-        self._args = args
-        self._stop = stop
-        self._out = out
-        self._learned_from = ScaledRewards(VecMonitor(env), bundled.reward_scale)
+    env: SubprocSC2VecEnv
+    study: optuna.Study
+    bundled: Hyperparameters
+    args: argparse.Namespace
+    stop: Stop
+    out: Path
+
+    def __post_init__(self) -> None:
+        self.learned_from = ScaledRewards(VecMonitor(self.env), self.bundled.reward_scale)
 
     def done(self) -> int:
         """Trials that have come to an end, earlier parts of the search included."""
-        trials = self._study.get_trials(deepcopy=False)
+        trials = self.study.get_trials(deepcopy=False)
         return sum(one.state.is_finished() and _INTERRUPTED not in one.user_attrs for one in trials)
 
     @property
     def best(self) -> optuna.trial.FrozenTrial | None:
         """The best trial; None before the first that was complete."""
         with suppress(ValueError):  # as Optuna says that there is none
-            return self._study.best_trial
+            return self.study.best_trial
         return None
 
     def trial(self) -> None:
         """Train and judge one set of hyperparameters."""
-        trial = self._study.ask()
-        section = suggest(trial, self._args.algo, n_rows=self._env.num_envs, steps=self._args.steps)
+        trial = self.study.ask()
+        section = suggest(trial, self.args.algo, n_rows=self.env.num_envs, steps=self.args.steps)
         try:
             value = self._train(trial, section)
-        except _PrunedError as pruned:
-            self._study.tell(trial, state=optuna.trial.TrialState.PRUNED)
-            self._say(trial, f"pruned at {pruned.value:.2f}", section)
+        except optuna.TrialPruned as pruned:
+            self.study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+            self._say(trial, str(pruned), section)
             return
         except (ValueError, AssertionError, RuntimeError) as error:
             if isinstance(error, SC2PoolError) and not isinstance(error, ActionError):
                 self._uncounted(trial)  # the games have failed, not these hyperparameters
                 raise
             # A combination that SB3 refuses, or NaN.
-            self._study.tell(trial, state=optuna.trial.TrialState.FAIL)
+            self.study.tell(trial, state=optuna.trial.TrialState.FAIL)
             reason = str(error).partition("\n")[0] or type(error).__name__
             self._say(trial, f"failed: {reason}", section)
             return
         if value is None:
             self._uncounted(trial)
             return
-        self._study.tell(trial, value)
+        self.study.tell(trial, value)
         best = self.best
         is_best = best is not None and best.number == trial.number
         if is_best:
@@ -191,30 +185,30 @@ class _Search:
 
     def _uncounted(self, trial: optuna.Trial) -> None:
         trial.set_user_attr(_INTERRUPTED, True)
-        self._study.tell(trial, state=optuna.trial.TrialState.FAIL)
+        self.study.tell(trial, state=optuna.trial.TrialState.FAIL)
 
     def _train(self, trial: optuna.Trial, section: dict[str, Any]) -> float | None:
-        args, algorithm = self._args, ALGORITHMS[self._args.algo]
+        args, algorithm = self.args, ALGORITHMS[self.args.algo]
         hyperparameters = Hyperparameters.of(section, "the search")
-        policy = self._bundled.policy or policy_for(self._env.observation_space, algorithm)
+        policy = self.bundled.policy or policy_for(self.env.observation_space, algorithm)
         model = algorithm.load_class()(
             policy,
-            self._learned_from,
+            self.learned_from,
             seed=args.seed,
             device="cpu",
             **arguments_for(hyperparameters, args.n),
         )
-        model.learn(args.steps, callback=_Prune(trial, args.steps, self._stop))
-        if self._stop.signal is not None:
+        model.learn(args.steps, callback=_Prune(trial, args.steps, self.stop))
+        if self.stop.signal is not None:
             return None
-        self._env.seed(args.seed)
+        self.env.seed(args.seed)
         played = itertools.islice(
-            play_episodes(self._env, model, args.eval_episodes, deterministic=True),
+            play_episodes(self.env, model, args.eval_episodes, deterministic=True),
             2 * args.eval_episodes,  # faults end no search
         )
         returns = []
         for one in played:
-            if self._stop.signal is not None:
+            if self.stop.signal is not None:
                 return None
             if one.whole:
                 returns.append(one.episode_return)
@@ -231,27 +225,15 @@ class _Search:
 
     def _write_best(self, section: dict[str, Any]) -> None:
         """The file for `train`; what is not searched is as in the bundled one."""
-        args, bundled = self._args, self._bundled
+        args, bundled = self.args, self.bundled
         whole = {"n_timesteps": bundled.n_timesteps, "n_envs": args.n, **section}
         if bundled.reward_scale != 1:
             whole["reward_scale"] = bundled.reward_scale
         if bundled.policy is not None:
             whole["policy"] = bundled.policy
         text = yaml.safe_dump({args.task: whole}, sort_keys=False)
-        with replacing(self._out / "best.yml") as unfinished:
+        with replacing(self.out / "best.yml") as unfinished:
             unfinished.write_text(text)
-
-
-class _PrunedError(Exception):
-    """A trial is worse than the others were at this point.
-
-    Args:
-        value: its mean return.
-    """
-
-    def __init__(self, value: float) -> None:
-        super().__init__(value)
-        self.value = value
 
 
 class _Prune(BaseCallback):
@@ -270,8 +252,9 @@ class _Prune(BaseCallback):
             if "episode" in info and "sc2pool.fault" not in info:
                 self._returns.append(float(info["episode"]["r"]))
         if self.num_timesteps >= self._next_at and self._returns:
-            self._trial.report(float(np.mean(self._returns)), self._next_at // self._every)
+            mean_return = float(np.mean(self._returns))
+            self._trial.report(mean_return, self._next_at // self._every)
             self._next_at += self._every
             if self._trial.should_prune():
-                raise _PrunedError(float(np.mean(self._returns)))
+                raise optuna.TrialPruned(f"pruned at {mean_return:.2f}")
         return self._stop.signal is None
