@@ -12,8 +12,9 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,27 +35,19 @@ _NODES_EVERY_S = 2.0
 """Poll interval for new nodes."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Seen:
     """A pool as its files show it.
 
     Attributes:
         node: of the cluster.
-        path: the run's folder there.
-        stats: see `PoolStats.as_dict`.
-        age_s: how old they are.
-        curves: see `History.as_dict`; None if there are none.
-        views: the newest view of each instance and its age, by its number.
-        maps: the maps that these views name, by their keys.
+        stats: the data of its file and their age, as `live_files.read` returns them.
+        files: its other files, by their paths in the run's folder.
     """
 
     node: str
-    path: str
-    stats: dict[str, Any]
-    age_s: float
-    curves: dict[str, Any] | None = None
-    views: dict[int, tuple[dict[str, Any], float]] = field(default_factory=dict)
-    maps: dict[str, dict[str, Any]] = field(default_factory=dict)
+    stats: tuple[dict[str, Any], float]
+    files: dict[str, tuple[dict[str, Any], float]]
 
 
 class Viewer:
@@ -80,12 +73,10 @@ class Viewer:
                 continue
             with suppress(OSError):
                 live_files.request(run)
-            seen = live_files.read(run / live_files.POOL_FILE)
-            if seen is not None:
-                pool = Seen(self._node, str(run), *seen)
-                if closely:
-                    _read_details(run, pool)
-                found.append(pool)
+            stats = live_files.read(run / live_files.POOL_FILE)
+            if stats is not None:
+                files = _read_details(run, stats[0]["instances"]) if closely else {}
+                found.append(Seen(self._node, stats, files))
         return found
 
     def _is_here(self, trainer: int) -> bool:
@@ -95,17 +86,21 @@ class Viewer:
         return False
 
 
-def _read_details(run: Path, pool: Seen) -> None:
-    curves = live_files.read(run / live_files.CURVE_FILE)
-    pool.curves = None if curves is None else curves[0]
-    for row in pool.stats["instances"]:
-        folder = run / str(row["instance"])
-        view = live_files.read(folder / live_files.VIEW_FILE)
-        shown = live_files.read(folder / live_files.MAP_FILE)
-        if view is None or shown is None or shown[0]["key"] != view[0]["map"]:
-            continue
-        pool.views[row["instance"]] = view
-        pool.maps[shown[0]["key"]] = shown[0]
+def _read_details(
+    run: Path, instances: Sequence[dict[str, Any]]
+) -> dict[str, tuple[dict[str, Any], float]]:
+    """The curves, the view of each instance, and its map: one object for all that play on it."""
+    paths = [live_files.CURVE_FILE]
+    for row in instances:
+        paths += [
+            f"{row['instance']}/{name}" for name in (live_files.VIEW_FILE, live_files.MAP_FILE)
+        ]
+    found = {path: seen for path in paths if (seen := live_files.read(run / path)) is not None}
+    maps: dict[str, Any] = {}
+    for path, seen in found.items():
+        if path.endswith(live_files.MAP_FILE):
+            found[path] = maps.setdefault(seen[0]["key"], seen)
+    return found
 
 
 class Viewers:

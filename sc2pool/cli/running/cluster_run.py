@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from sc2pool.cli.running.runs import ANSWER_S, POLL_S, NoAnswerError
 from sc2pool.errors import ConfigError
 from sc2pool.optional import require
-from sc2pool.pool.report import live_files
 
 if TYPE_CHECKING:
     from sc2pool.ray.viewer import Seen
@@ -71,8 +70,8 @@ class ClusterRun:
         pools = self._read_pools()
         if not pools:
             return None
-        merged = merge([(pool.node, from_dict(pool.stats)) for pool in pools])
-        return merged.as_dict(), max(pool.age_s for pool in pools)
+        merged = merge([(pool.node, from_dict(pool.stats[0])) for pool in pools])
+        return merged.as_dict(), max(pool.stats[1] for pool in pools)
 
     def first_poll(self) -> dict[str, Any] | None:
         """The statistics, once pools have answered.
@@ -99,25 +98,14 @@ class ClusterRun:
 
     def read(self, name: str, instance: int | None = None) -> tuple[dict[str, Any], float] | None:
         """A file of an instance, numbered as in `poll`, or the curves, as `Run.read` returns it."""
-        pools = self._read_pools()
-        if instance is None:
-            return self._curves(pools)
-        if not pools:
-            return None
-        own, index = divmod(instance, len(pools))
-        view = pools[index].views.get(own)
-        if view is None:
-            return None
-        return view if name == live_files.VIEW_FILE else (pools[index].maps[view[0]["map"]], 0.0)
-
-    def _curves(self, pools: list[Seen]) -> tuple[dict[str, Any], float] | None:
         from sc2pool.ray.curves import merge_curves  # noqa: PLC0415
 
-        parts = [
-            (pool.stats["uptime_s"], pool.curves)
-            for pool in pools
-            if pool.curves and pool.curves["at_s"]
-        ]
+        pools = self._read_pools()
+        if instance is not None:
+            own, index = divmod(instance, max(1, len(pools)))
+            return pools[index].files.get(f"{own}/{name}") if pools else None
+        read = [(pool.stats[0]["uptime_s"], pool.files.get(name)) for pool in pools]
+        parts = [(uptime_s, seen[0]) for uptime_s, seen in read if seen and seen[0]["at_s"]]
         return (merge_curves(parts), 0.0) if parts else None
 
     def _read_pools(self) -> list[Seen]:
