@@ -8,7 +8,7 @@ import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sc2pool.datasets.collector import EpisodeCollector
+from sc2pool.datasets.collector import EpisodeCollector, over_leaves
 from sc2pool.datasets.minari_writer import MinariWriter
 from sc2pool.errors import ConfigError
 
@@ -96,12 +96,8 @@ def _computed_back(info: dict[str, Any], normalizes: VecNormalize, like: Any) ->
     if "terminal_observation" not in info:
         return info
     last = normalizes.unnormalize_obs(info["terminal_observation"])
-    if isinstance(last, dict):
-        last = {name: _as_dtype(part, like[name].dtype) for name, part in last.items()}
-    else:
-        last = _as_dtype(last, like.dtype)
-    return {**info, "terminal_observation": last}
+    return {**info, "terminal_observation": over_leaves(_in_dtype_of, last, like)}
 
 
-def _as_dtype(array: Any, dtype: np.dtype[Any]) -> Any:
-    return (np.rint(array) if dtype.kind in "iu" else np.asarray(array)).astype(dtype)
+def _in_dtype_of(array: Any, like: Any) -> Any:
+    return (np.rint(array) if like.dtype.kind in "iu" else np.asarray(array)).astype(like.dtype)

@@ -6,7 +6,7 @@ Rule: a step costs one copy of the batch; the rows are taken apart when an episo
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -65,8 +65,8 @@ class EpisodeCollector:
             midway: they may have begun it before, so this one is dropped.
         """
         self._steps.clear()
-        self._now = copied(observations)
-        n_rows = len(leaf_of(observations))
+        self._now = over_leaves(np.array, observations)
+        n_rows = len(next(leaves_of(observations)))
         self._ages = [0] * n_rows
         self._midway = set(range(n_rows)) if midway else set()
 
@@ -79,8 +79,9 @@ class EpisodeCollector:
         infos: Sequence[dict[str, Any]],
     ) -> None:
         """All rows have made a step; the arguments are those and the results of `VecEnv.step`."""
-        self._steps.append(_Step(self._now, copied(actions), np.array(rewards, np.float64)))
-        self._now = copied(observations)
+        actions = over_leaves(np.array, actions)
+        self._steps.append(_Step(self._now, actions, np.array(rewards, np.float64)))
+        self._now = over_leaves(np.array, observations)
         self._ages = [age + 1 for age in self._ages]
         ended = np.flatnonzero(over).tolist()
         for row in ended:
@@ -96,12 +97,20 @@ class EpisodeCollector:
         fault = info.get("sc2pool.fault")
         if fault is not None and not self._keeps_faulty:
             return
+
+        def played(*batches: Any) -> Any:
+            return np.stack([batch[row] for batch in batches])
+
+        def seen(*batches_and_last: Any) -> Any:
+            *batches, last = batches_and_last
+            return np.stack([*(batch[row] for batch in batches), last])
+
         steps = list(self._steps)[-self._ages[row] :]
-        seen = [row_of(step.observations, row) for step in steps] + [info["terminal_observation"]]
+        observations = [step.observations for step in steps]
         self._take(
             Episode(
-                stacked(seen),
-                stacked([row_of(step.actions, row) for step in steps]),
+                over_leaves(seen, *observations, info["terminal_observation"]),
+                over_leaves(played, *(step.actions for step in steps)),
                 np.array([step.rewards[row] for step in steps]),
                 terminated=not info["TimeLimit.truncated"],
                 fault=None if fault is None else str(fault["kind"]),
@@ -109,36 +118,20 @@ class EpisodeCollector:
         )
 
 
-def copied(batch: Any) -> Any:
-    """A copy of the arrays."""
-    if isinstance(batch, dict):
-        return {name: copied(part) for name, part in batch.items()}
-    if isinstance(batch, tuple):
-        return tuple(map(copied, batch))
-    return np.array(batch)
-
-
-def row_of(batch: Any, row: int) -> Any:
-    """One row of each array."""
-    if isinstance(batch, dict):
-        return {name: row_of(part, row) for name, part in batch.items()}
-    if isinstance(batch, tuple):
-        return tuple(row_of(part, row) for part in batch)
-    return batch[row]
-
-
-def stacked(rows: Sequence[Any]) -> Any:
-    """One structure of arrays for a sequence of structures."""
-    first = rows[0]
+def over_leaves(function: Callable[..., Any], *structures: Any) -> Any:
+    """The structure of what a function makes of the arrays at each place of equal structures."""
+    first = structures[0]
     if isinstance(first, dict):
-        return {name: stacked([row[name] for row in rows]) for name in first}
+        return {key: over_leaves(function, *(one[key] for one in structures)) for key in first}
     if isinstance(first, tuple):
-        return tuple(map(stacked, zip(*rows, strict=True)))
-    return np.stack(rows)
+        return tuple(over_leaves(function, *parts) for parts in zip(*structures, strict=True))
+    return function(*structures)
 
 
-def leaf_of(batch: Any) -> Any:
-    """One of the arrays."""
-    while isinstance(batch, dict | tuple):
-        batch = next(iter(batch.values())) if isinstance(batch, dict) else batch[0]
-    return batch
+def leaves_of(structure: Any) -> Iterator[Any]:
+    """All its arrays."""
+    if isinstance(structure, dict | tuple):
+        for part in structure.values() if isinstance(structure, dict) else structure:
+            yield from leaves_of(part)
+    else:
+        yield structure

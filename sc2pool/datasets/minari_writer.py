@@ -23,7 +23,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
-from sc2pool.datasets.collector import Episode
+from sc2pool.datasets.collector import Episode, leaves_of
 from sc2pool.errors import ConfigError
 from sc2pool.optional import needed_for
 from sc2pool.replacing import replacing
@@ -91,7 +91,8 @@ class MinariWriter:
         """Add an episode."""
         self._waiting.append(episode)
         self._waiting_steps += episode.steps
-        self._waiting_bytes += _bytes_of(episode.observations) + _bytes_of(episode.actions)
+        arrays = leaves_of((episode.observations, episode.actions))
+        self._waiting_bytes += sum(array.nbytes for array in arrays)
         self.episodes += 1
         self.steps += episode.steps
         if self._waiting_steps >= SHARD_STEPS or self._waiting_bytes >= SHARD_BYTES:
@@ -233,9 +234,3 @@ def _changing(path: Path) -> Iterator[Path]:
     with replacing(path) as unfinished:
         shutil.copyfile(path, unfinished)
         yield unfinished
-
-
-def _bytes_of(arrays: Any) -> int:
-    if isinstance(arrays, dict):
-        return sum(map(_bytes_of, arrays.values()))
-    return sum(map(_bytes_of, arrays)) if isinstance(arrays, tuple) else int(arrays.nbytes)
