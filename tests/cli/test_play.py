@@ -197,7 +197,7 @@ def test_an_episode_cut_short_is_played_again(standin_dir):
             pass
 
     watcher = KillsTheFirstGame()
-    ended = list(play_episodes(env, Fires(), 1, deterministic=True, watcher=watcher))
+    ended = list(play_episodes(env, Fires(), 1, deterministic=True, watchers=[watcher]))
     env.close()
     assert [(one.end, one.whole) for one in ended] == [
         ("fault: game-exited", False),

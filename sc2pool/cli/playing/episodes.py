@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -37,7 +37,7 @@ class Ended(NamedTuple):
 class Watcher(Protocol):
     """Sees all that is played."""
 
-    def begin(self, observations: Any) -> None:
+    def begin(self, observations: Any, /) -> None:
         """All rows have begun an episode."""
         ...
 
@@ -53,7 +53,7 @@ def play_episodes(
     *,
     deterministic: bool,
     loops: int | None = None,
-    watcher: Watcher | None = None,
+    watchers: Sequence[Watcher] = (),
 ) -> Iterator[Ended]:
     """Play that many whole episodes.
 
@@ -63,7 +63,7 @@ def play_episodes(
         episodes: how many.
         deterministic: whether it plays its best actions instead of drawing them.
         loops: of a step, to play no faster than people watch; None for as fast as it goes.
-        watcher: sees all steps.
+        watchers: see all steps.
     """
     torch.set_num_threads(1)  # the networks are small; the games need the cores
     games, first_rows = env.pool.n, range(0, env.num_envs, env.pool.rows)
@@ -73,7 +73,7 @@ def play_episodes(
     returns, steps = np.zeros(env.num_envs), np.zeros(env.num_envs, int)
     seen, over, state = env.reset(), np.ones(env.num_envs, bool), None
     next_step = time.monotonic()
-    if watcher is not None:
+    for watcher in watchers:
         watcher.begin(seen)
     while any(left):
         more = {"action_masks": np.stack(env.env_method("action_masks"))} if masks else {}
@@ -81,7 +81,7 @@ def play_episodes(
             seen, state=state, episode_start=over, deterministic=deterministic, **more
         )
         seen, rewards, over, infos = env.step(actions)
-        if watcher is not None:
+        for watcher in watchers:
             watcher.step(actions, seen, rewards, over, infos)
         returns += rewards
         steps += 1

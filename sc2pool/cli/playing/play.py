@@ -23,12 +23,13 @@ from sc2pool.cli.arguments import check_file
 from sc2pool.cli.playing.episodes import Ended, play_episodes
 from sc2pool.cli.playing.subject import SCRIPTED, Subject, playable_model, scripted_player
 from sc2pool.cli.stop import Stop, say
-from sc2pool.cli.training.video import Video
+from sc2pool.cli.training.video import Film, Video
 from sc2pool.cli.units import game_name
 from sc2pool.config import Computer, PoolConfig, ReplayPolicy
 from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.errors import ConfigError
 from sc2pool.optional import require
+from sc2pool.pool.vec_pool import VecPool
 from sc2pool.replacing import replacing
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.players.replays import REPLAY
@@ -49,20 +50,21 @@ def run(args: argparse.Namespace) -> int:
         opened.callback(env.close)
         loops = env.get_attr("step_mul", [0])[0] if args.watch else None
         print(f"{subject.task.__name__}, {subject.name}, {game_name(env.stats().game_version)}")
-        films = Films(args, env)
-        opened.callback(films.close)
+        films = films_of(args, env.pool)
+        for film in films:
+            opened.callback(film.close)
         ended = play_episodes(
             env,
             subject.policy(args.seed),
             args.episodes,
             deterministic=not (args.stochastic or args.against),
             loops=loops,
-            watcher=films,
+            watchers=films,
         )
         episodes = list(shown(ended))
         print(summary(episodes, opponent_of(args)))
         saved = args.replay is None or save_replay(episodes, args.replay)
-        return 0 if saved and not films.failed else 2
+        return 0 if saved and not any(film.failed for film in films) else 2
 
 
 def check_files(args: argparse.Namespace) -> None:
@@ -124,39 +126,17 @@ def _value(kind: Any, name: str) -> int:
     raise ConfigError(f"--opponent: {name!r} is none of {', '.join(kind.keys())}")
 
 
-class Films:
-    """The video and the GIF that are asked for, of the first episode."""
+def films_of(args: argparse.Namespace, pool: VecPool) -> list[Film]:
+    """The video and the GIF that are asked for."""
+    fps = float(pool.metadata["render_fps"])
+    films: list[Film] = []
+    if args.video is not None:
+        films.append(Video(args.video, pool, fps))
+    if args.gif is not None:
+        from sc2pool.cli.playing.picture import GifFilm  # noqa: PLC0415 - needs Pillow
 
-    def __init__(self, args: argparse.Namespace, env: PoolVecEnv[Any]) -> None:
-        fps = float(env.pool.metadata["render_fps"])
-        self._films: list[Any] = []
-        if args.video is not None:
-            self._films.append(Video(args.video, env.pool, fps))
-        if args.gif is not None:
-            from sc2pool.cli.playing.picture import GifFilm  # noqa: PLC0415 - needs Pillow
-
-            self._films.append(GifFilm(args.gif, env.pool, fps))
-
-    def begin(self, observations: Any) -> None:  # noqa: ARG002
-        """Add a frame."""
-        for film in self._films:
-            film.film(False)
-
-    def step(self, *played: Any) -> None:
-        """Add a frame, unless the first episode is over and the env shows the next one."""
-        _, _, _, over, _ = played
-        for film in self._films:
-            film.film(bool(over[0]))
-
-    @property
-    def failed(self) -> bool:
-        """True if one of them could not be written."""
-        return any(film.failed for film in self._films)
-
-    def close(self) -> None:
-        """Drop what is unfinished."""
-        for film in self._films:
-            film.close()
+        films.append(GifFilm(args.gif, pool, fps))
+    return films
 
 
 def shown(episodes: Iterator[Ended]) -> Iterator[Ended]:

@@ -79,7 +79,7 @@ def fill(
     began_s = said_s = time.monotonic()
     try:
         for _ in play_episodes(
-            env, policy, sys.maxsize, deterministic=not args.stochastic, watcher=collector
+            env, policy, sys.maxsize, deterministic=not args.stochastic, watchers=[collector]
         ):
             if writer.steps >= args.steps or stop.signal is not None:
                 break

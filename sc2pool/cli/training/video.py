@@ -34,6 +34,15 @@ class Film(ABC):
         self._over = False
         self.failed = False
 
+    def begin(self, _observations: Any) -> None:
+        """See `Watcher`."""
+        self.film(False)
+
+    def step(self, *played: Any) -> None:
+        """See `Watcher`."""
+        _, _, _, over, _ = played
+        self.film(bool(over[0]))
+
     def film(self, over: bool) -> None:
         """Add what the env shows now.
 
