@@ -22,11 +22,7 @@ from sc2pool.platform import WINDOWS
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal ended the program.
-
-    Attributes:
-        exit_code: 128 + the signal's number, as in a shell.
-    """
+    """A signal ended the program, with 128 + its number as exit code, as in a shell."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__(signal.Signals(signal_number).name)

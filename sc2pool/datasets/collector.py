@@ -41,10 +41,9 @@ class _Step(NamedTuple):
 
 
 class EpisodeCollector:
-    """The episodes of all rows; unfinished ones are dropped with it.
+    """Calls `take` with the episodes of all rows; unfinished ones are dropped with it.
 
     Args:
-        take: called with each episode.
         keeps_faulty: also with those that a fault cut short.
     """
 
@@ -61,7 +60,6 @@ class EpisodeCollector:
         """All rows have begun an episode.
 
         Args:
-            observations: of all rows.
             midway: they may have begun it before, so this one is dropped.
         """
         self._steps.clear()

@@ -165,12 +165,7 @@ class MinariWriter:
             shutil.rmtree(folder)
 
     def _link(self, shards: list[Path], *, anew: bool = False) -> None:
-        """Link the episodes of these shards; no episode waits.
-
-        Args:
-            shards: the new ones.
-            anew: these are all, and are counted.
-        """
+        """Link the episodes of these shards, or of all `anew`, counting them; no episode waits."""
         import h5py  # noqa: PLC0415
 
         steps = 0

@@ -23,13 +23,9 @@ class Played:
     """A pool's game, task and package.
 
     Attributes:
-        sc2pool_version: of the package there.
         commit: that the package there was made from; None if it tells none.
-        game_version: see `PoolStats`.
-        base_build: see `PoolStats`.
         task: its name; None for envs of the user.
         observation_space: of one env.
-        action_space: of one env.
     """
 
     sc2pool_version: str

@@ -71,14 +71,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Need:
-    """The resources that some actors take of a cluster.
-
-    Attributes:
-        name: what they are.
-        actors: how many; each is on one node as a whole.
-        cpus_each: Ray's CPUs of each.
-        games_each: games of each.
-    """
+    """The resources that some actors take of a cluster; each is on one node as a whole."""
 
     name: str
     actors: int
@@ -242,12 +235,7 @@ def declares_games(alive: Sequence[Node]) -> bool:
 
 
 def resources_of(games: int, alive: Sequence[Node]) -> dict[str, float]:
-    """The `resources` that an actor asks Ray for.
-
-    Args:
-        games: how many it plays.
-        alive: the nodes of the cluster.
-    """
+    """What an actor with this many games asks Ray for, as its `resources`."""
     return {GAME_RESOURCE: float(games)} if declares_games(alive) else {}
 
 

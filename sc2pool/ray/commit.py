@@ -17,11 +17,8 @@ _GIT_S = 10.0
 def commit_of(root: Path) -> str | None:
     """The commit of a checkout, "-dirty" after it if tracked files differ from it.
 
-    Args:
-        root: the folder in which the package's lies.
-
     Returns:
-        None if it is no checkout, or if git is missing or fails.
+        None if `root` is no checkout, or if git is missing or fails.
     """
     if not (root / ".git").exists():  # a package installed into a folder of another project's
         return None

@@ -51,11 +51,7 @@ class Seen:
 
 
 class Viewer:
-    """Reads the live files on one node. Ray makes an actor of it.
-
-    Args:
-        node: its name.
-    """
+    """Reads the live files on one node. Ray makes an actor of it."""
 
     def __init__(self, node: str) -> None:
         self._node = node

@@ -53,14 +53,10 @@ class Fragment:
 
 
 def check_fragment(fragment: Fragment, timeout_s: float | None) -> None:
-    """Raise if a fragment cannot be complete in time.
-
-    Args:
-        fragment: what RLlib asks for.
-        timeout_s: how long RLlib waits; None for no limit.
+    """Raise if a fragment cannot be complete within `timeout_s`; None is no limit.
 
     Raises:
-        SampleTimeoutError: the fragment takes at least `timeout_s`.
+        SampleTimeoutError: it takes at least that long.
     """
     if timeout_s is None or fragment.minimum_s < timeout_s:
         return

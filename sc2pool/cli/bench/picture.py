@@ -13,14 +13,7 @@ from sc2pool.cli.drawing import BLUE, GREY, ROLE_COLOURS, SKY, new_figure, save,
 
 
 def draw_sizes(path: Path, measured: Sequence[Measured], cores: int, title: str) -> None:
-    """Write the PNG file.
-
-    Args:
-        path: the file; it is replaced.
-        measured: the smallest pool first.
-        cores: of the machine.
-        title: what was played.
-    """
+    """Write the PNG file, of pools with the smallest first."""
     figure = new_figure(10, 4.2)
     rates, costs = figure.subplots(1, 2)
     tidy(rates, "env steps a second")

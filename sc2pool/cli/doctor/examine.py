@@ -56,13 +56,7 @@ QUICK = Plan(resets=10, steps=40, watch_s=1.0)
 async def examine(
     installation: Installation, playable: Playable | None, plan: Plan, findings: Findings
 ) -> str:
-    """Launch games and note what they do.
-
-    Args:
-        installation: what to launch.
-        playable: what to play; if None, the game is only launched and greeted.
-        plan: how much is done.
-        findings: where to note it.
+    """Launch games and note what they do; if nothing can be played, only that they start.
 
     Returns:
         Why the remaining checks could not be made.

@@ -133,13 +133,7 @@ class Findings:
         self._by_name[check.name] = Finding(check, judgement, {"reason": reason})
 
     def note_failure(self, check: Check[...], detail: str, kind: FaultKind | None = None) -> None:
-        """Record that the measurement failed.
-
-        Args:
-            check: what was measured.
-            detail: what happened.
-            kind: the game's fault; None if the failure was not a game's.
-        """
+        """Record that the measurement failed, by this fault if it was a game's."""
         advice = check.remedy if kind is None else FAULT_ADVICE.get(kind, "")
         judgement = Judgement(Grade.FAILED, detail, advice)
         self._by_name[check.name] = Finding(check, judgement, {"detail": detail, "kind": kind})

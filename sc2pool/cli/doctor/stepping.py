@@ -46,11 +46,8 @@ async def probe(
     """Measure everything that stepping can show; at last the game is asked to exit.
 
     Args:
-        game: a launched game.
-        playable: what is played.
         steps: of each of the episodes that are compared.
         resets: how many are timed.
-        findings: where to note the results.
     """
     await _probe_seeds(game, playable, steps, findings)
     await _probe_restarts(game, playable, resets, findings)

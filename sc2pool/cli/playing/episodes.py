@@ -59,11 +59,8 @@ def play_episodes(
 
     Args:
         env: the games, not reset yet.
-        policy: plays every row.
-        episodes: how many.
-        deterministic: whether it plays its best actions instead of drawing them.
+        deterministic: whether the policy plays its best actions instead of drawing them.
         loops: of a step, to play no faster than people watch; None for as fast as it goes.
-        watchers: see all steps.
     """
     torch.set_num_threads(1)  # the networks are small; the games need the cores
     games, first_rows = env.pool.n, range(0, env.num_envs, env.pool.rows)

@@ -41,12 +41,7 @@ def frame_of(pixels: Any) -> Image.Image:
 
 
 def write_picture(path: Path, frames: Sequence[Image.Image], fps: float) -> None:
-    """Write a GIF file.
-
-    Args:
-        path: of the file.
-        frames: from `frame_of`, at least one.
-        fps: frames per second; that of the game in real time, so that it takes as long.
+    """Write a GIF file of frames from `frame_of`, at least one; `fps` is the game's own pace.
 
     Raises:
         OSError: it cannot be written.

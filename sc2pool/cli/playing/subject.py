@@ -129,12 +129,7 @@ class FunctionPolicy:
 
 
 class RandomPolicy:
-    """Uniformly random actions, of those that are possible if the task has masks.
-
-    Args:
-        space: of the actions.
-        seed: of the random numbers.
-    """
+    """Uniformly random actions, of those that are possible if the task has masks."""
 
     def __init__(self, space: spaces.Space[Any], seed: int | None) -> None:
         self._space = space

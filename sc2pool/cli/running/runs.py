@@ -30,12 +30,7 @@ class NoAnswerError(SC2PoolError):
 
 
 class Run:
-    """A running pool, seen from outside.
-
-    Attributes:
-        path: the run directory.
-        pid: the trainer's.
-    """
+    """A running pool, seen from outside: its run directory, and its trainer's pid."""
 
     def __init__(self, path: Path, pid: int) -> None:
         self.path = path
@@ -78,9 +73,7 @@ class Run:
     def read(self, name: str, instance: int | None = None) -> tuple[dict[str, Any], float] | None:
         """The data of a live file and its age in seconds; None if there is no such file.
 
-        Args:
-            name: of the file.
-            instance: whose; None for a file of the whole pool.
+        Without an instance it is a file of the whole pool.
         """
         folder = self.path if instance is None else self.path / str(instance)
         return live_files.read(folder / name)
@@ -97,10 +90,6 @@ class Run:
 
 def choose(path: Path | None, pid: int | None) -> Run:
     """The running pool that the arguments name, or the first of the only process that has any.
-
-    Args:
-        path: a run directory, or None.
-        pid: a trainer's, or None.
 
     Raises:
         ConfigError: there is no such pool, or several processes have pools.

@@ -72,15 +72,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 class TableView:
-    """The table as it is sorted now.
-
-    Attributes:
-        stats: the pool's newest statistics.
-        age_s: how old they are.
-
-    Args:
-        sort: a column's name.
-    """
+    """The pool's newest statistics, how old they are, and the table as it is sorted now."""
 
     def __init__(self, stats: dict[str, Any], sort: str) -> None:
         self.stats = stats

@@ -197,10 +197,7 @@ def fitting(
 ) -> list[Sized]:
     """The most important columns that fit side by side, in the order of `COLUMNS`.
 
-    Args:
-        shown: the rows.
-        width: of the terminal, in characters.
-        sort: the name of the column that the rows are sorted by; it comes first of all.
+    The one that the rows are sorted by comes first of all.
     """
     own = [column for column in COLUMNS if column.name in names(pool, sort)]
     sized = [

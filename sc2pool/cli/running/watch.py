@@ -117,12 +117,7 @@ class Watch:
 
 
 class Server(ThreadingHTTPServer):
-    """Serves the page on the loopback address.
-
-    Args:
-        watch: the data.
-        listener: where it is asked for.
-    """
+    """Serves the page on the loopback address."""
 
     daemon_threads = True
 

@@ -69,11 +69,7 @@ class Figures:
 
 
 class Bar:
-    """A progress bar and a line of figures, redrawn in place; a narrow terminal folds them.
-
-    Args:
-        console: where to draw.
-    """
+    """A progress bar and a line of figures, redrawn in place; a narrow terminal folds them."""
 
     def __init__(self, console: Console) -> None:
         self._live = Live("starting", console=console, auto_refresh=False)

@@ -12,11 +12,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 
 
 class ScaledRewards(VecEnvWrapper):
-    """Multiplies all rewards.
-
-    Args:
-        scale: by what; 1 changes nothing.
-    """
+    """Multiplies all rewards by `scale`."""
 
     def __init__(self, env: VecEnv, scale: float) -> None:
         super().__init__(env)

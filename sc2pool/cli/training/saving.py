@@ -19,11 +19,6 @@ from sc2pool.tasks.opponents.models import save_model
 class Saver:
     """Saves one run.
 
-    Args:
-        model: what is trained.
-        folder: of the run.
-        draw_curve: writes the learning curve.
-
     Attributes:
         problem: why the newest save failed; None if it did not.
     """

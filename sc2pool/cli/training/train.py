@@ -177,14 +177,7 @@ def description(options: TrainOptions, game_version: str) -> dict[str, Any]:
 
 
 def banner(options: TrainOptions, game_version: str, model: BaseAlgorithm, nodes: str = "") -> str:
-    """The banner, printed when the run starts.
-
-    Args:
-        options: of the run.
-        game_version: of the games.
-        model: that learns.
-        nodes: which node of a cluster plays how many games; empty on this machine alone.
-    """
+    """The banner, printed when the run starts; `nodes` are a cluster's, with their games."""
     from_steps = f", from {options.steps_done:,}" if options.steps_done else ""
     warning = "  (the stand-in, not StarCraft II)" if is_standin(game_version) else ""
     played = games(options) + (" in real time" if options.realtime else "")

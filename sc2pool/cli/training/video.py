@@ -16,15 +16,10 @@ from sc2pool.pool.vec_pool import VecPool
 
 
 class Film(ABC):
-    """The first episode of a pool's first env.
+    """The first episode of a pool's first env; the file's suffix names the format.
 
     Attributes:
         failed: the file could not be written, which has been said.
-
-    Args:
-        path: the file to write; its suffix names the format.
-        pool: renders rgb_array.
-        fps: frames per second.
     """
 
     def __init__(self, path: Path, pool: VecPool, fps: float) -> None:

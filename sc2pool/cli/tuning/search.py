@@ -68,9 +68,7 @@ def suggest(trial: Trial, algo: str, *, n_rows: int, steps: int) -> dict[str, An
     """A section of hyperparameters, complete but for policy and the scale of rewards.
 
     Args:
-        trial: chooses.
         algo: a key of `SPACES`.
-        n_rows: of the batch.
         steps: of a trial; it shall have two rollouts or more.
     """
     section: dict[str, Any] = {}

@@ -105,10 +105,10 @@ class Actors:
                 games.about = games.result(reference)
             except Exception as error:  # all are awaited: a pool that still opens cannot be closed
                 errors.append(error)
-        for error in errors[:1]:
-            if isinstance(error, LostError):
-                raise ConfigError(f"a node died while its games were launched: {error}") from error
-            raise error
+        for first in errors[:1]:
+            if isinstance(first, LostError):
+                raise ConfigError(f"a node died while its games were launched: {first}") from first
+            raise first
         self._update_stats(self._every)
         self._check_agreement()
 
@@ -126,7 +126,6 @@ class Actors:
 
         Args:
             references: to the replies; None for an actor that is new.
-            phase: what the actors were doing.
             begin: the reset of a successor.
 
         Raises:

@@ -16,12 +16,7 @@ from sc2pool.pool.stepping.batch import Batch
 
 
 def together(layout: SpaceLayout, batches: Sequence[Batch]) -> Batch:
-    """One batch of all envs, in the order of the batches.
-
-    Args:
-        layout: of an observation.
-        batches: of all envs of a node each.
-    """
+    """One batch of all envs, in the order of the batches, each of which is of one node."""
 
     def joined(name: str) -> Array:
         return np.concatenate([getattr(batch, name) for batch in batches])
@@ -51,10 +46,8 @@ def truncation(layout: SpaceLayout, last: Batch, first: Batch, fault: Mapping[st
     """The marked truncation of every env of a node that died, as `synthetic_outcome` is of one.
 
     Args:
-        layout: of an observation.
         last: the node's newest batch.
         first: the first batch of what took over.
-        fault: for the infos.
     """
     n = len(first.rewards)
     return Batch(

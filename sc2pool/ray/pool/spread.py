@@ -18,9 +18,7 @@ def spread(n: int, spares: int, alive: Sequence[Node]) -> list[tuple[Node, int]]
     """The nodes that play, and how many of the n envs each has.
 
     Args:
-        n: envs in all.
         spares: more games on each node that plays.
-        alive: the nodes of the cluster.
 
     Raises:
         ConfigError: the nodes have too little room; the message says how much each has.

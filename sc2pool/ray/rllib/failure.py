@@ -26,12 +26,7 @@ _NAMESPACE = "sc2pool"
 
 
 class Reporting(VectorWrapper):
-    """An env whose failure the algorithm hears of.
-
-    Args:
-        env: of an env runner.
-        run: names the training.
-    """
+    """An env runner's env whose failure the algorithm hears of; `run` names the training."""
 
     def __init__(self, env: SC2VectorEnv, run: str) -> None:
         super().__init__(env)

@@ -74,12 +74,10 @@ def draw_curve(
     game: str,
     references: Sequence[Reference] = (),
 ) -> None:
-    """Write the learning curve as a PNG file.
+    """Write the learning curve as a PNG file, without the episodes that a fault cut short.
 
     Args:
-        path: the file; it is replaced.
-        episodes: in the order of their ends, or none. Those that a fault cut short are left out.
-        title: what was played.
+        episodes: in the order of their ends, or none.
         game: on which game, as the pool names it.
         references: scores to compare with.
     """

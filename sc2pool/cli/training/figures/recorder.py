@@ -20,16 +20,7 @@ RATE_WINDOW_S = 20.0
 
 
 class Recorder(BaseCallback):
-    """Records episodes, shows the progress and saves the run, at every step of the learning.
-
-    Args:
-        total_steps: env steps at the run's end.
-        episodes: where to record them.
-        stop: ends the learning once it has a signal.
-        display: where to show the progress.
-        save: writes the model and the curve.
-        win_rates: of the newest evaluation with self-play, by opponent.
-    """
+    """Records episodes, shows the progress and saves the run, at every step of the learning."""
 
     def __init__(
         self,

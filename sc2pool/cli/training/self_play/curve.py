@@ -19,13 +19,7 @@ _STYLES = ((BLUE, "-"), (GREEN, (0, (5, 2))))
 
 
 def draw_win_rates(path: Path, rows: Sequence[ResultRow], title: str) -> None:
-    """Write the win rates as a PNG file.
-
-    Args:
-        path: the file; it is replaced.
-        rows: in the order of their steps, or none.
-        title: what was played.
-    """
+    """Write the win rates as a PNG file, of rows in the order of their steps, or none."""
     figure, axes = new_curve(title, "matches won")
     labels = []
     opponents = list(dict.fromkeys(row.opponent for row in rows))

@@ -42,12 +42,7 @@ def matches_for(games: int, opponents: int) -> int:
 class MatchEvaluation(BaseCallback):
     """Plays matches before the training, each time that `eval_every` env steps are done, and after.
 
-    Args:
-        env: the games, whose opponents take turns; they are closed by the caller.
-        opponents: their names.
-        options: of the run.
-        stop: ends an evaluation, too.
-        results: where the results go.
+    The opponents of the games take turns; the games are closed by the caller.
     """
 
     def __init__(
@@ -141,12 +136,9 @@ def play_matches(
     count more often than they are played.
 
     Args:
-        model: the learner.
         env: games in which only the model learns.
-        matches: how many.
         agents: how many rows each game has.
         masks: whether the model wants action masks.
-        stop: ends the matches.
         film: called after every step of the first env, with whether its match is over.
 
     Returns:

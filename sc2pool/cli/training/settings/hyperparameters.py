@@ -120,12 +120,7 @@ def whole_number_of(value: Any, what: str) -> int:
 
 
 def read_hyperparameters(algo: str, task: str, file: Path | None = None) -> Hyperparameters:
-    """A task's hyperparameters: from the file if there is one, else the bundled ones.
-
-    Args:
-        algo: the algorithm's name.
-        task: the task's name.
-        file: a file of the user's.
+    """A task's hyperparameters: from the user's file if there is one, else the bundled ones.
 
     Raises:
         ConfigError: the file cannot be read, is not of this format, or has no section for the task.

@@ -32,12 +32,7 @@ GAMES: Final = 20
 
 
 def choose_self_play(chosen: str | None, earlier: str | None, task: type[TaskDefinition]) -> str:
-    """The mode of a run; empty for a task of one player.
-
-    Args:
-        chosen: on the command line.
-        earlier: of the resumed run.
-        task: what is played.
+    """The mode of a run: as chosen, else the resumed run's; empty for a task of one player.
 
     Raises:
         ConfigError: it is asked for, and the task has one player.
