@@ -8,7 +8,6 @@ from sc2pool.config import Computer
 from sc2pool.tasks.player import Player
 from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.task import Task
-from sc2pool.tasks.teams.team_task import TeamTask
 
 
 @dataclass(frozen=True)
@@ -25,10 +24,6 @@ class TaskPlayerSpec:
             from sc2pool.tasks.players.match.match_player import MatchPlayer  # noqa: PLC0415
 
             return MatchPlayer(spec)
-        if issubclass(task, TeamTask):
-            from sc2pool.tasks.players.team_player import TeamPlayer  # noqa: PLC0415
-
-            return TeamPlayer(spec)
         if issubclass(task, Task):
             from sc2pool.tasks.players.sc2_player import TaskPlayer  # noqa: PLC0415
 

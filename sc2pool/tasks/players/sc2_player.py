@@ -1,14 +1,15 @@
 """The SC2 player: a task on a game.
 
 `play` is the whole life of an episode of a `Task`. Rules: a new task object per episode; one
-burst (action, step, observation) per env step.
+burst (action, step, observation) per env step; a team's rows share the game, the task object, the
+reward, the info and the episode's end.
 """
 
 from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, Final, NoReturn
@@ -27,11 +28,12 @@ from sc2pool.tasks.player import Episode, GameFacts, Player
 from sc2pool.tasks.players.driven_task import DrivenTask
 from sc2pool.tasks.players.outcome import name_of, with_result
 from sc2pool.tasks.players.replays import REPLAY, Chooser, LastHeld, PlayedReplay
+from sc2pool.tasks.players.rows import rows_of
 from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.returned import as_result
 from sc2pool.tasks.task import Task
-from sc2pool.tasks.teams.team_task import row_space
+from sc2pool.tasks.teams.team_task import TeamTask, row_space
 
 _MOST_READS: Final = 20
 """Reads of a game of a match that is behind the other one; each takes less than a millisecond."""
@@ -278,7 +280,7 @@ class Unstarted:
 
 
 class TaskPlayer(SC2Player):
-    """Plays a `Task`."""
+    """Plays a `Task`: of a `TeamTask` each agent is a row."""
 
     async def play_episode(self, episode: Episode, pair: QueuePair) -> None:
         task = self.spec.task()
@@ -288,16 +290,15 @@ class TaskPlayer(SC2Player):
         game, driven = self.game, DrivenTask(task)
         observed = await self.start_episode(episode)
         await driven.begin(game, observed, await game.game_info())
-        await self.put(pair, task, await driven.transition())
-        take = self.taking(pair)
-        while not driven.rules.over:
+        is_team = isinstance(task, TeamTask)
+        take = pair.get_actions if is_team else pair.get_action
+        transition = await driven.transition()
+        while True:
+            if is_team:
+                pair.put_rows(await rows_of(task, transition, with_state=True))
+            else:
+                pair.put(transition)
+            if driven.rules.over:
+                return
             step = await game.step(await driven.turn(await take()), task.step_mul)
-            await self.put(pair, task, await driven.see(step, game.tick))
-
-    def taking(self, pair: QueuePair) -> Callable[[], Awaitable[Any]]:
-        """The call for the next action, in the form that the task's `act` takes."""
-        return pair.get_action
-
-    async def put(self, pair: QueuePair, task: Task, transition: Transition) -> None:  # noqa: ARG002
-        """Hand over what the task has made of an observation."""
-        pair.put(transition)
+            transition = await driven.see(step, game.tick)
