@@ -38,9 +38,6 @@ class Tick(NamedTuple):
 class ElasticClock:
     """The grid of decision periods of one episode after another.
 
-    Args:
-        loops_per_s: the pace of the game.
-
     Attributes:
         begun_at: the loop at which the running period began, or the next one begins.
         delay_loops: how much later the next period begins.
@@ -67,8 +64,13 @@ class ElasticClock:
         self._paused_at_s = None
         self._seen(loop, now_s)
 
+    @property
+    def next_begin(self) -> int:
+        """The loop at which the period of the next action begins."""
+        return self.begun_at + self.delay_loops
+
     def delay(self, loops: int) -> None:
-        """Make the period of the next action end this many loops later."""
+        """Make the period of the next action begin and end this many loops later."""
         self.delay_loops = loops
 
     def act(self, loops: int, now_s: float) -> int:

@@ -80,6 +80,9 @@ class Game:
         result: the own player's `Result`, once the game has ended with one.
         tick: how late the episode's newest step was; None before the first, and if the game does
             not run in real time.
+        realtime: the running episode's game steps by itself.
+        clock: its decision periods, in real time.
+        events: of observations that were not used.
     """
 
     def __init__(self, api: GameAPI, limits: Limits, maps: Path | None) -> None:
@@ -91,13 +94,13 @@ class Game:
         self._limits = limits
         self._setup: GameSetup | None = None
         self._map_path: Path | None = None
-        self._realtime = False
         self._restartable = False
         self._needs_hard_reset = False
         self._loops = LoopCount()
-        self._clock = ElasticClock(LOOPS_PER_S)
-        self._events = PendingEvents()
 
+        self.realtime = False
+        self.clock = ElasticClock(LOOPS_PER_S)
+        self.events = PendingEvents()
         self.process = api.process
         self.pid = api.pid
         self.port = api.port
@@ -120,9 +123,7 @@ class Game:
         """Starts a game and waits until it answers.
 
         Args:
-            installation: what to start.
             limits: how long each later part may take.
-            deadline: for the launch.
             directory: for its temporary files; None for the system's.
 
         Raises:
@@ -200,9 +201,9 @@ class Game:
         return kind
 
     def _begin(self, setup: GameSetup) -> None:
-        self._realtime = setup.realtime
+        self.realtime = setup.realtime
         self._loops.begin_episode()
-        self._events.clear()
+        self.events.clear()
         self.result = None
         self.tick = None
 
@@ -287,8 +288,8 @@ class Game:
         first = self._loops.nothing_seen
         observed = await self._see()
         if first:
-            self._clock.begin(observed.game_loop, time.monotonic())
-        return self._events.deliver(observed)
+            self.clock.begin(observed.game_loop, time.monotonic())
+        return self.events.deliver(observed)
 
     async def current_loop(self) -> int:
         """The game loop now. Its events are delivered with the next observation.
@@ -297,39 +298,14 @@ class Game:
             GameFault: the game failed.
         """
         observed = await self._see()
-        self._events.keep(observed)
-        self._clock.note_loop(observed.game_loop)
+        self.events.keep(observed)
+        self.clock.note_loop(observed.game_loop)
         return observed.game_loop
-
-    def keep_events(self, observed: Observed) -> None:
-        """This observation is not used: deliver its events with the next one."""
-        self._events.keep(observed)
 
     @property
     def loop_seen(self) -> int:
         """In real time: the loop of the newest observation or look."""
         return self._loops.now or 0
-
-    def paused(self) -> None:
-        """Take note that its process was stopped: time that passes from now on is no delay."""
-        self._clock.pause(time.monotonic())
-
-    def resumed(self) -> None:
-        """Take note that its process is about to go on."""
-        self._clock.resume(time.monotonic())
-
-    @property
-    def next_period(self) -> int:
-        """In real time: the loop at which the decision period of the next step begins."""
-        return self._clock.begun_at + self._clock.delay_loops
-
-    def begin_period_at(self, loop: int) -> None:
-        """In real time: begin the decision period of the next step at this loop, not earlier."""
-        self._clock.delay(loop - self._clock.begun_at)
-
-    def delay(self, loops: int) -> None:
-        """In real time: make the decision period of the next step longer by this many loops."""
-        self._clock.delay(loops)
 
     async def step(self, actions: Sequence[sc_pb.Action], loops: int) -> Step:
         """Gives commands, advances the game, and observes, all in one burst.
@@ -348,10 +324,10 @@ class Game:
         if (type(loops) is not int and not isinstance(loops, Integral)) or loops < 1:
             raise UserCodeError(f"step_mul must be a whole number of at least 1, got {loops!r}")
         before = self._loops.now
-        deadline, extend = self._time_limit(loops / LOOPS_PER_S if self._realtime else 0.0)
+        deadline, extend = self._time_limit(loops / LOOPS_PER_S if self.realtime else 0.0)
         answered: Plain | list[Any]
-        if self._realtime:
-            due = self._clock.act(loops, time.monotonic())
+        if self.realtime:
+            due = self.clock.act(loops, time.monotonic())
             asked = [requests.observation(None if before is None else due)]
             if actions:
                 asked.insert(0, requests.action(actions))
@@ -361,27 +337,27 @@ class Game:
         if not isinstance(answered, list):
             self._loops.play(loops, answered.simulation_loop)
             newest, ended = self._accept(answered, loops)
-            return Step(self._events.deliver(newest), [_SUCCESS] * answered.n_results, ended)
+            return Step(self.events.deliver(newest), [_SUCCESS] * answered.n_results, ended)
         *others, observed = answered
         for reply in others:
             if reply.error and not replies.is_game_over(reply):
                 replies.require(reply, reply.WhichOneof("response") or "step")
         action_results = list(others[0].action.result) if actions else []
-        if not self._realtime:
+        if not self.realtime:
             self._loops.play(loops, others[-1].step.simulation_loop)
         if observed.error and replies.is_game_over(observed):
             # The game ended under the burst: what it ended with can still be observed.
             asked = [requests.observation()]
             (observed,) = await self._api.burst(asked, deadline, extend, sparse=True)
         newest, ended = self._accept(observed, loops)
-        if self._realtime:
+        if self.realtime:
             self._loops.play(newest.game_loop - (before or 0))
             self._note_tick(newest.game_loop, moved=before is None)
         if ended and self.result is None and not observed.observation.player_result:
             # The result may come one observation after the end.
-            self._events.keep(newest)
+            self.events.keep(newest)
             newest = await self._see()
-        return Step(self._events.deliver(newest), action_results, ended)
+        return Step(self.events.deliver(newest), action_results, ended)
 
     # ---- everything else --------------------------------------------------------------------
 
@@ -437,10 +413,10 @@ class Game:
     def _note_tick(self, loop: int, *, moved: bool) -> None:
         now_s = time.monotonic()
         if moved:  # a saved state was loaded: a new grid begins
-            self._clock.begin(loop, now_s)
+            self.clock.begin(loop, now_s)
             self.tick = None
         else:
-            self.tick = self._clock.observe(loop, now_s)
+            self.tick = self.clock.observe(loop, now_s)
 
     def _accept(self, reply: Any, loops: int) -> tuple[Observed, bool]:
         """Checks a sparse observation `loops` after the last one, and notes its game loop.
@@ -450,7 +426,7 @@ class Game:
         """
         payload = self._api.connection.sparse_payload
         if not isinstance(reply, Head):  # the compiled path has checked it, but for its loop
-            first, last = self._loops.expected(loops, ended=False, free=self._realtime)
+            first, last = self._loops.expected(loops, ended=False, free=self.realtime)
             if first <= reply.game_loop <= last:
                 self._loops.see(reply.game_loop)
                 return Observed(payload, reply), False
@@ -458,7 +434,7 @@ class Game:
         replies.require(reply, "observation")
         answer = reply.observation
         ended = self._api.status is Status.ENDED or len(answer.player_result) > 0
-        first, last = self._loops.expected(loops, ended=ended, free=self._realtime)
+        first, last = self._loops.expected(loops, ended=ended, free=self.realtime)
         replies.check_observation(answer, first_loop=first, last_loop=last)
         self._loops.see(answer.observation.game_loop)
         result = replies.result_of(answer, self.player_id)

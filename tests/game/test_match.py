@@ -282,14 +282,14 @@ async def test_in_real_time_the_periods_of_both_begin_together(standin_dir):
         await match.start_episode(setup, path, 1)
         await match.observe()
         for late in (match.host, match.guest):
-            late.delay(5)
-            before = match.host.next_period, match.guest.next_period
+            late.clock.delay(5)
+            before = match.host.clock.next_begin, match.guest.clock.next_begin
             step = await match.step([[], []], loops)
             for side in step.sides:
                 assert side.observed.game_loop >= max(before) + loops
             assert match.host.tick.gap_s < 1.0
             await match.step([[], []], loops)
-            assert match.host.next_period == match.guest.next_period
+            assert match.host.clock.next_begin == match.guest.clock.next_begin
 
 
 @pytest.mark.parametrize("index", [0, 1])

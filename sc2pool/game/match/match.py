@@ -70,7 +70,6 @@ class Match:
         self.host, self.guest = host, guest
         self._leases = leases
         self._limits = limits
-        self._realtime = False
         host.plays_with(guest)
         guest.plays_with(host)
 
@@ -154,7 +153,6 @@ class Match:
             ConfigError: the map or the players are wrong.
             GameFault: a game failed.
         """
-        self._realtime = setup.realtime
         deadline = Deadline.after(self._limits.create_join_s)
         await self._both(self.host.leave(deadline), self.guest.leave(deadline))
         path = await self._saved(map_path, deadline)
@@ -199,14 +197,10 @@ class Match:
     async def step(self, actions: Sequence[Sequence[sc_pb.Action]], loops: int) -> MatchStep:
         """Gives both sides' commands, advances the game, and observes, as `Game.step`.
 
-        Args:
-            actions: the host's and the guest's; each may be empty.
-            loops: how far to advance.
-
         Raises:
             GameFault: a game failed, or the sides disagree on the result.
         """
-        if self._realtime:
+        if self.host.realtime:
             self._align()
         of_host, of_guest = actions
         steps = await self._both(self.host.step(of_host, loops), self.guest.step(of_guest, loops))
@@ -221,9 +215,10 @@ class Match:
         They drift apart if only one side overruns a period; from then on the earlier one would be
         late by its lead in every step, because both act together.
         """
-        loop = max(game.next_period for game in self.games)
-        for game in self.games:
-            game.begin_period_at(loop)
+        clocks = [game.clock for game in self.games]
+        loop = max(clock.next_begin for clock in clocks)
+        for clock in clocks:
+            clock.delay(loop - clock.begun_at)
 
     async def step_one(self, index: int, actions: Sequence[sc_pb.Action], loops: int) -> Step:
         """In real time: gives one side's commands, and observes at the end of its period.
@@ -232,8 +227,6 @@ class Match:
 
         Args:
             index: of the side; 0 is the host's.
-            actions: may be empty.
-            loops: how long its decision period is.
 
         Raises:
             GameFault: a game failed, or the sides disagree on the result.

@@ -177,7 +177,7 @@ class SC2Player(Player):
         return b""
 
     def delay(self, loops: int) -> None:
-        self.game.delay(loops)
+        self.game.clock.delay(loops)
 
     def tick(self) -> Tick | None:
         return self.game.tick
@@ -191,14 +191,14 @@ class SC2Player(Player):
     def hold(self) -> None:
         super().hold()
         for game in self.games:
-            game.paused()
+            game.clock.pause(time.monotonic())
         self._loop_before_pause = self.game.loop_seen
         self._ran_around_pause_s = time.monotonic() - self._seen_before_pause_s
 
     async def resume(self) -> int | None:
         began_s = time.monotonic()
         for game in self.games:
-            game.resumed()
+            game.clock.resume(time.monotonic())
         super().resume_now()
         if not self.realtime:
             return 0  # the game advances only when it is asked to

@@ -29,7 +29,7 @@ class BotPlayer(SC2Player):
         game_info = await game.game_info()
         self.task = bot = new_bot(self.spec.task, pair)
         self.prepare(bot, episode, self.attributes)
-        driven = DrivenBot(bot, game, GameClient(game), self._shared, realtime=self.setup.realtime)
+        driven = DrivenBot(bot, game, GameClient(game), self._shared)
         await driven.start(first, game_info)
         while not bot.episode_over:
             orders = await driven.turn()

@@ -136,7 +136,6 @@ class DrivenBot:
         game: that it plays on; its episode has begun.
         client: the bot's, on that game.
         shared: by all bots of this game.
-        realtime: the game runs by itself.
         fresh_map: describe the map anew before each turn, as python-sc2 does: its pathing grid
             shows where buildings stand. An `RLBotAI` does without, for that takes a round trip.
     """
@@ -148,14 +147,12 @@ class DrivenBot:
         client: GameClient,
         shared: SharedData,
         *,
-        realtime: bool = False,
         fresh_map: bool = False,
     ) -> None:
         self._bot = bot
         self._game = game
         self._client = client
         self._shared = shared
-        self._realtime = realtime
         self._fresh_map = fresh_map
         self._iteration = 0
         self._has_ended = False
@@ -170,7 +167,7 @@ class DrivenBot:
                 game.player_id,
                 GameInfo(game_info),
                 data,
-                realtime=self._realtime,
+                realtime=game.realtime,
                 base_build=game.base_build,
             )
         with understood("the first observation"):

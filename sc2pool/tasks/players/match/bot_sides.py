@@ -32,30 +32,6 @@ from sc2pool.tasks.players.match.sides import PlayedSide, TaskSide, blamed_on_op
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 
 
-class BotSides:
-    """Makes the sides of a match that bots play.
-
-    Args:
-        realtime: the games run by themselves.
-
-    Attributes:
-        shared: by the bots of both games.
-    """
-
-    def __init__(self, *, realtime: bool) -> None:
-        self.realtime = realtime
-        self.shared = SharedData()
-
-    def of_learner(self, definition: type[TaskDefinition], game: Game) -> RLBotSide:
-        """A side of an `RLBotAI`."""
-        pair = TurnPair()
-        return RLBotSide(new_bot(definition, pair), pair, game, self)
-
-    def of_bot(self, plain: PlainBot, name: str, game: Game) -> PlainBotSide:
-        """A side that a bot plays by itself."""
-        return PlainBotSide(plain, name, game, self)
-
-
 class TurnPair(QueuePair):
     """The pair of an `RLBotAI` in a match: `get_action` waits until `decide` is called.
 
@@ -92,23 +68,15 @@ def _future() -> asyncio.Future[Any]:
 
 
 class RLBotSide(TaskSide):
-    """A side of an `RLBotAI`.
-
-    Args:
-        bot: a new one, made with the pair.
-        pair: the bot's.
-        game: of this side.
-        sides: of the match, which share what is known of the game.
-    """
+    """A side of an `RLBotAI`."""
 
     task: RLBotAI
 
-    def __init__(self, bot: RLBotAI, pair: TurnPair, game: Game, sides: BotSides) -> None:
-        self.task = bot
+    def __init__(self, definition: type[TaskDefinition], game: Game, shared: SharedData) -> None:
         self.game = game
-        self._pair = pair
-        self._client = GameClient(game)
-        self._driven = DrivenBot(bot, game, self._client, sides.shared, realtime=sides.realtime)
+        self._pair = TurnPair()
+        self.task = new_bot(definition, self._pair)
+        self._driven = DrivenBot(self.task, game, GameClient(game), shared)
         self._turn: asyncio.Task[list[sc_pb.Action]] | None = None
 
     async def begin(self, observed: Observed, game_info: sc_pb.ResponseGameInfo) -> Transition:
@@ -173,23 +141,14 @@ class RLBotSide(TaskSide):
 
 
 class PlainBotSide(PlayedSide):
-    """A side that an ordinary bot plays by itself, at its own pace: `client.game_step` loops.
+    """A side that an ordinary bot plays by itself, at its own pace: `client.game_step` loops."""
 
-    Args:
-        plain: the bot, a new one.
-        name: of the opponent, for errors.
-        game: of this side.
-        sides: of the match, which share what is known of the game.
-    """
-
-    def __init__(self, plain: PlainBot, name: str, game: Game, sides: BotSides) -> None:
+    def __init__(self, plain: PlainBot, name: str, game: Game, shared: SharedData) -> None:
         self.game = game
         self._bot = bot = plain.bot
         self._name = name
         self._client = SurrenderingClient(game)
-        self._driven = DrivenBot(
-            bot, game, self._client, sides.shared, realtime=sides.realtime, fresh_map=True
-        )
+        self._driven = DrivenBot(bot, game, self._client, shared, fresh_map=True)
 
     @property
     def loops(self) -> int:

@@ -39,7 +39,6 @@ class MatchEpisode:
         sides: the host's and the guest's.
         tasks: the task objects of the learner's sides, in the order of the rows.
         opponent: the name of who plays the other side; None if both are rows.
-        realtime: the games run by themselves.
     """
 
     def __init__(
@@ -48,15 +47,12 @@ class MatchEpisode:
         sides: Sequence[PlayedSide],
         tasks: Mapping[int, TaskDefinition],
         opponent: str | None,
-        *,
-        realtime: bool,
     ) -> None:
         self._match = match
         self._sides = sides
         self._tasks = tasks
         self._learners = tuple(tasks)
         self._opponent = opponent
-        self._realtime = realtime
         self._newest: list[Transition | None] = [None, None]
         """Each side's newest transition."""
         self._waits = [0, 0]
@@ -69,18 +65,12 @@ class MatchEpisode:
         game_infos: Sequence[sc_pb.ResponseGameInfo],
         pair: QueuePair,
     ) -> None:
-        """Play it to its end.
-
-        Args:
-            observed: each side's first observation.
-            game_infos: each side's description of the map.
-            pair: of the rows.
-        """
+        """Play it to its end, from what each side sees first, and its description of the map."""
         try:
             for i, side in enumerate(self._sides):
                 with self._match.naming(i):
                     self._newest[i] = await side.begin(observed[i], game_infos[i])
-            if self._realtime and self._opponent is not None:
+            if self._match.host.realtime and self._opponent is not None:
                 i = 1 - self._learners[0]
                 self._running = RunningSide(
                     self._match, i, self._sides[i], self._newest[i], self._loops_per_step
@@ -163,7 +153,7 @@ class MatchEpisode:
                 if i in due:
                     results[i] = action_results
                 if waits[i] and not step.ended:
-                    side.game.keep_events(observed)
+                    side.game.events.keep(observed)
                     continue
                 with match.naming(i):
                     self._newest[i] = await side.see(Step(observed, results[i], step.ended))

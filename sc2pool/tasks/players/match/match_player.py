@@ -44,7 +44,7 @@ from sc2pool.tasks.teams.team_task import agents_of
 
 if TYPE_CHECKING:
     from sc2pool.tasks.definition import TaskDefinition
-    from sc2pool.tasks.players.match.bot_sides import BotSides
+    from sc2pool.tasks.players.bots.driven_bot import SharedData
 
 
 class MatchPlayer(SC2Player):
@@ -94,7 +94,7 @@ class MatchPlayer(SC2Player):
         sides, tasks = self._new_sides(episode, learners, who, name or "")
         self._targets = [tasks[learner] for learner in learners for _ in range(self._agents)]
         self.task = self._targets[0]
-        self._playing = playing = MatchEpisode(match, sides, tasks, name, realtime=self.realtime)
+        self._playing = playing = MatchEpisode(match, sides, tasks, name)
         try:
             await playing.play(observed, game_infos, pair)
         finally:
@@ -111,11 +111,6 @@ class MatchPlayer(SC2Player):
     ) -> tuple[list[PlayedSide], dict[int, TaskDefinition]]:
         """New objects for an episode.
 
-        Args:
-            learners: the learner's sides.
-            who: plays the other side; None if it is the learner's too.
-            name: of the opponent.
-
         Returns:
             The host's and the guest's side, and the tasks of the learner's.
         """
@@ -123,7 +118,9 @@ class MatchPlayer(SC2Player):
         tasks = {}
         for i, game in enumerate(self.match.games):
             if i not in learners and isinstance(who, PlainBot):
-                sides.append(self._bot_sides.of_bot(who, name, game))
+                from sc2pool.tasks.players.match.bot_sides import PlainBotSide  # noqa: PLC0415
+
+                sides.append(PlainBotSide(who, name, game, self._shared))
                 continue
             side = self._task_side(game)
             if i in learners:
@@ -140,9 +137,11 @@ class MatchPlayer(SC2Player):
 
     def _task_side(self, game: Game) -> TaskSide:
         definition = self.spec.task
-        if not issubclass(definition, Task):
-            return self._bot_sides.of_learner(definition, game)
-        return ProtoSide(definition(), game)
+        if issubclass(definition, Task):
+            return ProtoSide(definition(), game)
+        from sc2pool.tasks.players.match.bot_sides import RLBotSide  # noqa: PLC0415
+
+        return RLBotSide(definition, game, self._shared)
 
     @property
     def _agents(self) -> int:
@@ -150,11 +149,11 @@ class MatchPlayer(SC2Player):
         return agents_of(self.spec.task)
 
     @cached_property
-    def _bot_sides(self) -> BotSides:
+    def _shared(self) -> SharedData:
         # Imported here: only bots need python-sc2, which costs a worker 0.4 s and 80 MB.
-        from sc2pool.tasks.players.match.bot_sides import BotSides  # noqa: PLC0415
+        from sc2pool.tasks.players.bots.driven_bot import SharedData  # noqa: PLC0415
 
-        return BotSides(realtime=self.realtime)
+        return SharedData()
 
     def target(self, row: int = 0) -> Any:
         return self._targets[row] if self._targets else Unstarted(self)

@@ -23,14 +23,9 @@ class RunningSide:
     """Runs one side through an episode.
 
     Args:
-        match: whose side it is.
         index: of the side; 0 is the host's.
-        side: has begun.
         first: its first transition; None if it has none.
         loops: game loops of an env step, for a side without a pace of its own.
-
-    Attributes:
-        newest: its newest transition.
     """
 
     def __init__(

@@ -29,11 +29,7 @@ from sc2pool.tasks.teams.team_task import agents_of
 
 
 class PlayedSide(ABC):
-    """The interface of a match's sides.
-
-    Attributes:
-        game: of this side.
-    """
+    """The interface of a match's sides."""
 
     game: Game
 
@@ -73,11 +69,7 @@ class PlayedSide(ABC):
 
 
 class TaskSide(PlayedSide):
-    """A side played through an object of the task's class.
-
-    Attributes:
-        task: of this episode.
-    """
+    """A side played through an object of the task's class."""
 
     task: TaskDefinition
 
@@ -108,13 +100,7 @@ class ProtoSide(TaskSide):
 
 
 class OpponentSide(PlayedSide):
-    """A side played through the task by an opponent's queue pair.
-
-    Args:
-        side: the task's.
-        pair: who decides for it.
-        name: of the opponent, for errors.
-    """
+    """A side played through the task by an opponent's queue pair."""
 
     def __init__(self, side: TaskSide, pair: QueuePair, name: str) -> None:
         self.game = side.game
