@@ -106,11 +106,6 @@ def leave_game() -> sc_pb.Request:
     return sc_pb.Request(leave_game=sc_pb.RequestLeaveGame())
 
 
-def quit() -> sc_pb.Request:
-    """Asks the process to end; it never answers."""
-    return sc_pb.Request(quit=sc_pb.RequestQuit())
-
-
 def observation(game_loop: int | None = None, disable_fog: bool = False) -> sc_pb.Request:
     """The state that the player sees.
 

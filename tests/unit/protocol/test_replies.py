@@ -6,7 +6,7 @@ import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.errors import ConfigError, FaultKind, GameFault
-from sc2pool.protocol import replies, requests
+from sc2pool.protocol import replies
 
 R = sc_pb.Response
 STEP = sc_pb.ResponseStep()
@@ -164,7 +164,7 @@ def test_result_is_the_own_player_s():
     assert replies.result_of(answer, 1) == sc_pb.Defeat
 
 
-@pytest.mark.parametrize("request_", [sc_pb.Request(), requests.quit()])
+@pytest.mark.parametrize("request_", [sc_pb.Request(), sc_pb.Request(quit=sc_pb.RequestQuit())])
 def test_requests_without_reply(request_):
     with pytest.raises(ValueError, match="request"):
         replies.expected_kind(request_)

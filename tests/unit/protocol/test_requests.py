@@ -68,7 +68,6 @@ def test_one_field_each():
         "save_map": requests.save_map("x", b"y"),
         "restart_game": requests.restart_game(),
         "leave_game": requests.leave_game(),
-        "quit": requests.quit(),
         "observation": requests.observation(),
         "step": requests.step(8),
         "action": requests.action([sc_pb.Action()]),
