@@ -18,7 +18,7 @@ from sc2pool.pool.instances.bookkeeping import Bookkeeping
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.states import AWAITED
 from sc2pool.pool.instances.supervisor import Supervisor, read
-from sc2pool.pool.instances.workers import Leaving, Worker
+from sc2pool.pool.instances.workers import Hosting, Worker
 from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.channel import ChannelClosedError
 from sc2pool.pool.machine.watchdog import Watchdog
@@ -41,7 +41,6 @@ class EventLoop:
         supervisor: decides what follows from what happens.
 
     Attributes:
-        supervisor: see above.
         bookkeeping: whether the records are whole; shared by all that change them.
     """
 
@@ -154,7 +153,7 @@ class EventLoop:
                 self._watchdog.doorbell.quiet()
                 supervisor.on_verdicts(self._watchdog.verdicts())
                 continue
-            if isinstance(tag, Leaving):
+            if isinstance(tag, Hosting):
                 self.fleet.remove_departed(tag.worker)
                 continue
             seat_of_channel = self.fleet.seat_of(tag)

@@ -83,7 +83,7 @@ class Worker:
         directory: the folder for the temporary files of the user's code.
         memory_fd: the descriptor of the pool's shared memory.
         waiter: gets the doorbell, tagged with this object, and the channels, each tagged with its
-            instance, or with a `Leaving`.
+            instance, or, once that was told to leave, with its `Hosting`.
         common: get the request doorbell.
 
     Attributes:
@@ -117,7 +117,7 @@ class Worker:
         self._waiter = waiter
         self._common = common
         self._hostings: dict[int, Hosting] = {}
-        self._leaving: dict[int, Leaving] = {}
+        self._leaving: dict[int, Hosting] = {}
         self._owned = ExitStack()
         with ExitStack() as undo:
             undo.callback(self._owned.close)
@@ -191,7 +191,7 @@ class Worker:
         """
         ours, theirs = socket_pair()
         channel = Channel(ours, _SEND_TIMEOUT_S)
-        self._hostings[instance.number] = Hosting(directory, channel)
+        self._hostings[instance.number] = Hosting(self, directory, channel)
         with ExitStack() as sent, theirs:
             descriptor = memory.create()
             sent.callback(os.close, descriptor)
@@ -219,10 +219,10 @@ class Worker:
         hosting = self._hostings.pop(number, None)
         if hosting is None:
             return  # it has never moved in
-        leaving = self._leaving[number] = Leaving(self, hosting)
+        self._leaving[number] = hosting
         if self.deadline == NEVER:
             self.deadline = Deadline.after(grace_s)
-        self._waiter.retag(hosting.channel.fileno(), leaving)
+        self._waiter.retag(hosting.channel.fileno(), hosting)
         try:
             if self.expected:
                 self._control.send(Leave(number))
@@ -234,10 +234,10 @@ class Worker:
 
     def remove_departed(self) -> None:
         """Give back what belonged to those that have left by now."""
-        for number, leaving in list(self._leaving.items()):
-            if leaving.hosting.has_left():
+        for number, hosting in list(self._leaving.items()):
+            if hosting.has_left():
                 del self._leaving[number]
-                self._give_back(leaving.hosting)
+                self._give_back(hosting)
         if not self._leaving:
             self.deadline = NEVER
 
@@ -250,7 +250,7 @@ class Worker:
         """Kill all that is here and give everything back; may be called again."""
         self._owned.close()
         self.deadline = NEVER
-        hostings = [*self._hostings.values(), *(one.hosting for one in self._leaving.values())]
+        hostings = [*self._hostings.values(), *self._leaving.values()]
         self._hostings.clear()
         self._leaving.clear()
         for hosting in hostings:
@@ -266,6 +266,7 @@ class Hosting:
         channel: to it; the worker closes its end once the instance has left.
     """
 
+    worker: Worker
     directory: Path
     channel: Channel
 
@@ -279,22 +280,8 @@ class Hosting:
         return False
 
 
-@dataclass(frozen=True)
-class Leaving:
-    """An instance that was told to leave its worker."""
-
-    worker: Worker
-    hosting: Hosting
-
-
 class Workers:
-    """The workers of one pool.
-
-    Args:
-        most_each: how many instances may live in one worker.
-        leave_s: how long an instance may take to leave its worker.
-        make: starts a worker.
-    """
+    """The workers of one pool."""
 
     def __init__(self, most_each: int, leave_s: float, make: Callable[[], Worker]) -> None:
         self._most_each = most_each

@@ -45,12 +45,7 @@ class GivenSpec:
 
 
 class SerialWorker(workers.Worker):
-    """Hosts players in the trainer's process.
-
-    Args:
-        loop: in which they live.
-        directory, memory_fd, waiter, common: as of every worker.
-    """
+    """Hosts players in the trainer's process."""
 
     def __init__(
         self,
@@ -80,7 +75,7 @@ class SerialWorker(workers.Worker):
     def host(self, instance: workers.Resident, directory: Path, spec: Any) -> Channel:
         ours, theirs = LocalChannel.pair()
         number = instance.number
-        self._hostings[number] = workers.Hosting(directory, ours)
+        self._hostings[number] = workers.Hosting(self, directory, ours)
         self._waiter.add(ours.fileno(), instance)
         self._hosted[number] = HostedInstance(
             number,

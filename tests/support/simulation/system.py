@@ -315,7 +315,7 @@ class SimulatedWorker(instances.Worker):
         world, number = self._world, instance.number
         worker = Worker(world, number, instance.slots, self.process)
         channel: Any = Channel(world, worker)
-        self._hostings[number] = instances.Hosting(directory, channel)
+        self._hostings[number] = instances.Hosting(self, directory, channel)
         world.refuse("memory")  # for the spec
         self._waiter.add(channel.fileno(), instance)
         world.point()
