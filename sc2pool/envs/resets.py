@@ -20,12 +20,9 @@ def begin_episodes(
     """Begin an episode in each of these envs; of all of them, drop first what is pending.
 
     Args:
-        pool: that is to begin them.
         envs: ascending.
         seed: as `SC2VectorEnv.reset` takes it; a list has one for each row, of which each env's
             first counts.
-        options: for each env's own reset.
-        is_task: whether the envs play a task.
 
     Raises:
         ValueError: not as many seeds as rows.

@@ -132,10 +132,7 @@ class Players:
             )
 
     def make_pool(self, **keywords: Any) -> Pool:
-        """The pool of these players.
-
-        Args:
-            keywords: the others of `Pool`.
+        """The pool of these players; the keywords are the others of `Pool`.
 
         Raises: see `Pool`.
         """
@@ -267,11 +264,6 @@ def check_keywords(adapter: str, keywords: Mapping[str, Any], allowed: type[Game
 
 def number_of_games(n: int | None, num_envs: int | None, rows: int) -> int | None:
     """The number of games, given as such or as that of all their rows; None if it is not given.
-
-    Args:
-        n: the number of games.
-        num_envs: the number of rows.
-        rows: of each game.
 
     Raises:
         ConfigError: a number is wrong, or the two do not agree.

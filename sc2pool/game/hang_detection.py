@@ -31,10 +31,6 @@ def unless_stalled(deadline: Deadline, grace_s: float) -> Deadline:
     """The same deadline, or a later one if it passed while this process did not run.
 
     What it was waiting for may have been stopped as well, or was asked only now.
-
-    Args:
-        deadline: in the future or in the past.
-        grace_s: how much longer that may take then.
     """
     if time.monotonic() - deadline.instant_s > STALL_S:
         return Deadline.after(grace_s)
@@ -55,11 +51,7 @@ class HangDetector:
         self._extended = False
 
     def begin(self, limit_s: float) -> Deadline:
-        """The first deadline for the next answer.
-
-        Args:
-            limit_s: how long it may take.
-        """
+        """The first deadline for the next answer."""
         self._limit_s = limit_s
         self._noted_cpu_s = None
         self._extended = False

@@ -106,8 +106,6 @@ class Calls:
 
         Args:
             targets: one may be asked more than once.
-            operation: its name.
-            payload: its pickled arguments.
             deadline: until when all must have answered; `NEVER` for the limit of each call.
 
         Returns:

@@ -53,7 +53,6 @@ class Episodes:
     """Deals the episodes of one pool.
 
     Args:
-        supervisor: brings the seats to their episodes.
         one_book: whether episodes come from one book for all envs.
 
     Attributes:

@@ -43,8 +43,6 @@ class Runtime:
     Args:
         specs: of each env's player, as workers take it (`System.packed`).
         spares: how many more instances of the first player to keep.
-        config: limits and policies.
-        system: makes what the operating system has to give.
 
     Attributes:
         loop: waits for the instances.

@@ -73,7 +73,6 @@ def start_follower(
     """Start `python -m module`, which calls `become_follower`; see `uninterrupted`.
 
     Args:
-        module: to run.
         descriptors: what the child gets; they stay this process's, too.
         environment: added to this process's own.
 

@@ -98,11 +98,7 @@ def start_with_socket(
     makes a copy while the socket is open here.
 
     Args:
-        module: to run.
-        arguments: its command line.
         given: stays this process's, too.
-        own_session: as for `start_python`.
-        stdout: as there.
     """
     child = start_python(
         module,
@@ -141,11 +137,6 @@ def _or_nowhere(given: int | None, inherited: TextIO | None) -> int | None:
 
 def run_python(module: str, *arguments: str, timeout_s: float) -> subprocess.CompletedProcess[str]:
     """Run `python -m module` to its end, and return what it has printed.
-
-    Args:
-        module: to run.
-        arguments: its command line.
-        timeout_s: how long it may take.
 
     Raises:
         subprocess.TimeoutExpired: it took longer, and was killed.

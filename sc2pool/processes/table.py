@@ -33,11 +33,7 @@ class ProcessRow(NamedTuple):
 
 
 class Processes:
-    """The processes below one process, at one moment.
-
-    Args:
-        rows: by pid.
-    """
+    """The processes below one process, at one moment, by pid."""
 
     def __init__(self, rows: Mapping[int, ProcessRow]) -> None:
         self._rows = rows

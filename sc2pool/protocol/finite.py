@@ -69,10 +69,7 @@ def require_units(columns: Any) -> None:
 
 
 def require_score(details: bytes) -> None:
-    """Check the details of the score; the score itself is a whole number.
-
-    Args:
-        details: a serialized `score_pb2.ScoreDetails`.
+    """Check the details of the score, a serialized message; the score itself is a whole number.
 
     Raises:
         GameFault: BAD_REPLY; a number is NaN or infinite.

@@ -50,11 +50,6 @@ class EpisodeRules:
     ) -> Transition:
         """The transition of the newest observation.
 
-        Args:
-            game_loop: the observation's.
-            score: the game's own score in it.
-            game_ended: whether the game has ended with it.
-
         Raises:
             ObservationError: a hook returned what it must not; names it.
         """

@@ -80,11 +80,7 @@ def seeds_of_tasks(
 
 
 def whole_envs(rows: Sequence[int], rows_of_one: int) -> list[int]:
-    """The envs of the pool that have these rows.
-
-    Args:
-        rows: ascending.
-        rows_of_one: how many rows each env has.
+    """The envs of the pool that have these rows, ascending.
 
     Raises:
         ConfigError: not all rows of one of them are there.

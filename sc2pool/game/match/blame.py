@@ -66,11 +66,7 @@ _SIGNS: Sequence[tuple[str, Callable[[Evidence], bool]]] = (
 
 
 def judge(evidence: Mapping[Side, Evidence]) -> Verdict:
-    """Who is to blame for a reply that is missing.
-
-    Args:
-        evidence: of both sides.
-    """
+    """Who is to blame for a reply that is missing."""
     owing = tuple(side for side, seen in evidence.items() if not seen.answered)
     if len(owing) == 1:
         return Verdict(owing, "the other one has answered")

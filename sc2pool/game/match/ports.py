@@ -17,12 +17,6 @@ from sc2pool.protocol.requests import MatchPorts
 class MatchLeases:
     """The right to the four ports, held until `release`.
 
-    Args:
-        lease_port: where ports come from.
-
-    Attributes:
-        ports: the four.
-
     Raises:
         GameFault: PORT_TAKEN; fewer than four ports are free.
         ConfigError: the place of the lock files is not safe to use.

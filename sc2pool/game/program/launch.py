@@ -57,10 +57,7 @@ async def launch(
     """Starts a game and connects to it.
 
     Args:
-        installation: what to start.
-        deadline: for all of it.
         directory: for the game's temporary files; None for the system's.
-        lease_port: where ports come from.
 
     Raises:
         ConfigError: the executable cannot be started at all, or not before the deadline.

@@ -42,9 +42,6 @@ the pipe makes it take any time."""
 class Output:
     """The output of one child, which gets `writing_end` as its stdout and stderr.
 
-    Args:
-        path: of the ring's file.
-
     Raises:
         OSError: the system refuses descriptors or a thread.
     """

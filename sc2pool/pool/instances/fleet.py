@@ -42,8 +42,6 @@ class Fleet:
         spares: how many more seats to have, for players like the first.
         config: limits of launches and replies; how many instances may live in one worker.
         waiter: gets what `workers` registers there.
-        slots: the shared memory, with a slot for each of them.
-        system: makes the instances and the run's folder.
     """
 
     def __init__(

@@ -120,7 +120,6 @@ class Instance:
 
         Args:
             make_directory: makes its folder for temporary files.
-            workers: of the pool.
             timeout_s: when the worker must have said what its player is.
 
         Returns:
@@ -215,9 +214,6 @@ class Instance:
 
     def began(self, *, held: bool) -> float:
         """The episode's first observation is there.
-
-        Args:
-            held: its game is stopped.
 
         Returns:
             How long the reset took, in seconds.
@@ -367,11 +363,7 @@ class Instance:
         return Fault(FaultKind.WORKER_EXITED, self.phase(), f"the worker {how}")
 
     def kill(self, *, with_worker: bool) -> None:
-        """SIGKILL to its games; to its worker and all in its group if no other lives there.
-
-        Args:
-            with_worker: also if others do.
-        """
+        """SIGKILL to its games; to all of its worker if that has no other, or `with_worker`."""
         worker = self.worker
         if worker is None:
             return

@@ -17,12 +17,7 @@ _EXCHANGE_S = 0.001
 
 
 def instance_stats(seats: Sequence[Seat], samples: Mapping[int, Sample]) -> list[InstanceStats]:
-    """The statistics of each seat's instance.
-
-    Args:
-        seats: of the pool.
-        samples: the watchdog's newest, by instance number.
-    """
+    """The statistics of each seat's instance."""
     rows = []
     workers: set[int | None] = set()
     for seat, instance in seated(seats):

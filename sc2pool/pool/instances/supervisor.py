@@ -66,13 +66,10 @@ class Supervisor:
     """Keeps each seat of a pool on its way to its episode.
 
     Args:
-        config: limits and policies.
-        fleet: the seats and their instances.
         n_envs: how many of the seats are envs'; the rest are spares'.
         replays: the folder for replays; None for none.
 
     Attributes:
-        fleet: see above.
         listener: hears of the envs' replies.
         answers: to calls, by their numbers, until the caller takes them.
         cannot_hold: games in real time cannot be held, so spares would miss their first loops.

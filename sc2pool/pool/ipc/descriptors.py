@@ -27,10 +27,6 @@ _OTHER_SOCKETS = 8
 def require_descriptors(instances: int, per_worker: int) -> None:
     """Check that this process can hold this many instances.
 
-    Args:
-        instances: envs and spares.
-        per_worker: how many of them live in one worker.
-
     Raises:
         ConfigError: the process's limit on open files is too low; on Windows, more sockets than
             one wait there takes.

@@ -22,11 +22,7 @@ _POLL_INTERVAL_S = 0.005
 
 
 class WorkerProcess:
-    """One worker's process.
-
-    Args:
-        follower: just started.
-    """
+    """One worker's process."""
 
     def __init__(self, follower: Follower) -> None:
         self._follower = follower
@@ -39,12 +35,7 @@ class WorkerProcess:
         self._follower.kill()
 
     def wait(self, deadline: Deadline, hurry: threading.Event) -> None:
-        """Wait for the worker's own end, no longer than this; it is not reaped.
-
-        Args:
-            deadline: for the wait.
-            hurry: ends it earlier.
-        """
+        """Wait for the worker's own end, until the deadline or `hurry`; it is not reaped."""
         while not self.has_ended() and not deadline.expired():
             if hurry.wait(_POLL_INTERVAL_S):
                 return

@@ -233,12 +233,7 @@ HEADER_BYTES = 2 * ALIGNMENT_BYTES
 def slot_layout(
     observation_space: spaces.Space[Any], action_space: spaces.Space[Any], rows: int = 1
 ) -> SlotLayout:
-    """Lay out the queue pair of an env with these spaces.
-
-    Args:
-        observation_space: of one row.
-        action_space: of one row.
-        rows: of the env.
+    """Lay out the queue pair of an env whose rows have these spaces.
 
     Raises:
         ConfigError: there are several rows, and a space has no fixed layout.

@@ -62,7 +62,6 @@ class TrainerEnd:
         index: of the slot that is this queue pair's until it is closed.
 
     Attributes:
-        index: see above.
         request_doorbell: wakes the worker; not there before `open`.
     """
 

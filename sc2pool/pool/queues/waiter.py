@@ -112,7 +112,6 @@ if LINUX:
             self._one: dict[int, select.epoll] = {}
 
         def add_doorbell(self, doorbell: Doorbell, tag: Any) -> None:
-            """Listen to a doorbell."""
             self._tags[doorbell.listening] = tag
             self._all.register(doorbell.listening, select.EPOLLIN | select.EPOLLET)
             one = self._one[doorbell.listening] = self._epoll()
@@ -120,12 +119,10 @@ if LINUX:
             one.register(self._control.fileno(), select.EPOLLIN)
 
         def add(self, descriptor: int, tag: Any) -> None:
-            """Watch a socket or pipe for data and for its end."""
             self._tags[descriptor] = tag
             self._control.register(descriptor, select.EPOLLIN)
 
         def remove(self, descriptor: int) -> None:
-            """Neither listen to it nor watch it any more, if it is known at all."""
             self._tags.pop(descriptor, None)
             one = self._one.pop(descriptor, None)
             if one is not None:
@@ -135,7 +132,6 @@ if LINUX:
                     epoll.unregister(descriptor)
 
         def wait(self, timeout_s: float | None) -> list[Any]:
-            """The tags of all that is ready, at the latest after `timeout_s` (None: no limit)."""
             tags = self._tags
             control = self._control.fileno()
             ready = [fd for fd, _ in self._all.poll(-1 if timeout_s is None else timeout_s)]
@@ -145,16 +141,13 @@ if LINUX:
             return [tags[fd] for fd in ready]
 
         def wait_for(self, doorbell: Doorbell, timeout_s: float) -> bool:
-            """As `Waiter.wait_for`."""
             ready = self._one[doorbell.listening].poll(timeout_s, 2)  # it watches no more than two
             return len(ready) == 1 and ready[0][0] == doorbell.listening
 
         def has_more(self) -> bool:
-            """As `Waiter.has_more`."""
             return bool(self._control.poll(0))
 
         def close(self) -> None:
-            """Give all descriptors back but the watched ones."""
             for epoll in (*self._one.values(), self._all, self._control):
                 epoll.close()
             self._one.clear()
@@ -168,19 +161,16 @@ class SelectorWaiter(Waiter):
         self._selector = selectors.DefaultSelector()
 
     def add(self, descriptor: int, tag: Any) -> None:
-        """Watch a socket or pipe for data and for its end."""
         self._tags[descriptor] = tag
         self._selector.register(descriptor, selectors.EVENT_READ)
 
     def remove(self, descriptor: int) -> None:
-        """Neither listen to it nor watch it any more, if it is known at all."""
         self._tags.pop(descriptor, None)
         self._doorbells.pop(descriptor, None)
         with suppress(KeyError, ValueError):
             self._selector.unregister(descriptor)
 
     def wait(self, timeout_s: float | None) -> list[Any]:
-        """The tags of all that is ready, at the latest after `timeout_s` (None: no limit)."""
         return self._answer([key.fd for key, _ in self._select(timeout_s)])
 
     def _select(self, timeout_s: float | None) -> list[tuple[selectors.SelectorKey, int]]:
@@ -193,5 +183,4 @@ class SelectorWaiter(Waiter):
                 return ready
 
     def close(self) -> None:
-        """Give all descriptors back but the watched ones."""
         self._selector.close()

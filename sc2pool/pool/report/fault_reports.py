@@ -75,12 +75,6 @@ def write(
 ) -> str | None:
     """Write a fault report.
 
-    Args:
-        directory: the folder of all reports; it is made if need be.
-        fault: what was observed.
-        instance: where.
-        evidence: what the worker has sent about it.
-
     Returns:
         The report's folder; None if it could not be written.
     """

@@ -36,12 +36,7 @@ def log_instance(
     """Log what happened to an instance.
 
     Args:
-        level: of `logging`.
-        seat: its name, "env 3" or "spare 8".
-        instance: its number.
-        phase: what the instance was doing.
         message: without the names of seat and instance, which are put before it.
-        arguments: for the message's `%`.
     """
     log.log(
         level,

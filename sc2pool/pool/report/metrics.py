@@ -130,9 +130,6 @@ class MetricsServer:
 
     Args:
         stats: see `Pool.stats`; called in the server's threads.
-        states: that an instance may be in.
-        host: address to listen on.
-        port: to listen on.
 
     Raises:
         ConfigError: prometheus_client is not installed, or the port cannot be had.

@@ -33,12 +33,7 @@ _POOL = "pool"
 
 
 class Snapshots:
-    """Takes snapshots of one pool.
-
-    Args:
-        counters: of the pool.
-        run: the run's folder.
-    """
+    """Takes snapshots of one pool."""
 
     def __init__(self, counters: Counters, run: Path) -> None:
         self._counters = counters
@@ -51,12 +46,7 @@ class Snapshots:
         """Which of the history's changes the file has; None if no file is requested."""
 
     def take(self, instances: Sequence[InstanceStats], watchdog_cpu_s: float) -> PoolStats:
-        """The pool now, in any thread.
-
-        Args:
-            instances: without their rates, recycles and episodes.
-            watchdog_cpu_s: CPU time of the watchdog's thread.
-        """
+        """The pool now, in any thread."""
         per_s = self._per_s
         recycles = self._counters.recycles_by_seat()
         episodes = self._counters.episodes_by_seat()

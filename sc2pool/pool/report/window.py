@@ -27,12 +27,6 @@ PORT = 8228
 class Window:
     """The page of one pool. It opens in a browser if the machine has a display.
 
-    Args:
-        run: the pool's folder.
-
-    Attributes:
-        address: of the page.
-
     Raises:
         OSError: there is no process or port for it.
     """

@@ -19,11 +19,7 @@ _ENDS_WITHIN_S = 1.0
 
 
 class SerialWaiter(Waiter):
-    """Runs an event loop.
-
-    Args:
-        loop: in which the players live.
-    """
+    """Runs an event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__()
@@ -33,7 +29,6 @@ class SerialWaiter(Waiter):
         self._raised_in_close: BaseException | None = None
 
     def add(self, descriptor: int, tag: Any) -> None:
-        """Watch a socket or pipe for data and for its end."""
         self._tags[descriptor] = tag
         self._loop.add_reader(descriptor, self._on_ready, descriptor)
 
@@ -42,7 +37,6 @@ class SerialWaiter(Waiter):
         self._loop.stop()
 
     def remove(self, descriptor: int) -> None:
-        """Neither listen to it nor watch it any more, if it is known at all."""
         self._tags.pop(descriptor, None)
         self._doorbells.pop(descriptor, None)
         if not self._loop.is_closed():
@@ -64,7 +58,6 @@ class SerialWaiter(Waiter):
             self._raised_in_close = None if error is None else of_the_user(error)
 
     def wait(self, timeout_s: float | None) -> list[Any]:
-        """The tags of all that is ready, at the latest after `timeout_s` (None: no limit)."""
         self._ready.clear()
         run(self._loop, timeout_s)
         return self._answer([one for one in self._ready if one in self._tags])

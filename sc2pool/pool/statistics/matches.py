@@ -57,12 +57,7 @@ class MatchCounter:
         self._others: Counter[str] = Counter()
 
     def count(self, opponent: str, result: str) -> None:
-        """Count a match that ended.
-
-        Args:
-            opponent: its name.
-            result: the name of a field of `MatchResults`.
-        """
+        """Count a match that ended; the result is the name of a field of `MatchResults`."""
         counts = self._by_opponent.setdefault(opponent, Counter())
         counts[result] += 1
         self._by_opponent.move_to_end(opponent)

@@ -19,11 +19,7 @@ _BATCHES: Final = 3
 
 
 class Alignment:
-    """Of the envs of one pool.
-
-    Args:
-        loops_per_s: the pace of the games.
-    """
+    """Of the envs of one pool."""
 
     def __init__(self, loops_per_s: float) -> None:
         self._loops_per_s = loops_per_s

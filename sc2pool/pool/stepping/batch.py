@@ -118,13 +118,7 @@ def real_outcome(queue: TrainerEnd, flags: int) -> Outcome | None:
 
 
 def synthetic_outcome(report: FaultReport, queue: TrainerEnd, layout: SpaceLayout) -> Outcome:
-    """The made-up outcome of an env whose instance died before it answered.
-
-    Args:
-        report: of the fault.
-        queue: holds the env's last observation.
-        layout: of an observation.
-    """
+    """The made-up outcome of an env whose instance died before it answered."""
     last_observations = queue.observations()
     rows = len(last_observations)
     return Outcome(
@@ -150,13 +144,7 @@ def fault_info(report: FaultReport) -> dict[str, Any]:
 
 
 class Gatherer:
-    """Makes batches.
-
-    Args:
-        layout: of the observations of one env.
-        n: how many envs there are.
-        rows: how many rows each has.
-    """
+    """Makes batches."""
 
     def __init__(self, layout: SpaceLayout, n: int, rows: int = 1) -> None:
         self._layout = layout
@@ -165,11 +153,7 @@ class Gatherer:
         self._every = np.arange(n)
 
     def gather_plain(self, slots: SlotBatch) -> Batch:
-        """One batch of all envs, each row with an observation, a reward, and nothing else.
-
-        Args:
-            slots: the envs', in their order.
-        """
+        """One batch of all envs, each row with an observation, a reward, and nothing else."""
         n = self._n_rows
         return Batch(
             envs=self._every.copy(),
@@ -191,8 +175,6 @@ class Gatherer:
         """One batch of these envs.
 
         Args:
-            envs: their indices, ascending.
-            queues: where the newest observation of each lies.
             given: the outcome of each; None for a plain reply.
         """
         outcomes = [

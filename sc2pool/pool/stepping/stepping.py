@@ -51,9 +51,6 @@ class Stepping(Listener):
     """The steps of a pool's envs.
 
     Args:
-        loop: waits for the instances.
-        episodes: begins the next ones.
-        layout: of an env's slot.
         autoreset: whether an env that is over goes on to its next episode in the same step.
         realtime: whether the games run by themselves.
         max_concurrency: how many envs may be busy at one time; None for all.

@@ -49,18 +49,12 @@ class HostedInstance:
     """Serves the trainer until it says so, is gone, or the game fails.
 
     Args:
-        number: of the instance.
-        loop: of the worker.
-        doorbells: of the worker.
-        channel: to the trainer.
         directory: the folder for the game's temporary files.
         spec: where its player comes from.
-        memory_fd: the pool's shared memory.
         is_over: called when it is over by itself; True if it was told to close.
         raised: called with what the user's code has raised, in place of a message to the trainer.
 
     Attributes:
-        directory: see above.
         player: None until `Start`.
     """
 

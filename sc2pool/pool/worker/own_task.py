@@ -18,8 +18,6 @@ class OwnTask(asyncio.Task[None]):
     """A task that only its own instance's tasks cancel, and the worker's.
 
     Args:
-        work: to be done.
-        loop: in which.
         instance: its number; None for the worker's.
     """
 

@@ -68,14 +68,7 @@ class SentSpec:
 
 
 class Worker:
-    """Hosts instances until the last one was told to close.
-
-    Args:
-        loop: in which all of it runs.
-        control: the trainer's orders.
-        doorbells: for all instances.
-        memory_fd: the pool's shared memory.
-    """
+    """Hosts instances until the last one was told to close."""
 
     def __init__(
         self, loop: WorkerLoop, control: Control, doorbells: Doorbells, memory_fd: int

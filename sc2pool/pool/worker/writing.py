@@ -21,9 +21,6 @@ def write_observation(
     """Copy an observation into its views.
 
     Args:
-        layout: of the observation.
-        views: of its leaves.
-        observation: an element of the space.
         strict: see below.
         name: of its row, with which an error begins.
 
@@ -67,13 +64,6 @@ def check_observation(space: spaces.Space[Any], observation: Any, path: Path = (
 
 def _array(leaf: Leaf, value: Any, strict: bool, name: str, path: Path) -> Array:
     """The value as an array that fits the leaf.
-
-    Args:
-        leaf: where it goes.
-        value: of that part of an observation.
-        strict: see `write_observation`.
-        name: of the row, with which an error begins.
-        path: of the part, for an error.
 
     Raises:
         ObservationError: it does not fit.

@@ -59,9 +59,6 @@ class BotOpponent:
 def bot_opponent(opponent: Any) -> BotOpponent | None:
     """The opponent that a bot of python-sc2 makes; None if it is no such bot.
 
-    Args:
-        opponent: as in the module.
-
     Raises:
         ConfigError: it is an `RLBotAI`, which has no policy of its own, or a player without a bot.
     """

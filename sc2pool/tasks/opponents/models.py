@@ -232,13 +232,7 @@ def channels_first(space: spaces.Space[Any]) -> spaces.Space[Any] | None:
 
 
 class ModelPair(PredictPair):
-    """A pair of a loaded policy, with random numbers of its own.
-
-    Args:
-        policy: with SB3's `predict`.
-        space: of the actions.
-        seed: of the random numbers.
-    """
+    """A pair of a loaded policy, with random numbers of its own."""
 
     def __init__(self, policy: Policy, space: spaces.Space[Any], seed: int) -> None:
         super().__init__(policy, space, deterministic=False)

@@ -78,10 +78,6 @@ class InTurn:
 def resolve(opponent: Any, task: type[TaskDefinition]) -> Opponent | Computer | None:
     """The opponent that a user has given for a task.
 
-    Args:
-        opponent: see the module.
-        task: of two players.
-
     Raises:
         ConfigError: it is none of these; no such file, or not a model; a model of other spaces; a
             task for one player; a computer against a team.

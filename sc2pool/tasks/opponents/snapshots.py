@@ -175,14 +175,7 @@ def _remove(snapshot: SavedModel) -> None:
 
 @dataclass(frozen=True)
 class SnapshotOpponent:
-    """Plays each episode with a snapshot of the store.
-
-    Attributes:
-        store: the snapshots.
-        observation_space: the task's.
-        action_space: the task's.
-        agents: how many each player has.
-    """
+    """Plays each episode with a snapshot of the store."""
 
     store: SnapshotStore
     observation_space: spaces.Space[Any]
@@ -210,14 +203,7 @@ class SnapshotOpponent:
 
 @dataclass(frozen=True)
 class FirstOpponent:
-    """Plays each episode with the store's first snapshot, which may not be there yet.
-
-    Attributes:
-        store: the snapshots.
-        action_space: the task's.
-        name: how it is called.
-        agents: how many each player has.
-    """
+    """Plays each episode with the store's first snapshot, which may not be there yet."""
 
     store: SnapshotStore
     action_space: spaces.Space[Any]

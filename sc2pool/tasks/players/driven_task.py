@@ -23,9 +23,6 @@ from sc2pool.tasks.task import Task
 class DrivenTask:
     """Calls the hooks of one task object.
 
-    Args:
-        task: a new one.
-
     Attributes:
         rules: of the episode; they know if it is over.
     """

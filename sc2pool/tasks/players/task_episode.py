@@ -22,15 +22,7 @@ from sc2pool.tasks.task import Task
 
 
 class TaskEpisode:
-    """Drives one task object.
-
-    Args:
-        task: a new one.
-        pair: where transitions go and actions come from.
-        client: the game's, python-sc2's own.
-        game_info: the map's description.
-        realtime: whether the game runs by itself.
-    """
+    """Drives one task object."""
 
     def __init__(
         self,

@@ -24,11 +24,7 @@ logger.disable("sc2")
 
 
 class GameClient(Client):
-    """The client of an `RLBotAI`.
-
-    Args:
-        game: that answers.
-    """
+    """The client of an `RLBotAI`."""
 
     def __init__(self, game: Game) -> None:
         super().__init__(game)  # type: ignore[arg-type]  # only `_execute` would use it

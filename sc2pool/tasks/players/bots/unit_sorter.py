@@ -64,11 +64,7 @@ class Place:
 
 
 class UnitSorter:
-    """Sorts the units of one game's bots.
-
-    Args:
-        data: of the game.
-    """
+    """Sorts the units of one game's bots."""
 
     def __init__(self, data: GameData) -> None:
         self._data = data

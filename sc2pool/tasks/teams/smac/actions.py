@@ -50,12 +50,7 @@ def available(battle: Battle, ground: Ground) -> Bools:
 
 
 def as_commands(battle: Battle, masks: Bools, actions: Sequence[int]) -> Commands:
-    """The commands of a step, in the order of the agents.
-
-    Args:
-        masks: which actions are available.
-        actions: of each agent.
-    """
+    """The commands of a step, in the order of the agents; one that is not available has none."""
     allies, enemies = battle.allies, battle.enemies
     length = battle.rules.move_amount
     heals = allies.medivacs

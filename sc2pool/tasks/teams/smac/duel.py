@@ -129,9 +129,6 @@ def _turned_type_and_place(unit: raw_pb2.Unit) -> tuple[int, float, float]:
 def smac_duel(name: str, rules: Rules | None = None) -> type[SmacTask]:
     """The duel of a scenario, with SMAC's default options or others.
 
-    Args:
-        name: the scenario's.
-
     Raises:
         ConfigError: SMAC has no such map, its sides have different units, or the rules are of
             another type.

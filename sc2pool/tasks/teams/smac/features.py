@@ -153,13 +153,7 @@ def observations(
 def state(
     battle: Battle, ground: Ground, last_actions: Features, elapsed: float, seen: Features
 ) -> Features:
-    """The whole battle, as one vector.
-
-    Args:
-        last_actions: as for `observations`.
-        elapsed: likewise.
-        seen: what the agents see.
-    """
+    """The whole battle, as one vector; arguments as of `observations`, and what the agents see."""
     rules, allies, enemies = battle.rules, battle.allies, battle.enemies
     if rules.obs_instead_of_state:
         return seen.ravel()

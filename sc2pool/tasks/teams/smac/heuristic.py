@@ -22,11 +22,7 @@ NORTH, SOUTH, EAST, WEST = 2, 3, 4, 5
 
 
 class Heuristic:
-    """Chooses the actions of one battle's agents.
-
-    Args:
-        battle: that is played, and changes.
-    """
+    """Chooses the actions of one battle's agents."""
 
     def __init__(self, battle: Battle) -> None:
         self._battle = battle

@@ -70,12 +70,7 @@ def example_config(map_name: str, n_units: int, n_enemies: int) -> dict[str, Any
 
 
 def random_teams(name: str, map_name: str, config: Mapping[str, Any]) -> RandomTeams:
-    """The random teams of a capability config.
-
-    Args:
-        name: the task's.
-        map_name: SMACv2's, such as "10gen_terran".
-        config: as SMACv2's.
+    """The random teams of a capability config, on a map such as "10gen_terran".
 
     Raises:
         ConfigError: something in it is wrong, missing, unknown, or impossible here.
