@@ -1,14 +1,13 @@
-"""The API of one launched game: requests out, replies back, and the process watched meanwhile.
+"""The API of one launched game: requests out, replies back.
 
-Rules: every reply says the game's status, which is kept; the end of the process wakes the waiting
-call, and is reported as GAME_EXITED with its exit code even if the broken connection was noticed
-first; `close` gives everything back, whatever state the game is in.
+Rules: every reply says the game's status, which is kept; the end of the process ends the
+connection, and is reported as GAME_EXITED, with its exit code; `close` gives everything back,
+whatever state the game is in.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -58,9 +57,6 @@ class GameAPI:
         self._lease = lease
         self.connection = connection
         self._closed = False
-        self._exit = process.watch_exit()  # the caller watches, too
-        self._event_loop = asyncio.get_running_loop()
-        self._event_loop.add_reader(self._exit.fileno(), self._on_exit)
 
     async def ask(
         self, request: sc_pb.Request, deadline: Deadline, extend: Extend | None = None
@@ -116,9 +112,6 @@ class GameAPI:
             return
         self._closed = True
         self.connection.abort()
-        with contextlib.suppress(RuntimeError):  # the event loop is closed
-            self._event_loop.remove_reader(self._exit.fileno())
-        self._exit.close()
         self.process.close()
         self._lease.release()
 
@@ -134,7 +127,3 @@ class GameAPI:
                 return False
             await asyncio.sleep(_POLL_S)
         return True
-
-    def _on_exit(self) -> None:
-        self._event_loop.remove_reader(self._exit.fileno())
-        self.connection.fail(self.process.exit_fault())

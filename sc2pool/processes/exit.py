@@ -12,99 +12,38 @@ import os
 import signal
 import socket
 import subprocess
-from typing import Protocol
+from io import FileIO
 
 from sc2pool.platform import LINUX, WINDOWS
 from sc2pool.processes.shortage import start_thread
 
 
-class ExitWatch(Protocol):
-    """Has a descriptor that is readable once the child has ended."""
+def watch_exit(child: subprocess.Popen[bytes]) -> FileIO | socket.socket:
+    """The descriptor that is readable once the child has ended, in an object that closes it.
 
-    def fileno(self) -> int:
-        """The descriptor; it belongs to the watch."""
-        ...
-
-    def duplicate(self) -> ExitWatch:
-        """Another watch of the same child: an event loop takes one reader for a descriptor.
-
-        Raises:
-            OSError: the system refuses a descriptor.
-        """
-        ...
-
-    def close(self) -> None:
-        """Closes the descriptor; may be called again."""
-        ...
-
-
-if LINUX:
-
-    class PidfdWatch:
-        """The kernel's own notice of a process's end."""
-
-        def __init__(self, fd: int) -> None:
-            self._fd = fd
-
-        @classmethod
-        def of(cls, child: subprocess.Popen[bytes]) -> PidfdWatch:
-            return cls(os.pidfd_open(child.pid))
-
-        def fileno(self) -> int:
-            """The pidfd."""
-            return self._fd
-
-        def duplicate(self) -> PidfdWatch:
-            """As `ExitWatch.duplicate`."""
-            return PidfdWatch(os.dup(self._fd))
-
-        def close(self) -> None:
-            """Closes the pidfd."""
-            if self._fd >= 0:
-                os.close(self._fd)
-                self._fd = -1
-
-
-class ThreadWatch:
-    """A thread that waits for the child; works on every system."""
-
-    def __init__(self, mine: socket.socket) -> None:
-        self._mine = mine
-
-    @classmethod
-    def of(cls, child: subprocess.Popen[bytes]) -> ThreadWatch:
-        mine, theirs = socket.socketpair()
-
-        def wait() -> None:
-            child.wait()
-            theirs.close()
-
-        try:
-            start_thread(wait, f"exit of {child.pid}")
-        except OSError:
-            theirs.close()
-            mine.close()
-            raise
-        return cls(mine)
-
-    def fileno(self) -> int:
-        """The reading end of the pair."""
-        return self._mine.fileno()
-
-    def duplicate(self) -> ThreadWatch:
-        """As `ExitWatch.duplicate`."""
-        return ThreadWatch(self._mine.dup())
-
-    def close(self) -> None:
-        """Closes the reading end; the thread ends with the child."""
-        self._mine.close()
-
-
-def watch_exit(child: subprocess.Popen[bytes]) -> ExitWatch:
-    """The best watch this system has."""
+    Raises:
+        OSError: the system refuses a descriptor or a thread.
+    """
     if LINUX:
-        return PidfdWatch.of(child)
-    return ThreadWatch.of(child)
+        return FileIO(os.pidfd_open(child.pid))
+    return watch_in_thread(child)
+
+
+def watch_in_thread(child: subprocess.Popen[bytes]) -> socket.socket:
+    """As `watch_exit`, on every system; the thread ends with the child."""
+    mine, theirs = socket.socketpair()
+
+    def wait() -> None:
+        child.wait()
+        theirs.close()
+
+    try:
+        start_thread(wait, f"exit of {child.pid}")
+    except OSError:
+        theirs.close()
+        mine.close()
+        raise
+    return mine
 
 
 def notice_children() -> None:

@@ -29,7 +29,7 @@ from sc2pool.game.program.installation import Installation
 from sc2pool.game.program.lease import HOST, PortLease
 from sc2pool.game.program.output import Output, read_tail
 from sc2pool.platform import WINDOWS
-from sc2pool.processes.exit import ExitWatch, describe_exit, watch_exit
+from sc2pool.processes.exit import describe_exit, watch_exit
 from sc2pool.processes.follower import is_follower
 from sc2pool.processes.shortage import is_shortage
 from sc2pool.processes.tree import UNREADABLE, descendants, kill_tree
@@ -106,8 +106,6 @@ class GameProcess:
         """Starts the game on the leased port; does not wait for it to be ready.
 
         Args:
-            installation: what to start.
-            lease: of the port.
             directory: in which it gets a folder of its own; None for the system's.
 
         Raises:
@@ -133,14 +131,6 @@ class GameProcess:
     def exited_fd(self) -> int:
         """A descriptor that is readable once the game has ended; it belongs to this object."""
         return self._watch.fileno()
-
-    def watch_exit(self) -> ExitWatch:
-        """A watch of the caller's own, beside `exited_fd`.
-
-        Raises:
-            OSError: the system refuses a descriptor.
-        """
-        return self._watch.duplicate()
 
     def exit_code(self) -> int | None:
         """The exit code, negative for a signal; None while the game runs."""
