@@ -276,7 +276,7 @@ def damaged_step(data: bytes, rng: Rng) -> bytes:
 
 def step_difference(data: bytes) -> str | None:
     """As `difference`, of the frames of a step's replies."""
-    plain = compiled._fast.step_replies(data, REQUEST_ID, acts=True)
+    plain = compiled.fast.step_replies(data, REQUEST_ID, acts=True)
     if plain is None:
         return None
     try:
@@ -301,7 +301,7 @@ def difference(payload: bytes, request_id: int = REQUEST_ID) -> str | None:
 
     It does not if it leaves the reply to pure Python.
     """
-    plain = compiled.observation(payload, request_id)
+    plain = compiled.fast.observation(payload, request_id)
     if plain is None:
         return None
     try:
@@ -351,10 +351,10 @@ def compare(
     Returns:
         The differences, and how many messages were accepted and left to pure Python.
     """
-    read: Callable[[bytes], Any] = partial(compiled.observation, request_id=REQUEST_ID)
+    read: Callable[[bytes], Any] = partial(compiled.fast.observation, request_id=REQUEST_ID)
     damage, differs = damaged, difference
     if steps:
-        read = partial(compiled._fast.step_replies, first_id=REQUEST_ID, acts=True)
+        read = partial(compiled.fast.step_replies, first_id=REQUEST_ID, acts=True)
         damage, differs = damaged_step, step_difference
     rng = random.Random(seed)
     found: list[str] = []

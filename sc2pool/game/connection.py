@@ -89,8 +89,6 @@ class Connection(picows.WSListener):
         """Opens the websocket of the game that listens on `port`.
 
         Args:
-            port: on this machine.
-            deadline: for all of it.
             sock: connected to the port; it belongs to the connection from now.
 
         Raises:
@@ -355,9 +353,10 @@ class Connection(picows.WSListener):
         sparse = self._sparse and kind == "observation"
         if sparse:
             self.sparse_payload = payload
-            plain = compiled.observation(payload, request_id)
-            if plain is not None:
-                return plain
+            if compiled.fast is not None:
+                plain = compiled.fast.observation(payload, request_id)
+                if plain is not None:
+                    return plain
         try:
             reply = (Head if sparse else sc_pb.Response).FromString(payload)
         except DecodeError as error:

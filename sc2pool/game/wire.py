@@ -117,8 +117,8 @@ class DirectReader:
         self._turns = loop.turns if isinstance(loop, WorkerLoop) else None
         self._turn: Turn | None = None  # while it takes turns
         self._compiled = None
-        if isinstance(loop, WorkerLoop) and self._turns is not None:
-            self._compiled = compiled.wire(sock.fileno(), loop.descriptor)
+        if compiled.fast and isinstance(loop, WorkerLoop) and self._turns is not None:
+            self._compiled = compiled.fast.Wire(sock.fileno(), loop.descriptor)
 
     def take_over(self) -> bool:
         """Read instead of the event loop from now on, if the loop may be blocked."""

@@ -22,13 +22,7 @@ ARRAY_SPACES = (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, space
 
 
 def count(actions: Any, n: int, each: str = "env") -> None:
-    """Raise `ActionError` unless there are n actions.
-
-    Args:
-        actions: that are given.
-        n: how many are wanted.
-        each: what one action is for.
-    """
+    """Raise `ActionError` unless there are n actions."""
     try:
         given = len(actions)
     except TypeError:
@@ -82,7 +76,8 @@ def check(
     if batch.dtype.kind not in "iu":
         raise ActionError(f"actions for {space} must be integers, got dtype {batch.dtype}")
     low, high = _integer_bounds(space)
-    if isinstance(space, spaces.Discrete) and compiled.all_within(batch, int(low), int(high)):
+    fast = compiled.fast
+    if fast and isinstance(space, spaces.Discrete) and fast.all_within(batch, int(low), int(high)):
         return batch
     _raise_where((batch < low) | (batch >= high), space, batch, numbers, each)
     return batch

@@ -12,21 +12,22 @@ import os
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from types import ModuleType
+    from sc2pool import _fast
 
-    from sc2pool._fast import Headers, Plain, Requests, Ringing, Row, Wire
+    fast = _fast
+else:
+    fast = None
+    """The compiled module; None if pure Python does all of it."""
+    if os.environ.get("SC2POOL_PURE", "0") == "0":
+        with suppress(ImportError):
+            from sc2pool import _fast as fast
 
 log = logging.getLogger("sc2pool")
-_fast: ModuleType | None = None
-if os.environ.get("SC2POOL_PURE", "0") == "0":
-    with suppress(ImportError):
-        from sc2pool import _fast
 
-STEP_PATH: Final = "pure Python" if _fast is None else "compiled"
+STEP_PATH: Final = "pure Python" if fast is None else "compiled"
 """Which one is used, in words."""
 
 
@@ -48,80 +49,3 @@ def warn_if_hidden() -> None:
                 installed,
             )
             return
-
-
-def observation(payload: bytes, request_id: int) -> Plain | None:
-    """The observation in a reply in which nothing is unusual; it needs no further check.
-
-    Args:
-        payload: a serialized `Response`.
-        request_id: the request's.
-
-    Returns:
-        None if pure Python must read the reply and judge it.
-    """
-    return None if _fast is None else _fast.observation(payload, request_id)
-
-
-def wire(sock: int, loop: int) -> Wire | None:
-    """The compiled exchange of a step's requests and replies; None if pure Python does it.
-
-    Args:
-        sock: the descriptor of a game's socket.
-        loop: a descriptor that is readable if the event loop has something to do.
-    """
-    return None if _fast is None else _fast.Wire(sock, loop)
-
-
-def row(words: Any, places: Sequence[tuple[Any, Any]], **at: Any) -> Row | None:
-    """The compiled writer of a worker's plain transitions; None if pure Python does it.
-
-    Args:
-        words: the slot's header, as an array.
-        places: of the slot's two places, the arrays of the observation and of the mask.
-        at: more; see `_fast.Row`.
-    """
-    if _fast is None:
-        return None
-    found: Row = _fast.Row(words, *(array for place in places for array in place), **at)
-    return found
-
-
-def requests(words: Any, request: int) -> Requests | None:
-    """The compiled wait for the trainer's next request; None if pure Python does it.
-
-    Args:
-        words: the slot's header, as an array.
-        request: which word holds the number of the newest request.
-    """
-    return None if _fast is None else _fast.Requests(words, request=request)
-
-
-def ringing(doorbell: int, again: Callable[[], None], later: Callable[[], None]) -> Ringing | None:
-    """The compiled ring of the trainer's doorbell; None if pure Python does it.
-
-    Args:
-        doorbell: the descriptor to write to.
-        again: called if that fails.
-        later: see `sc2pool.pool.worker.doorbells.Ringing`.
-    """
-    return None if _fast is None else _fast.Ringing(doorbell, again, later)
-
-
-def headers(columns: tuple[Any, Any, Any, Any], slots: list[int]) -> Headers | None:
-    """The compiled sender of requests to some slots, which also finds replies; None without it.
-
-    Args:
-        columns: of the slots, an array each: sequences, requests, replies, flags.
-        slots: the numbers of these slots.
-    """
-    return None if _fast is None else _fast.Headers(*columns, slots)
-
-
-def all_within(numbers: Any, low: int, high: int) -> bool:
-    """True if all numbers are in [low, high); False also if pure Python must look.
-
-    Args:
-        numbers: an array.
-    """
-    return _fast is not None and _fast.all_within(numbers, low, high)

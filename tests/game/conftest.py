@@ -57,7 +57,7 @@ def event_loop_kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     """The loop that `asyncio.run` makes, a worker's unless `in_each_loop`."""
     kind = getattr(request, "param", "a worker's loop")
     if kind == "pure Python":
-        monkeypatch.setattr(compiled, "_fast", None)
+        monkeypatch.setattr(compiled, "fast", None)
     if kind != "any loop":
         asyncio.set_event_loop_policy(WorkerLoops())
     yield

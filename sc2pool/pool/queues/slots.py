@@ -151,19 +151,6 @@ class Columns:
     observations: list[Array]
     rows: int = 1
 
-    def first(self, slots: int) -> Columns:
-        """Of the first slots only."""
-        return Columns(
-            self.sequences[:slots],
-            self.requests[:slots],
-            self.replies[:slots],
-            self.flags[:slots],
-            self.rewards[:slots],
-            [leaf[:slots] for leaf in self.actions],
-            [leaf[:slots] for leaf in self.observations],
-            self.rows,
-        )
-
 
 class SlotBatch:
     """Some slots as one batch, in an order of their own.
@@ -175,23 +162,23 @@ class SlotBatch:
 
     def __init__(self, columns: Columns, slots: list[int]) -> None:
         self._in_order = slots == list(range(len(slots)))
-        self._at: Any = ... if self._in_order else np.array(slots)
-        self._columns = columns.first(len(slots)) if self._in_order else columns
+        self._at: Any = slice(len(slots)) if self._in_order else np.array(slots)
+        self._columns = columns
         self._requests_sent = 0
         self._observations = self._newest(slots, 0), self._newest(slots, 1)
         """How to copy the newest observations after an even and an odd number of requests."""
         words = (columns.sequences, columns.requests, columns.replies, columns.flags)
-        self._headers = compiled.headers(words, slots)
+        self._headers = compiled.fast.Headers(*words, slots) if compiled.fast else None
 
     def _newest(self, slots: list[int], requests: int) -> list[tuple[Array, Any]]:
         """How to copy the newest observations after so many requests: an array and an index a leaf.
 
-        The index is None where the whole array is copied: all slots, which use the same place.
+        The index is None where the whole array is copied: slots in order that use the same place.
         """
         places = (self._columns.sequences[self._at] + requests) % 2
         leaves = self._columns.observations
         if self._in_order and len(set(places.tolist())) == 1:
-            return [(leaf[:, places[0]], None) for leaf in leaves]
+            return [(leaf[self._at, places[0]], None) for leaf in leaves]
         return [(leaf, (np.array(slots), places)) for leaf in leaves]
 
     def send(self, actions: Array) -> None:
@@ -228,8 +215,8 @@ class SlotBatch:
 
     def rewards(self) -> Array:
         """The rows' newest rewards, copied: float64 (k,), or (k * rows,)."""
-        rewards = self._columns.rewards
-        return self._by_row(rewards.copy() if self._in_order else rewards[self._at])
+        rewards = self._columns.rewards[self._at]
+        return self._by_row(rewards.copy() if self._in_order else rewards)
 
     def observations(self) -> list[Array]:
         """Each leaf of the rows' newest observations, copied: (k, …), or (k * rows, …)."""

@@ -52,10 +52,6 @@ class Ringing:
 class Doorbells:
     """The worker's ends.
 
-    Args:
-        request: the trainer rings it.
-        reply: wakes the trainer.
-
     Attributes:
         ring: a reply is there: wakes the trainer, once for all that reply in this turn.
         listening: the descriptor that the trainer rings.
@@ -74,8 +70,9 @@ class Doorbells:
         self._turns: Turns | None = None
         self._soon: Callable[[Callable[[], None]], object] | None = None
         """Calls something at the end of a turn; None while it does not listen."""
-        self._ringing = compiled.ringing(reply.ringing, reply.ring, self._ring_later) or Ringing(
-            reply, self._ring_later
+        fast, later = compiled.fast, self._ring_later
+        self._ringing = (
+            fast.Ringing(reply.ringing, reply.ring, later) if fast else Ringing(reply, later)
         )
         self.ring: Callable[[], None] = self._ringing.ring
         self._waiting: dict[Waiting, Turn] = {}

@@ -78,12 +78,14 @@ class WorkerEnd(QueuePair):
         self._leaf = observation.leaves[0] if one_array and observation.leaves else None
         self._must_be_finite = strict and self._leaf is not None and self._leaf.dtype.kind == "f"
         self._ring = doorbells.ring
-        self._requests = compiled.requests(np.asarray(slot.words), REQUEST_WORD)
+        fast, words = compiled.fast, np.asarray(slot.words)
+        self._requests = fast.Requests(words, request=REQUEST_WORD) if fast else None
         self._row = None
-        if self._leaf is not None and not player.realtime:
-            self._row = compiled.row(
-                np.asarray(slot.words),
-                [(place.observation[0], place.mask) for place in map(slot.place, range(2))],
+        if fast and self._leaf is not None and not player.realtime:
+            places = [(place.observation[0], place.mask) for place in map(slot.place, range(2))]
+            self._row = fast.Row(
+                words,
+                *(array for place in places for array in place),
                 must_be_finite=self._must_be_finite,
                 reply=REPLY_WORD,
                 flags=FLAGS_WORD,

@@ -116,7 +116,7 @@ def compare(count: int, seed: int, shown: int = 5) -> tuple[list[str], Counter[s
     while verdicts.total() < count and len(found) < shown:
         space, strict = rng.choice(SPACES), rng.random() < 0.7
         ours = Putting(space, strict=strict)
-        with mock.patch.object(compiled, "_fast", None):
+        with mock.patch.object(compiled, "fast", None):
             pure = Putting(space, strict=strict)
         taken = count_taken(ours.end)
         for number in range(PER_SPACE):

@@ -31,7 +31,7 @@ def variant(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 def step_path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Runs the test with the compiled step path, and without it."""
     if request.param == "pure Python":
-        monkeypatch.setattr(compiled, "_fast", None)
+        monkeypatch.setattr(compiled, "fast", None)
     return request.param
 
 

@@ -59,14 +59,14 @@ def reply(**fields: object) -> sc_pb.Response:
 
 
 def accepts(message: sc_pb.Response) -> bool:
-    return compiled.observation(message.SerializeToString(), REQUEST_ID) is not None
+    return compiled.fast.observation(message.SerializeToString(), REQUEST_ID) is not None
 
 
 @needs_compiled
 @pytest.mark.parametrize("n_units", [0, 1, 2, 127, 128, 129, 500])
 def test_usual_replies_are_accepted(n_units):
     payload = a_reply(n_units)
-    plain = compiled.observation(payload, REQUEST_ID)
+    plain = compiled.fast.observation(payload, REQUEST_ID)
     assert plain.payload is payload
     assert (plain.status, plain.error) == (sc_pb.in_game, ())
     assert difference(payload) is None
@@ -146,8 +146,8 @@ def test_unusual_messages_are_left_to_pure_python():
     message = reply()
     message.observation.observation.game_loop = replies.LAST_LOOP + 1
     assert not accepts(message)
-    assert compiled.observation(a_reply() + a_reply(), REQUEST_ID) is None
-    assert compiled.observation(b"", REQUEST_ID) is None
+    assert compiled.fast.observation(a_reply() + a_reply(), REQUEST_ID) is None
+    assert compiled.fast.observation(b"", REQUEST_ID) is None
 
 
 @needs_compiled
@@ -167,7 +167,7 @@ def test_numbers_that_are_not_finite_are_left_to_pure_python(name, number):
 
 @needs_compiled
 def test_rows_of_other_observations_are_refused():
-    plain = compiled.observation(a_reply(3), REQUEST_ID)
+    plain = compiled.fast.observation(a_reply(3), REQUEST_ID)
     for row in (-1, 3):
         with pytest.raises(IndexError):
             plain.numbers("health", [row])
@@ -178,9 +178,9 @@ def test_rows_of_other_observations_are_refused():
 def test_units_can_be_read_and_changed_on_both_paths(monkeypatch):
     for path in ("this one", "pure Python"):
         if path == "pure Python":
-            monkeypatch.setattr(compiled, "_fast", None)
+            monkeypatch.setattr(compiled, "fast", None)
         payload = a_reply()
-        read = compiled.observation(payload, REQUEST_ID)
+        read = compiled.fast.observation(payload, REQUEST_ID) if compiled.fast else None
         observed = (
             Observed.of(sc_pb.Response.FromString(payload).observation)
             if read is None
@@ -240,7 +240,7 @@ def test_the_requests_of_a_step_are_the_same_bytes(first_id, n_commands, loops):
     for number, request in enumerate(expected):
         request.id = (first_id + number) % 2**31
     serialized = [action.SerializeToString() for action in actions]
-    assert compiled._fast.step_frames(first_id, serialized, loops) == frames(expected)
+    assert compiled.fast.step_frames(first_id, serialized, loops) == frames(expected)
 
 
 @needs_compiled
@@ -248,12 +248,12 @@ def test_the_requests_of_a_step_are_the_same_bytes(first_id, n_commands, loops):
 @pytest.mark.parametrize("n_actions", [0, 1, 200])
 def test_usual_steps_are_accepted(n_units, n_actions):
     data = a_step(n_units, n_actions)
-    plain = compiled._fast.step_replies(data, REQUEST_ID, n_actions > 0)
+    plain = compiled.fast.step_replies(data, REQUEST_ID, n_actions > 0)
     assert (plain.n_results, plain.simulation_loop) == (n_actions, 300)
     if n_actions:
         assert step_difference(data) is None
-    assert compiled._fast.step_replies(data[:-1], REQUEST_ID, n_actions > 0) is None
-    assert compiled._fast.step_replies(data + b"\x82", REQUEST_ID, n_actions > 0) is None
+    assert compiled.fast.step_replies(data[:-1], REQUEST_ID, n_actions > 0) is None
+    assert compiled.fast.step_replies(data + b"\x82", REQUEST_ID, n_actions > 0) is None
 
 
 @needs_compiled
@@ -271,7 +271,7 @@ def test_an_action_that_failed_is_left_to_pure_python():
     failed = sc_pb.Response.FromString(action)
     failed.action.result[1] = 5
     data = b"".join(map(frame, (failed.SerializeToString(), *others)))
-    assert compiled._fast.step_replies(data, REQUEST_ID, acts=True) is None
+    assert compiled.fast.step_replies(data, REQUEST_ID, acts=True) is None
 
 
 AN_ACTION = sc_pb.Action(action_raw={"unit_command": {"ability_id": 16}}).SerializeToString()
@@ -305,13 +305,13 @@ class Answering(threading.Thread):
 
 
 def step_on(answering: Answering, deadline: Deadline, loop: int = -1) -> Any:
-    wire = compiled.wire(answering.sock.fileno(), loop)
+    wire = compiled.fast.Wire(answering.sock.fileno(), loop)
     return wire.step(REQUEST_ID, [AN_ACTION], 8, deadline.instant_s)
 
 
 def requests() -> bytes:
     """What `step_on` sends."""
-    return compiled._fast.step_frames(REQUEST_ID, [AN_ACTION], 8)
+    return compiled.fast.step_frames(REQUEST_ID, [AN_ACTION], 8)
 
 
 @needs_compiled
@@ -320,11 +320,11 @@ def test_a_step_in_turns_is_begun_and_finished(n_actions):
     data = a_step(3, n_actions)
     first, rest = data[:50], data[50:]
     with Answering([first]) as answering:
-        wire = compiled.wire(answering.sock.fileno(), -1)
+        wire = compiled.fast.Wire(answering.sock.fileno(), -1)
         actions = [AN_ACTION] * n_actions
         assert wire.begin(REQUEST_ID, actions, 8)
         answering.join()
-        assert answering.got == compiled._fast.step_frames(REQUEST_ID, actions, 8)
+        assert answering.got == compiled.fast.step_frames(REQUEST_ID, actions, 8)
         assert wire.finish() is None
         assert wire.taken() == (len(answering.got), answering.got, first)
         answering.other.sendall(rest)

@@ -89,12 +89,12 @@ def test_the_compiled_batch_reads_no_word_that_is_not_there(slots):
     words = (columns.sequences, columns.requests, columns.replies, columns.flags)
     for row in (-1, ROWS):
         with pytest.raises(IndexError):
-            compiled.headers(words, [row])
+            compiled.fast.Headers(*words, [row])
     with pytest.raises(TypeError, match="memoryview"):
-        compiled.headers((*words[:3], memoryview(bytes(8 * ROWS))), [0])
+        compiled.fast.Headers(*words[:3], memoryview(bytes(8 * ROWS)), [0])
     for wrong in (words[3][1:], np.zeros(ROWS, np.uint32), np.zeros((ROWS, 2), np.uint64)):
         with pytest.raises(ValueError, match="words of 8 bytes"):
-            compiled.headers((*words[:3], wrong), [0])
+            compiled.fast.Headers(*words[:3], wrong, [0])
 
 
 def test_a_row_is_clear_when_it_changes_hands_and_its_last_content_is_kept(slots):

@@ -37,7 +37,7 @@ def doorbells(request: pytest.FixtureRequest, doorbell: Doorbell) -> Iterator[Do
     if request.param == "compiled":
         yield Doorbells(doorbell, doorbell)
         return
-    with mock.patch.object(compiled, "_fast", None):
+    with mock.patch.object(compiled, "fast", None):
         pure = Doorbells(doorbell, doorbell)
     assert isinstance(pure._ringing, Ringing)
     yield pure
@@ -96,7 +96,7 @@ class Trainer:
         self.epoll = select.epoll()
         self.epoll.register(doorbell.listening, select.EPOLLIN | select.EPOLLET)
         self.epoll.register(self.other.listening, select.EPOLLIN)
-        self.requests = compiled.requests(self.words, 3)
+        self.requests = compiled.fast.Requests(self.words, request=3)
 
     def request(self) -> None:
         self.words[3] += np.uint64(1)
@@ -165,6 +165,6 @@ def test_requests_need_an_array_with_that_word():
     words = np.zeros(16, np.uint64)
     for wrong in (-1, 16):
         with pytest.raises(IndexError, match="16 words"):
-            compiled.requests(words, wrong)
+            compiled.fast.Requests(words, request=wrong)
     with pytest.raises(TypeError, match="expected an array, got memoryview"):
-        compiled.requests(memoryview(words), 0)
+        compiled.fast.Requests(memoryview(words), request=0)

@@ -114,14 +114,15 @@ def test_transitions_are_checked_row_by_row(wrong, error, words):
 
 @needs_compiled
 def test_a_row_needs_five_arrays_and_a_header_with_its_words():
-    header, places = np.zeros(16, np.uint64), [(HERE.copy(), np.zeros(3, bool)) for _ in range(2)]
+    header = np.zeros(16, np.uint64)
+    arrays = [array for _ in range(2) for array in (HERE.copy(), np.zeros(3, bool))]
     at = {"must_be_finite": True, "reply": 8, "flags": 9, "reward": 10, "total": 15, "masked": 8}
-    compiled.row(header, places, **at)
+    compiled.fast.Row(header, *arrays, **at)
     with pytest.raises(TypeError, match="five arrays, got memoryview, ndarray, ndarray"):
-        compiled.row(memoryview(header), places, **at)
+        compiled.fast.Row(memoryview(header), *arrays, **at)
     for wrong in (-1, 16):
         with pytest.raises(IndexError, match="16 words"):
-            compiled.row(header, places, **at | {"total": wrong})
+            compiled.fast.Row(header, *arrays, **at | {"total": wrong})
 
 
 def test_the_garbage_collector_takes_it_in_any_order():
