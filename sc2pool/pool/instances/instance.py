@@ -29,7 +29,7 @@ from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.pickling import for_worker
 from sc2pool.pool.queues.layout import slot_layout
-from sc2pool.pool.queues.slot import RECYCLE_DUE
+from sc2pool.pool.queues.slot import Flag
 from sc2pool.pool.queues.slots import Slots
 from sc2pool.pool.queues.trainer_end import TrainerEnd
 from sc2pool.processes.identity import created_at_s, end_orphan
@@ -333,7 +333,7 @@ class Instance:
         """Which soft limit it has reached, as a word for the counters; None for none."""
         if self.memory_problem:
             return "memory"
-        if self.queue.flags() & RECYCLE_DUE:
+        if self.queue.flags() & Flag.RECYCLE_DUE:
             return "game-loops"
         if policy.episodes is not None and self.episodes >= policy.episodes:
             return "episodes"

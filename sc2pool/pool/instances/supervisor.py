@@ -27,7 +27,7 @@ from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.channel import ChannelClosedError
 from sc2pool.pool.ipc.remote_errors import describe
 from sc2pool.pool.machine.watchdog import Verdict
-from sc2pool.pool.queues.slot import HELD, NOT_HELD, TERMINATED, TRUNCATED
+from sc2pool.pool.queues.slot import Flag
 from sc2pool.pool.report.logs import log_instance, log_launch
 from sc2pool.pool.report.replays import ReplayFolder
 from sc2pool.pool.statistics.stats import Counters
@@ -203,7 +203,7 @@ class Supervisor:
         if flags is None:
             return False
         if instance.state is State.STEPPING:
-            over = flags & (TERMINATED | TRUNCATED) != 0
+            over = flags & (Flag.TERMINATED | Flag.TRUNCATED) != 0
             instance.end_step(Event.EPISODE_OVER if over else Event.REPLY)
             self.listener.replied(seat, flags)
             return False
@@ -212,13 +212,13 @@ class Supervisor:
 
     def _on_first_observation(self, seat: Seat, flags: int) -> None:
         instance = seat.instance
-        held = flags & HELD != 0
+        held = flags & Flag.HELD != 0
         took_s = instance.began(held=held)
         self.stats.count_reset(instance.reset_kind, took_s)
         recovery_s = seat.arrived_at(time.monotonic())
         if recovery_s is not None:
             self.stats.count_recovery(recovery_s)
-        self.cannot_hold = self.cannot_hold or flags & NOT_HELD != 0
+        self.cannot_hold = self.cannot_hold or flags & Flag.NOT_HELD != 0
         if held and not (seat.is_spare or seat.hold or seat.paused):
             self.resume(seat)  # an env has taken it before it was ready
         self.listener.arrived(seat)

@@ -20,37 +20,46 @@ from typing import Any, NamedTuple
 
 from sc2pool.pool.queues.layout import Array, SlotLayout, SpaceLayout
 
-# Header fields, as indices of 8-byte words; trainer and worker write different cache lines.
 HEADER_WORDS = 16
-REQUEST_WORD = 0
-DELAY_WORD = 1
-REPLY_WORD = 8
-FLAGS_WORD = 9
-REWARD_WORD = 10
-RETURN_WORD = 11
-RESET_KIND_WORD = 12
-GAP_WORD = 13
-LOST_WORD = 14
-SKIPPED_WORD = 15
+
+
+class Word:
+    """Header fields, as indices of 8-byte words; trainer and worker write different cache lines."""
+
+    REQUEST = 0
+    DELAY = 1
+    REPLY = 8
+    FLAGS = 9
+    REWARD = 10
+    RETURN = 11
+    RESET_KIND = 12
+    GAP = 13
+    LOST = 14
+    SKIPPED = 15
+
+
+class Flag:
+    """Flags of a reply."""
+
+    TERMINATED = 1
+    TRUNCATED = 2
+    OUT_OF_BAND = 4
+    MASKED = 8
+    RECYCLE_DUE = 16
+    """The game should be replaced at the end of its episode."""
+    TICK = 32
+    """The game runs by itself, and the slot says how late this step was."""
+    HELD = 64
+    """The worker has stopped the game at this first observation."""
+    NOT_HELD = 128
+    """The worker could not stop it."""
+
+    TELLING = TERMINATED | TRUNCATED | OUT_OF_BAND | TICK
+    """Without any of these a reply is plain: an observation, a reward, and nothing else to tell."""
+
 
 RESET_KINDS = ("reset", "restart", "create")
 """How an episode was reached: by an env's own reset, or by restart or create of a game."""
-
-TERMINATED = 1
-TRUNCATED = 2
-OUT_OF_BAND = 4
-MASKED = 8
-RECYCLE_DUE = 16
-"""The game should be replaced at the end of its episode."""
-TICK = 32
-"""The game runs by itself, and the slot says how late this step was."""
-HELD = 64
-"""The worker has stopped the game at this first observation."""
-NOT_HELD = 128
-"""The worker could not stop it."""
-
-TELLING = TERMINATED | TRUNCATED | OUT_OF_BAND | TICK
-"""Without any of these a reply is plain: an observation, a reward, and nothing else to tell."""
 
 
 class Place(NamedTuple):

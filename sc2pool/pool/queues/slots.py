@@ -26,7 +26,7 @@ import numpy as np
 from sc2pool.errors import ConfigError
 from sc2pool.pool.queues import memory
 from sc2pool.pool.queues.layout import Array, SlotLayout, SpaceLayout
-from sc2pool.pool.queues.slot import FLAGS_WORD, REPLY_WORD, REQUEST_WORD, REWARD_WORD
+from sc2pool.pool.queues.slot import Word
 from sc2pool.protocol import compiled
 
 
@@ -84,10 +84,10 @@ class Slots:
         ]
         self._columns = Columns(
             self.sequences,
-            column(np.uint64, REQUEST_WORD),
-            column(np.uint64, REPLY_WORD),
-            column(np.uint64, FLAGS_WORD),
-            column(np.float64, REWARD_WORD)
+            column(np.uint64, Word.REQUEST),
+            column(np.uint64, Word.REPLY),
+            column(np.uint64, Word.FLAGS),
+            column(np.float64, Word.REWARD)
             if layout.rewards is None
             else layout.rewards.column(whole, self._n_slots, slot_bytes),
             leaves(layout.action),

@@ -19,23 +19,7 @@ from sc2pool.game.clock import Tick
 from sc2pool.pool.ipc.messages import OutOfBand
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.queues.layout import Array, SlotLayout, SpaceLayout
-from sc2pool.pool.queues.slot import (
-    DELAY_WORD,
-    FLAGS_WORD,
-    GAP_WORD,
-    LOST_WORD,
-    MASKED,
-    OUT_OF_BAND,
-    REPLY_WORD,
-    REQUEST_WORD,
-    RESET_KIND_WORD,
-    RESET_KINDS,
-    RETURN_WORD,
-    REWARD_WORD,
-    SKIPPED_WORD,
-    Slot,
-    of_row,
-)
+from sc2pool.pool.queues.slot import RESET_KINDS, Flag, Slot, Word, of_row
 from sc2pool.pool.queues.slots import Slots
 
 
@@ -142,7 +126,7 @@ class TrainerEnd:
         except (KeyError, IndexError, TypeError, ValueError):
             return False
         if fits:
-            self._words[REQUEST_WORD] = self.next_sequence()
+            self._words[Word.REQUEST] = self.next_sequence()
             self.ring()
         return fits
 
@@ -153,16 +137,16 @@ class TrainerEnd:
 
     def delay(self, loops: int) -> None:
         """Make the next step's period this many game loops longer, for games in real time."""
-        self._words[DELAY_WORD] = loops
+        self._words[Word.DELAY] = loops
 
     # Replies.
 
     def reply(self) -> int | None:
         """The flags of the reply to the newest request; None until all of it is there."""
-        if self._words[REPLY_WORD] != self.sequence:
+        if self._words[Word.REPLY] != self.sequence:
             return None
-        flags = self._words[FLAGS_WORD]
-        if flags & OUT_OF_BAND:
+        flags = self._words[Word.FLAGS]
+        if flags & Flag.OUT_OF_BAND:
             message = self._out_of_band
             return flags if message is not None and message.sequence == self.sequence else None
         return flags
@@ -178,7 +162,7 @@ class TrainerEnd:
 
     def flags(self) -> int:
         """The flags of the newest reply."""
-        return self._words[FLAGS_WORD]
+        return self._words[Word.FLAGS]
 
     @property
     def rows(self) -> int:
@@ -191,12 +175,12 @@ class TrainerEnd:
         assert self._slot is not None
         rewards = self._slot.rewards
         if rewards is None:
-            return [self._reals[REWARD_WORD]]
+            return [self._reals[Word.REWARD]]
         return rewards.tolist()  # type: ignore[no-any-return]
 
     def out_of_band(self) -> tuple[Any, list[dict[str, Any]]]:
         """Observation (None if it is in the slot) of the newest reply, and each row's info."""
-        if not self.flags() & OUT_OF_BAND or self._out_of_band is None:
+        if not self.flags() & Flag.OUT_OF_BAND or self._out_of_band is None:
             return None, [{} for _ in range(self.rows)]
         unpickled, self._unpickled = self._unpickled, None
         # Each caller gets objects of its own.
@@ -230,7 +214,7 @@ class TrainerEnd:
     def mask(self, row: int) -> Array | None:
         """The action mask of a row's newest observation, copied; None if it has none."""
         assert self._slot is not None
-        if not self.flags() & MASKED:
+        if not self.flags() & Flag.MASKED:
             return None
         (mask,) = of_row([self._slot.place(self._answered).mask], self.rows, row)
         return mask.copy()
@@ -238,11 +222,11 @@ class TrainerEnd:
     def tick(self) -> Tick:
         """How late the newest step was, if its flags have `TICK`."""
         words = self._words
-        return Tick(self._reals[GAP_WORD], words[LOST_WORD], words[SKIPPED_WORD])
+        return Tick(self._reals[Word.GAP], words[Word.LOST], words[Word.SKIPPED])
 
     def reset_kind(self) -> str:
         """How the newest episode was reached, one of `RESET_KINDS`."""
-        return RESET_KINDS[self._words[RESET_KIND_WORD]]
+        return RESET_KINDS[self._words[Word.RESET_KIND]]
 
     def progress(self) -> Progress:
         """How much has passed through; any thread may ask, and no step pays for it."""
@@ -251,7 +235,7 @@ class TrainerEnd:
             return Progress()
         episodes, began = self._episodes, self._episode_began  # before the number that grows
         sequence = self.sequence
-        return Progress(max(0, sequence - episodes), sequence - began, slot.reals[RETURN_WORD])
+        return Progress(max(0, sequence - episodes), sequence - began, slot.reals[Word.RETURN])
 
     def close(self) -> None:
         """Give the slot back; what its worker may still write there is not read.

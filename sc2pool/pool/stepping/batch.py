@@ -19,7 +19,7 @@ import numpy as np
 from sc2pool.game.clock import Tick
 from sc2pool.pool.instances.seats import FaultReport
 from sc2pool.pool.queues.layout import Array, SpaceLayout
-from sc2pool.pool.queues.slot import TELLING, TERMINATED, TICK, TRUNCATED
+from sc2pool.pool.queues.slot import Flag
 from sc2pool.pool.queues.slots import SlotBatch
 from sc2pool.pool.queues.trainer_end import TrainerEnd
 
@@ -97,17 +97,17 @@ def real_outcome(queue: TrainerEnd, flags: int) -> Outcome | None:
     None for a plain reply, as nearly all are: an observation, a reward, and nothing else. In real
     time none is plain, because each says how late it was.
     """
-    if not flags & TELLING:
+    if not flags & Flag.TELLING:
         return None
     observation, infos = queue.out_of_band()
     outcome = Outcome(
         queue.rewards(),
         infos,
-        terminated=bool(flags & TERMINATED),
-        truncated=bool(flags & TRUNCATED),
+        terminated=bool(flags & Flag.TERMINATED),
+        truncated=bool(flags & Flag.TRUNCATED),
         observation=observation,
     )
-    if flags & TICK:
+    if flags & Flag.TICK:
         outcome.tick = tick = queue.tick()
         for info in infos:
             info.update({f"sc2pool.{name}": value for name, value in tick._asdict().items()})

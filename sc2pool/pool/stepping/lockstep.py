@@ -12,7 +12,7 @@ from sc2pool.pool.instances.instance import ACTIONS_KEPT, Instance
 from sc2pool.pool.instances.states import State
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.queues.layout import Array
-from sc2pool.pool.queues.slot import TELLING
+from sc2pool.pool.queues.slot import Flag
 from sc2pool.pool.stepping.batch import Batch, Gatherer
 from sc2pool.pool.stepping.env_step import EnvStep, Stage
 
@@ -120,7 +120,7 @@ class Lockstep:
             # The last one asked is mostly the last to answer.
             if not self._loop.wait_for_ring(self._instances[unanswered[-1]]):
                 return None
-        if slots.batch.flags() & TELLING:
+        if slots.batch.flags() & Flag.TELLING:
             return None
         self._bookkeeping.torn = True
         self._flight = None

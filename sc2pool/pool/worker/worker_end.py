@@ -18,29 +18,7 @@ from sc2pool.errors import ObservationError, Phase, UserCodeError
 from sc2pool.game.clock import Tick
 from sc2pool.pool.ipc.pickling import for_trainer
 from sc2pool.pool.queues.layout import Leaf
-from sc2pool.pool.queues.slot import (
-    DELAY_WORD,
-    FLAGS_WORD,
-    GAP_WORD,
-    HELD,
-    LOST_WORD,
-    MASKED,
-    NOT_HELD,
-    OUT_OF_BAND,
-    RECYCLE_DUE,
-    REPLY_WORD,
-    REQUEST_WORD,
-    RESET_KIND_WORD,
-    RESET_KINDS,
-    RETURN_WORD,
-    REWARD_WORD,
-    SKIPPED_WORD,
-    TERMINATED,
-    TICK,
-    TRUNCATED,
-    Slot,
-    of_row,
-)
+from sc2pool.pool.queues.slot import RESET_KINDS, Flag, Slot, Word, of_row
 from sc2pool.pool.worker.doorbells import Doorbells
 from sc2pool.pool.worker.writing import check_observation, write_mask, write_observation
 from sc2pool.protocol import compiled
@@ -79,7 +57,7 @@ class WorkerEnd(QueuePair):
         self._must_be_finite = strict and self._leaf is not None and self._leaf.dtype.kind == "f"
         self._ring = doorbells.ring
         fast, words = compiled.fast, np.asarray(slot.words)
-        self._requests = fast.Requests(words, request=REQUEST_WORD) if fast else None
+        self._requests = fast.Requests(words, request=Word.REQUEST) if fast else None
         self._row = None
         if fast and self._leaf is not None and not player.realtime:
             places = [(place.observation[0], place.mask) for place in map(slot.place, range(2))]
@@ -87,11 +65,11 @@ class WorkerEnd(QueuePair):
                 words,
                 *(array for place in places for array in place),
                 must_be_finite=self._must_be_finite,
-                reply=REPLY_WORD,
-                flags=FLAGS_WORD,
-                reward=REWARD_WORD,
-                total=RETURN_WORD,
-                masked=MASKED,
+                reply=Word.REPLY,
+                flags=Word.FLAGS,
+                reward=Word.REWARD,
+                total=Word.RETURN,
+                masked=Flag.MASKED,
             )
         self._send_out_of_band = send_out_of_band
         self._realtime = player.realtime
@@ -129,7 +107,7 @@ class WorkerEnd(QueuePair):
 
     def is_requested(self) -> bool:
         """True if a request is in the slot that has not been taken."""
-        return self._words[REQUEST_WORD] > self._sequence
+        return self._words[Word.REQUEST] > self._sequence
 
     def deliver(self, sequence: int, action: Any) -> None:
         """An action came on the channel."""
@@ -148,7 +126,7 @@ class WorkerEnd(QueuePair):
                 break
             blocked = self._doorbells.blocked_in
             if requests is None or blocked is None or blocked.tasks > blocked.own_tasks:
-                request = self._words[REQUEST_WORD]
+                request = self._words[Word.REQUEST]
             else:  # as `Doorbells.wait` does it, but for all else that may end the wait
                 request = requests.wait(
                     self._sequence, self._doorbells.epoll, self._doorbells.listening
@@ -161,8 +139,8 @@ class WorkerEnd(QueuePair):
             if turn is not None:
                 await turn
         self._phase = _STEPPING
-        if self._realtime and self._words[DELAY_WORD]:
-            self._player.delay(self._words[DELAY_WORD])
+        if self._realtime and self._words[Word.DELAY]:
+            self._player.delay(self._words[Word.DELAY])
         return action
 
     async def get_actions(self) -> Sequence[Any]:
@@ -206,8 +184,8 @@ class WorkerEnd(QueuePair):
             out_of_band = True
         if mask is not None:
             write_mask(slot.layout.mask, mask_view, mask)
-            flags |= MASKED
-        slot.reals[REWARD_WORD] = reward
+            flags |= Flag.MASKED
+        slot.reals[Word.REWARD] = reward
         # Pickled before anything is published: it may fail, and is part of the step then.
         self._publish(
             flags, reward, for_trainer((observation, dict(info))) if out_of_band else None
@@ -246,15 +224,15 @@ class WorkerEnd(QueuePair):
             if one.action_masks is not None:
                 (of_one_mask,) = of_row([mask_view], layout.rows, row)
                 write_mask(layout.mask, of_one_mask, one.action_masks, name)
-                flags |= MASKED
+                flags |= Flag.MASKED
         assert slot.rewards is not None, "several rows have an array of them"
         slot.rewards[...] = [one.reward for one in transitions]
         infos = [dict(one.info) for one in transitions]
         self._publish(flags, first.reward, for_trainer((None, infos)) if any(infos) else None)
 
     def _flags_of_end(self, terminated: bool, truncated: bool) -> int:
-        flags = TERMINATED * bool(terminated) | TRUNCATED * bool(truncated)
-        return flags | RECYCLE_DUE if flags and self._player.recycle_due else flags
+        flags = Flag.TERMINATED * bool(terminated) | Flag.TRUNCATED * bool(truncated)
+        return flags | Flag.RECYCLE_DUE if flags and self._player.recycle_due else flags
 
     def _publish(self, flags: int, reward: float, payload: bytes | None) -> None:
         """Complete what is in the slot, and answer the request with it.
@@ -268,14 +246,14 @@ class WorkerEnd(QueuePair):
         if self._realtime:
             flags |= self._write_tick(self._player.tick())
         if self._phase is Phase.RESETTING:
-            slot.reals[RETURN_WORD] = 0.0
-            self._words[RESET_KIND_WORD] = RESET_KINDS.index(self._player.reset_kind())
+            slot.reals[Word.RETURN] = 0.0
+            self._words[Word.RESET_KIND] = RESET_KINDS.index(self._player.reset_kind())
             if self._to_be_held:
-                flags |= HELD if self._hold() else NOT_HELD
-        self._words[FLAGS_WORD] = flags if payload is None else flags | OUT_OF_BAND
-        slot.reals[RETURN_WORD] += reward
+                flags |= Flag.HELD if self._hold() else Flag.NOT_HELD
+        self._words[Word.FLAGS] = flags if payload is None else flags | Flag.OUT_OF_BAND
+        slot.reals[Word.RETURN] += reward
         self._phase = Phase.IDLE
-        self._words[REPLY_WORD] = self._sequence
+        self._words[Word.REPLY] = self._sequence
         self._ring()
         if payload is not None:
             self._send_out_of_band(self._sequence, payload)
@@ -283,10 +261,10 @@ class WorkerEnd(QueuePair):
     def _write_tick(self, tick: Tick | None) -> int:
         if tick is None:
             return 0
-        self._slot.reals[GAP_WORD] = tick.gap_s
-        self._words[LOST_WORD] = tick.lost_periods
-        self._words[SKIPPED_WORD] = tick.skipped_loops
-        return TICK
+        self._slot.reals[Word.GAP] = tick.gap_s
+        self._words[Word.LOST] = tick.lost_periods
+        self._words[Word.SKIPPED] = tick.skipped_loops
+        return Flag.TICK
 
 
 _STEPPING: Final = Phase.STEPPING

@@ -19,7 +19,7 @@ import numpy as np
 from gymnasium import spaces
 
 from sc2pool.pool.queues.layout import slot_layout
-from sc2pool.pool.queues.slot import REQUEST_WORD, Slot
+from sc2pool.pool.queues.slot import Slot, Word
 from sc2pool.pool.worker.worker_end import WorkerEnd
 from sc2pool.protocol import compiled
 from sc2pool.tasks.queue_pair import Transition
@@ -74,10 +74,10 @@ class Putting:
     def request(self, *, reset: bool) -> None:
         """The trainer asks for an episode, or for a step."""
         if reset:
-            self._slot.words[REQUEST_WORD] += 1
-            self.end.begin(self._slot.words[REQUEST_WORD])
+            self._slot.words[Word.REQUEST] += 1
+            self.end.begin(self._slot.words[Word.REQUEST])
         else:
-            self._slot.words[REQUEST_WORD] += 1
+            self._slot.words[Word.REQUEST] += 1
             finished(self.end.get_action())
 
     def put(self, transition: Transition) -> list[Any]:

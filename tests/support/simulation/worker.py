@@ -24,7 +24,7 @@ from sc2pool.errors import Fault, FaultKind, Phase
 from sc2pool.game.clock import Tick
 from sc2pool.pool.ipc import messages
 from sc2pool.pool.queues.layout import slot_layout
-from sc2pool.pool.queues.slot import REQUEST_WORD, Slot
+from sc2pool.pool.queues.slot import Slot, Word
 from sc2pool.pool.worker.worker_end import WorkerEnd
 from sc2pool.tasks.queue_pair import Transition
 
@@ -100,7 +100,7 @@ class Worker:
         if self._out_of_band is not None:
             return self._out_of_band[0]
         assert self._slot is not None
-        request = self._slot.words[REQUEST_WORD]
+        request = self._slot.words[Word.REQUEST]
         return request if request > self._answered else 0
 
     def act(self, how: str) -> None:

@@ -64,9 +64,9 @@ def test_flags(pair, ended, mask, info):
     both.begin()
     both.put(np.zeros(2, np.float32), 0.0, ended, info, None if mask is None else np.array(mask))
     flags = both.trainer.flags()
-    assert (bool(flags & slot.TERMINATED), bool(flags & slot.TRUNCATED)) == ended
-    assert bool(flags & slot.OUT_OF_BAND) == bool(info)
-    assert bool(flags & slot.MASKED) == (mask is not None)
+    assert (bool(flags & slot.Flag.TERMINATED), bool(flags & slot.Flag.TRUNCATED)) == ended
+    assert bool(flags & slot.Flag.OUT_OF_BAND) == bool(info)
+    assert bool(flags & slot.Flag.MASKED) == (mask is not None)
     assert [(number, pickle.loads(sent)) for number, sent in both.sent] == (
         [(1, (None, info))] if info else []
     )
@@ -81,7 +81,7 @@ def test_a_recycle_is_due_at_the_end_of_an_episode_only(pair, over, recycle_due)
     both.begin()
     both.player.recycle_due = recycle_due
     both.put(np.zeros(2, np.float32), ended=(over, False))
-    assert bool(both.trainer.flags() & slot.RECYCLE_DUE) == (over and recycle_due)
+    assert bool(both.trainer.flags() & slot.Flag.RECYCLE_DUE) == (over and recycle_due)
 
 
 def test_copies_do_not_change_with_the_slot(pair):
@@ -102,7 +102,7 @@ def test_an_observation_without_fixed_layout_goes_out_of_band(pair):
     both = pair(observation_space=spaces.Text(9))
     both.begin()
     both.put("hello")
-    assert both.trainer.flags() & slot.OUT_OF_BAND
+    assert both.trainer.flags() & slot.Flag.OUT_OF_BAND
     assert pickle.loads(both.sent[0][1]) == ("hello", {})
 
 
@@ -124,7 +124,7 @@ def test_a_strict_player_must_give_what_a_space_without_layout_says(pair, observ
         both.put(observation)
     assert both.sent == []
     both.put({"a": np.zeros(2, np.float32), "b": "x"})
-    assert both.trainer.flags() & slot.OUT_OF_BAND
+    assert both.trainer.flags() & slot.Flag.OUT_OF_BAND
 
 
 @pytest.mark.parametrize(
@@ -290,12 +290,12 @@ def test_how_late_a_step_was(pair):
     ours.trainer.try_send(0)
     ours.action()
     ours.put(np.ones(2, np.float32), reward=2.0)
-    assert ours.trainer.flags() == slot.TICK
+    assert ours.trainer.flags() == slot.Flag.TICK
     assert ours.trainer.tick() == Tick(0.25, 1, 12)
     assert (ours.trainer.rewards()[0], ours.trainer.reset_kind()) == (2.0, "restart")
 
 
-@pytest.mark.parametrize(("can", "flag"), [(True, slot.HELD), (False, slot.NOT_HELD)])
+@pytest.mark.parametrize(("can", "flag"), [(True, slot.Flag.HELD), (False, slot.Flag.NOT_HELD)])
 def test_a_game_is_held_before_anyone_is_told_of_its_first_observation(pair, can, flag):
     ours = pair()
     ours.can_be_held = can

@@ -12,7 +12,7 @@ from gymnasium import spaces
 from sc2pool.errors import ConfigError
 from sc2pool.pool.queues.layout import slot_layout
 from sc2pool.pool.queues.memory import map_memory
-from sc2pool.pool.queues.slot import FLAGS_WORD, REPLY_WORD, REQUEST_WORD, REWARD_WORD, Slot
+from sc2pool.pool.queues.slot import Slot, Word
 from sc2pool.pool.queues.slots import Slots
 from sc2pool.pool.queues.trainer_end import TrainerEnd
 from sc2pool.protocol import compiled
@@ -52,7 +52,7 @@ def test_actions_reach_their_rows_and_only_these(slots, ends, rows):
             was_sent = row in rows
             expected = actions[rows.index(row)] if was_sent else np.zeros(2)
             assert slot.actions[0].tolist() == expected.tolist()
-            assert slot.words[REQUEST_WORD] == turn * was_sent
+            assert slot.words[Word.REQUEST] == turn * was_sent
             assert slots.sequences[row] == turn * was_sent
 
 
@@ -65,12 +65,12 @@ def test_replies_are_gathered_in_the_order_that_is_asked_for(slots, ends, rows):
     assert batch.unanswered() == list(range(len(rows)))
     for place, row in enumerate(rows):
         slot = ends[row]
-        a, b = slot.place(slot.words[REQUEST_WORD]).observation
+        a, b = slot.place(slot.words[Word.REQUEST]).observation
         a[...] = row
         b[...] = row + 1
-        slot.reals[REWARD_WORD] = row / 2
-        slot.words[FLAGS_WORD] = 1 << place
-        slot.words[REPLY_WORD] = slot.words[REQUEST_WORD]
+        slot.reals[Word.REWARD] = row / 2
+        slot.words[Word.FLAGS] = 1 << place
+        slot.words[Word.REPLY] = slot.words[Word.REQUEST]
         assert batch.unanswered() == list(range(place + 1, len(rows)))
     assert batch.flags() == 2 ** len(rows) - 1
     rewards, (a, b) = batch.rewards(), batch.observations()
@@ -79,7 +79,7 @@ def test_replies_are_gathered_in_the_order_that_is_asked_for(slots, ends, rows):
     for gathered, dtype in ((rewards, np.float64), (a, np.float32), (b, np.int64)):
         assert (gathered.dtype, len(gathered)) == (dtype, len(rows))
     ends[rows[0]].place(1).observation[0][...] = 9
-    ends[rows[0]].reals[REWARD_WORD] = 9
+    ends[rows[0]].reals[Word.REWARD] = 9
     assert (rewards[0], a[0, 0, 0]) == (rows[0] / 2, rows[0]), "they are copies"
 
 
@@ -103,7 +103,7 @@ def test_a_row_is_clear_when_it_changes_hands_and_its_last_content_is_kept(slots
     worker = Slot(slots._slots[1], LAYOUT)
     first.begin_episode()
     worker.place(1).observation[0][...] = 5
-    worker.words[REPLY_WORD] = 1
+    worker.words[Word.REPLY] = 1
     first.close()
     second = TrainerEnd(slots, 1)
     second.attach(LAYOUT)
@@ -112,7 +112,7 @@ def test_a_row_is_clear_when_it_changes_hands_and_its_last_content_is_kept(slots
     second.begin_episode()
     assert second.begin_episode() == 2
     worker.place(2).observation[0][...] = 6
-    worker.words[REPLY_WORD] = 2
+    worker.words[Word.REPLY] = 2
     assert (first.sequence, first.reply()) == (1, 0)
     assert first.observations()[0]["a"].tolist() == [[5] * 3] * 2
     assert second.observations()[0]["a"].tolist() == [[6] * 3] * 2

@@ -9,7 +9,7 @@ from gymnasium import spaces
 from sc2pool.errors import Fault, FaultKind, Phase
 from sc2pool.pool.instances.seats import FaultReport
 from sc2pool.pool.queues.layout import space_layout
-from sc2pool.pool.queues.slot import TERMINATED, TRUNCATED
+from sc2pool.pool.queues.slot import Flag
 from sc2pool.pool.stepping.batch import (
     Gatherer,
     Outcome,
@@ -27,11 +27,16 @@ def value(number: int) -> dict:
     return {"a": np.full(2, number, np.float32), "b": np.int64(number)}
 
 
-@pytest.mark.parametrize("flags", [TERMINATED, TRUNCATED, TERMINATED | TRUNCATED])
+@pytest.mark.parametrize(
+    "flags", [Flag.TERMINATED, Flag.TRUNCATED, Flag.TERMINATED | Flag.TRUNCATED]
+)
 def test_a_real_outcome_of_an_episodes_end(pair, flags):
     both = pair(SPACE)
     queue = both.answer(
-        value(3), 1.5, (bool(flags & TERMINATED), bool(flags & TRUNCATED)), {"step": "info"}
+        value(3),
+        1.5,
+        (bool(flags & Flag.TERMINATED), bool(flags & Flag.TRUNCATED)),
+        {"step": "info"},
     )
     outcome = real_outcome(queue, queue.reply())
     assert (outcome.rewards, outcome.infos, outcome.report) == ([1.5], [{"step": "info"}], None)
