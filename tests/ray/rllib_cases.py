@@ -30,6 +30,7 @@ from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.callbacks.callbacks import RLlibCallback
 
 from sc2pool.config import PoolConfig, RestartPolicy
+from sc2pool.errors import ClosedError
 from sc2pool.ray import configure, connect
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 from sc2pool.tasks.minigames.move_to_beacon_image import MoveToBeaconImage
@@ -315,6 +316,27 @@ def errors() -> dict[str, Any]:
     return found | {"left": len(games_of(GAME, OTHER))}
 
 
+def one_config_twice() -> dict[str, Any]:
+    """How many iterations each algorithm of a configuration has, before the task's mistake."""
+    config = ppo().training(train_batch_size_per_learner=FRAGMENT * N)
+    config.env_runners(num_env_runners=1, rollout_fragment_length=FRAGMENT)
+    configure(config, task=RaisesLater, n=N)
+
+    def iterations() -> int:
+        algorithm = config.build_algo()
+        try:
+            for made in range(20):
+                try:
+                    algorithm.train()
+                except ClosedError:
+                    return made
+            return -1
+        finally:
+            algorithm.stop()
+
+    return {"once": iterations(), "again": iterations()}
+
+
 def main() -> None:
     cases = [
         ppo_by_seed,
@@ -325,6 +347,7 @@ def main() -> None:
         ppo_and_many_faults,
         appo_and_many_faults,
         ppo_and_faults,
+        one_config_twice,
         errors,
     ]
     report = run_cases(cases)

@@ -16,7 +16,7 @@ from tests.tiers import is_long
 pytestmark = pytest.mark.timeout(TIMEOUT_S + 30)
 
 CASES = Path(__file__).with_name("rllib_cases.py")
-SHORT = "errors"
+SHORT = "one_config_twice,errors"
 """Without the long form. tests/realtime and tests/libraries train with RLlib, too."""
 GONE_S = 30.0
 FULL_AGAIN_S = 120.0
@@ -126,6 +126,10 @@ def test_impossible_configurations_are_typed_errors(case, name, kind, words):
 
 def test_what_no_node_can_play_is_not_told_as_a_nodes_fault(case):
     assert "if it shall not" not in case("errors")["no such game"]["text"]
+
+
+def test_an_algorithm_does_not_fail_for_another_of_the_same_configuration(case):
+    assert case("one_config_twice") == {"once": 1, "again": 1}
 
 
 def test_nothing_is_left(case):

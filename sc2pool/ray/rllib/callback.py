@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import secrets
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,6 @@ from sc2pool.ray.agreement import Played, check_agreement
 from sc2pool.ray.cluster import ANSWER_S
 from sc2pool.ray.rllib.failure import failure_of
 from sc2pool.realtime.rllib import after_each_training_step
-
-RUN = "run"
-"""Key of the env's configuration: a name for the training."""
 
 
 class GamesCallback(RLlibCallback):
@@ -60,6 +58,7 @@ class GamesCallback(RLlibCallback):
         super().__init__()
         self._logged: dict[str, float] = {}
         self._envs_made = 0
+        self._run = secrets.token_hex(8)
 
     # In the env runner's process.
 
@@ -104,20 +103,18 @@ class GamesCallback(RLlibCallback):
         """Check that all runners play the same, before the first step."""
         del metrics_logger, keywords
         try:
-            check_agreement(_all_played(algorithm))
+            check_agreement(_all_played(algorithm, self._run))
         except ConfigError:
             algorithm.cleanup()  # the caller never gets the algorithm, so it cannot stop it
             raise
-        after_each_training_step(
-            algorithm, lambda: _raise_failure(algorithm.config.env_config[RUN])
-        )
+        after_each_training_step(algorithm, lambda: _raise_failure(self._run))
 
     def on_env_runners_recreated(
         self, *, algorithm: Algorithm, env_runner_group: EnvRunnerGroup, **keywords: Any
     ) -> None:
         """Check again, with the runner that came back."""
         del env_runner_group, keywords
-        check_agreement(_all_played(algorithm))
+        check_agreement(_all_played(algorithm, self._run))
 
 
 def sums(stats: PoolStats) -> dict[str, float]:
@@ -162,22 +159,24 @@ def _raise_failure(run: str) -> None:
         raise ClosedError(f"the pool of an env runner has failed {failure}")
 
 
-def _all_played(algorithm: Algorithm) -> list[tuple[str, Played]]:
+def _all_played(algorithm: Algorithm, run: str) -> list[tuple[str, Played]]:
+    """All env runners' games and their nodes; tells each the name of the training."""
     groups = (algorithm.env_runner_group, algorithm.eval_env_runner_group)
     found: list[tuple[str, Played]] = []
     for group in groups:
         if group is not None:
             told = group.foreach_env_runner(
-                _played, local_env_runner=True, timeout_seconds=ANSWER_S
+                partial(_played, run=run), local_env_runner=True, timeout_seconds=ANSWER_S
             )
             found += filter(None, told)
     return found
 
 
-def _played(runner: EnvRunner) -> tuple[str, Played] | None:
+def _played(runner: EnvRunner, run: str) -> tuple[str, Played] | None:
     """An env runner's games and their node; None if it has no env."""
     if runner.env is None:
         return None
+    runner.env.unwrapped.run = run
     pool = runner.env.unwrapped.pool
     where = f"env runner {runner.worker_index or 0} on node {ray.util.get_node_ip_address()}"
     return where, Played.of(pool.stats(), pool.observation_space, pool.action_space)

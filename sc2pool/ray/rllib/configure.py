@@ -11,7 +11,6 @@ ever for actors that the cluster has no room for.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,7 +28,6 @@ from sc2pool.envs.specs import (
     make_players,
     whole_number,
 )
-from sc2pool.envs.vector.env import SC2VectorEnv
 from sc2pool.errors import ConfigError
 from sc2pool.ray.cluster import (
     GAME_RESOURCE,
@@ -43,8 +41,8 @@ from sc2pool.ray.cluster import (
     resources_of,
 )
 from sc2pool.ray.node_end import end_with_node
-from sc2pool.ray.rllib.callback import RUN, GamesCallback
-from sc2pool.ray.rllib.failure import Reporting
+from sc2pool.ray.rllib.callback import GamesCallback
+from sc2pool.ray.rllib.failure import ReportingEnv
 from sc2pool.realtime.rllib import RLlibPauseCallback
 from sc2pool.tasks.registry import DEFAULT_TASK, resolve
 
@@ -117,7 +115,7 @@ def configure(
     else:
         _check_players(games)
     register_env(f"sc2pool/{name}", _make_games)
-    config.environment(f"sc2pool/{name}", env_config={**games, RUN: secrets.token_hex(8)})
+    config.environment(f"sc2pool/{name}", env_config=games)
     config.env_runners(
         num_envs_per_env_runner=n,
         gym_env_vectorize_mode="vector_entry_point",
@@ -136,16 +134,14 @@ def configure(
     return config
 
 
-def _make_games(settings: dict[str, Any]) -> Reporting:
+def _make_games(settings: dict[str, Any]) -> ReportingEnv:
     """Make the env of an env runner; RLlib calls it."""
     folders: list[Path] = []
     if ray.get_runtime_context().get_actor_id() is not None:  # not with RLlib's runner in a driver
         end_with_node(folders)
-    keywords = dict(settings)
-    run = keywords.pop(RUN)
-    env = SC2VectorEnv(**keywords)
+    env = ReportingEnv(**settings)
     folders.append(env.pool.run_dir)
-    return Reporting(env, run)
+    return env
 
 
 def _check_games(alive: Sequence[Node], games: dict[str, Any]) -> None:

@@ -1,11 +1,12 @@
 """A pool's failure for good, from the env runner where it happens to the algorithm.
 
-    env runner   Reporting(env) ── step raises ──► Ray's key-value store
+    env runner   ReportingEnv ── step raises ──► Ray's key-value store
     algorithm    after each training step ◄── failure_of(run)
 
 RLlib only logs what an env raises, makes the runner anew, and asks again, up to a thousand times; a
 task with a mistake would train on nothing. Rule: only errors of sc2pool end a training. They are
-those that a new pool would meet again.
+those that a new pool would meet again. A run is named by its algorithm, not by the configuration:
+of one configuration a user makes several, at once (Tune) or after each other.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import ray
-from gymnasium.vector import VectorWrapper
 from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_put
 
 from sc2pool.envs.vector.env import SC2VectorEnv
@@ -25,22 +25,24 @@ from sc2pool.ray.cluster import answered
 _NAMESPACE = "sc2pool"
 
 
-class Reporting(VectorWrapper):
-    """An env runner's env whose failure the algorithm hears of; `run` names the training."""
+class ReportingEnv(SC2VectorEnv):
+    """An `SC2VectorEnv` of an env runner, of whose failure the algorithm hears.
 
-    def __init__(self, env: SC2VectorEnv, run: str) -> None:
-        super().__init__(env)
-        self._run = run
+    Attributes:
+        run: names the training; empty until the algorithm has told it.
+    """
+
+    run = ""
 
     def reset(self, **keywords: Any) -> Any:
         """As the env's."""
         with self._reported():
-            return self.env.reset(**keywords)
+            return super().reset(**keywords)
 
     def step(self, actions: Any) -> Any:
         """As the env's."""
         with self._reported():
-            return self.env.step(actions)
+            return super().step(actions)
 
     @contextmanager
     def _reported(self) -> Iterator[None]:
@@ -51,7 +53,7 @@ class Reporting(VectorWrapper):
             with suppress(NodeLostError):  # the head cannot be told; the runner's own error counts
                 answered(
                     lambda: _internal_kv_put(
-                        self._run.encode(), words.encode(), False, namespace=_NAMESPACE
+                        self.run.encode(), words.encode(), False, namespace=_NAMESPACE
                     )
                 )
             raise
