@@ -26,6 +26,7 @@ from typing import Any, TypeVar
 import ray
 from ray._private.services import canonicalize_bootstrap_address
 from ray._private.state import available_resources_per_node  # public only for the whole cluster
+from ray._private.worker import global_worker
 from ray.exceptions import RayError, TaskUnschedulableError
 from ray.job_config import JobConfig
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -113,6 +114,8 @@ def connect(address: str | None = None) -> None:
                 f"this process is already connected to the Ray cluster at {here}, not to {address}"
             )
         return
+    if not isinstance(address, str | None):
+        raise ConfigError(f'the address of a Ray cluster is "auto" or HOST:PORT, got {address!r}')
     _probe(address)
     try:
         ray.init(address=address, job_config=_Job(), log_to_driver=False, logging_level="warning")
@@ -120,6 +123,11 @@ def connect(address: str | None = None) -> None:
         raise _no_cluster(address, error) from error
     _connected_by.clear()  # a process may go from one cluster to another
     _connected_by.add(address)
+
+
+def connection() -> Any:
+    """What tells this process's connection to Ray from an earlier one; None if there is none."""
+    return global_worker.current_cluster_and_job if ray.is_initialized() else None
 
 
 def _probe(address: str | None) -> None:
@@ -139,7 +147,7 @@ def _probe(address: str | None) -> None:
             connection.sendall(_HTTP2_PREFACE)
             with suppress(ConnectionResetError):  # it speaks TLS; a stopped process says nothing
                 connection.recv(1)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # UnicodeError: no host can have such a name
         raise ConfigError(f"no Ray cluster answers at {address}: {error}") from error
 
 

@@ -102,6 +102,8 @@ class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
         seed = None if seed is None else whole_number("seed", seed, 0)
         if not (is_number(node_timeout_s) and node_timeout_s > 0):
             raise ConfigError(f"node_timeout_s must be a number above 0, got {node_timeout_s!r}")
+        if not isinstance(config, PoolConfig | None):
+            raise ConfigError(f"config must be a PoolConfig, got {config!r}")
         connect(address)
         pool = ClusterPool(keywords, n or DEFAULT_N, fns, node_timeout_s)
         super().__init__(pool, seed, is_task=pool.about.is_task)

@@ -85,7 +85,8 @@ def test_an_actor_killed_at_rest_shows_at_the_next_step_or_reset(case):
     found = case("actor_killed_at_rest")
     assert found["answers"] == [8] * 4
     assert found["kinds"] == [None, None, "node-lost", "node-lost"]
-    assert ["sc2pool.fault" in keys for keys in found["told"]] == [False, False, True, True]
+    for told in found["told"]:
+        assert ["sc2pool.fault" in keys for keys in told] == [False, False, True, True]
 
 
 def test_an_actor_that_keeps_dying_is_a_crash_loop(case):
@@ -94,6 +95,25 @@ def test_an_actor_that_keeps_dying_is_a_crash_loop(case):
     assert "1 recycles of one env in 60 s" in found["error"]["text"]
     assert found["then"]["type"] == "ClosedError"
     assert found["left_s"] >= 0, "the games of the other node end, too"
+
+
+def test_statistics_outlive_the_only_actor(case):
+    found = case("crash_loop_of_the_only_actor")
+    assert found["error"]["type"] == "CrashLoopError"
+    assert (found["faults"], found["launches"]) == (1, 1)
+
+
+def test_after_ray_was_shut_down_the_env_is_closed_and_connects_to_nothing(case):
+    found = case("ray_shut_down")
+    assert (found["launches"], found["connected"]) == (1, False)
+    for call in ("reset", "then"):
+        assert found[call]["type"] == "ClosedError"
+        assert found[call]["text"].startswith("Ray was shut down")
+    assert found["closed"]["text"] == "no error"
+
+
+def test_what_is_no_address_is_refused(case):
+    assert [one["type"] for one in case("ray_shut_down")["addresses"]] == ["ConfigError"] * 2
 
 
 def test_a_killed_driver_leaves_no_game_and_no_reservation(case):
@@ -208,9 +228,10 @@ def test_bad_input_is_answered_within_seconds(case, name):
     assert case(name)["took_s"] < 60
 
 
-def test_a_window_and_a_time_that_is_none_are_refused(case):
+def test_a_window_a_time_that_is_none_and_no_config_are_refused(case):
     found = case("wrong_keywords")
-    assert [one["type"] for one in found.values()] == ["ConfigError"] * 2
+    assert [one["type"] for one in found.values()] == ["ConfigError"] * 3
+    assert found["config"]["text"] == "config must be a PoolConfig, got 'fast'"
     assert found["node_timeout_s"]["text"] == "node_timeout_s must be a number above 0, got None"
 
 

@@ -168,7 +168,15 @@ def actor_killed_at_rest() -> dict[str, Any]:
         actor_of(env, 3).kill()
         env.reset()
         told = [sorted(info) for info in env.reset_infos]
-        return {"answers": answers, "kinds": [row[4] for row in rows], "told": told}
+        actor_of(env, 3).kill()
+        env.get_attr("step_mul")
+        env.reset()
+        told_later = [sorted(info) for info in env.reset_infos]
+        return {
+            "answers": answers,
+            "kinds": [row[4] for row in rows],
+            "told": [told, told_later],
+        }
 
 
 def crash_loop() -> dict[str, Any]:
@@ -178,6 +186,15 @@ def crash_loop() -> dict[str, Any]:
         error = error_of(lambda: env.step(np.zeros(N, np.int64)))
         left_s = wait(lambda: not games_of(GAME), 30.0)
         return {"error": error, "then": error_of(env.reset), "left_s": left_s}
+
+
+def crash_loop_of_the_only_actor() -> dict[str, Any]:
+    with closing(make(n=1, config=PoolConfig(restart=RestartPolicy(per_env=0)))) as env:
+        env.reset()
+        actor_of(env, 0).kill()
+        error = error_of(lambda: env.step(np.zeros(1, np.int64)))
+        stats = env.stats()
+        return {"error": error, "faults": stats.faults, "launches": stats.launches}
 
 
 def node_lost_for_good() -> dict[str, Any]:
@@ -366,6 +383,23 @@ def interpreter_ends() -> dict[str, Any]:
     return {"status": done.returncode, "said": done.stdout.splitlines()}
 
 
+def ray_shut_down() -> dict[str, Any]:
+    """And connected again, as in a notebook whose first cell is run once more."""
+    env = make(n=1)
+    env.reset()
+    ray.shutdown()
+    try:
+        found = {
+            "reset": error_of(env.reset),
+            "launches": env.stats().launches,
+            "connected": ray.is_initialized(),
+            "addresses": [error_of(lambda at=at: make(address=at)) for at in (7, "a..b:6379")],
+        }
+    finally:
+        cluster.connect(NODES.address)
+    return found | {"then": error_of(env.reset), "closed": error_of(env.close)}
+
+
 def spreads() -> dict[str, Any]:
     """How many envs each of some nodes gets; a node is its CPUs, games and free games."""
 
@@ -415,7 +449,7 @@ def another_package() -> dict[str, Any]:
 
 
 def wrong_keywords() -> dict[str, Any]:
-    wrong: dict[str, Any] = {"render_mode": "human", "node_timeout_s": None}
+    wrong: dict[str, Any] = {"render_mode": "human", "node_timeout_s": None, "config": "fast"}
     return {key: error_of(lambda key=key: make(**{key: wrong[key]})) for key in wrong}
 
 
@@ -432,11 +466,13 @@ if __name__ == "__main__":
                 actor_killed,
                 actor_killed_at_rest,
                 crash_loop,
+                crash_loop_of_the_only_actor,
                 driver_killed,
                 scribbled,
                 actor_stopped,
                 head_stopped,
                 interpreter_ends,
+                ray_shut_down,
                 spreads,
                 too_few_resources,
                 a_node_without_the_game,

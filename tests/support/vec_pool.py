@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError, ResetNeeded
 
-from sc2pool.errors import ActionError, ClosedError
+from sc2pool.errors import ActionError, ClosedError, ConfigError
 from sc2pool.pool.vec_pool import VecPool
 
 TASK = "DefeatRoaches"
@@ -68,6 +68,8 @@ def _check_steps(pool: VecPool) -> None:
     pool.send(_actions(pool))
     with pytest.raises(AlreadyPendingCallError):
         pool.send(_actions(pool))
+    with pytest.raises(AlreadyPendingCallError):
+        pool.pause()
     pool.reset()  # drops that step
     pool.void_episodes()
 
@@ -83,6 +85,9 @@ def _check_calls(pool: VecPool) -> None:
     assert pool.call([1, 0], "get_attr", "step_mul") == values[::-1]
     with pytest.raises(AttributeError):
         pool.call(every, "get_attr", "no_such_attribute")
+    for none in (-1, N):
+        with pytest.raises(ConfigError, match=f"the pool's envs are 0 to 1, there is no {none}"):
+            pool.pause([none])
     pool.pause()
     pool.resume([0])
     pool.resume()

@@ -30,7 +30,7 @@ from sc2pool.pool.instances.restart import exceeded
 from sc2pool.pool.statistics.durations import DurationCounter, figures
 from sc2pool.pool.statistics.stats import PoolEvent, PoolStats
 from sc2pool.ray.agreement import check_agreement
-from sc2pool.ray.cluster import ANSWER_S
+from sc2pool.ray.cluster import ANSWER_S, connection
 from sc2pool.ray.pool.node_games import Reply
 from sc2pool.ray.pool.remote_games import LostError, NoPlaceError, Reborn, RemoteGames
 from sc2pool.ray.stats import merge
@@ -72,6 +72,7 @@ class Actors:
         self._restart = restart
         self._node_timeout_s = node_timeout_s
         self._begin = begin
+        self._connection = connection()
         self.closed = False
         self._failed = ""
         self._losses: list[PoolEvent] = []
@@ -102,14 +103,13 @@ class Actors:
         errors: list[Exception] = []
         for games, reference in zip(self._every, references, strict=True):
             try:
-                games.about = games.result(reference)
+                games.begins(games.result(reference))
             except Exception as error:  # all are awaited: a pool that still opens cannot be closed
                 errors.append(error)
         for first in errors[:1]:
             if isinstance(first, LostError):
                 raise ConfigError(f"a node died while its games were launched: {first}") from first
             raise first
-        self._update_stats(self._every)
         self._check_agreement()
 
     def _check_agreement(self) -> None:
@@ -180,7 +180,7 @@ class Actors:
                 )
                 try:
                     games.place_anew(deadline)
-                    games.about = games.call("open", games.keywords)
+                    games.begins(games.call("open", games.keywords))
                     self._check_agreement()
                     for (env, name), value in games.attributes.items():
                         games.call("call", "set_attr", [env], name, value)
@@ -214,9 +214,6 @@ class Actors:
     def _count_loss(self, games: RemoteGames, error: LostError, phase: Phase) -> None:
         now_s = time.monotonic()
         games.losses_s.append(now_s)
-        if games.stats is not None:
-            games.past.append(games.stats)
-            games.stats = None
         kind = str(FaultKind.NODE_LOST)
         self._losses += [
             PoolEvent("fault", now_s, f"env {env}", -1, kind, str(phase), str(error))
@@ -239,15 +236,23 @@ class Actors:
             raise
 
     def check_usable(self) -> None:
-        """Raise `ClosedError` if the pool is closed or has failed."""
+        """Raise `ClosedError` if the pool is closed or has failed, or Ray was shut down."""
         if self.closed:
             raise ClosedError("the pool is closed")
         if self._failed:
             raise ClosedError(f"the pool has failed: {self._failed}")
+        if not self._connected:
+            raise ClosedError("Ray was shut down, and the games with it: make another env")
+
+    @property
+    def _connected(self) -> bool:
+        """False after `ray.shutdown()`, which ends the actors; a call would connect Ray again."""
+        return bool(connection() == self._connection)
 
     def stats(self) -> PoolStats:
         """Counters of all actors together; see `merge` for what an approximation is."""
-        self._update_stats(self._every)
+        if self._connected:
+            self._update_stats(self._every)
         parts = [(one.node.name, one.stats) for one in self._every if one.stats is not None]
         past = [stats for games in self._every for stats in games.past]
         return merge(parts, past, self._losses, figures(self._recoveries))
@@ -270,7 +275,7 @@ class Actors:
 
     def _end(self) -> None:
         """Each actor closes its pool, which leaves no file behind, then it is killed."""
-        if not ray.is_initialized():
+        if not self._connected:
             return
         asked: list[Any] = []
         for games in self._every:

@@ -130,17 +130,18 @@ class ClusterPool:
             return None if begun else self._book_of(games), *of_rows
 
         begun, self._book_is_new = not self._book_is_new, False
+        at_rest = [games.reborn for games in self._actors]  # deaths that no batch has shown
         for games in self._actors:
             games.reborn = None
         references = [games.submit("reset", *asked(games, begun=begun)) for games in self._actors]
         self._began = True
         replies = self._actors.replies(references, Phase.RESETTING, asked)
-        for games in self._actors:
-            if games.reborn is not None:
-                for info in games.reborn.reply.batch.reset_infos:
+        for games, reply, before in zip(self._actors, replies, at_rest, strict=True):
+            reborn, games.reborn = games.reborn or before, None
+            if reborn is not None:
+                for info in reply.batch.reset_infos:
                     assert info is not None
-                    info["sc2pool.fault"] = games.reborn.fault
-                games.reborn = None
+                    info["sc2pool.fault"] = reborn.fault
         return self._together(replies)
 
     # Steps.
@@ -228,6 +229,8 @@ class ClusterPool:
 
     def pause(self, envs: Iterable[int] | None = None) -> None:
         """See `Pool.pause`."""
+        if self._sent is not None:
+            raise AlreadyPendingCallError("receive the step before you pause the games", "step")
         self._on_nodes("pause", envs)
 
     def resume(self, envs: Iterable[int] | None = None) -> None:
@@ -254,6 +257,8 @@ class ClusterPool:
             games.submit("call", "show_figures", dict(figures))
 
     def _games_of(self, env: int) -> RemoteGames:
+        if not 0 <= env < self.n:
+            raise ConfigError(f"the pool's envs are 0 to {self.n - 1}, there is no {env}")
         return next(games for games in self._actors if env < games.first + games.n)
 
     def _spread(self, envs: Sequence[int], method: str, *arguments: Any) -> list[Any]:

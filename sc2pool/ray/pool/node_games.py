@@ -20,6 +20,7 @@ import ray
 from sc2pool.envs.specs import make_players
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array
+from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.pool.stepping.batch import Batch
 from sc2pool.ray.agreement import Played
 from sc2pool.ray.node_end import end_with_node
@@ -31,6 +32,7 @@ class About:
 
     Attributes:
         played: what must be the same on all nodes.
+        stats: its first statistics.
         metadata: of the envs.
         render_mode: of the envs.
         strict: whether actions are checked.
@@ -38,6 +40,7 @@ class About:
     """
 
     played: Played
+    stats: PoolStats
     metadata: Mapping[str, Any]
     render_mode: str | None
     strict: bool
@@ -85,8 +88,10 @@ class NodeGames:
         players.require_one_row("RaySC2VecEnv")
         self._pool = pool = players.make_pool()
         self._folders.append(pool.run_dir)
+        stats = pool.stats()
         return About(
-            Played.of(pool.stats(), pool.observation_space, pool.action_space),
+            Played.of(stats, pool.observation_space, pool.action_space),
+            stats,
             pool.metadata,
             pool.render_mode,
             pool.strict,

@@ -67,7 +67,7 @@ class RemoteGames:
         attributes: what `set_attr` set, by env and name.
         newest: the last good reply.
         reborn: what a new actor has brought that no batch has shown; None if there is none.
-        stats: the newest statistics.
+        stats: the newest statistics, also of one that has died, until another begins.
         past: the last statistics of those that died.
         has_place: whether the actor runs, so that it can be asked.
     """
@@ -131,6 +131,12 @@ class RemoteGames:
             raise self._lost(error) from error
         self.has_place = True
         self.node = next((node for node in nodes() if node.node_id == node_id), self.node)
+
+    def begins(self, about: About) -> None:
+        """Note what a new actor says of itself; its statistics begin at zero."""
+        if self.stats is not None:
+            self.past.append(self.stats)
+        self.about, self.stats = about, about.stats
 
     def place_anew(self, deadline: Deadline) -> None:
         """Make the actor anew on any node that has room, or that comes to have it.
