@@ -122,7 +122,11 @@ def after_each_training_step(algorithm: Algorithm, check: Callable[[], None]) ->
     training_step = algorithm.training_step
 
     def step() -> None:
-        training_step()
+        try:
+            training_step()
+        except Exception:
+            check()  # it may say more: RLlib raises a RuntimeError without words if an env raises
+            raise
         check()
 
     algorithm.training_step = step

@@ -298,15 +298,22 @@ def errors() -> dict[str, Any]:
         finally:
             algorithm.stop()
 
+    old = ppo().api_stack(
+        enable_rl_module_and_learner=False, enable_env_runner_and_connector_v2=False
+    )
+    anew = ppo().fault_tolerance(restart_failed_sub_environments=True)
     found = {
         "no room": error_of(lambda: build(ppo(), runners=3)),
         "no CPU for the learner": error_of(lambda: build(APPOConfig())),
         "no such task": error_of(lambda: build(ppo(), task="Chess")),
         "no games": error_of(lambda: build(ppo(), n=0)),
         "no config": error_of(lambda: configure({})),
+        "old API stack": error_of(lambda: configure(old)),
         "another cluster": error_of(lambda: connect("127.0.0.1:1")),
         "no such game": error_of(lambda: build(ppo(), game="/nowhere")),
         "the task raises": error_of(lambda: build(ppo(), runners=1, task=RaisesLater)),
+        "in this process": error_of(lambda: build(ppo(), runners=0, task=RaisesLater)),
+        "envs made anew": error_of(lambda: build(anew, runners=1, task=RaisesLater)),
     }
     NODES.kill_second()
     NODES.clear_second()

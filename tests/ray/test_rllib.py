@@ -112,9 +112,12 @@ def test_a_killed_node_takes_its_games_along_and_the_training_goes_on(case):
         ("no such task", "ConfigError", "unknown task 'Chess'"),
         ("no games", "ConfigError", "n must be a whole number of at least 1, got 0"),
         ("no config", "ConfigError", "must be an AlgorithmConfig of RLlib, got {}"),
+        ("old API stack", "ConfigError", "new API stack"),
         ("another cluster", "ConfigError", "already connected"),
         ("no such game", "ConfigError", "cannot play: game='/nowhere'"),
         ("the task raises", "ClosedError", "ZeroDivisionError: a mistake in act"),
+        ("in this process", "ClosedError", "ZeroDivisionError: a mistake in act"),
+        ("envs made anew", "ClosedError", "ZeroDivisionError: a mistake in act"),
         ("two versions", "ConfigError", "standin-other"),
     ],
 )

@@ -31,6 +31,9 @@ from sc2pool.ray.cluster import ANSWER_S
 from sc2pool.ray.rllib.failure import failure_of
 from sc2pool.realtime.rllib import after_each_training_step
 
+_RUN = "sc2pool_run"
+"""The attribute of an env runner that names its training."""
+
 
 class GamesCallback(RLlibCallback):
     """Figures, seeds and agreement of the pools of all env runners; `configure` adds it.
@@ -70,6 +73,7 @@ class GamesCallback(RLlibCallback):
         if not isinstance(env, SC2VectorEnv):
             raise ConfigError(f"GamesCallback needs an SC2VectorEnv, got {env!r}")
         self._logged = {}
+        env.run = getattr(env_runner, _RUN, "")  # it has one if it makes its env anew
         config = env_runner.config
         if config.seed is not None:
             # RLlib's own is the run's seed plus the runner's number, which repeats among runners,
@@ -176,6 +180,7 @@ def _played(runner: EnvRunner, run: str) -> tuple[str, Played] | None:
     """An env runner's games and their node; None if it has no env."""
     if runner.env is None:
         return None
+    setattr(runner, _RUN, run)
     runner.env.unwrapped.run = run
     pool = runner.env.unwrapped.pool
     where = f"env runner {runner.worker_index or 0} on node {ray.util.get_node_ip_address()}"

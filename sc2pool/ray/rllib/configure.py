@@ -95,6 +95,8 @@ def configure(
     """
     if not isinstance(config, AlgorithmConfig):
         raise ConfigError(f"config must be an AlgorithmConfig of RLlib, got {config!r}")
+    if not config.enable_env_runner_and_connector_v2:
+        raise ConfigError("games are for RLlib's new API stack, and config has the old one")
     name = resolve(task).__name__
     n = whole_number("n", n, 1)
     games: dict[str, Any] = {
