@@ -247,7 +247,7 @@ def test_a_browser_shows_every_game(watching, tmp_path, wait_for):
     shown = in_browser(watching.address, tmp_path)
     assert shown.notice == ""
     assert [game["seat"] for game in shown.games] == ["env 0", "env 1", "spare 2"]
-    assert "repeat(3, " in shown.columns, "as many as there is room for"
+    assert "repeat(4, " in shown.columns, "the largest cards on which all figures have room"
     assert shown.words == {"task": "DefeatRoaches", "standin": "stand-in, not StarCraft II"}
     assert f" · process {watching.state()['pool']['trainer_pid']} · " in shown.about
     assert shown.curves[:2] == ["mean return", "steps/s"]
@@ -270,13 +270,11 @@ def test_the_chosen_game_is_shown_larger(watching, tmp_path, wait_for):
     assert "repeat(2, " in shown.columns, "the others share the room below"
 
 
-class OnNodes:
-    """A pool's statistics as those of the pools of a cluster."""
+class Told:
+    """A pool with these statistics."""
 
     def __init__(self, stats: dict[str, Any]) -> None:
-        rows = enumerate(stats["instances"])
-        instances = [{**row, "node": f"node {number % 2}"} for number, row in rows]
-        self._stats = {**stats, "instances": instances}
+        self._stats = stats
 
     def ended(self) -> bool:
         return False
@@ -288,18 +286,40 @@ class OnNodes:
         """No view, no curves."""
 
 
+def shown_of(stats: dict[str, Any], folder: Path) -> Games:
+    """What a browser shows of a pool with these statistics."""
+    pool: Any = Told(stats)
+    with Server(Watch(pool), listen()) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            return in_browser(server.address, folder)
+        finally:
+            server.shutdown()
+
+
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
 def test_a_browser_shows_how_many_nodes_play(watching, tmp_path, wait_for):
     wait_for(lambda: watching.state()["pool"])
-    pools: Any = OnNodes(watching.state()["pool"])
-    with Server(Watch(pools), listen()) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            shown = in_browser(server.address, tmp_path)
-        finally:
-            server.shutdown()
+    stats = watching.state()["pool"]
+    rows = enumerate(stats["instances"])
+    instances = [{**row, "node": f"node {number % 2}"} for number, row in rows]
+    shown = shown_of({**stats, "instances": instances}, tmp_path)
     assert " · 2 Ray nodes · " in shown.about
     assert "process" not in shown.about
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine")
+def test_an_env_without_a_game_says_why(watching, tmp_path, wait_for):
+    wait_for(lambda: watching.state()["pool"])
+    stats = watching.state()["pool"]
+    rows = zip(stats["instances"], ("starting", "playing"), strict=False)
+    instances = [{**row, "pid": None, "state": state} for row, state in rows]
+    shown = shown_of({**stats, "game_version": None, "instances": instances}, tmp_path)
+    assert [game["blank"] for game in shown.games] == [
+        "the game is being started",
+        "this env has no game to show",
+    ]
+    assert shown.about.startswith("2 envs · no game · ")
 
 
 def test_a_fault_and_the_end_are_told(start_pool, tmp_path, wait_for):

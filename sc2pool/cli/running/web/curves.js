@@ -63,7 +63,7 @@ function makeChart(name) {
   const title = document.createElement("span");
   const value = document.createElement("b");
   const svg = document.createElementNS(SVG, "svg");
-  title.textContent = name;
+  title.textContent = title.title = name; // a long one is cut
   svg.setAttribute("role", "img");
   caption.append(title, value);
   root.append(caption, svg);
@@ -166,9 +166,11 @@ function element(name, attributes, text = "") {
 // A number in at most five letters, as far as that can be.
 function short(value) {
   const size = Math.abs(value);
+  if (size >= 1e9 || (size && size < 1e-3)) {
+    return value.toExponential(1).replace(".0e", "e").replace("e+", "e");
+  }
   if (size >= 1e6) return `${+(value / 1e6).toPrecision(3)}M`;
   if (size >= 1e4) return `${+(value / 1e3).toPrecision(3)}k`;
-  if (size && size < 1e-3) return value.toExponential(1).replace(".0e", "e");
   return String(+value.toPrecision(3));
 }
 

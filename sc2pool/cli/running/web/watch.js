@@ -135,10 +135,10 @@ function arrange() {
 function fit(count, aspect, room, isFew) {
   const widthOf = (columns) => Math.floor((room.width + GAP_PX) / columns) - GAP_PX;
   for (const size of SIZES) {
-    for (let columns = 1; columns <= Math.max(count, 1); columns++) {
+    for (let columns = 1; widthOf(columns) >= size.least; columns++) {
       const width = widthOf(columns);
       const high = Math.ceil(count / columns) * (width / aspect + size.more + GAP_PX);
-      if (width >= size.least && high <= room.height) return { columns, width, size };
+      if (high <= room.height) return { columns, width, size };
     }
   }
   const size = SIZES[isFew ? 0 : SIZES.length - 1];
@@ -175,10 +175,11 @@ function notice(text) {
 function showTotals(pool, isStandin) {
   const spares = pool.instances.filter((row) => row.seat.startsWith("spare")).length;
   const envs = pool.instances.length - spares;
-  document.title = `${pool.task || "sc2pool"} · ${envs} games`;
+  const counted = `${envs} ${pool.game_version ? "game" : "env"}${envs === 1 ? "" : "s"}`;
+  document.title = `${pool.task || "sc2pool"} · ${counted}`;
   document.getElementById("task").textContent = pool.task || "sc2pool";
   document.getElementById("standin").hidden = !isStandin;
-  const parts = [`${envs} ${envs === 1 ? "game" : "games"}${spares ? ` and ${spares} spare` : ""}`,
+  const parts = [`${counted}${spares ? ` and ${spares} spare` : ""}`,
     pool.game_version || "no game", placeOf(pool), `up ${duration(pool.uptime_s)}`];
   document.getElementById("about").textContent = parts.join(" · ");
   const recycles = Object.entries(pool.recycles).map(([cause, count]) => `${cause} ${count}`);
@@ -187,7 +188,7 @@ function showTotals(pool, isStandin) {
     ["too late", number(pool.realtime.misses)],
   ] : [];
   const results = Object.values(pool.matches).flatMap(Object.entries);
-  const count = (counted) => counted.reduce((sum, [, value]) => sum + value, 0);
+  const count = (some) => some.reduce((sum, [, value]) => sum + value, 0);
   const won = count(results.filter(([result]) => result === "win"));
   const matches = results.length ? [["matches won", `${number(won)} of ${number(count(results))}`]] : [];
   showFigures(document.getElementById("totals"), [
@@ -306,7 +307,7 @@ function figuresOf(row, view, pool) {
 
 function blankReason(row) {
   if (row.pid !== null) return "no view yet";
-  return row.state === "new" || row.state === "launching" ? "the game is being started"
+  return ["new", "starting", "launching"].includes(row.state) ? "the game is being started"
     : "this env has no game to show";
 }
 
