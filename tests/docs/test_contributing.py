@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md names files and commands that exist."""
+"""CONTRIBUTING.md and other pages name files and commands that exist."""
 
 from __future__ import annotations
 
@@ -54,3 +54,11 @@ def test_the_tests_that_a_page_names_exist(page: str, at_least: int) -> None:
     named = set(re.findall(r"`(tests/[\w/]+\.py)`", (ROOT / "docs" / page).read_text()))
     assert len(named) > at_least
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+def test_the_files_that_the_stand_ins_page_names_exist() -> None:
+    room = ROOT / "sc2standin"
+    page = (room / "README.md").read_text()
+    named = set(re.findall(r"`([a-z_]\w*(?:/\w+)+\.[a-z]+)`", page))
+    assert len(named) > 15
+    assert [name for name in sorted(named) if not ((room / name).exists() or exists(name))] == []
