@@ -7,7 +7,7 @@ python examples/behaviour_cloning.py sc2pool/MoveToBeacon/scripted-v0
 
 from __future__ import annotations
 
-import sys
+import argparse
 
 import minari
 import numpy as np
@@ -48,4 +48,6 @@ def main(dataset_id: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("dataset", help="such as sc2pool/MoveToBeacon/scripted-v0")
+    main(parser.parse_args().dataset)
