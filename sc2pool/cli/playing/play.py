@@ -32,6 +32,7 @@ from sc2pool.optional import require
 from sc2pool.pool.vec_pool import VecPool
 from sc2pool.replacing import replacing
 from sc2pool.tasks.definition import TaskDefinition
+from sc2pool.tasks.opponents.results import RESULT
 from sc2pool.tasks.players.replays import REPLAY
 
 VIDEOS = (".mp4", ".mkv", ".mov", ".avi")
@@ -168,9 +169,12 @@ def summary(episodes: list[Ended], opponent: str | None) -> str:
     """What came of the episodes that no fault cut short."""
     whole = [episode for episode in episodes if episode.whole]
     returns = np.array([episode.episode_return for episode in whole])
-    words = f"mean return {returns.mean():.2f} ± {returns.std():.2f} over {len(whole)} episodes"
+    count = f"{len(whole)} episode{'s' * (len(whole) != 1)}"
+    words = f"mean return {returns.mean():.2f} ± {returns.std():.2f} over {count}"
     if opponent is None:
         return words
+    if not any(RESULT in episode.info for episode in whole):
+        return f"against {opponent}: {words}"  # a task of one player: its return says who won
     results = Counter(episode.end for episode in whole)
     undecided = len(whole) - results["win"] - results["loss"]
     ties = f", {undecided} undecided" if undecided else ""
