@@ -17,10 +17,8 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import shlex
 import sys
-import tempfile
 import time
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -28,6 +26,7 @@ from importlib import resources
 from pathlib import Path
 
 import sc2standin
+from sc2standin.replacing import replace_file
 from sc2standin.version import BASE_BUILD
 
 MARKER = "sc2pool-standin.txt"
@@ -169,12 +168,4 @@ def _write_once(path: Path, content: bytes, mode: int) -> None:
             return
     except FileNotFoundError:
         path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(temporary).chmod(mode)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    replace_file(path, content, mode)

@@ -16,7 +16,6 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from gymnasium.envs.registration import EnvSpec
 from sc2pool.datasets.collector import Episode, leaves_of
 from sc2pool.errors import ConfigError
 from sc2pool.optional import needed_for
-from sc2pool.replacing import replacing
+from sc2pool.replacing import new_folder, replacing
 
 SHARD_STEPS = 50_000
 SHARD_BYTES = 128_000_000
@@ -151,7 +150,7 @@ class MinariWriter:
                     truncations=last & (not episode.terminated),
                 )
             )
-        folder = Path(mkdtemp(dir=self.folder, prefix="unfinished-"))
+        folder = new_folder(self.folder, "unfinished-")
         try:
             self._make(folder).update_episodes(buffers)
             with h5py.File(folder / _MAIN, "a") as file:

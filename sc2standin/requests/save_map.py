@@ -8,13 +8,10 @@ whole.
 
 from __future__ import annotations
 
-import os
-import tempfile
-from pathlib import Path
-
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.process.state import RequestRefused, State
+from sc2standin.replacing import replace_file
 from sc2standin.requests.text import text
 
 MAX_PATH_LENGTH = 260
@@ -34,18 +31,7 @@ def save_map(state: State, request: sc_pb.RequestSaveMap, response: sc_pb.Respon
         path = (folder / name).resolve()  # symbolic links and `..` are followed
         if folder.resolve() not in path.parents or len(name) > MAX_PATH_LENGTH:
             raise RequestRefused(f"{name} does not name a file in the folder for temporary files")
-        _write(path, request.map_data)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, request.map_data)
     except (OSError, ValueError) as error:
         raise RequestRefused(f"{name} cannot be written: {error}") from None
-
-
-def _write(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

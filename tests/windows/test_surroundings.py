@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from sc2pool import SC2VectorEnv
 from sc2pool.errors import ConfigError
+from sc2pool.replacing import new_folder
 from sc2standin import install
+from sc2standin.replacing import replace_file
 
+REFUSES = Path("Z:/sys/kernel")
+"""A folder of Linux, in which not even root may make a file, as Wine shows it."""
 WITHOUT_A_CONSOLE = """
 import sys
 from pathlib import Path
@@ -53,6 +59,18 @@ def test_an_installation_whose_file_is_being_read(
         monkeypatch.setattr(install.time, "sleep", lambda _: reader.close())
         install.install(tmp_path)
     assert marker.read_text().startswith("This is not StarCraft II.")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda folder: new_folder(folder, "report-"), lambda folder: replace_file(folder / "map", b"")],
+    ids=["a folder", "a file"],
+)
+def test_a_folder_that_may_not_be_written_to(make: Callable[[Path], object]) -> None:
+    """Windows says that it may be, so `tempfile` would try one name after the other."""
+    assert os.access(REFUSES, os.W_OK)
+    with pytest.raises(PermissionError):
+        make(REFUSES)
 
 
 def test_no_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

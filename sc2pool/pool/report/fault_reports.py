@@ -17,7 +17,6 @@ import json
 import logging
 import math
 import shutil
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -30,6 +29,7 @@ import numpy as np
 from sc2pool.errors import Fault
 from sc2pool.game.program.installation import cache_folder
 from sc2pool.pool.ipc.messages import Evidence
+from sc2pool.replacing import new_folder
 from sc2pool.tasks.player import Episode, GameFacts
 
 log = logging.getLogger("sc2pool")
@@ -87,7 +87,7 @@ def write(
         directory.mkdir(parents=True, exist_ok=True)
         prune(directory, KEPT - 1)
         # Another trainer's env 3 may fail in the same second: the end of the name is unique.
-        path = Path(tempfile.mkdtemp(prefix=name, dir=directory))
+        path = new_folder(directory, name)
         about = {"fault": vars(fault), **vars(instance)}
         (path / "fault.json").write_text(json.dumps(_as_json(about), indent=2) + "\n")
     except Exception as error:  # values of the user's may raise anything when they are shown
