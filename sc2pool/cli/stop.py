@@ -1,5 +1,7 @@
 """Ctrl-C, SIGTERM and SIGHUP: the first one asks for an end, the second one interrupts.
 
+On Windows: Ctrl-C, Ctrl-Break and a closed console.
+
 Also here: printing to a terminal or a pipe that may be closed.
 
 Rules: inside `Stop.polite()` the first signal only sets `Stop.signal`, so the training loop ends
@@ -14,11 +16,12 @@ import select
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from types import FrameType
 from typing import TextIO
 
 from sc2pool.platform import WINDOWS
+from sc2pool.processes import windows
 
 
 class Stopped(KeyboardInterrupt):
@@ -31,7 +34,9 @@ class Stopped(KeyboardInterrupt):
 
 def _signals() -> list[signal.Signals]:
     asking = [signal.SIGINT, signal.SIGTERM]
-    if not WINDOWS and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+    if WINDOWS:
+        asking.append(signal.SIGBREAK)
+    elif signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         asking.append(signal.SIGHUP)
     return asking
 
@@ -60,7 +65,8 @@ class Stop:
         """
         before = {number: signal.signal(number, self._handle) for number in _signals()}
         try:
-            yield
+            with windows.closing_breaks() if WINDOWS else nullcontext():
+                yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)

@@ -23,7 +23,7 @@ from typing import Final
 
 from sc2pool.platform import WINDOWS
 from sc2pool.processes.identity import end_orphan
-from sc2pool.processes.spawn import Child, start_python
+from sc2pool.processes.spawn import Child, leave_interrupts_to_parent, start_python
 
 _ENDS_WITHIN_S: Final = 5.0
 """How long a guard may take to end at the end of its input; it may still be starting."""
@@ -78,7 +78,7 @@ def _start() -> Child:
 
 def main() -> None:
     """The guard's side: read until the end of the input, then kill what is still paused."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    leave_interrupts_to_parent()
     if not WINDOWS:
         # If this process is stopped when its parent ends, the system sends SIGHUP, and SIGCONT: no
         # other process of the session could continue its group any more (setpgid(2)).

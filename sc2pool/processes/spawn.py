@@ -8,6 +8,7 @@ PYTHONPATH that is relative or empty. What the trainer itself may import, a work
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -125,6 +126,13 @@ def given_socket(descriptor: int) -> socket.socket:
     if WINDOWS:
         descriptor = windows.socket_of(sys.stdin.buffer.read())
     return socket.socket(fileno=descriptor)
+
+
+def leave_interrupts_to_parent() -> None:
+    """Ignore Ctrl-C; and Ctrl-Break, which Windows sends to every process of a console."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if WINDOWS:
+        signal.signal(signal.SIGBREAK, signal.SIG_IGN)
 
 
 def _or_nowhere(given: int | None, inherited: TextIO | None) -> int | None:

@@ -1,4 +1,4 @@
-"""What only Windows has: Job Objects, and descriptors that another process gets copies of.
+"""What only Windows has: Job Objects, descriptors that another process gets copies of, consoles.
 
 A job ends all of its processes when the last handle to it closes, which the system does however
 its owner ends. What a member starts is a member, too.
@@ -9,10 +9,15 @@ process. Rule: the receiver owns the copy and closes it; the sender keeps, and c
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import os
+import signal
 import socket
 import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from sc2pool.platform import WINDOWS
@@ -28,6 +33,11 @@ if WINDOWS:
     """`JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE`."""
     _KILLED: Final = 1
     """The exit code of what a job has ended."""
+    _CTRL_C: Final = 0
+    _CTRL_BREAK: Final = 1
+    """The other events end the program: its console is closed, the user logs off, Windows ends."""
+    _CLOSES_WITHIN_S: Final = 60.0
+    """The system itself waits for about five seconds."""
 
     class _BasicLimits(ctypes.Structure):
         _fields_ = (
@@ -64,6 +74,8 @@ if WINDOWS:
     _kernel32.AssignProcessToJobObject.argtypes = (wintypes.HANDLE, wintypes.HANDLE)
     _kernel32.TerminateJobObject.argtypes = (wintypes.HANDLE, wintypes.UINT)
     _kernel32.GetConsoleWindow.restype = wintypes.HWND
+    _ConsoleHandler = ctypes.WINFUNCTYPE(wintypes.BOOL, wintypes.DWORD)
+    _kernel32.SetConsoleCtrlHandler.argtypes = (_ConsoleHandler, wintypes.BOOL)
 
     class Job:
         """A child and all that it starts, which end when this process ends.
@@ -112,6 +124,31 @@ if WINDOWS:
         if _kernel32.GetConsoleWindow():
             return subprocess.CREATE_NEW_PROCESS_GROUP
         return subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW
+
+    @contextmanager
+    def closing_breaks() -> Iterator[None]:
+        """In the block, a console that is closed and a user who logs off count as Ctrl-Break, too.
+
+        After such an event the system ends the program once its handlers have returned, which
+        Python's own does at once. This one returns after the block, or is ended with the program.
+        """
+        left = threading.Event()
+
+        def handle(event: int) -> bool:  # called in a thread of its own
+            if event == _CTRL_C:
+                return False
+            _thread.interrupt_main(signal.SIGBREAK)
+            if event != _CTRL_BREAK:
+                left.wait(_CLOSES_WITHIN_S)
+            return True
+
+        handler = _ConsoleHandler(handle)
+        _kernel32.SetConsoleCtrlHandler(handler, True)
+        try:
+            yield
+        finally:
+            left.set()
+            _kernel32.SetConsoleCtrlHandler(handler, False)
 
     def copied_socket(descriptor: int, pid: int) -> bytes:
         """A description of this socket, from which the process of this pid makes its own."""

@@ -23,10 +23,10 @@ def program(
     monkeypatch.setenv("SC2PATH", str(standin_dir))
     with ExitStack() as started:
 
-        def start(name: str) -> subprocess.Popen[str]:
+        def start(name: str, *arguments: str) -> subprocess.Popen[str]:
             process = started.enter_context(
                 subprocess.Popen(
-                    [sys.executable, Path(__file__).with_name("programs.py"), name],
+                    [sys.executable, Path(__file__).with_name("programs.py"), name, *arguments],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     text=True,

@@ -1,13 +1,19 @@
-"""What the tests have killed: programs that play, and say how far they are.
+"""What the tests end: programs that play, and say how far they are.
 
 python programs.py trains               a pool of two games, stepped for ever
 python programs.py owns_a_family        a job with a child and its child, until it is killed
+python programs.py saves OUT            `sc2pool train`, whose console is closed after an episode
 """
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
+import threading
+import time
+from ctypes import wintypes
+from pathlib import Path
 
 
 def trains() -> None:
@@ -22,6 +28,8 @@ def trains() -> None:
         env.step(env.action_space.sample())
 
 
+CTRL_BREAK, CLOSED = 1, 2
+"""Events of a console."""
 WAITS = "import sys; sys.stdin.read()"
 STARTS_ANOTHER = f"""
 import subprocess, sys
@@ -49,5 +57,34 @@ def owns_a_family() -> None:
     job.close()
 
 
+def tell(event: int) -> None:
+    """Do what Windows does in a program whose console has an event: begin a thread there."""
+    kernel32 = ctypes.WinDLL("kernel32")
+    kernel32.CreateThread.argtypes = (
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+        ctypes.c_void_p,
+        ctypes.c_void_p,
+        wintypes.DWORD,
+        ctypes.c_void_p,
+    )
+    function = ctypes.cast(kernel32.CtrlRoutine, ctypes.c_void_p)
+    kernel32.CreateThread(None, 0, function, event, 0, None)
+
+
+def saves(out: str) -> None:
+    from sc2pool.cli.main import main
+
+    episodes = Path(out) / "episodes.csv"
+
+    def tell_later() -> None:
+        while not (episodes.exists() and episodes.read_text().count("\n") > 1):
+            time.sleep(0.1)
+        tell(CLOSED)
+
+    threading.Thread(target=tell_later, daemon=True).start()
+    sys.exit(main(["train", "--steps", "100000", "--n", "1", "--out", out]))
+
+
 if __name__ == "__main__":
-    globals()[sys.argv[1]]()
+    globals()[sys.argv[1]](*sys.argv[2:])

@@ -1,7 +1,11 @@
-"""However a program ends, its workers and games end with it: a Job Object does it."""
+"""However a program ends, its workers and games end with it, and a training is saved if it can be.
+
+A Job Object ends the processes.
+"""
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import time
@@ -11,8 +15,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from sc2pool.cli.stop import Stop
 from sc2pool.game.program.output import RING_BYTES, Output, read_tail
 from sc2pool.pool.machine.run_dir import sweep
+from tests.windows.programs import CLOSED, CTRL_BREAK, tell
 
 Program = Callable[..., subprocess.Popen[str]]
 GONE_WITHIN_S = 2.0
@@ -61,6 +67,23 @@ def test_a_closed_job_ends_its_members(program: Program) -> None:
     owner.stdin.close()
     assert owner.wait(20) == 0
     assert psutil.wait_procs(family, GONE_WITHIN_S)[1] == []
+
+
+@pytest.mark.parametrize("event", [CTRL_BREAK, CLOSED], ids=["Ctrl-Break", "console closed"])
+def test_an_event_of_the_console_asks_for_the_end(
+    event: int, wait_for: Callable[..., None]
+) -> None:
+    stop = Stop()
+    with stop.handling(), stop.polite():
+        tell(event)
+        wait_for(lambda: stop.signal == signal.SIGBREAK)
+
+
+def test_a_closed_console_saves_the_model(program: Program, tmp_path: Path) -> None:
+    trainer = program("saves", str(tmp_path))
+    printed, _ = trainer.communicate(timeout=300)
+    assert trainer.returncode == 128 + signal.SIGBREAK, printed
+    assert (tmp_path / "model.zip").exists()
 
 
 def test_what_a_child_has_printed_is_left_after_its_worker(tmp_path: Path) -> None:

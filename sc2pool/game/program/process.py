@@ -249,6 +249,8 @@ def _start(
             pass_fds=_inherited(lease.fd),
             # Elsewhere the terminal's Ctrl-C is for this program alone.
             process_group=None if in_worker or WINDOWS else 0,
+            # A console of its own, without a window: a Ctrl-C in ours is for this program alone.
+            creationflags=subprocess.CREATE_NO_WINDOW if WINDOWS else 0,
         )
 
     try:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import os
 import pickle
-import signal
 import socket
 import sys
 from collections import deque
@@ -33,6 +32,7 @@ from sc2pool.pool.worker.hosted_instance import HostedInstance, directory_of
 from sc2pool.pool.worker.live_view import LiveView
 from sc2pool.pool.worker.own_task import OwnTask, until_done
 from sc2pool.processes.exit import notice_children
+from sc2pool.processes.spawn import leave_interrupts_to_parent
 from sc2pool.tasks.player import Player, PlayerSpec
 from sc2pool.waiting import WorkerLoop
 
@@ -140,7 +140,7 @@ class Worker:
 
 def main(control_fd: int, request_fd: int, reply_fd: int, memory_fd: int) -> None:
     """Run one worker, with these descriptors; see `__main__`."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    leave_interrupts_to_parent()
     notice_children()
     doorbells = Doorbells(
         Doorbell.inherited(listening=request_fd), Doorbell.inherited(ringing=reply_fd)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import io
 import pickle
-import signal
 import sys
 from contextlib import suppress
 from typing import Any
@@ -22,7 +21,7 @@ from stable_baselines3.common.logger import Logger
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.messages import Raised
 from sc2pool.pool.ipc.remote_errors import describe
-from sc2pool.processes.spawn import given_socket
+from sc2pool.processes.spawn import given_socket, leave_interrupts_to_parent
 from sc2pool.processes.with_parent import follow_parent
 from sc2pool.realtime.async_ppo.update_process import Begin, Updated
 
@@ -73,7 +72,7 @@ class Updater:
 def main() -> None:
     """Handle messages until the trainer closes the socket."""
     trainer_pid, descriptor = map(int, sys.argv[1:3])
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    leave_interrupts_to_parent()
     follow_parent(trainer_pid)
     channel = Channel(given_socket(descriptor))
     updater = Updater()
