@@ -103,7 +103,7 @@ if WINDOWS:
     def _start_in_job(
         module: str, descriptors: Sequence[int], environment: Mapping[str, str]
     ) -> Follower:
-        with ExitStack() as undo:
+        with ExitStack() as undo, windows.ending_with_us():
             process = start_python(module, environment=environment, stdin=subprocess.PIPE)
             undo.callback(process.wait)
             undo.callback(process.kill)

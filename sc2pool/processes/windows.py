@@ -1,7 +1,8 @@
 """What only Windows has: Job Objects, descriptors that another process gets copies of, consoles.
 
 A job ends all of its processes when the last handle to it closes, which the system does however
-its owner ends. What a member starts is a member, too.
+its owner ends. What a member starts is a member, too. So a child gets a job of its own (`Job`), and
+this process is in one for the time in which a child is being started (`ending_with_us`).
 
 A socket travels as its description (`socket.share`), a file as a handle that was put into the other
 process. Rule: the receiver owns the copy and closes it; the sender keeps, and closes, its own.
@@ -18,6 +19,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Final
 
 from sc2pool.platform import WINDOWS
@@ -31,6 +33,8 @@ if WINDOWS:
     """`JobObjectExtendedLimitInformation`."""
     _KILL_ON_CLOSE: Final = 0x2000
     """`JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE`."""
+    _MAY_LEAVE: Final = 0x800
+    """`JOB_OBJECT_LIMIT_BREAKAWAY_OK`: a member may start, on demand, a process that is none."""
     _KILLED: Final = 1
     """The exit code of what a job has ended."""
     _CTRL_C: Final = 0
@@ -73,9 +77,17 @@ if WINDOWS:
     )
     _kernel32.AssignProcessToJobObject.argtypes = (wintypes.HANDLE, wintypes.HANDLE)
     _kernel32.TerminateJobObject.argtypes = (wintypes.HANDLE, wintypes.UINT)
+    _kernel32.GetCurrentProcess.restype = wintypes.HANDLE
     _kernel32.GetConsoleWindow.restype = wintypes.HWND
     _ConsoleHandler = ctypes.WINFUNCTYPE(wintypes.BOOL, wintypes.DWORD)
     _kernel32.SetConsoleCtrlHandler.argtypes = (_ConsoleHandler, wintypes.BOOL)
+
+    def _limit(job: int, flags: int) -> bool:
+        limits = _ExtendedLimits(_BasicLimits(flags=flags))
+        size_bytes = ctypes.sizeof(limits)
+        return bool(
+            _kernel32.SetInformationJobObject(job, _LIMIT_CLASS, ctypes.byref(limits), size_bytes)
+        )
 
     class Job:
         """A child and all that it starts, which end when this process ends.
@@ -91,13 +103,9 @@ if WINDOWS:
             self._handle = _kernel32.CreateJobObjectW(None, None)
             if not self._handle:
                 raise ctypes.WinError(ctypes.get_last_error())
-            limits = _ExtendedLimits(_BasicLimits(flags=_KILL_ON_CLOSE))
-            size_bytes = ctypes.sizeof(limits)
             process = child._handle  # type: ignore[attr-defined]
             if not (
-                _kernel32.SetInformationJobObject(
-                    self._handle, _LIMIT_CLASS, ctypes.byref(limits), size_bytes
-                )
+                _limit(self._handle, _KILL_ON_CLOSE)
                 and _kernel32.AssignProcessToJobObject(self._handle, int(process))
             ):
                 error = ctypes.WinError(ctypes.get_last_error())
@@ -115,6 +123,33 @@ if WINDOWS:
             handle, self._handle = self._handle, None
             if handle:
                 _winapi.CloseHandle(handle)
+
+    @cache
+    def _own_job() -> int | None:
+        """The job that this process is in from now on; None if the system refuses it."""
+        job = _kernel32.CreateJobObjectW(None, None)
+        if job and _kernel32.AssignProcessToJobObject(job, _kernel32.GetCurrentProcess()):
+            return int(job)
+        return None
+
+    @contextmanager
+    def ending_with_us() -> Iterator[None]:
+        """What is started in the block ends with this process from its first instant on.
+
+        Without it a child would stay, suspended, if this process is killed before `CreateProcess`
+        has come to its end: it has no job yet. If this process ends in the block, and only then, it
+        takes along also what the user's program has started since the first block. Blocks must not
+        overlap.
+        """
+        job = _own_job()
+        if job is None:
+            yield
+            return
+        _limit(job, _KILL_ON_CLOSE | _MAY_LEAVE)
+        try:
+            yield
+        finally:
+            _limit(job, _MAY_LEAVE)
 
     def creation_flags() -> int:
         """For a child that no Ctrl-C of the console reaches.

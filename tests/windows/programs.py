@@ -2,6 +2,7 @@
 
 python programs.py trains               a pool of two games, stepped for ever
 python programs.py owns_a_family        a job with a child and its child, until it is killed
+python programs.py starts_children      one child after the other, each in a job of its own
 python programs.py saves OUT            `sc2pool train`, whose console is closed after an episode
 """
 
@@ -55,6 +56,18 @@ def owns_a_family() -> None:
     print(child.pid, int(child.stdout.readline()), flush=True)
     sys.stdin.read()
     job.close()
+
+
+def starts_children() -> None:
+    from sc2pool.processes.windows import Job, ending_with_us
+
+    print("starting", flush=True)
+    while True:
+        with ending_with_us():
+            child = subprocess.Popen([sys.executable, "-c", WAITS], stdin=subprocess.PIPE)
+            job = Job(child)
+        job.close()
+        child.communicate()
 
 
 def tell(event: int) -> None:

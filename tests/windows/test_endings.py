@@ -50,6 +50,19 @@ def test_a_killed_trainer_leaves_no_process(
     assert list(run_temp.glob("sc2pool-run-*")) == []
 
 
+def test_a_child_that_is_being_started_ends_with_its_parent(
+    program: Program, wait_for: Callable[..., None]
+) -> None:
+    before = set(psutil.pids())
+    for number in range(10):
+        parent = program("starts_children")
+        wait_for_stage(parent, "starting")
+        time.sleep(number / 20)  # into the start of a child: the instant is what is tried out
+        parent.kill()
+        parent.wait()
+    wait_for(lambda: set(psutil.pids()) <= before, GONE_WITHIN_S)
+
+
 def test_a_killed_owner_ends_its_job(program: Program) -> None:
     owner = program("owns_a_family")
     assert owner.stdout is not None

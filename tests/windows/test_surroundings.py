@@ -63,7 +63,7 @@ def test_an_installation_whose_file_is_being_read(
 
 @pytest.mark.parametrize(
     "make",
-    [lambda folder: new_folder(folder, "report-"), lambda folder: replace_file(folder / "map", b"")],
+    [lambda path: new_folder(path, "report-"), lambda path: replace_file(path / "map", b"")],
     ids=["a folder", "a file"],
 )
 def test_a_folder_that_may_not_be_written_to(make: Callable[[Path], object]) -> None:
