@@ -154,5 +154,8 @@ class Runtime:
             ending.callback(self._slots.close)
             ending.callback(self.fleet.close)
             ending.callback(self._watchdog.close)  # until then it writes into the run's folder
+            # What it closes is watched no longer: a serial pool waits once more, and on Windows
+            # `select` fails with a closed descriptor.
+            ending.callback(self._waiter.remove, self._watchdog.doorbell.listening)
             if grace is not None and not self.loop.supervisor.failed:
                 self.fleet.ask_to_close(grace, hurry)

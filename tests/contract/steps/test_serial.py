@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 import os
+import selectors
 import signal
 import sys
 import threading
@@ -42,6 +43,14 @@ def steps_of(env: Any) -> Iterator[Any]:
     yield env.reset(), env.reset_infos
     for _ in range(STEPS):
         yield env.step(np.array([env.action_space.sample() for _ in range(env.num_envs)]))
+
+
+def test_what_is_closed_is_not_waited_for(monkeypatch):
+    """As on Windows, whose `select` refuses a descriptor that is closed; epoll forgets it."""
+    monkeypatch.setattr(selectors, "DefaultSelector", selectors.SelectSelector)
+    env = SC2VectorEnv([Counting], serial=True)
+    env.reset()
+    env.close(terminate=True)
 
 
 @pytest.mark.parametrize(
