@@ -22,7 +22,7 @@ def test_all_of_its_tests_pass(
             python_with(library),
             "-m",
             "pytest",
-            Path(__file__).with_name(f"{library}_env.py"),
+            Path(__file__).parent / "programs" / f"{library}_env.py",
             "-p",
             "no:cacheprovider",
             f"--basetemp={tmp_path / 'its own'}",

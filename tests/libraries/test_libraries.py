@@ -32,8 +32,8 @@ PROGRAMS = {
 """Each program's library, if it has an environment of its own."""
 LEARNERS = set(PROGRAMS) - {"gymnasium", "rllib"}
 """Programs that also train: RLlib's algorithms do it in tests/realtime."""
-FOLDER = Path(__file__).parent
-PAGE = FOLDER.parents[1] / "docs" / "libraries.md"
+FOLDER = Path(__file__).parent / "programs"
+PAGE = FOLDER.parents[2] / "docs" / "libraries.md"
 LINE = re.compile(r"\S.*(?:SC2\w+|make_vec|gym_env_vectorize_mode)[(=].*")
 """A line that makes the environment."""
 TIMEOUT_S = 240.0

@@ -13,7 +13,7 @@ import pytest
 
 from tests.tiers import is_long
 
-PROGRAM = Path(__file__).with_name("run_notebook.py")
+PROGRAM = Path(__file__).parent / "programs" / "run_notebook.py"
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "first_steps.ipynb"
 SHORT = "256"
 """Steps of its trainings, where these are not as long as for a reader."""

@@ -19,7 +19,7 @@ def test_rllibs_wrapper_takes_it_and_ppo_learns(python_with_ray: str, standin_di
         pytest.skip("PettingZoo is not installed beside RLlib; ./scripts/test --all installs it")
     with environment_for_ray() as environment:
         done = subprocess.run(
-            [python_with_ray, Path(__file__).with_name("rllib_parallel.py")],
+            [python_with_ray, Path(__file__).parent / "programs" / "rllib_parallel.py"],
             cwd=environment["HOME"],
             env=environment | {"SC2PATH": str(standin_dir)},
             stdin=subprocess.DEVNULL,

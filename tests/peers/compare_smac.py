@@ -36,7 +36,7 @@ from tests.matches.playing import RecordedRows, player_of
 from tests.peers.clients import default_python, prepare
 from tests.peers.run_smac import ENVIRONMENT, PACKAGES, SOURCE, installation, smac_output
 
-RECORD = Path(__file__).with_name("record_smac.py")
+RECORD = Path(__file__).parent / "programs" / "record_smac.py"
 USUAL = ("3m", "8m", "2s3z", "MMM", "corridor")
 TOLERANCE = 1e-5
 BATTLE_S = 120.0

@@ -43,7 +43,7 @@ from tests.peers.compare_smac import (
 
 ENVIRONMENT = ENVIRONMENTS / "smacv2"
 SOURCE = "git+https://github.com/oxwhirl/smacv2.git@577ab5a2cff2391f8df582da5731ea9cd6adf3c6"
-RECORD = Path(__file__).with_name("record_smacv2.py")
+RECORD = Path(__file__).parent / "programs" / "record_smacv2.py"
 USUAL = (
     "terran_5_vs_5",
     "protoss_5_vs_5",

@@ -28,7 +28,7 @@ from sc2standin.install import install
 from tests.peers.clients import ENVIRONMENTS, default_python, prepare, run_to_end
 
 PACKAGES = Path(__file__).with_name("pysc2-requirements.txt")
-PLAY = Path(__file__).with_name("play_pysc2.py")
+PLAY = Path(__file__).parent / "programs" / "play_pysc2.py"
 MODULES = (
     "ping",
     "protocol_error",

@@ -36,7 +36,7 @@ from tests.peers.clients import ENVIRONMENTS, default_python, prepare, run_to_en
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = ENVIRONMENTS / "smac"
 PACKAGES = Path(__file__).with_name("smac-requirements.txt")
-PLAY = Path(__file__).with_name("play_smac.py")
+PLAY = Path(__file__).parent / "programs" / "play_smac.py"
 SOURCE = "git+https://github.com/oxwhirl/smac.git@d6aab33f76abc3849c50463a8592a84f59a5ef84"
 MAPS = ROOT / "sc2standin" / "maps" / "smac"
 """The maps of SMAC's scenarios."""

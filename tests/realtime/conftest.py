@@ -13,7 +13,7 @@ from sc2pool import SubprocSC2VecEnv
 from sc2standin.install import install
 from tests.support.pools import maker
 
-sys.path.insert(0, str(Path(__file__).parent))  # workers and trainer programs import from there
+sys.path.insert(0, str(Path(__file__).parent / "programs"))  # workers import from there, too
 from realtime_tasks import TellsLoop
 
 MakeEnv = Callable[..., SubprocSC2VecEnv]

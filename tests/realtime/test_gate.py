@@ -80,7 +80,7 @@ def test_a_process_that_has_ended_is_a_pause_error():
 
 @pytest.mark.parametrize("how", ["paused", "resumed", "never paused"])
 def test_a_paused_tree_ends_with_the_program_that_paused_it(how):
-    program = Path(__file__).with_name("gate_trainer.py")
+    program = Path(__file__).parent / "programs" / "gate_trainer.py"
     with Trainer(program, how) as trainer:
         trainer.wait_for_stage("waiting")
         family, all_ = trainer.children, psutil.Process(trainer.process.pid).children()

@@ -256,7 +256,7 @@ def test_an_env_of_the_users_with_grandchildren():
 
 
 def test_a_trainer_killed_in_a_pause_leaves_nothing(freezing, run_temp):
-    program = Path(__file__).with_name("paused_trainer.py")
+    program = Path(__file__).parent / "programs" / "paused_trainer.py"
     with Trainer(program, freezing) as trainer:
         stopped = trainer.wait_for_stage("paused")["stopped"]
         assert stopped == 2 + 2, "two games; a game and its child"

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.on_ray import TIMEOUT_S, Report, report_of
 
-TRAININGS = Path(__file__).parent / "rllib_trainings.py"
+TRAININGS = Path(__file__).parent / "programs" / "rllib_trainings.py"
 UPDATE_S = 0.5
 
 pytestmark = [

@@ -1,6 +1,6 @@
 """Plays episodes of a mini-game with pysc2's scripted agent; prints their scores as JSON.
 
-    python tests/peers/play_pysc2.py NAME EPISODES
+    python tests/peers/programs/play_pysc2.py NAME EPISODES
 
 Runs in the environment that `tests/peers/run_pysc2.py` makes, with SC2PATH set.
 """

@@ -29,7 +29,7 @@ from sc2pool.realtime.rllib import RLlibPauseCallback
 from tests.support.ray_nodes import error_of, games_of
 
 TEMP, REPORT, GAME = sys.argv[1:]
-EXAMPLE = str(Path(__file__).parents[2] / "examples" / "rllib.py")
+EXAMPLE = str(Path(__file__).parents[3] / "examples" / "rllib.py")
 UPDATE_S = 0.5
 """11 game loops in real time."""
 FRAGMENT = 4
