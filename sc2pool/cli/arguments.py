@@ -115,6 +115,8 @@ def check_file(file: Path, option: str, suffixes: Sequence[str] = ()) -> None:
     """Raise `ConfigError` unless this file can be written, and ends with one of the suffixes."""
     if file.is_dir():
         raise ConfigError(f"{option} {file} is a folder, expected a file's name")
+    if file.exists() and not file.is_file():
+        raise ConfigError(f"{option} {file} is a device or a pipe, expected a file to replace")
     if suffixes and file.suffix.lower() not in suffixes:
         raise ConfigError(f"{option} {file}: the name must end with {' or '.join(suffixes)}")
     check_writable(file.parent, option)

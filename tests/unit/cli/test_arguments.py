@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 
 import pytest
 
-from sc2pool.cli.arguments import check_writable, integer, positive_number
+from sc2pool.cli.arguments import check_file, check_writable, integer, positive_number
 from sc2pool.errors import ConfigError
 
 
@@ -39,6 +40,15 @@ def test_other_texts_than_whole_numbers_are_refused(text: str) -> None:
 def test_other_texts_than_numbers_above_0_are_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match=f"a number above 0, got '{text}'"):
         positive_number(text)
+
+
+def test_a_device_or_a_pipe_is_not_replaced(tmp_path: Path) -> None:
+    """For root this is possible: then the machine has no `/dev/null` any more."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for special in (pipe, Path(os.devnull)):
+        with pytest.raises(ConfigError, match=f"^--replay {special} is a device or a pipe"):
+            check_file(special, "--replay")
 
 
 def test_a_drive_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
