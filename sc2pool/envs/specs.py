@@ -65,6 +65,7 @@ class PoolKeywords(GameKeywords, total=False):
 
 
 DEFAULT_N = 8
+MOST_GAMES = 65_535
 MOST_ENVS_PER_WORKER = 8
 """By default no more share one: a worker that dies takes all its envs with it."""
 
@@ -215,6 +216,10 @@ def make_players(
             opponent=opponent,
         )
         n = number_of_games(n, num_envs, spec.rows) or DEFAULT_N
+        if n > MOST_GAMES:
+            raise ConfigError(
+                f"n must be at most {MOST_GAMES}, since each game has a port, got {n}"
+            )
         if config.envs_per_worker is None and not serial:
             config = replace(config, envs_per_worker=good_envs_per_worker(spec, n, usable_cores()))
         return Players([TaskPlayerSpec(spec)] * n, config, seed, spares, serial)

@@ -43,6 +43,11 @@ def test_a_whole_number(wrong):
         whole_number("n", 0, 1)
 
 
+def test_more_games_than_ports(standin_dir):
+    with pytest.raises(ConfigError, match=f"n must be at most 65535, .* got {10**30}"):
+        make_players(n=10**30, game=standin_dir)
+
+
 @pytest.mark.parametrize(
     ("first", "keywords", "task", "n"),
     [
