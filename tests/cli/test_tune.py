@@ -11,6 +11,7 @@ import yaml
 
 from sc2pool.cli.training.run_folder import reserved
 from sc2pool.cli.training.settings.hyperparameters import read_hyperparameters
+from sc2pool.cli.tuning.tune import open_study
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
 
@@ -69,6 +70,13 @@ def test_a_study_that_is_damaged(tune, tmp_path):
     code, _, complaint = tune("--trials=1")
     assert code == 2
     assert "its study.db cannot be used" in complaint
+
+
+def test_a_folder_whose_search_never_began(tmp_path):
+    """As when the games could not be launched."""
+    open_study(tmp_path, {"seed": 0, "n": 100_000})
+    study = open_study(tmp_path, {"seed": 0, "n": 1})
+    assert study.user_attrs["asked"] == {"seed": 0, "n": 1}
 
 
 def test_two_searches_at_once(tune, tmp_path):

@@ -122,7 +122,7 @@ def open_study(out: Path, asked: Mapping[str, Any]) -> optuna.Study:
     # Otherwise each part of a search would begin with the same suggestions.
     study.sampler = optuna.samplers.TPESampler(seed=asked["seed"] + len(study.trials))
     before = study.user_attrs.get("asked", asked)
-    if before != asked:
+    if before != asked and study.trials:
         raise ConfigError(f"--out {out} holds another search ({before})")
     study.set_user_attr("asked", asked)
     return study
