@@ -39,7 +39,7 @@ _ACTIVATIONS = {
 def check_device(device: str) -> None:
     """Raise `ConfigError` unless torch can compute on `device`."""
     try:
-        torch.empty(0, device=device)
+        torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError) as error:
         reason = str(error).partition("\n")[0]
         raise ConfigError(f"--device {device}: torch cannot use it ({reason})") from error

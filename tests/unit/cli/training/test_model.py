@@ -30,9 +30,10 @@ def test_the_policy_suits_the_observations(space, policy):
     assert policy_for(space, ALGORITHMS["recurrent-ppo"]) == recurrent
 
 
-def test_an_unknown_device_is_a_config_error():
-    with pytest.raises(ConfigError, match="--device abacus"):
-        check_device("abacus")
+@pytest.mark.parametrize("device", ["abacus", "meta"])
+def test_a_device_that_computes_nothing_is_a_config_error(device):
+    with pytest.raises(ConfigError, match=f"--device {device}"):
+        check_device(device)
 
 
 def test_values_of_a_file():
