@@ -7,6 +7,7 @@ what was done (`actions`, and `chat`) and each unit that could not obey (`action
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 from s2clientprotocol import debug_pb2 as debug_pb
@@ -34,6 +35,8 @@ from sc2standin.view.prepared import action_reply, reply_tail
 
 Success = error_pb.Success
 _WITHOUT_TARGET = (abilities.STOP, abilities.HOLD)
+_FOR_ONE = (OrderKind.BUILD, OrderKind.CALL_MULE, OrderKind.SCAN)
+"""Orders that the nearest of the units carries out alone."""
 
 
 def action(state: State, request: sc_pb.Request) -> bytes:
@@ -111,11 +114,27 @@ def _command(
             given.append((unit, order))
     if not given:
         return failed[0] if failed else error_pb.Error
+    given = _without_others(game, given)
     ability_id = meant(asked, given[0][0], economy)
     if len(given) < len(command.unit_tags) or ability_id != asked:
         one = _obeyed(one, ability_id, [unit for unit, _order in given])
     state.ask(partial(_give, state, one, given, queued))
     return Success
+
+
+def _without_others(game: Game, given: list[tuple[Unit, Order]]) -> list[tuple[Unit, Order]]:
+    """The orders, of those that one unit carries out for all only the nearest unit's."""
+    for_one = [pair for pair in given if pair[1].kind in _FOR_ONE]
+    if len(for_one) < 2:
+        return given
+
+    def distance(pair: tuple[Unit, Order]) -> float:
+        unit, order = pair
+        target = game.world.by_tag.get(order.target_tag, order)
+        return math.hypot(target.x - unit.x, target.y - unit.y)
+
+    nearest = min(for_one, key=distance)
+    return [pair for pair in given if pair is nearest or pair[1].kind not in _FOR_ONE]
 
 
 def _obeyed(one: sc_pb.Action, ability_id: int, units: list[Unit]) -> sc_pb.Action:

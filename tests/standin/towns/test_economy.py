@@ -138,6 +138,20 @@ def test_training_takes_money_and_supply(offline):
     assert offline.observe().player_common.idle_worker_count == 0, "new ones rally at the minerals"
 
 
+def test_the_nearest_of_several_workers_builds(offline):
+    offline.start(MARINE_MAP)
+    offline.rich(1000)
+    offline.order(offline.units(SCV), STOP)
+    offline.step(2)
+    workers, place = offline.units(SCV), (35.0, 25.0)
+    nearest = min(workers, key=lambda unit: math.dist(place_of(unit), place))
+    assert offline.order(workers, BUILD_DEPOT, place) == 1
+    offline.step(2)
+    assert [unit.tag for unit in offline.units(SCV) if unit.orders] == [nearest.tag]
+    assert offline.money()[0] == 900
+    step_until(offline, lambda: offline.units(DEPOT))
+
+
 def test_score_details_tell_the_economy_from_the_army(offline):
     offline.start(MARINE_MAP)
     offline.rich()

@@ -328,6 +328,20 @@ def test_a_scan_shows_a_place_and_what_is_cloaked(town):
     assert not session.units(DARK_TEMPLAR)
 
 
+def test_the_nearest_of_several_scans(town):
+    session = _orbital(town)
+    near = session.one(ORBITAL)
+    session.create((ORBITAL, 1, *PLACES[1]))
+    session.step(2)
+    energy = {unit.tag: unit.energy for unit in session.units(ORBITAL)}
+    assert session.order(session.units(ORBITAL), SCAN, (near.pos.x + 1, near.pos.y)) == 1
+    session.step()
+    for unit in session.units(ORBITAL):
+        spent = 50 if unit.tag == near.tag else 0
+        assert unit.energy == pytest.approx(energy[unit.tag] - spent, abs=0.1)
+    assert len(session.observe().raw_data.effects) == 1
+
+
 def test_each_structure_and_unit_needs_those_before_it(town):
     session = town()
     worker = session.units(SCV)[:1]
