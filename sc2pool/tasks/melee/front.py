@@ -15,7 +15,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool import commands
 from sc2pool.commands import Commands
-from sc2pool.tasks.melee.grid import bits_of, bytes_of
+from sc2pool.tasks.melee.grid import bytes_of, walkable_of
 from sc2pool.tasks.minigames.towns.town import Point, Unit, at
 from sc2pool.tasks.minigames.towns.unit_types import MARINE
 
@@ -38,7 +38,7 @@ class Front:
     def __init__(self, game_info: sc_pb.ResponseGameInfo) -> None:
         start = game_info.start_raw
         self._starts = [(point.x, point.y) for point in start.start_locations]
-        self._walkable = bits_of(start.pathing_grid)
+        self._walkable = walkable_of(start.pathing_grid)
         self.marines: list[Unit] = []
         self.enemies: list[Unit] = []
         self.enemy_structures: list[Unit] = []

@@ -8,8 +8,19 @@ from s2clientprotocol import common_pb2
 
 
 def bits_of(grid: common_pb2.ImageData) -> NDArray[np.bool_]:
-    """A grid of one bit per cell, as (y, x)."""
+    """A grid of true and false, as (y, x).
+
+    Newer versions of the game have a bit for each cell, older ones a byte, and begin at the top.
+    """
+    if grid.bits_per_pixel == 8:
+        return np.flipud(bytes_of(grid)).astype(np.bool_)
     return _shaped(np.unpackbits(np.frombuffer(grid.data, dtype=np.uint8)), grid).astype(np.bool_)
+
+
+def walkable_of(pathing: common_pb2.ImageData) -> NDArray[np.bool_]:
+    """Where units can walk, as (y, x); older versions of the game tell where they cannot."""
+    cells = bits_of(pathing)
+    return ~cells if pathing.bits_per_pixel == 8 else cells
 
 
 def bytes_of(grid: common_pb2.ImageData) -> NDArray[np.uint8]:

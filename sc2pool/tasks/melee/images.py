@@ -17,7 +17,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.tasks.melee.grid import bits_of, bytes_of
+from sc2pool.tasks.melee.grid import bytes_of, walkable_of
 from sc2pool.tasks.melee.melee import Melee
 from sc2pool.tasks.minigames.geometry import PlayableArea
 from sc2pool.tasks.minigames.move_to_beacon_image import IMAGE_SIZE
@@ -93,7 +93,7 @@ class _Canvas:
     def terrain(self, game_info: sc_pb.ResponseGameInfo) -> NDArray[np.uint8]:
         """The height of the ground in the middle of each pixel, 0 where no unit can walk."""
         start = game_info.start_raw
-        heights, walkable = bytes_of(start.terrain_height), bits_of(start.pathing_grid)
+        heights, walkable = bytes_of(start.terrain_height), walkable_of(start.pathing_grid)
         height, width = heights.shape
         if not heights.size or walkable.shape != heights.shape:
             return np.zeros((IMAGE_SIZE, IMAGE_SIZE), dtype=np.uint8)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.tasks.melee.grid import bits_of, bytes_of
+from sc2pool.tasks.melee.grid import bytes_of, walkable_of
 from sc2pool.units import Floats
 
 Bools = NDArray[np.bool_]
@@ -44,15 +44,10 @@ class Ground:
         """The ground that the game describes."""
         raw = game_info.start_raw
         area = raw.playable_area
-        grid = raw.pathing_grid
-        if grid.bits_per_pixel == 1:
-            walkable = bits_of(grid).T
-        else:  # the older versions' grid: a byte per cell, 0 where units can walk, from the top
-            walkable = ~np.flip(bytes_of(grid).T.astype(np.bool_), axis=1)
         return cls(
             size=(raw.map_size.x, raw.map_size.y),
             playable=(area.p1.x - area.p0.x, area.p1.y - area.p0.y),
-            walkable=walkable,
+            walkable=walkable_of(raw.pathing_grid).T,
             # SMAC turns this grid over in every version.
             height=np.flip(bytes_of(raw.terrain_height).T, axis=1) / 255,
         )
