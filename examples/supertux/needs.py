@@ -8,6 +8,7 @@ import shutil
 from typing import Final
 
 from sc2pool.errors import ConfigError
+from sc2pool.platform import WINDOWS
 
 GAME: Final = "supertux2"
 DISPLAY_SERVER: Final = "Xvfb"
@@ -36,6 +37,8 @@ def check_installed() -> None:
     Raises:
         ConfigError: something is missing; says how to install it.
     """
+    if WINDOWS:
+        raise ConfigError("SuperTux is played on a virtual display of X11, which Windows lacks")
     program(GAME)
     program(DISPLAY_SERVER)
     missing = [name for name in _MODULES if importlib.util.find_spec(name) is None]

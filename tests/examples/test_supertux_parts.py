@@ -56,6 +56,12 @@ def test_a_missing_game_says_what_to_install(monkeypatch, tmp_path):
         SuperTuxEnv()
 
 
+def test_windows_has_no_display_for_it(monkeypatch):
+    monkeypatch.setattr("examples.supertux.needs.WINDOWS", True)
+    with pytest.raises(ConfigError, match="which Windows lacks"):
+        SuperTuxEnv()
+
+
 def test_a_missing_python_package_says_what_to_install(monkeypatch, tmp_path):
     for name in ("supertux2", "Xvfb"):
         (tmp_path / name).touch(0o755)
