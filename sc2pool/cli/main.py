@@ -6,7 +6,7 @@ Ctrl-C, from the first import on, and a closed pipe (`| head`) print nothing.
 
 Exit codes: 0 done, 1 the doctor found something to fix, or a disk is full, 2 an sc2pool error, a
 bad argument or a file that may not be read, 130 after Ctrl-C, 141 if the output is a closed pipe,
-143 after SIGTERM.
+143 after SIGTERM, 149 after Ctrl-Break.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ import select
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from types import FrameType
 from typing import TextIO
 
@@ -63,9 +63,12 @@ class Stop:
 
         A SIGHUP that is ignored stays so: the program was started with nohup.
         """
+        closing: AbstractContextManager[None] = nullcontext()
+        if WINDOWS:
+            closing = windows.closing_breaks()
         before = {number: signal.signal(number, self._handle) for number in _signals()}
         try:
-            with windows.closing_breaks() if WINDOWS else nullcontext():
+            with closing:
                 yield
         finally:
             for number, handler in before.items():

@@ -81,6 +81,8 @@ if WINDOWS:
     _kernel32.GetConsoleWindow.restype = wintypes.HWND
     _ConsoleHandler = ctypes.WINFUNCTYPE(wintypes.BOOL, wintypes.DWORD)
     _kernel32.SetConsoleCtrlHandler.argtypes = (_ConsoleHandler, wintypes.BOOL)
+    _handlers: list[object] = []
+    """Kept for good: the thread of an event may still be in one when it is removed."""
 
     def _limit(job: int, flags: int) -> bool:
         limits = _ExtendedLimits(_BasicLimits(flags=flags))
@@ -178,6 +180,7 @@ if WINDOWS:
             return True
 
         handler = _ConsoleHandler(handle)
+        _handlers.append(handler)
         _kernel32.SetConsoleCtrlHandler(handler, True)
         try:
             yield

@@ -57,6 +57,11 @@ _WINDOWS_NAMES = (
 _ALLOWED_NAMES: Final = frozenset(f"{_POSIX_NAMES} {_MACOS_NAMES} {_WINDOWS_NAMES}".split())
 _ALLOWED_PREFIX: Final = "LC_"
 
+_CREATION_FLAGS = 0
+if WINDOWS:
+    # A console of its own, without a window: a Ctrl-C in ours is for this program alone.
+    _CREATION_FLAGS = subprocess.CREATE_NO_WINDOW
+
 
 def game_environment(environment: Mapping[str, str], temp_dir: Path) -> dict[str, str]:
     """The part of `environment` that a game gets: the allow-list, and its own temp directory."""
@@ -249,8 +254,7 @@ def _start(
             pass_fds=_inherited(lease.fd),
             # Elsewhere the terminal's Ctrl-C is for this program alone.
             process_group=None if in_worker or WINDOWS else 0,
-            # A console of its own, without a window: a Ctrl-C in ours is for this program alone.
-            creationflags=subprocess.CREATE_NO_WINDOW if WINDOWS else 0,
+            creationflags=_CREATION_FLAGS,
         )
 
     try:
