@@ -70,6 +70,10 @@ class Stop:
         try:
             with closing:
                 yield
+        except KeyboardInterrupt as interrupt:
+            if self.signal is None or isinstance(interrupt, Stopped):
+                raise
+            raise Stopped(self.signal) from None  # a call of Ray's raised it in place of this
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)

@@ -16,7 +16,7 @@ from gymnasium import spaces
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from sc2pool.cli.stop import Stop
+from sc2pool.cli.stop import Stop, Stopped
 from sc2pool.cli.training.figures.episodes import read_episodes
 from sc2pool.cli.training.model import make_model
 from sc2pool.cli.training.run_folder import read_steps
@@ -136,6 +136,26 @@ def test_sigterm_saves_and_ends(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert 0 < PPO.load(out / "model.zip", device="cpu").num_timesteps < 1000
     assert (out / "learning_curve.png").stat().st_size > 0
     assert read_episodes(out / "episodes.csv")
+
+
+def test_a_second_signal_saves_nothing(tmp_path: Path) -> None:
+    class Interrupted(gymnasium.Wrapper[Any, Any, Any, Any]):
+        steps = 0
+
+        def step(self, action: Any) -> Any:
+            self.steps += 1
+            if self.steps == 200:
+                signal.raise_signal(signal.SIGTERM)
+                try:
+                    signal.raise_signal(signal.SIGTERM)
+                except KeyboardInterrupt:
+                    raise KeyboardInterrupt from None  # as `ray.get` does
+            return super().step(action)
+
+    stop = Stop()
+    with pytest.raises(Stopped), stop.handling():
+        train_cartpole(tmp_path, 2000, stop=stop, make=lambda: Interrupted(make_env()))
+    assert not (tmp_path / "model.zip").exists()
 
 
 PROGRESS = """

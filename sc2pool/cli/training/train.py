@@ -25,7 +25,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from sc2pool import PauseCallback, PoolStatsCallback
-from sc2pool.cli.stop import Stop, Stopped, say
+from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.training.evaluation import Evaluation
 from sc2pool.cli.training.figures.curve import draw_curve, references_for
 from sc2pool.cli.training.figures.episodes import WINDOW, EpisodeLog
@@ -154,7 +154,7 @@ def train(
                     reset_num_timesteps=False,
                 )
         finally:
-            if not isinstance(sys.exception(), Stopped):
+            if not isinstance(sys.exception(), KeyboardInterrupt):
                 saver.save()
                 words = closing_words(options, model, episodes, evaluation, self_play)
                 say(saver.last_good() if saver.problem else words)

@@ -33,6 +33,16 @@ def test_outside_of_the_training_a_signal_interrupts_at_once() -> None:
     assert caught.value.exit_code == 143
 
 
+def test_an_interrupt_that_ray_made_of_a_signal_tells_which_it_was() -> None:
+    stop = Stop()
+    with pytest.raises(Stopped) as caught, stop.handling():
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt from None  # as `ray.get` does
+    assert caught.value.exit_code == 143
+
+
 def test_the_former_handlers_come_back() -> None:
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     with Stop().handling():
