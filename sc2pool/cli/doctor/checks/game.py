@@ -250,7 +250,7 @@ def stop_and_go_on(  # noqa: PLR0917
     made_up = loop_after - loop_before - loops_per_s * ran_s
     share = made_up / missed
     figure = (
-        f"stopped for {stopped_s:.1f} s, that is {missed:.0f} loops, of which {share:.0%} "
+        f"stopped for {stopped_s:.1f} s, that is {missed:.0f} loops, of which {share:z.0%} "
         f"were made up (+{loop_at_once - loop_before} loops when it went on, "
         f"+{loop_after - loop_before} in all, {ran_s:.1f} s of running)"
     )

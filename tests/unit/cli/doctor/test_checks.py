@@ -116,6 +116,7 @@ CASES: list[tuple[str, tuple[Any, ...], Grade, str]] = [
     ("awaited loop", (10, 30, 10, 0.0), DIFFERS, "got loop 10"),
     ("awaited loop", (10, 30, 40, 1.3), DIFFERS, "got loop 40"),
     ("stop and go on", pause(0, 45), OK, "no, it goes on where it was"),
+    ("stop and go on", (100, 100, 145, 2.0, 2.01, 22.4), OK, "of which 0% were made up"),
     ("stop and go on", pause(45, 90), DIFFERS, "yes: stopped for 2.0 s"),
     ("stop and go on", pause(3, 90), DIFFERS, "yes: stopped for 2.0 s"),
     ("stop and go on", pause(10, 68), DIFFERS, "in part"),
