@@ -42,6 +42,7 @@ def make_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     )
     for column in table.columns:
         column.overflow = "fold"  # what is too long goes on in the next line; nothing is cut
+    table.columns[0].no_wrap = True  # a name is copied in one piece
     for row in rows:
         table.add_row(*row)
     return table
