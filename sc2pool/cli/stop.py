@@ -23,6 +23,9 @@ from typing import TextIO
 from sc2pool.platform import WINDOWS
 from sc2pool.processes import windows
 
+_SAVING = b"\nstopping and saving; once more to stop at once without saving\n\n"
+"""Ends with an empty line, over which the progress bar, of two lines, draws itself once more."""
+
 
 class Stopped(KeyboardInterrupt):
     """A signal ended the program, with 128 + its number as exit code, as in a shell."""
@@ -91,7 +94,7 @@ class Stop:
         if self._polite and self.signal is None:
             self.signal = signal_number
             with suppress(OSError):  # the terminal is gone (SIGHUP)
-                os.write(2, b"\nstopping and saving; once more to stop at once without saving\n")
+                os.write(2, _SAVING)
             return
         self.signal = signal_number
         raise Stopped(signal_number)
