@@ -101,25 +101,17 @@ class TableView:
             height: of a live table, in lines, with the keys in the last one; None for all lines
                 and no keys.
         """
-        stats, sort, flipped = self.stats, self._sort, self._flipped
-        rows = table.ordered(table.rows(stats), sort, flipped=flipped)
-        columns = table.fitting(stats, rows, width, sort, flipped=flipped)
+        stats = self.stats
+        shown = table.Table(stats, self._sort, flipped=self._flipped, width=width)
         head = [(line, "") for line in table.head_lines(stats, self.age_s, width)]
         head[0] = (head[0][0], "bold")
-        title = table.title_line(columns, sort, flipped=flipped)
-        if height is not None:
-            title = title.ljust(width)
+        title = shown.title if height is None else shown.title.ljust(width)
         head += [("", ""), (title, "reverse")]
-        body = [
-            (line, _colour(State(row["state"])))
-            for row in rows
-            for line in table.row_lines(columns, row, width)
-        ]
+        body = [(line, _colour(State(row["state"]))) for row, line in shown]
         events = [(line, "dim") for line in table.event_lines(stats, _EVENTS, width)]
         if height is None:
             return _text([*head, *body, *([("", ""), *events] if events else [])])
-        hidden = table.hidden(stats, columns, sort)
-        keys = [_HELP, *([f"hidden: {' '.join(hidden)}"] if hidden else [])]
+        keys = [_HELP, *([f"hidden: {' '.join(shown.hidden)}"] if shown.hidden else [])]
         foot = [(line, "dim") for line in table.folded(keys, width)]
         room = height - len(head) - len(foot)
         while len(events) > _EVENTS_AT_LEAST and len(body) + 1 + len(events) > room:
@@ -128,9 +120,9 @@ class TableView:
             events = []
         if events:
             events.insert(0, ("", ""))
-        shown = self._scroll(body, room - len(events))
-        gap = [("", "")] * (room - len(events) - len(shown))
-        return _text([*head, *shown, *events, *gap, *foot])
+        seen = self._scroll(body, room - len(events))
+        gap = [("", "")] * (room - len(events) - len(seen))
+        return _text([*head, *seen, *events, *gap, *foot])
 
     def _scroll(self, body: list[Styled], room: int) -> list[Styled]:
         """The part of the table that has room, and how much more there is."""

@@ -1,6 +1,6 @@
 """The text of `sc2pool top`: pure functions of the statistics in a pool's live files.
 
-    statistics, width ─► fitting: which columns ─► head_lines, title_line, row_lines, event_lines
+    statistics, width ─► head_lines, Table, event_lines
 
 Rules: nothing is cut off at the right. In a narrow terminal the least important columns are hidden,
 and named in the last line; the column that the rows are sorted by is always there; causes of
@@ -10,9 +10,9 @@ recycles that have no column get a line below their env.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from sc2pool.cli.units import NONE, duration, game_name, milliseconds, size
 
@@ -65,22 +65,13 @@ class Column:
         return self.name.upper() + ("▲" if self.is_text != flipped else "▼")
 
 
-def whole(value: float) -> str:
-    return f"{value:.0f}"
-
-
-def grouped(value: float) -> str:
-    """A number with separators between the thousands."""
-    return f"{value:,.0f}"
+whole = "{:.0f}".format
+percent = "{:.0%}".format
 
 
 def tenths(value: float) -> str:
     """A number; below 1000 with one decimal."""
     return f"{value:.1f}" if abs(value) < 1000 else f"{value:,.0f}"
-
-
-def percent(value: float) -> str:
-    return f"{value:.0%}"
 
 
 def causes(counts: Mapping[str, int]) -> str:
@@ -185,73 +176,65 @@ def ordered(unordered: Sequence[Row], sort: str, *, flipped: bool = False) -> li
     return [*sorted(known, key=column.value, reverse=downwards), *unknown]
 
 
-class Sized(NamedTuple):
-    """A column that is shown, and how wide."""
+class Table:
+    """The instances of a pool, in the columns that fit side by side in a terminal of this width.
 
-    column: Column
-    width: int
+    The most important columns are shown, that by which the rows are sorted first of all, in the
+    order of `COLUMNS`.
 
-
-def fitting(
-    pool: Row, shown: Sequence[Row], width: int, sort: str, *, flipped: bool = False
-) -> list[Sized]:
-    """The most important columns that fit side by side, in the order of `COLUMNS`.
-
-    The one that the rows are sorted by comes first of all.
+    Attributes:
+        title: the line of the columns' titles.
+        hidden: the titles of the columns that do not fit. Causes of recycles are not lost: see
+            above.
     """
-    own = [column for column in COLUMNS if column.name in names(pool, sort)]
-    sized = [
-        Sized(
-            column,
-            max(
-                column.width,
-                len(column.head(sort, flipped=flipped)),
-                *(len(column.cell(row)) for row in shown),
-            ),
-        )
-        for column in own
-    ]
-    chosen: list[Sized] = []
-    left = width + len(_BETWEEN)
-    for one in sorted(sized, key=lambda one: (one.column.name != sort, one.column.rank)):
-        left -= one.width + len(_BETWEEN)
-        if left < 0:
-            break
-        chosen.append(one)
-    return [one for one in sized if one in chosen]
 
+    def __init__(self, pool: Row, sort: str, *, flipped: bool, width: int) -> None:
+        self._rows = ordered(rows(pool), sort, flipped=flipped)
+        self._width = width
+        own = names(pool, sort)
+        texts = {
+            column: [column.head(sort, flipped=flipped), *map(column.cell, self._rows)]
+            for column in COLUMNS
+            if column.name in own
+        }
+        widths = {column: max(column.width, *map(len, of)) for column, of in texts.items()}
+        shown: set[Column] = set()
+        left = width + len(_BETWEEN)
+        for column in sorted(texts, key=lambda one: (one.name != sort, one.rank)):
+            left -= widths[column] + len(_BETWEEN)
+            if left < 0 and shown:
+                break
+            shown.add(column)
+        self._shows_recycles = any(column.name == RECYCLES for column in shown)
+        self.hidden = [
+            column.name.upper()
+            for column in texts
+            if column not in shown and column.name != RECYCLES
+        ]
+        aligned = [
+            [
+                text.ljust(widths[column]) if column.is_text else text.rjust(widths[column])
+                for text in of
+            ]
+            for column, of in texts.items()
+            if column in shown
+        ]
+        lines = (_BETWEEN.join(cells).rstrip() for cells in zip(*aligned, strict=True))
+        self.title, *self._lines = lines
 
-def hidden(pool: Row, columns: Sequence[Sized], sort: str) -> list[str]:
-    """The titles of the columns that do not fit. Causes of recycles are not lost: see above."""
-    shown = {one.column.name for one in columns}
-    own = names(pool, sort)
-    return [name.upper() for name in own if name not in shown and name != RECYCLES]
-
-
-def title_line(columns: Sequence[Sized], sort: str, *, flipped: bool) -> str:
-    """The columns' titles."""
-    return _line(
-        (one.column.head(sort, flipped=flipped), one.width, one.column.is_text) for one in columns
-    )
-
-
-def row_lines(columns: Sequence[Sized], row: Row, width: int) -> list[str]:
-    """The line of one instance, and its causes of recycles below it if they have no column."""
-    line = _line((one.column.cell(row), one.width, one.column.is_text) for one in columns)
-    if not row["recycles"] or any(one.column.name == RECYCLES for one in columns):
-        return [line]
-    below = textwrap.wrap(
-        "└ " + causes(row["recycles"]).replace(" ", _KEPT).replace(2 * _KEPT, "  "),
-        width,
-        subsequent_indent="  ",
-        break_on_hyphens=False,
-    )
-    return [line, *(each.replace(_KEPT, " ") for each in below)]
-
-
-def _line(cells: Iterable[tuple[str, int, bool]]) -> str:
-    texts = [text.ljust(width) if is_text else text.rjust(width) for text, width, is_text in cells]
-    return _BETWEEN.join(texts).rstrip()
+    def __iter__(self) -> Iterator[tuple[Row, str]]:
+        """Each instance with its line, and with its causes of recycles if they have no column."""
+        for row, line in zip(self._rows, self._lines, strict=True):
+            yield row, line
+            if row["recycles"] and not self._shows_recycles:
+                below = textwrap.wrap(
+                    "└ " + causes(row["recycles"]).replace(" ", _KEPT).replace(2 * _KEPT, "  "),
+                    self._width,
+                    subsequent_indent="  ",
+                    break_on_hyphens=False,
+                )
+                for each in below:
+                    yield row, each.replace(_KEPT, " ")
 
 
 def folded(parts: Iterable[str], width: int) -> list[str]:
@@ -269,7 +252,7 @@ def head_lines(pool: Row, age_s: float, width: int) -> list[str]:
     """The pool as a whole: what is played, how far it is, what has failed."""
     spares = sum(map(is_spare, pool["instances"]))
     envs = len(pool["instances"]) - spares
-    rate = NONE if pool["steps_per_s"] is None else grouped(pool["steps_per_s"])
+    rate = NONE if pool["steps_per_s"] is None else f"{pool['steps_per_s']:,.0f}"
     mean = NONE if pool["mean_return"] is None else f"{pool['mean_return']:.2f}"
     recovery = pool["recovery_s"]
     late = pool["realtime"]
