@@ -15,6 +15,7 @@ import psutil
 from sc2pool.processes.table import usable_cores
 
 PACKAGES = ("sc2pool", "numpy", "gymnasium", "stable-baselines3", "torch", "burnysc2", "picows")
+"""Those that are measured or used to measure."""
 
 
 def machine_facts() -> dict[str, Any]:
@@ -26,7 +27,7 @@ def machine_facts() -> dict[str, Any]:
         "load_1min": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
         "system": platform.platform(),
         "python": platform.python_version(),
-        "versions": versions(),
+        "versions": {name: found for name in PACKAGES if (found := version_of(name))},
     }
 
 
@@ -39,13 +40,12 @@ def cpu_model() -> str:
     return platform.processor() or platform.machine()
 
 
-def versions() -> dict[str, str]:
-    """Versions of the packages that are measured or used to measure, if installed."""
-    found = {}
-    for package in PACKAGES:
-        with suppress(metadata.PackageNotFoundError):
-            found[package] = metadata.version(package)
-    return found
+def version_of(package: str) -> str | None:
+    """The version of an installed package, None if it is not installed."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 @dataclass(frozen=True)

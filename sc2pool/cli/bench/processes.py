@@ -11,7 +11,6 @@ is missing, so no process may end in a measurement. Roles do not depend on a pro
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -62,23 +61,19 @@ def _is_game(process: psutil.Process) -> bool:
         return False
 
 
-@dataclass(frozen=True)
-class Used:
-    """The resources that one process has used so far."""
+Used = dict[psutil.Process, tuple[str, float]]
+"""The role of each process, and the CPU seconds that it has used so far.
 
-    role: str
-    cpu_s: float
+Two `psutil.Process` are equal if pid and start time are, not if the pid was used again.
+"""
 
 
-def cpu_by_process() -> dict[psutil.Process, Used]:
-    """CPU time used so far, of each process of the family.
-
-    Two `psutil.Process` are equal if pid and start time are, not if the pid was used again.
-    """
-    used = {}
+def cpu_by_process() -> Used:
+    """CPU time used so far, of each process of the family."""
+    used: Used = {}
     for process, role in family():
         with suppress(psutil.Error, OSError):
-            used[process] = Used(role, _cpu_s(process))
+            used[process] = role, _cpu_s(process)
     return used
 
 
@@ -92,13 +87,12 @@ def _cpu_s(process: psutil.Process) -> float:
     return float(times.user + times.system)
 
 
-def cpu_between(
-    before: Mapping[psutil.Process, Used], after: Mapping[psutil.Process, Used]
-) -> dict[str, float]:
+def cpu_between(before: Used, after: Used) -> dict[str, float]:
     """CPU seconds by role, between two results of `cpu_by_process`."""
     used_s = dict.fromkeys(ROLES, 0.0)
-    for process, used in after.items():
-        used_s[used.role] += used.cpu_s - (before[process].cpu_s if process in before else 0.0)
+    for process, (role, cpu_s) in after.items():
+        _, before_s = before.get(process, (role, 0.0))
+        used_s[role] += cpu_s - before_s
     return used_s
 
 

@@ -15,6 +15,7 @@ from typing import Final
 
 import psutil
 
+from sc2pool.cli.bench.machine import version_of
 from sc2pool.cli.doctor.checks import machine as checks
 from sc2pool.cli.doctor.findings import Findings, ProbeFailed
 from sc2pool.cli.doctor.worker import probe_worker
@@ -103,10 +104,11 @@ def probe_machine(findings: Findings) -> None:
     findings.note(checks.memory, *available_and_total_bytes())
     with suppress(ProbeFailed), findings.trying(checks.disk):
         folder = Path(tempfile.gettempdir())
-        findings.note(checks.disk, folder, *free_and_total_space(folder))
+        space = shutil.disk_usage(folder)
+        findings.note(checks.disk, folder, space.free, space.total)
     if _SHARED_MEMORY.is_dir():
-        space = free_and_total_space(_SHARED_MEMORY)
-        findings.note(checks.shared_memory, _SHARED_MEMORY, *space)
+        space = shutil.disk_usage(_SHARED_MEMORY)
+        findings.note(checks.shared_memory, _SHARED_MEMORY, space.free, space.total)
     else:
         findings.note_unknown(checks.shared_memory, "this system has no /dev/shm")
     probe_limits(findings)
@@ -129,20 +131,6 @@ def required_packages() -> list[checks.Package]:
             name, _, least = package.strip().partition(">=")
             packages.append(checks.Package(name=name, version=version_of(name), least=least))
     return packages
-
-
-def version_of(package: str) -> str | None:
-    """The version of an installed package, None if it is not installed."""
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
-
-
-def free_and_total_space(place: Path) -> tuple[int, int]:
-    """Bytes of the file system that `place` is on."""
-    usage = shutil.disk_usage(place)
-    return usage.free, usage.total
 
 
 def probe_limits(findings: Findings) -> None:
