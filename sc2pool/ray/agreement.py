@@ -14,7 +14,7 @@ from gymnasium import spaces
 
 import sc2pool
 from sc2pool.errors import ConfigError
-from sc2pool.pool.statistics.stats import PoolStats
+from sc2pool.pool.vec_pool import VecPool
 from sc2pool.ray.commit import installed_commit
 
 
@@ -37,18 +37,17 @@ class Played:
     action_space: spaces.Space[Any]
 
     @classmethod
-    def of(
-        cls, stats: PoolStats, observation: spaces.Space[Any], action: spaces.Space[Any]
-    ) -> Played:
+    def of(cls, pool: VecPool) -> Played:
         """The game, task and package of a pool of this process."""
+        stats = pool.stats()
         return cls(
             sc2pool.__version__,
             installed_commit(),
             stats.game_version,
             stats.base_build,
             stats.task,
-            observation,
-            action,
+            pool.observation_space,
+            pool.action_space,
         )
 
 

@@ -11,7 +11,7 @@ resumes its games when it is stepped or reset; no callback of the algorithm resu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ray.rllib.algorithms.algorithm import Algorithm
@@ -50,7 +50,7 @@ class RLlibPauseCallback(RLlibCallback):
 
     def __init__(self) -> None:
         super().__init__()
-        self._logged = {"paused_s": 0.0, "loops_passed": 0.0}
+        self._logged: Mapping[str, float] = {}
         self._discards = Discards()
 
     def on_environment_created(
@@ -64,7 +64,7 @@ class RLlibPauseCallback(RLlibCallback):
             raise ConfigError(
                 f"RLlibPauseCallback needs SC2GymEnvs or an SC2VectorEnv, got {env!r}"
             ) from error
-        self._logged = dict.fromkeys(self._logged, 0.0)
+        self._logged = {}
 
     def on_sample_end(
         self, *, env_runner: EnvRunner, metrics_logger: MetricsLogger, samples: Any, **keywords: Any
@@ -78,11 +78,7 @@ class RLlibPauseCallback(RLlibCallback):
             "paused_s": sum(pause.paused_s for pause in pauses),
             "loops_passed": sum(pause.loops for pause in pauses),
         }
-        for name, total in totals.items():
-            metrics_logger.log_value(
-                ("pause", name), total - self._logged[name], reduce="lifetime_sum"
-            )
-        self._logged = totals
+        self._logged = log_growth(metrics_logger, "pause", self._logged, totals)
 
     def on_algorithm_init(
         self, *, algorithm: Algorithm, metrics_logger: MetricsLogger, **keywords: Any
@@ -111,6 +107,16 @@ class RLlibPauseCallback(RLlibCallback):
             )
 
         after_each_training_step(algorithm, check_discards)
+
+
+def log_growth(
+    metrics_logger: MetricsLogger, key: str, before: Mapping[str, float], now: Mapping[str, float]
+) -> Mapping[str, float]:
+    """Log by how much these figures have grown, which RLlib sums up; returns those of now."""
+    for name, total in now.items():
+        grown = total - before.get(name, 0)
+        metrics_logger.log_value((key, *name.split("/")), grown, reduce="lifetime_sum")
+    return now
 
 
 def after_each_training_step(algorithm: Algorithm, check: Callable[[], None]) -> None:

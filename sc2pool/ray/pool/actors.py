@@ -106,10 +106,11 @@ class Actors:
                 games.begins(games.result(reference))
             except Exception as error:  # all are awaited: a pool that still opens cannot be closed
                 errors.append(error)
-        for first in errors[:1]:
-            if isinstance(first, LostError):
-                raise ConfigError(f"a node died while its games were launched: {first}") from first
-            raise first
+        if errors and isinstance(errors[0], LostError):
+            words = f"a node died while its games were launched: {errors[0]}"
+            raise ConfigError(words) from errors[0]
+        if errors:
+            raise errors[0]
         self._check_agreement()
 
     def _check_agreement(self) -> None:

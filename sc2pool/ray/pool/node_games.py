@@ -88,10 +88,9 @@ class NodeGames:
         players.require_one_row("RaySC2VecEnv")
         self._pool = pool = players.make_pool()
         self._folders.append(pool.run_dir)
-        stats = pool.stats()
         return About(
-            Played.of(stats, pool.observation_space, pool.action_space),
-            stats,
+            Played.of(pool),
+            pool.stats(),
             pool.metadata,
             pool.render_mode,
             pool.strict,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import secrets
 import warnings
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -29,7 +30,7 @@ from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.ray.agreement import Played, check_agreement
 from sc2pool.ray.cluster import ANSWER_S
 from sc2pool.ray.rllib.failure import failure_of
-from sc2pool.realtime.rllib import after_each_training_step
+from sc2pool.realtime.rllib import after_each_training_step, log_growth
 
 _RUN = "sc2pool_run"
 """The attribute of an env runner that names its training."""
@@ -59,7 +60,7 @@ class GamesCallback(RLlibCallback):
 
     def __init__(self) -> None:
         super().__init__()
-        self._logged: dict[str, float] = {}
+        self._logged: Mapping[str, float] = {}
         self._envs_made = 0
         self._run = secrets.token_hex(8)
 
@@ -88,14 +89,7 @@ class GamesCallback(RLlibCallback):
         """Log what the pool has counted since the fragment before."""
         del samples, keywords
         stats = env_runner.env.unwrapped.stats()
-        now = sums(stats)
-        for name, total in now.items():
-            metrics_logger.log_value(
-                ("pool", *name.split("/")),
-                total - self._logged.get(name, 0),
-                reduce="lifetime_sum",
-            )
-        self._logged = now
+        self._logged = log_growth(metrics_logger, "pool", self._logged, sums(stats))
         for name, value in highest(stats).items():
             metrics_logger.log_value(("pool", name), value, reduce="max")
 
@@ -182,9 +176,8 @@ def _played(runner: EnvRunner, run: str) -> tuple[str, Played] | None:
         return None
     setattr(runner, _RUN, run)
     runner.env.unwrapped.run = run
-    pool = runner.env.unwrapped.pool
     where = f"env runner {runner.worker_index or 0} on node {ray.util.get_node_ip_address()}"
-    return where, Played.of(pool.stats(), pool.observation_space, pool.action_space)
+    return where, Played.of(runner.env.unwrapped.pool)
 
 
 def _made_anew() -> bool:
