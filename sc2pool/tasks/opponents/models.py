@@ -232,7 +232,13 @@ def channels_first(space: spaces.Space[Any]) -> spaces.Space[Any] | None:
 
 
 class ModelPair(PredictPair):
-    """A pair of a loaded policy, with random numbers of its own."""
+    """A pair of a loaded policy, with random numbers of its own: it predicts for all its agents.
+
+    `episode_return` is that of an agent: a team's agents have the same rewards.
+    """
+
+    _n = 1
+    """How many agents it plays."""
 
     def __init__(self, policy: Policy, space: spaces.Space[Any], seed: int) -> None:
         super().__init__(policy, space, deterministic=False)
@@ -240,26 +246,6 @@ class ModelPair(PredictPair):
 
         self._torch = torch
         self._draws: torch.Tensor = torch.Generator().manual_seed(seed).get_state()
-
-    def _predict(self, observation: Any, action_masks: Any, n: int = 1) -> Any:
-        torch = self._torch
-        others = torch.get_rng_state()
-        torch.set_rng_state(self._draws)
-        try:
-            return super()._predict(observation, action_masks, n)
-        finally:
-            self._draws = torch.get_rng_state()
-            torch.set_rng_state(others)
-
-
-class TeamModelPair(ModelPair):
-    """A pair of a loaded policy that plays all agents of a team: it predicts for all at once.
-
-    `episode_return` is that of an agent: a team's agents have the same rewards.
-    """
-
-    _n = 1
-    """How many agents it plays."""
 
     def put_rows(self, transitions: Sequence[Transition]) -> None:
         first = transitions[0]
@@ -274,6 +260,16 @@ class TeamModelPair(ModelPair):
         predicted = self._predict(self._last.observation, self._last.action_masks, self._n)
         return [action_of(self._space, action) for action in predicted]
 
+    def _predict(self, observation: Any, action_masks: Any, n: int = 1) -> Any:
+        torch = self._torch
+        others = torch.get_rng_state()
+        torch.set_rng_state(self._draws)
+        try:
+            return super()._predict(observation, action_masks, n)
+        finally:
+            self._draws = torch.get_rng_state()
+            torch.set_rng_state(others)
+
 
 def batch_of(observations: Sequence[Any]) -> Any:
     """Observations as SB3's policies take several: arrays, or a dict of them."""
@@ -282,12 +278,9 @@ def batch_of(observations: Sequence[Any]) -> Any:
     return np.stack(observations)
 
 
-def model_pair(
-    policy: Policy, space: spaces.Space[Any], episode: Episode, agents: int
-) -> QueuePair:
+def model_pair(policy: Policy, space: spaces.Space[Any], episode: Episode) -> QueuePair:
     """The pair of a loaded policy that plays an episode's agents."""
-    seed = int(draws_of(episode).integers(2**62, size=1)[0])
-    return (ModelPair if agents == 1 else TeamModelPair)(policy, space, seed)
+    return ModelPair(policy, space, int(draws_of(episode).integers(2**62, size=1)[0]))
 
 
 def draws_of(episode: Episode) -> np.random.Generator:

@@ -59,10 +59,9 @@ class ModelOpponent:
 
     model: SavedModel
     space: spaces.Space[Any]
-    agents: int = 1
 
     def begin(self, episode: Episode) -> tuple[str, QueuePair]:
-        return self.model.name, model_pair(self.model.load(), self.space, episode, self.agents)
+        return self.model.name, model_pair(self.model.load(), self.space, episode)
 
 
 @dataclass(frozen=True)
@@ -103,9 +102,7 @@ def _opponent(opponent: Any, task: type[TaskDefinition]) -> Opponent:
     if isinstance(opponent, SnapshotStore):
         for snapshot in opponent.snapshots()[:1]:
             snapshot.check_spaces(task.observation_space, task.action_space)
-        return SnapshotOpponent(
-            opponent, task.observation_space, task.action_space, agents_of(task)
-        )
+        return SnapshotOpponent(opponent, task.observation_space, task.action_space)
     if isinstance(opponent, str | os.PathLike):
         path = Path(opponent).absolute()
         return _model(SavedModel(path.stem, path), task)
@@ -129,7 +126,7 @@ def _opponent(opponent: Any, task: type[TaskDefinition]) -> Opponent:
 
 def _model(model: SavedModel, task: type[TaskDefinition]) -> ModelOpponent:
     model.check_spaces(task.observation_space, task.action_space)
-    return ModelOpponent(model, task.action_space, agents_of(task))
+    return ModelOpponent(model, task.action_space)
 
 
 def _predicting(opponent: Any, task: type[TaskDefinition]) -> Opponent:

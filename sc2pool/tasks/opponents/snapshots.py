@@ -93,7 +93,6 @@ class SnapshotStore:
         """Save a snapshot of the model, and thin out the folder if it is full.
 
         Args:
-            model: an SB3 model.
             steps: env steps that it has been trained for.
 
         Raises:
@@ -180,7 +179,6 @@ class SnapshotOpponent:
     store: SnapshotStore
     observation_space: spaces.Space[Any]
     action_space: spaces.Space[Any]
-    agents: int = 1
 
     def begin(self, episode: Episode) -> tuple[str, QueuePair]:
         """A snapshot that the store chooses.
@@ -197,7 +195,7 @@ class SnapshotOpponent:
                 if isinstance(chosen.source, Path) and not chosen.source.exists():
                     continue
                 raise
-            return chosen.name, model_pair(policy, self.action_space, episode, self.agents)
+            return chosen.name, model_pair(policy, self.action_space, episode)
         raise ConfigError(f"the snapshots in {self.store.folder} vanish before they can be loaded")
 
 
@@ -208,11 +206,10 @@ class FirstOpponent:
     store: SnapshotStore
     action_space: spaces.Space[Any]
     name: str = "first"
-    agents: int = 1
 
     def begin(self, episode: Episode) -> tuple[str, QueuePair]:
         present = self.store.snapshots()
         if not present:
             raise ConfigError(f"no snapshot in {self.store.folder}")
         policy = present[0].load()
-        return self.name, model_pair(policy, self.action_space, episode, self.agents)
+        return self.name, model_pair(policy, self.action_space, episode)

@@ -32,7 +32,7 @@ def yardsticks(options: TrainOptions) -> dict[str, Opponent]:
     """Those that evaluations are played against: the first snapshot, and the scripted player."""
     task = resolve(options.task)
     actions, agents = task.action_space, agents_of(task)
-    found: dict[str, Opponent] = {FIRST: FirstOpponent(store_of(options), actions, FIRST, agents)}
+    found: dict[str, Opponent] = {FIRST: FirstOpponent(store_of(options), actions, FIRST)}
     scripted = getattr(task, "scripted", None)  # a function of the observation
     if scripted is not None:
         found[SCRIPTED] = PairOpponent(SCRIPTED, partial(FunctionPair, scripted, actions), agents)

@@ -19,7 +19,6 @@ from sc2pool.errors import ConfigError
 from sc2pool.tasks.opponents.models import (
     ModelPair,
     SavedModel,
-    TeamModelPair,
     batch_of,
     draws_of,
     model_pair,
@@ -137,7 +136,7 @@ def test_a_teams_policy_predicts_for_all_agents_at_once(make_model, masked):
     """The actions are those of a policy that is asked for each agent, if none is drawn."""
     policy = make_model(masked=masked, seed=4).policy
     predict = create_autospec(policy.predict, side_effect=policy.predict)
-    team = TeamModelPair(SimpleNamespace(predict=predict), FOUR, seed=1)
+    team = ModelPair(SimpleNamespace(predict=predict), FOUR, seed=1)
     team._deterministic = True
     rng = np.random.default_rng(5)
     for _ in range(20):
@@ -163,7 +162,7 @@ def test_a_seeded_team_draws_the_same_actions(make_model):
     policy = make_model(seed=6).policy
 
     def drawn(seed: int) -> list[int]:
-        pair = model_pair(policy, FOUR, Episode(0, seed=seed), agents=4)
+        pair = model_pair(policy, FOUR, Episode(0, seed=seed))
         pair.put_rows([SHOWN] * 4)
         return [int(a) for _ in range(8) for a in asyncio.run(pair.get_actions())]
 
