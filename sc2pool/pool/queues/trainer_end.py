@@ -42,7 +42,6 @@ class TrainerEnd:
     """The trainer's end of the queue pair of one instance.
 
     Args:
-        slots: the pool's shared memory.
         index: of the slot that is this queue pair's until it is closed.
 
     Attributes:
@@ -50,6 +49,8 @@ class TrainerEnd:
     """
 
     request_doorbell: Doorbell
+    _slot: Slot
+    """Not there before `attach`, nor after `unmap`."""
 
     def __init__(self, slots: Slots, index: int) -> None:
         self.index = index
@@ -57,7 +58,6 @@ class TrainerEnd:
         self._sequences = np.zeros(1, np.uint64)
         self._is_void = False
         self._has_slot = False
-        self._slot: Slot | None = None  # until `attach`
         self._episodes = 0
         self._episode_began = 0
         self._out_of_band: OutOfBand | None = None
@@ -83,15 +83,9 @@ class TrainerEnd:
         Raises:
             ConfigError: it is not the layout of the pool's other players.
         """
-        self._use(Slot(self._slots.clear(self.index, layout), layout))
+        self._slot = Slot(self._slots.clear(self.index, layout), layout)
         self._sequences = self._slots.sequences[self.index : self.index + 1]
         self._has_slot = True
-
-    def _use(self, slot: Slot) -> None:
-        self._slot = slot
-        self._words = slot.words
-        self._reals = slot.reals
-        self._actions = slot.actions
 
     # Requests.
 
@@ -101,33 +95,28 @@ class TrainerEnd:
         self._episodes += 1
         return sequence
 
-    def ring(self) -> None:
-        """Wake the worker, whose slot has a new request."""
-        self.request_doorbell.ring()
-
     def try_send(self, action: Any) -> bool:
         """Send any action through the slot; False if its shape or kind has no place there.
 
         Args:
             action: of an env with several rows, a sequence of one for each.
         """
-        assert self._slot is not None
-        layout = self._slot.layout
+        slot, layout = self._slot, self._slot.layout
         if not layout.action.fixed:
             return False
         try:
             if layout.rows == 1:
-                fits = _write(layout.action, self._actions, action)
+                fits = _write(layout.action, slot.actions, action)
             else:
                 fits = all(
-                    _write(layout.action, of_row(self._actions, layout.rows, row), of_one)
+                    _write(layout.action, of_row(slot.actions, layout.rows, row), of_one)
                     for row, of_one in zip(range(layout.rows), action, strict=True)
                 )
         except (KeyError, IndexError, TypeError, ValueError):
             return False
         if fits:
-            self._words[Word.REQUEST] = self.next_sequence()
-            self.ring()
+            slot.words[Word.REQUEST] = self.next_sequence()
+            self.request_doorbell.ring()
         return fits
 
     def next_sequence(self) -> int:
@@ -137,15 +126,16 @@ class TrainerEnd:
 
     def delay(self, loops: int) -> None:
         """Make the next step's period this many game loops longer, for games in real time."""
-        self._words[Word.DELAY] = loops
+        self._slot.words[Word.DELAY] = loops
 
     # Replies.
 
     def reply(self) -> int | None:
         """The flags of the reply to the newest request; None until all of it is there."""
-        if self._words[Word.REPLY] != self.sequence:
+        words = self._slot.words
+        if words[Word.REPLY] != self.sequence:
             return None
-        flags = self._words[Word.FLAGS]
+        flags = words[Word.FLAGS]
         if flags & Flag.OUT_OF_BAND:
             message = self._out_of_band
             return flags if message is not None and message.sequence == self.sequence else None
@@ -162,20 +152,18 @@ class TrainerEnd:
 
     def flags(self) -> int:
         """The flags of the newest reply."""
-        return self._words[Word.FLAGS]
+        return self._slot.words[Word.FLAGS]
 
     @property
     def rows(self) -> int:
         """How many rows its env has in a batch."""
-        assert self._slot is not None
         return self._slot.layout.rows
 
     def rewards(self) -> list[float]:
         """The newest reward of each row."""
-        assert self._slot is not None
         rewards = self._slot.rewards
         if rewards is None:
-            return [self._reals[Word.REWARD]]
+            return [self._slot.reals[Word.REWARD]]
         return rewards.tolist()  # type: ignore[no-any-return]
 
     def out_of_band(self) -> tuple[Any, list[dict[str, Any]]]:
@@ -198,7 +186,6 @@ class TrainerEnd:
 
     def observations(self) -> list[Any]:
         """Each row's newest observation, objects of the caller's own."""
-        assert self._slot is not None
         if not self._slot.layout.observation.fixed:
             assert self._out_of_band is not None, "all its observations are out of band"
             return [pickle.loads(self._out_of_band.payload)[0]]
@@ -206,14 +193,12 @@ class TrainerEnd:
 
     def copy_rows(self, batch: list[Array], place: int) -> None:
         """Copy the observations' leaves to this place of a batch's leaves: (k, …), (k, rows, …)."""
-        assert self._slot is not None
         newest = self._slot.place(self._answered).observation
         for leaf, view in zip(batch, newest, strict=True):
             leaf[place] = view
 
     def mask(self, row: int) -> Array | None:
         """The action mask of a row's newest observation, copied; None if it has none."""
-        assert self._slot is not None
         if not self.flags() & Flag.MASKED:
             return None
         (mask,) = of_row([self._slot.place(self._answered).mask], self.rows, row)
@@ -221,16 +206,16 @@ class TrainerEnd:
 
     def tick(self) -> Tick:
         """How late the newest step was, if its flags have `TICK`."""
-        words = self._words
-        return Tick(self._reals[Word.GAP], words[Word.LOST], words[Word.SKIPPED])
+        words = self._slot.words
+        return Tick(self._slot.reals[Word.GAP], words[Word.LOST], words[Word.SKIPPED])
 
     def reset_kind(self) -> str:
         """How the newest episode was reached, one of `RESET_KINDS`."""
-        return RESET_KINDS[self._words[Word.RESET_KIND]]
+        return RESET_KINDS[self._slot.words[Word.RESET_KIND]]
 
     def progress(self) -> Progress:
         """How much has passed through; any thread may ask, and no step pays for it."""
-        slot = self._slot  # `unmap` may take it meanwhile
+        slot: Slot | None = vars(self).get("_slot")  # `unmap` may take it meanwhile
         if slot is None:
             return Progress()
         episodes, began = self._episodes, self._episode_began  # before the number that grows
@@ -242,16 +227,14 @@ class TrainerEnd:
 
         What was in it can still be read, until `unmap`.
         """
-        if self._has_slot and self._slot is not None:
+        if self._has_slot:
             self._has_slot = False
             self._sequences = self._sequences.copy()
-            self._use(self._slot.copied())
+            self._slot = self._slot.copied()
 
     def unmap(self) -> None:
         """Let go of the memory. Nothing may be read after this."""
-        for name in ("_words", "_reals", "_actions"):
-            vars(self).pop(name, None)
-        self._slot = None
+        vars(self).pop("_slot", None)
 
 
 def _write(layout: SpaceLayout, views: list[Array], action: Any) -> bool:
