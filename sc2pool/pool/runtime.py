@@ -45,7 +45,6 @@ class Runtime:
         spares: how many more instances of the first player to keep.
 
     Attributes:
-        loop: waits for the instances.
         fleet: all seats, each with its instance.
     """
 

@@ -40,8 +40,6 @@ def start_python(
     signal to the group ends the child with all that it has started.
 
     Args:
-        module: to run.
-        arguments: its command line.
         descriptors: what it inherits, under the same numbers; not on Windows (see `follower`).
         environment: added to this process's own.
         own_session: whether it leads a session, too. Linux shares CPU time among sessions first
@@ -49,9 +47,6 @@ def start_python(
             session to another waits its turn (on two cores, two thirds of all steps). For the
             update process it is the gain: in the trainer's session it would get one share of the
             CPU beside two for every game, while all games wait for it.
-        stdin: as for `subprocess.Popen`.
-        stdout: as there.
-        stderr: as there.
     """
     entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     package_root = str(Path(__file__).resolve().parents[2])

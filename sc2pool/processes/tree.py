@@ -92,7 +92,6 @@ class ProcessTree:
     """A tree that can be paused, or several as one.
 
     Args:
-        pids: of the roots.
         with_root: whether the roots are stopped too.
 
     Raises:

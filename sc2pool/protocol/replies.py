@@ -95,8 +95,6 @@ def check(reply: sc_pb.Response, request_id: int, kind: str) -> None:
     A refusal (a reply with only `error`) is an answer. Old games omit the id.
 
     Args:
-        reply: the game's reply.
-        request_id: the request's id.
         kind: the name of the request's field; the reply's has the same name.
 
     Raises:

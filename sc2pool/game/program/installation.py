@@ -162,7 +162,6 @@ def read_installation(root: Path, why: str) -> Installation:
     """Checks that `root` holds a game and reads what is needed to play it.
 
     Args:
-        root: the directory.
         why: what led there; begins the message of an error.
 
     Raises:
@@ -197,7 +196,6 @@ def find_map(installation: Installation, name: str) -> Path:
     """The file of a map, searched for in the installation's map folder and all below it.
 
     Args:
-        installation: where to look.
         name: a file name or a path within the map folder, with or without `.SC2Map`, or the
             absolute path of a map file. Upper and lower case matter only if both exist.
 

@@ -37,8 +37,6 @@ class Recovery:
 
     Args:
         config: policies, and the folder of fault reports.
-        fleet: makes the new instances.
-        stats: counts faults and recycles.
         replays: the folder for replays of failed games; None for none.
         n_envs: the number of envs; the pool's limit of recycles grows with it.
     """

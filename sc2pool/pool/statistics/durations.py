@@ -48,13 +48,7 @@ class Durations:
 
 @dataclass
 class DurationCounter:
-    """Collects durations.
-
-    Attributes:
-        count: how many there were.
-        longest_s: the longest of all.
-        newest_s: the newest thousand.
-    """
+    """Collects durations."""
 
     count: int = 0
     longest_s: float = 0.0

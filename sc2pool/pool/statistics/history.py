@@ -40,7 +40,6 @@ class History:
 
         Args:
             at_s: seconds since the pool was made.
-            steps: env steps so far.
             figures: by name; None and what is not finite is left out.
         """
         if at_s < self._next_s:

@@ -240,11 +240,6 @@ class Counters:
     """Counts for one pool.
 
     Attributes:
-        launches: see `PoolStats`.
-        resets: see `PoolStats`.
-        env_steps: see `PoolStats`.
-        episodes: see `PoolStats`.
-        task: see `PoolStats`.
         learner: the newest figures that the training has logged, by name; replaced as a whole.
         lateness: counts how late actions came.
         newest_game: facts of the game launched last; None if there is none.

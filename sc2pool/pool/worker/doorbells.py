@@ -27,7 +27,6 @@ class Ringing:
     """Wakes the trainer: at once, or once for all that reply in one turn.
 
     Args:
-        reply: the trainer's doorbell.
         later: called if a ring is due and was not before.
 
     Attributes:

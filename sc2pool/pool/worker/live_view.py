@@ -32,7 +32,6 @@ class LiveView:
     """Writes the live files of one worker.
 
     Args:
-        run: the run's folder.
         players: returns the players that there are, each with the folder of its instance.
     """
 

@@ -34,12 +34,7 @@ class Policy(Protocol):
 
 
 class PredictPair(QueuePair):
-    """A queue pair whose learner is a policy's `predict`.
-
-    Attributes:
-        steps: number of actions.
-        episode_return: sum of the rewards.
-    """
+    """A queue pair whose learner is a policy's `predict`."""
 
     def __init__(self, policy: Policy, space: spaces.Space[Any], deterministic: bool) -> None:
         self._policy = policy

@@ -62,9 +62,6 @@ class WinRates:
 
     Args:
         path: the file; what it says is continued.
-
-    Attributes:
-        scores: by the opponent's name.
     """
 
     def __init__(self, path: Path) -> None:

@@ -78,7 +78,6 @@ def prepare_step(
     """`BotAI._prepare_step`, which computes the distances between all units only on first use.
 
     Args:
-        sorter: of the bot's game.
         game_info: the map's description now; None if the one of the episode's start is enough.
     """
     method, grid = bot.distance_calculation_method, bot.game_info.pathing_grid
@@ -132,7 +131,6 @@ class DrivenBot:
     """Drives one bot through one episode.
 
     Args:
-        bot: a new one.
         game: that it plays on; its episode has begun.
         client: the bot's, on that game.
         shared: by all bots of this game.

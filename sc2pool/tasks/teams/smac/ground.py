@@ -60,10 +60,6 @@ class Ground:
     def can_move(self, positions: Floats, length: float) -> Bools:
         """True if half of a move leads each unit to ground that it can walk on.
 
-        Args:
-            positions: (n, 2).
-            length: of a move.
-
         Returns:
             (n, 4): north, south, east, west.
         """

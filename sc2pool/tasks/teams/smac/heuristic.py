@@ -32,7 +32,6 @@ class Heuristic:
         """An action of each agent; it may be one that is not available.
 
         Args:
-            masks: which actions are available.
             only_available: whether a target out of reach is walked to.
         """
         allies, enemies = self._battle.allies, self._battle.enemies
