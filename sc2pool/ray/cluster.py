@@ -135,7 +135,7 @@ def _probe(address: str | None) -> None:
     if address in (None, "auto"):
         try:
             address = canonicalize_bootstrap_address(address)
-        except ConnectionError as error:
+        except (ConnectionError, ValueError) as error:  # ValueError: of $RAY_ADDRESS
             raise _no_cluster(address, error) from error
         if address is None:
             return  # Ray will start a cluster, or say that there is none

@@ -112,8 +112,17 @@ def test_after_ray_was_shut_down_the_env_is_closed_and_connects_to_nothing(case)
     assert found["closed"]["text"] == "no error"
 
 
+def test_a_forked_child_is_refused_and_the_parent_plays_on(case):
+    found = case("forked")
+    assert [found[call]["type"] for call in ("step", "close")] == [
+        "ForkedPoolError",
+        "RuntimeWarning",
+    ]
+    assert found["parent"]["text"] == "no error"
+
+
 def test_what_is_no_address_is_refused(case):
-    assert [one["type"] for one in case("ray_shut_down")["addresses"]] == ["ConfigError"] * 2
+    assert [one["type"] for one in case("ray_shut_down")["addresses"]] == ["ConfigError"] * 3
 
 
 def test_a_killed_driver_leaves_no_game_and_no_reservation(case):

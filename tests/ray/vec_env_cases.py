@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+import warnings
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -383,19 +385,42 @@ def interpreter_ends() -> dict[str, Any]:
     return {"status": done.returncode, "said": done.stdout.splitlines()}
 
 
+def forked() -> dict[str, Any]:
+    """A child, as of a data loader, has a copy of the env."""
+
+    def child() -> None:
+        warnings.simplefilter("error")
+        calls = {"step": lambda: env.step(np.zeros(1, np.int64)), "close": env.close}
+        answers.put({name: error_of(call) for name, call in calls.items()})
+
+    with closing(make(n=1)) as env:
+        env.reset()
+        forking = multiprocessing.get_context("fork")
+        answers = forking.SimpleQueue()
+        process = forking.Process(target=child)
+        process.start()
+        found = answers.get()
+        process.join()
+        return found | {"parent": error_of(lambda: env.step(np.zeros(1, np.int64)))}
+
+
 def ray_shut_down() -> dict[str, Any]:
     """And connected again, as in a notebook whose first cell is run once more."""
     env = make(n=1)
     env.reset()
     ray.shutdown()
+    os.environ["RAY_ADDRESS"] = "nonsense"
     try:
         found = {
             "reset": error_of(env.reset),
             "launches": env.stats().launches,
             "connected": ray.is_initialized(),
-            "addresses": [error_of(lambda at=at: make(address=at)) for at in (7, "a..b:6379")],
+            "addresses": [
+                error_of(lambda at=at: make(address=at)) for at in (7, "a..b:6379", None)
+            ],
         }
     finally:
+        del os.environ["RAY_ADDRESS"]
         cluster.connect(NODES.address)
     return found | {"then": error_of(env.reset), "closed": error_of(env.close)}
 
@@ -472,6 +497,7 @@ if __name__ == "__main__":
                 actor_stopped,
                 head_stopped,
                 interpreter_ends,
+                forked,
                 ray_shut_down,
                 spreads,
                 too_few_resources,

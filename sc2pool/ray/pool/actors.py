@@ -8,7 +8,9 @@ here an actor is replaced.
 from __future__ import annotations
 
 import logging
+import os
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -23,6 +25,7 @@ from sc2pool.errors import (
     ConfigError,
     CrashLoopError,
     FaultKind,
+    ForkedPoolError,
     NodeLostError,
     Phase,
 )
@@ -72,6 +75,7 @@ class Actors:
         self._restart = restart
         self._node_timeout_s = node_timeout_s
         self._begin = begin
+        self._owner_pid = os.getpid()
         self._connection = connection()
         self.closed = False
         self._failed = ""
@@ -103,7 +107,7 @@ class Actors:
         errors: list[Exception] = []
         for games, reference in zip(self._every, references, strict=True):
             try:
-                games.begins(games.result(reference))
+                games.about = games.result(reference)
             except Exception as error:  # all are awaited: a pool that still opens cannot be closed
                 errors.append(error)
         if errors and isinstance(errors[0], LostError):
@@ -112,6 +116,8 @@ class Actors:
         if errors:
             raise errors[0]
         self._check_agreement()
+        for games in self._every:
+            games.count_anew()
 
     def _check_agreement(self) -> None:
         """Raise unless all nodes play the same, with the same package."""
@@ -181,8 +187,9 @@ class Actors:
                 )
                 try:
                     games.place_anew(deadline)
-                    games.begins(games.call("open", games.keywords))
+                    games.about = games.call("open", games.keywords)
                     self._check_agreement()
+                    games.count_anew()
                     for (env, name), value in games.attributes.items():
                         games.call("call", "set_attr", [env], name, value)
                     if (arguments := begin(games)) is not None:
@@ -237,7 +244,16 @@ class Actors:
             raise
 
     def check_usable(self) -> None:
-        """Raise `ClosedError` if the pool is closed or has failed, or Ray was shut down."""
+        """Raise `ClosedError` if the pool is closed or has failed, or Ray was shut down.
+
+        Raises:
+            ForkedPoolError: this process was forked from the pool's.
+        """
+        if os.getpid() != self._owner_pid:
+            raise ForkedPoolError(
+                f"this pool belongs to process {self._owner_pid}; in process {os.getpid()}, which "
+                "was forked from it, no call of Ray returns"
+            )
         if self.closed:
             raise ClosedError("the pool is closed")
         if self._failed:
@@ -247,8 +263,11 @@ class Actors:
 
     @property
     def _connected(self) -> bool:
-        """False after `ray.shutdown()`, which ends the actors; a call would connect Ray again."""
-        return bool(connection() == self._connection)
+        """False after `ray.shutdown()`, which ends the actors, and in a forked process.
+
+        A call of Ray's would connect it again, or never return.
+        """
+        return os.getpid() == self._owner_pid and bool(connection() == self._connection)
 
     def stats(self) -> PoolStats:
         """Counters of all actors together; see `merge` for what an approximation is."""
@@ -270,7 +289,10 @@ class Actors:
 
     def close(self) -> None:
         """End all actors; bounded, and may be called again."""
-        if not self.closed:
+        if os.getpid() != self._owner_pid:
+            words = f"this pool belongs to process {self._owner_pid}, which must close it"
+            warnings.warn(words, RuntimeWarning, stacklevel=3)
+        elif not self.closed:
             self.closed = True
             self._end()
 

@@ -132,11 +132,11 @@ class RemoteGames:
         self.has_place = True
         self.node = next((node for node in nodes() if node.node_id == node_id), self.node)
 
-    def begins(self, about: About) -> None:
-        """Note what a new actor says of itself; its statistics begin at zero."""
+    def count_anew(self) -> None:
+        """Begin with the first statistics of a new actor, which has said `about` itself."""
         if self.stats is not None:
             self.past.append(self.stats)
-        self.about, self.stats = about, about.stats
+        self.stats = self.about.stats
 
     def place_anew(self, deadline: Deadline) -> None:
         """Make the actor anew on any node that has room, or that comes to have it.
