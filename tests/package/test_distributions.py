@@ -25,7 +25,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PACKAGES = ("sc2pool", "sc2standin")
 SOURCES = (*PACKAGES, "docs", "examples", "scripts", "tests", ".ci", ".github")
 BUILD = "import sys; from setuptools import build_meta; build_meta.build_{}(sys.argv[1])"
-IGNORED = shutil.ignore_patterns("__pycache__", "*.egg-info", "*.so")
+IGNORED = shutil.ignore_patterns("__pycache__", "*.egg-info", "*.so", "*.pyd")
 
 
 def build(kind: str, source: Path, out: Path) -> Path:
@@ -49,7 +49,7 @@ def files(folder: Path, root: Path) -> set[str]:
     return {
         path.relative_to(root).as_posix()
         for path in folder.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".so"
+        if path.is_file() and "__pycache__" not in path.parts and path.suffix not in (".so", ".pyd")
     }
 
 
