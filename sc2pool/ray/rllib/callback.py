@@ -24,12 +24,11 @@ from ray.rllib.env.env_runner import EnvRunner
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
-from sc2pool.envs.vector.env import SC2VectorEnv
 from sc2pool.errors import ClosedError, ConfigError
 from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.ray.agreement import Played, check_agreement
 from sc2pool.ray.cluster import ANSWER_S
-from sc2pool.ray.rllib.failure import failure_of
+from sc2pool.ray.rllib.failure import ReportingEnv, failure_of
 from sc2pool.realtime.rllib import after_each_training_step, log_growth
 
 _RUN = "sc2pool_run"
@@ -71,8 +70,8 @@ class GamesCallback(RLlibCallback):
     ) -> None:
         """Give the runner a seed of its own; begin to count anew."""
         del metrics_logger, keywords
-        if not isinstance(env, SC2VectorEnv):
-            raise ConfigError(f"GamesCallback needs an SC2VectorEnv, got {env!r}")
+        if not isinstance(env, ReportingEnv):
+            raise ConfigError(f"GamesCallback needs the env of `configure`, got {env!r}")
         self._logged = {}
         env.run = getattr(env_runner, _RUN, "")  # it has one if it makes its env anew
         config = env_runner.config
