@@ -17,7 +17,7 @@ from s2clientprotocol import debug_pb2 as debug_pb
 
 from sc2standin.data.unit_types import TYPE_BY_NAME, UnitType
 from sc2standin.game_time import LOOPS_PER_DATA_S
-from tests.standin.conftest import OfflineSession, step_until
+from tests.standin.sessions import OfflineSession, step_until
 from truth.experiments import ATTACK
 
 PAIRS = (

@@ -20,7 +20,7 @@ from s2clientprotocol import raw_pb2 as raw_pb
 
 from sc2standin.data.unit_types import TYPE_BY_NAME, UnitType
 from sc2standin.game_time import LOOPS_PER_DATA_S
-from tests.standin.conftest import OfflineSession, command, step_until
+from tests.standin.sessions import OfflineSession, command, step_until
 
 XML, REPLAYS, MEASURED, GEOMETRY = "XML", "replays", "measured games", "geometry"
 MOVE, ATTACK, GATHER, BUILD_REFINERY = 16, 23, 295, 320

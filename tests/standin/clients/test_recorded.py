@@ -13,7 +13,7 @@ import pytest
 from google.protobuf.message import Message
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from tests.standin.conftest import against
+from tests.standin.sessions import against
 
 PYTHON_SC2 = sc_pb.InterfaceOptions(
     raw=True,

@@ -10,7 +10,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.protocol import replies
 from sc2standin.simulation.game import END_OF_TIME_LOOPS, HARD_RESET_LOOPS
-from tests.standin.conftest import COLLECT, against, command
+from tests.standin.sessions import COLLECT, against, command
 
 MARINE, BEACON, ME, ENEMY = 48, 317, 1, 2
 MOVE = 3794

@@ -11,7 +11,7 @@ from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from tests.standin.conftest import apart
+from tests.standin.sessions import apart
 
 MOVE = 16
 MARINE, ROACH, ZERGLING, BANELING, BEACON, SHARD = 48, 110, 105, 9, 317, 1680

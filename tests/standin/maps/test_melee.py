@@ -14,7 +14,7 @@ from sc2.game_info import GameInfo
 
 from sc2standin.simulation.computer.levels import EASY, LEVELS, VERY_EASY
 from sc2standin.simulation.computer.plan import Holdings, Step, next_steps
-from tests.standin.conftest import (
+from tests.standin.sessions import (
     RAW,
     abilities,
     apart,

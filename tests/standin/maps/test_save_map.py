@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from tests.standin.conftest import ALONE
+from tests.standin.sessions import ALONE
 from tests.support.duels import local_map
 
 

@@ -23,7 +23,7 @@ from sc2standin.mpq import pack
 from sc2standin.simulation.paths import detours
 from sc2standin.simulation.rules.battle import STRAY
 from tests.peers.run_smac import MAPS, differences
-from tests.standin.conftest import ALONE, against, apart, command
+from tests.standin.sessions import ALONE, against, apart, command
 
 MOVE, ATTACK, HEAL = 16, 23, 386
 MARAUDER, MARINE, MEDIVAC, ZERGLING = 51, 48, 54, 105

@@ -12,8 +12,8 @@ from sc2standin.map_reader.fields import ScenarioError
 from sc2standin.map_reader.real_map import read_scenario
 from sc2standin.map_reader.scenario import Hunt
 from tests.peers.run_smac import OF_SMACV2, differences
-from tests.standin.conftest import against, apart
 from tests.standin.maps.test_smac import COPY, begin_on, real_map, team
+from tests.standin.sessions import against, apart
 
 FLAT = OF_SMACV2 / "32x32_flat.SC2Map"
 MARINE, MARAUDER, MEDIVAC, BANELING = 48, 51, 54, 9

@@ -10,7 +10,7 @@ import pytest
 from sc2standin.map_reader.fields import Fields, ScenarioError
 from sc2standin.map_reader.real_map import read_scenario
 from tests.peers.run_smac import MAPS
-from tests.standin.conftest import EMPTY_MAP
+from tests.standin.sessions import EMPTY_MAP
 
 DUEL = {"format": EMPTY_MAP["format"], "name": "3m_duel", "duel_of": "3m"}
 UNIT = {"type": "Kerrigan", "owner": 1, "count": 1, "place": "side"}

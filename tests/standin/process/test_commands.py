@@ -9,7 +9,7 @@ from s2clientprotocol import query_pb2 as query_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from tests.standin.conftest import command
+from tests.standin.sessions import command
 
 SMART, MOVE, ATTACK = 1, 16, 23
 MARINE, ROACH, ZEALOT, HIGH_TEMPLAR, BEACON = 48, 110, 73, 75, 317

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from tests.standin.conftest import GameProcess, Wire
+from tests.standin.sessions import GameProcess, Wire
 from tests.support.duels import DUEL, TWO, Pair, join_request
 from tests.support.fuzz.wire import TIMEOUT_S
 from tests.tiers import is_long

@@ -17,7 +17,7 @@ from sc2standin.data.abilities import ABILITIES
 from sc2standin.replays import recording
 from sc2standin.status import Status
 from sc2standin.version import BASE_BUILD, GAME_VERSION
-from tests.standin.conftest import RAW, against
+from tests.standin.sessions import RAW, against
 from tests.support.fuzz.draw import Draw
 
 OBSERVE = sc_pb.RequestObservation()

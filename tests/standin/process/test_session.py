@@ -12,7 +12,7 @@ from s2clientprotocol import query_pb2 as query_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.status import LEGAL, Status, is_legal
-from tests.standin.conftest import ALONE, EMPTY_MAP, RAW, against
+from tests.standin.sessions import ALONE, EMPTY_MAP, RAW, against
 
 CreateError = sc_pb.ResponseCreateGame
 JoinError = sc_pb.ResponseJoinGame

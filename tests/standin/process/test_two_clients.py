@@ -21,7 +21,7 @@ from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from tests.standin.conftest import GameProcess, command, options, place_of
+from tests.standin.sessions import GameProcess, command, options, place_of
 from tests.support.duels import (
     ATTACK,
     DUEL,

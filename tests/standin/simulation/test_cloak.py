@@ -8,7 +8,7 @@ from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from tests.standin.conftest import options
+from tests.standin.sessions import options
 
 ATTACK, SCAN_MOVE, GENERAL_ATTACK = 23, 19, 3674
 MARINE, TEMPLAR, SENTRY, OBSERVER, BANELING, COLOSSUS = 48, 76, 77, 82, 9, 4

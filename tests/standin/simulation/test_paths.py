@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from sc2standin.simulation.paths.field import FAR, STRAIGHT, Field
-from tests.standin.conftest import place_of, step_until
+from tests.standin.sessions import place_of, step_until
 
 MARINE, SCV, DEPOT, BARRACKS = 48, 45, 19, 21
 MOVE, ATTACK = 16, 23

@@ -6,8 +6,8 @@ import pytest
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from tests.standin.conftest import OfflineSession, place_of
 from tests.standin.maps.test_smac import begin as begin_smac
+from tests.standin.sessions import OfflineSession, place_of
 
 LOOPS = 240
 SCV, MARINE, ROACH, OBSERVER, TEMPLAR, TUMOR, INFESTOR = 45, 48, 110, 82, 76, 87, 111

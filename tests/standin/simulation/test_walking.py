@@ -9,7 +9,7 @@ from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
 
-from tests.standin.conftest import apart, command
+from tests.standin.sessions import apart, command
 
 SMART, MOVE, PATROL, ATTACK = 1, 16, 17, 23
 MARINE = 48

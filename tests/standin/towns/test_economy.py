@@ -7,7 +7,7 @@ import math
 import pytest
 from s2clientprotocol import error_pb2 as error_pb
 
-from tests.standin.conftest import command, place_of, step_until
+from tests.standin.sessions import command, place_of, step_until
 
 GAS_MAP, MARINE_MAP = "CollectMineralsAndGas", "BuildMarines"
 CENTER, DEPOT, REFINERY, BARRACKS, SCV, MARINE, FIELD, GEYSER = 18, 19, 20, 21, 45, 48, 341, 342

@@ -5,7 +5,7 @@ from __future__ import annotations
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
 
-from tests.standin.conftest import abilities, step_until
+from tests.standin.sessions import abilities, step_until
 from tests.standin.towns.conftest import PLACES, cheat
 
 CENTER, BARRACKS, BAY, TURRET, BUNKER = 18, 21, 22, 23, 24

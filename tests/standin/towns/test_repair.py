@@ -6,7 +6,7 @@ import pytest
 from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 
-from tests.standin.conftest import abilities, apart, command, step_until
+from tests.standin.sessions import abilities, apart, command, step_until
 
 DEPOT, LOWERED, BARRACKS, LAB, ORBITAL, FACTORY = 19, 47, 21, 5, 132, 27
 SCV, MULE, MARINE, HELLION, VIKING = 45, 268, 48, 53, 35

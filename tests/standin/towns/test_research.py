@@ -10,7 +10,7 @@ from sc2standin.data.research import RESEARCH, UPGRADES
 from sc2standin.data.tables import read
 from sc2standin.data.unit_types import TYPE_BY_NAME
 from sc2standin.data.upgrades import levels, variant
-from tests.standin.conftest import abilities, command, step_until
+from tests.standin.sessions import abilities, command, step_until
 from tests.standin.towns.conftest import PLACES, cheat, saved
 
 TECH_LAB, BARRACKS, BAY, ARMORY, BARRACKS_LAB, MARINE = 5, 21, 22, 29, 37, 48

@@ -9,7 +9,7 @@ from s2clientprotocol import error_pb2 as error_pb
 
 from sc2standin.data.unit_types import TYPE_BY_ID
 from sc2standin.data.unit_types.kinds import hallucination_of
-from tests.standin.conftest import abilities, command, options, step_until
+from tests.standin.sessions import abilities, command, options, step_until
 
 MARINE, REAPER, ZEALOT, SENTRY, ROACH = 48, 49, 73, 77, 110
 GHOST, RAVEN, TEMPLAR, PHOENIX, NEXUS, INFESTOR, QUEEN, RAVAGER = 50, 56, 75, 78, 59, 111, 126, 688

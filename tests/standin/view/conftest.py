@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from tests.standin.conftest import OfflineSession, options
+from tests.standin.sessions import OfflineSession, options
 
 
 def look(camera: tuple[float, float]) -> sc_pb.Action:

@@ -13,7 +13,7 @@ from sc2standin.layers import window
 from sc2standin.layers.layers import MINIMAP, SCREEN
 from sc2standin.layers.raster import Discs
 from sc2standin.layers.window import Window
-from tests.standin.conftest import options
+from tests.standin.sessions import options
 from tests.standin.view.conftest import look
 
 MARINE, ROACH, COMMAND_CENTER, MINERALS = 48, 110, 18, 341

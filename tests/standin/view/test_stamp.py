@@ -6,7 +6,7 @@ import zlib
 
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from tests.standin.conftest import command
+from tests.standin.sessions import command
 
 MARINE, ME = 48, 1
 MOVE = 3794

@@ -11,7 +11,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.data.abilities import ABILITIES
 from sc2standin.data.unit_types import UNIT_TYPES
-from tests.standin.conftest import COLLECT
+from tests.standin.sessions import COLLECT
 
 SCV = 45
 
