@@ -19,22 +19,22 @@ from gymnasium.vector import AutoresetMode
 
 from sc2pool import SC2GymEnv, SC2VectorEnv, SubprocSC2VecEnv
 from sc2pool.config import PoolConfig
-from tests.support.audit.bot import AuditBot
+from tests.support.audit.audited.bot import AuditBot
+from tests.support.audit.audited.env import AuditEnv
+from tests.support.audit.audited.match_task import AuditMatch
+from tests.support.audit.audited.task import AuditTask, Stamp
+from tests.support.audit.audited.team_task import AuditTeam, AuditTeamMatch
 from tests.support.audit.checker import Began, Mark, Received, Record, Sent
-from tests.support.audit.env import AuditEnv
-from tests.support.audit.match_task import AuditMatch
 from tests.support.audit.playing import next_actions, no_harm
 from tests.support.audit.recording import from_batch, from_reset, from_step, mark_in
 from tests.support.audit.scribble import scribble
-from tests.support.audit.task import AuditTask, Stamp
-from tests.support.audit.team_task import AuditTeam, AuditTeamMatch
 
 
 class Adapter:
     """An env, and how it is played.
 
     Attributes:
-        harm: index in `tests.support.audit.task.HARMS` for the next action of one env.
+        harm: index in `tests.support.audit.audited.task.HARMS` for the next action of one env.
         between: called once in the next step, after the actions are sent.
     """
 

@@ -16,7 +16,7 @@ from sc2pool.config import PoolConfig
 from sc2pool.envs.specs import task_spec
 from sc2pool.pool.pool import Pool
 from sc2pool.tasks.players.factory import TaskPlayerSpec
-from tests.support.audit.task import AuditTask
+from tests.support.audit.audited.task import AuditTask
 
 STEPS = 100
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.support.audit.task import Stamp
+from tests.support.audit.audited.task import Stamp
 
 EPISODE = Stamp._fields.index("episode")
 

@@ -24,13 +24,13 @@ from tests.audit.broken_pools import (
     SwapsPlayersActions,
     Tape,
 )
+from tests.support.audit.audited.match_task import AuditMatch
+from tests.support.audit.audited.task import HARMS, LAST_LOOP, STEP_MUL, AuditTask
+from tests.support.audit.audited.team_task import AuditTeam, AuditTeamMatch
 from tests.support.audit.checker import Checker, Mark, Received, Record, check
 from tests.support.audit.ledger import Ledger
-from tests.support.audit.match_task import AuditMatch
 from tests.support.audit.playing import first_ready, in_sync
 from tests.support.audit.recording import marks_of
-from tests.support.audit.task import HARMS, LAST_LOOP, STEP_MUL, AuditTask
-from tests.support.audit.team_task import AuditTeam, AuditTeamMatch
 from tests.support.audit.victims import pid_of
 from tests.support.pools import maker
 

@@ -14,8 +14,8 @@ from chaos.arena import Arena, May
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.errors import CrashLoopError
+from tests.support.audit.audited.env import AuditEnv
 from tests.support.audit.checker import Received, Record
-from tests.support.audit.env import AuditEnv
 from tests.support.audit.faulty import Faulty
 from tests.support.programs import run
 

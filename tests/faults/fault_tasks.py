@@ -24,7 +24,7 @@ from gymnasium import spaces
 from sc2pool.errors import ConfigError
 from sc2pool.game.game import Game
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
-from tests.support.audit.task import harm_request
+from tests.support.audit.audited.task import harm_request
 
 STRIKE_FILE = "SC2POOL_TEST_STRIKE"
 """Names the file that arms a strike: the process that takes the file carries it out."""

@@ -10,7 +10,7 @@ from typing import Any
 from chaos.arena import HARD_MEMORY_BYTES, Arena
 from chaos.attacks import signals
 from chaos.attacks.attack import Attack, needs
-from tests.support.audit.task import HARMS
+from tests.support.audit.audited.task import HARMS
 
 AT_A_REPLY = {
     "fuzz": 4.0,

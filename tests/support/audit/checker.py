@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tests.support.audit.task import LAST_LOOP, STEP_MUL, Stamp, checksum
+from tests.support.audit.audited.task import LAST_LOOP, STEP_MUL, Stamp, checksum
 
 
 class Mark(NamedTuple):

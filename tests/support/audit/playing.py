@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from sc2pool import SubprocSC2VecEnv
+from tests.support.audit.audited.task import NUMBERS
 from tests.support.audit.checker import Record, Sent
 from tests.support.audit.recording import from_batch, from_reset, from_step
-from tests.support.audit.task import NUMBERS
 
 Harms = Callable[[Sequence[int]], Sequence[int]]
 """From envs to an index in `task.HARMS` for the next action of each."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sc2pool.pool.stepping.batch import Batch
+from tests.support.audit.audited.task import Stamp
 from tests.support.audit.checker import Began, Mark, Received, Record, Sent
-from tests.support.audit.task import Stamp
 
 Info = dict[str, Any]
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from sc2pool.commands import Commands
 from sc2pool.tasks.teams.team_task import TeamTask
-from tests.support.audit.match_task import AuditMatch
-from tests.support.audit.task import AuditTask, Stamp, checksum
+from tests.support.audit.audited.match_task import AuditMatch
+from tests.support.audit.audited.task import AuditTask, Stamp, checksum
 
 _CHECKSUM = Stamp._fields.index("checksum")
 

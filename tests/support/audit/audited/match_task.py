@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from s2clientprotocol import raw_pb2
 
-from tests.support.audit.task import AuditTask
+from tests.support.audit.audited.task import AuditTask
 
 
 class AuditMatch(AuditTask):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sc2pool.commands import as_actions
 from sc2pool.protocol import requests
 from sc2pool.tasks.bot import RLBotAI
-from tests.support.audit.task import (
+from tests.support.audit.audited.task import (
     BLOCKED_S,
     HARMS,
     AuditTask,

@@ -11,7 +11,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.support.audit.task import (
+from tests.support.audit.audited.task import (
     BLOCKED_S,
     HARMS,
     LAST_LOOP,
