@@ -24,6 +24,7 @@ from ray.rllib.env.env_runner import EnvRunner
 from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
+from sc2pool.envs.vector.env import SC2VectorEnv
 from sc2pool.errors import ClosedError, ConfigError
 from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.ray.agreement import Played, check_agreement
@@ -70,10 +71,11 @@ class GamesCallback(RLlibCallback):
     ) -> None:
         """Give the runner a seed of its own; begin to count anew."""
         del metrics_logger, keywords
-        if not isinstance(env, ReportingEnv):
-            raise ConfigError(f"GamesCallback needs the env of `configure`, got {env!r}")
+        if not isinstance(env, SC2VectorEnv):
+            raise ConfigError(f"GamesCallback needs an SC2VectorEnv, got {env!r}")
         self._logged = {}
-        env.run = getattr(env_runner, _RUN, "")  # it has one if it makes its env anew
+        if isinstance(env, ReportingEnv):
+            env.run = getattr(env_runner, _RUN, "")  # it has one if it makes its env anew
         config = env_runner.config
         if config.seed is not None:
             # RLlib's own is the run's seed plus the runner's number, which repeats among runners,
