@@ -968,7 +968,7 @@ cdef int remaining_ms(double deadline_s) noexcept nogil:
 
 
 cdef class Requests:
-    """A worker's slot: waits for the number of its newest request to grow.
+    """A worker's slot: waits for its next request; see `WorkerEnd.is_requested`.
 
     Args:
         words: the slot's header, an array of words of 8 bytes.
@@ -994,7 +994,7 @@ cdef class Requests:
         PyBuffer_Release(&self.words)
 
     def wait(self, uint64_t sequence, int epoll, int doorbell):
-        """Block until there is a request after the one with this number.
+        """Block until there is the request after the one with this number.
 
         Args:
             sequence: of the newest request that was taken.
@@ -1008,7 +1008,7 @@ cdef class Requests:
         cdef bint rings = True
         while rings:
             request = newest(self.request)
-            if request > sequence:
+            if request == sequence + 1:
                 return request
             with nogil:
                 rings = only_rings(epoll, doorbell)

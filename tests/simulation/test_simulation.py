@@ -41,6 +41,22 @@ SCHEDULES = 25_000 if is_long() else 75
 """For each seed."""
 SEEDS = range(4)
 FOUND = {
+    "an instance that hangs while it closes its env sees its successor's requests": Schedule(
+        n=2,
+        recycle=2,
+        events=(
+            ("reset",),
+            ("act", 0, "truncated"),
+            ("step",),
+            ("reset",),
+            ("hang", 0),
+            ("refuse", "process", 2, 2),
+            ("step",),
+            ("step",),
+            ("step",),
+            ("act", 0, "truncated"),
+        ),
+    ),
     "an instance is replaced after the last reply of a wait, which knew of no other": Schedule(
         n=2, recycle=2, events=(("reset",), ("reset",), ("step",), ("act", 0, "told"))
     ),

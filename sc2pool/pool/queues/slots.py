@@ -45,6 +45,8 @@ class Slots:
 
     def __init__(self, n_slots: int) -> None:
         self._n_slots = n_slots
+        self._owners = [0] * n_slots
+        """How many each slot has had."""
         self.slot_bytes = 0
         self.sequences = np.zeros(n_slots, np.uint64)
         self.batch: SlotBatch
@@ -101,7 +103,10 @@ class Slots:
         return memory.map_memory(self.descriptor, size_bytes)
 
     def clear(self, slot: int, layout: SlotLayout) -> memoryview:
-        """The slot's memory, all zeros, for an instance whose spaces have this layout.
+        """The slot's memory, for an instance whose spaces have this layout: all zeros but numbers.
+
+        Its requests have other numbers than those of all owners before it, one of which may still
+        look at the slot while it closes its env.
 
         Raises:
             ConfigError: the layout is not the one that was agreed on.
@@ -114,7 +119,10 @@ class Slots:
             )
         buffer = self._slots[slot]
         buffer[:] = bytes(len(buffer))
-        self.sequences[slot] = 0
+        columns = self._columns
+        for numbers in (columns.sequences, columns.requests, columns.replies):
+            numbers[slot] = self._owners[slot] << 32
+        self._owners[slot] += 1
         return buffer
 
     def arrange(self, slots: list[int]) -> None:

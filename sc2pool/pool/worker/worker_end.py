@@ -106,8 +106,12 @@ class WorkerEnd(QueuePair):
         return self._phase
 
     def is_requested(self) -> bool:
-        """True if a request is in the slot that has not been taken."""
-        return self._words[Word.REQUEST] > self._sequence
+        """True if the next request is in the slot.
+
+        An instance that is closing its env may still look when the slot is its successor's, whose
+        requests have other numbers (`Slots.clear`).
+        """
+        return self._words[Word.REQUEST] == self._sequence + 1
 
     def deliver(self, sequence: int, action: Any) -> None:
         """An action came on the channel."""
@@ -131,7 +135,7 @@ class WorkerEnd(QueuePair):
                 request = requests.wait(
                     self._sequence, self._doorbells.epoll, self._doorbells.listening
                 )
-            if request > self._sequence:
+            if request == self._sequence + 1:
                 self._sequence = request
                 action = self._slot.action()
                 break

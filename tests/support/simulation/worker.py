@@ -101,7 +101,7 @@ class Worker:
             return self._out_of_band[0]
         assert self._slot is not None
         request = self._slot.words[Word.REQUEST]
-        return request if request > self._answered else 0
+        return request if request == self._answered + 1 else 0
 
     def act(self, how: str) -> None:
         """Do the next thing."""

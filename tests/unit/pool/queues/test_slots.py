@@ -107,12 +107,15 @@ def test_a_row_is_clear_when_it_changes_hands_and_its_last_content_is_kept(slots
     first.close()
     second = TrainerEnd(slots, 1)
     second.attach(LAYOUT)
+    before = 1 << 32  # not a number that the first one's worker waits for
+    numbers = {worker.words[word] for word in (Word.REQUEST, Word.REPLY)}
+    assert (second.sequence, numbers) == (before, {before})
+    worker.words[Word.REQUEST] = worker.words[Word.REPLY] = 0
     assert bytes(slots._slots[1]) == bytes(LAYOUT.size_bytes)
-    assert second.sequence == 0
     second.begin_episode()
-    assert second.begin_episode() == 2
+    assert second.begin_episode() == before + 2
     worker.place(2).observation[0][...] = 6
-    worker.words[Word.REPLY] = 2
+    worker.words[Word.REPLY] = before + 2
     assert (first.sequence, first.reply()) == (1, 0)
     assert first.observations()[0]["a"].tolist() == [[5] * 3] * 2
     assert second.observations()[0]["a"].tolist() == [[6] * 3] * 2

@@ -129,6 +129,13 @@ def test_it_waits_for_the_next_request(trainer: Trainer):
 
 
 @needs_it
+def test_a_request_of_the_slots_next_owner_is_not_taken(trainer: Trainer):
+    trainer.words[3] = (1 << 32) + 1
+    trainer.other.ring()
+    assert trainer.wait(5) == 0
+
+
+@needs_it
 def test_all_else_that_the_loop_watches_ends_the_wait(trainer: Trainer):
     trainer.other.ring()
     assert trainer.wait(0) == 0
