@@ -102,10 +102,8 @@ class Lifetime:
             uninterrupted(lambda: None)  # if an interrupt came while it was opened, that goes on
         if self._end is None:
             return  # nothing could be opened
-        try:
-            if grace_s is None:
-                self._runtime.close(ask_first=ask_first)
-            else:
-                self._runtime.close(ask_first=ask_first and grace_s > 0, grace_s=grace_s)
-        finally:
-            self._end.detach()
+        if grace_s is None:
+            self._runtime.close(ask_first=ask_first)
+        else:
+            self._runtime.close(ask_first=ask_first and grace_s > 0, grace_s=grace_s)
+        self._end.detach()  # not if that was interrupted: it is called again then
