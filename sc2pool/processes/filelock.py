@@ -36,7 +36,7 @@ def try_lock(path: Path) -> int | None:
         The descriptor that holds the lock, or None if another process holds it.
 
     Raises:
-        OSError: the file cannot be opened, or its file system has no locks.
+        OSError: the file cannot be opened, or its file system has no locks, as some on POSIX.
     """
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -44,7 +44,7 @@ def try_lock(path: Path) -> int | None:
             _take(fd)
         except OSError as error:
             os.close(fd)
-            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):  # POSIX, Windows
+            if WINDOWS or error.errno == errno.EWOULDBLOCK:
                 return None
             path.unlink(missing_ok=True)
             raise
