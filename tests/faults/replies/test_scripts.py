@@ -29,7 +29,8 @@ def below_a_script(standin_dir: Path, tmp_path: Path) -> Path:
 
 def game_of(env: SubprocSC2VecEnv, index: int) -> psutil.Process:
     """The process that listens, below the script, which is below the worker."""
-    (script,) = psutil.Process(env.stats().instances[index].worker_pid).children()
+    worker = psutil.Process(env.stats().instances[index].worker_pid)
+    (script,) = (child for child in worker.children() if child.children())  # a guard has none
     (game,) = script.children()
     return game
 
