@@ -12,9 +12,9 @@ import os
 import select
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, Protocol
 
 from examples.supertux.needs import DISPLAY_SERVER, program
 from sc2pool.errors import FaultKind, GameFault
@@ -26,6 +26,20 @@ WIDTH: Final = 320
 HEIGHT: Final = 240
 _STARTS_WITHIN_S: Final = 20.0
 _ENDS_WITHIN_S: Final = 2.0
+
+
+class Display(Protocol):
+    """Where the game's picture is: a `VirtualDisplay`, or Windows' `Desktop`."""
+
+    @property
+    def name(self) -> str | None:
+        """Value of the environment variable `DISPLAY`; None if it is none of X11's."""
+
+    def area(self) -> tuple[int, int, int, int]:
+        """The game's picture on the screen: left, top, width and height in pixels."""
+
+    def in_use(self) -> AbstractContextManager[None]:
+        """Turn an exception in the block into a `GameFault` if the display has ended."""
 
 
 class VirtualDisplay:
@@ -51,7 +65,6 @@ class VirtualDisplay:
             try:
                 self._let_go = end_with_this_process(self._server)
                 self.name = f":{self._read_number(number_pipe)}"
-                """Value of the environment variable `DISPLAY`."""
             except BaseException:
                 self.close()
                 raise
@@ -105,6 +118,10 @@ class VirtualDisplay:
             self._server.wait(_ENDS_WITHIN_S)
         code = self._server.poll()
         return "" if code is None else f"it ended: {describe_exit(code)}"
+
+    def area(self) -> tuple[int, int, int, int]:
+        """The game's picture on the screen: left, top, width and height in pixels."""
+        return 0, 0, WIDTH, HEIGHT
 
     @contextmanager
     def in_use(self) -> Iterator[None]:

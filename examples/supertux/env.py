@@ -19,12 +19,14 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from examples.supertux import desktop
 from examples.supertux.clock import ElasticClock
-from examples.supertux.display import VirtualDisplay
+from examples.supertux.display import Display, VirtualDisplay
 from examples.supertux.game import TICK_S, State, SuperTux
-from examples.supertux.keys import Keyboard
+from examples.supertux.keys import Keyboard, Keys
 from examples.supertux.needs import check_installed
 from examples.supertux.screen import SMALL_SHAPE, Frame, Screen
+from sc2pool.platform import WINDOWS
 
 ACTIONS: Final = ((), ("Right",), ("space",), ("Right", "space"))
 """Keys that each action holds down: none, run, jump, run and jump."""
@@ -48,7 +50,7 @@ Observation = dict[str, Any]
 
 
 class SuperTuxEnv(gymnasium.Env[Observation, np.int64]):
-    """SuperTux on a level made for training, on a display of its own.
+    """SuperTux on a level made for training, on a display of its own; on Windows, on the desktop.
 
     Observation, a dict:
         `frame`: the screen in grey, 1 × 60 × 80, uint8.
@@ -84,13 +86,18 @@ class SuperTuxEnv(gymnasium.Env[Observation, np.int64]):
     def __init__(self, render_mode: str | None = None) -> None:
         check_installed()
         self.render_mode = render_mode
+        self._display: Display
+        self._keyboard: Keys
         with ExitStack() as owned:
             folder = Path(owned.enter_context(tempfile.TemporaryDirectory(prefix="supertux-")))
-            self._display = VirtualDisplay(folder)
-            owned.callback(self._display.close)
-            self._keyboard = Keyboard(self._display.name)
+            if WINDOWS:
+                self._display = self._keyboard = desktop.Desktop()
+            else:
+                self._display = display = VirtualDisplay(folder)
+                owned.callback(display.close)
+                self._keyboard = Keyboard(display.name)
             owned.callback(self._keyboard.close)
-            self._screen = Screen(self._display.name)
+            self._screen = Screen(self._display.name, self._display.area)
             owned.callback(self._screen.close)
             self._game = SuperTux.started(self._display.name, folder, self._keyboard)
             owned.callback(self._game.close)

@@ -4,8 +4,8 @@
     `begin_episode` ─► episode.nut, which state.nut reads at each tick ─► the level restarts
 
 Rules: a thread reads the log all the time, because a full pipe would block the game. Every failure
-is a `GameFault`. The game is ended with SIGKILL, not by a request. It ends with the thread that
-started it.
+is a `GameFault`. The game is killed, not asked to end. It ends with the thread that started it,
+on Windows with the process.
 """
 
 from __future__ import annotations
@@ -13,21 +13,24 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from examples.supertux.display import HEIGHT, WIDTH
-from examples.supertux.keys import MIN_PRESS_S, Keyboard
+from examples.supertux.keys import MIN_PRESS_S, Keys
+from examples.supertux.log import LogFile, windows_log
 from examples.supertux.needs import GAME, program
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.program.process import game_environment
+from sc2pool.platform import WINDOWS
 from sc2pool.processes.exit import describe_exit
-from sc2pool.processes.with_parent import die_with_parent
+from sc2pool.processes.with_parent import die_with_parent, end_with_this_process
 
 LEVEL: Final = Path(__file__).with_name("level.stl")
 TICK_S: Final = 0.015
@@ -38,6 +41,8 @@ _INTRO_FADES_WITHIN_S: Final = 2.0
 _TICKS_THAT_PROVE_PLAY: Final = 4
 _REAP_S: Final = 3.0
 """How long one that has failed may take to die: with a step's limit, less than the pool's 10 s."""
+_REPLACED_WITHIN_S: Final = 1.0
+_REPLACE_AGAIN_S: Final = 0.001
 _LOG_LINES: Final = 20
 _MARK: Final = b"[SCRIPTING] run "
 
@@ -79,11 +84,11 @@ class SuperTux:
     """A running game; make it with `started`.
 
     Args:
-        display: name of the display that it draws on.
+        display: name of the display that it draws on; None for the user's desktop.
         folder: where its settings and `episode.nut` are written.
     """
 
-    def __init__(self, display: str, folder: Path) -> None:
+    def __init__(self, display: str | None, folder: Path) -> None:
         self._folder = folder
         self._episode = 0
         self._state: State | None = None
@@ -103,19 +108,26 @@ class SuperTux:
             str(LEVEL),
         ]
         own = {
-            "DISPLAY": display,
             "SDL_AUDIODRIVER": "dummy",
             "ALSOFT_DRIVERS": "null",
             "SUPERTUX2_USER_DIR": str(folder),
         }
+        if display is not None:
+            own["DISPLAY"] = display
+        self._log_file = LogFile(windows_log()) if WINDOWS else None
         self._process = subprocess.Popen(
             command,
             env=game_environment(os.environ, folder) | own,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
+            stderr=subprocess.DEVNULL if WINDOWS else subprocess.PIPE,
             preexec_fn=die_with_parent(),  # noqa: PLW1509  # it takes no lock
         )
+        try:
+            self._let_go = end_with_this_process(self._process)
+        except OSError as error:
+            self._process.kill()
+            raise GameFault(FaultKind.LAUNCH_FAILED, f"SuperTux: {error}") from error
         self.pid = self._process.pid
         self._reader = threading.Thread(target=self._read, name="supertux-log", daemon=True)
         self._reader.start()
@@ -127,7 +139,7 @@ class SuperTux:
         return self._state
 
     @classmethod
-    def started(cls, display: str, folder: Path, keyboard: Keyboard) -> SuperTux:
+    def started(cls, display: str | None, folder: Path, keyboard: Keys) -> SuperTux:
         """Start a game and wait until its level runs.
 
         Raises:
@@ -149,7 +161,7 @@ class SuperTux:
             else:
                 return game
 
-    def _leave_intro(self, keyboard: Keyboard) -> None:
+    def _leave_intro(self, keyboard: Keys) -> None:
         """Press a key to leave the intro, and wait until the level runs.
 
         On a busy machine a frame may span two ticks, and the press counts in both: the second one
@@ -157,6 +169,7 @@ class SuperTux:
         """
         deadline = Deadline.after(_STARTS_WITHIN_S)
         first = self._await(lambda _: True, deadline, FaultKind.LAUNCH_FAILED).tick
+        keyboard.aim_at(self.pid)
         while self.state.tick == first and not self._ended and not deadline.expired():
             for keys, seconds in ((("Return",), MIN_PRESS_S), ((), _INTRO_FADES_WITHIN_S)):
                 keyboard.hold(keys)
@@ -213,8 +226,7 @@ class SuperTux:
         return GameFault(kind, f"SuperTux: {what}; its log ends with:\n{log}")
 
     def _read(self) -> None:
-        assert self._process.stderr is not None
-        for line in self._process.stderr:
+        for line in self._log_lines():
             state = parse_state(line)
             if state is None:
                 self._log.append(line.rstrip())
@@ -226,15 +238,33 @@ class SuperTux:
             self._ended = True
             self._changed.notify_all()
 
+    def _log_lines(self) -> Iterator[bytes]:
+        if self._log_file is not None:
+            return self._log_file.lines(lambda: self._process.poll() is not None)
+        assert self._process.stderr is not None
+        return iter(self._process.stderr)
+
     def _write_episode(self) -> None:
         new = self._folder / "episode.new"
         new.write_text(f"state.wanted <- {self._episode};\n")
-        new.replace(self._folder / "episode.nut")  # the game may read it at any moment
+        deadline = Deadline.after(_REPLACED_WITHIN_S)
+        while True:
+            try:
+                new.replace(self._folder / "episode.nut")  # the game may read it at any moment
+            except PermissionError:  # it is reading it now, and Windows replaces no open file
+                if deadline.expired():
+                    raise
+                time.sleep(_REPLACE_AGAIN_S)
+            else:
+                return
 
     def close(self) -> None:
         """End the game; may be called again."""
         self._process.kill()
         self._process.wait()
+        self._let_go()
         self._reader.join()
-        assert self._process.stderr is not None
-        self._process.stderr.close()
+        if self._process.stderr is not None:
+            self._process.stderr.close()
+        if self._log_file is not None:
+            self._log_file.close()

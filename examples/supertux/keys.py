@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol
 
 MIN_PRESS_S: Final = 0.1
 """Minimum duration of a press: the game reads its keys once a tick, and late on a busy machine."""
+
+
+class Keys(Protocol):
+    """What presses the game's keys: a `Keyboard`, or Windows' `Desktop`."""
+
+    def aim_at(self, pid: int) -> None:
+        """Give the keys to this process from now on."""
+
+    def hold(self, keys: Collection[str]) -> None:
+        """Hold down these keys and no others."""
+
+    def close(self) -> None:
+        """End the use of it; may be called again."""
 
 
 class Keyboard:
@@ -30,6 +43,9 @@ class Keyboard:
         self._press, self._release = X.KeyPress, X.KeyRelease
         self._connection_error = ConnectionClosedError
         self._held: frozenset[str] = frozenset()
+
+    def aim_at(self, pid: int) -> None:
+        """Nothing to do: no other process has a window on this display."""
 
     def hold(self, keys: Collection[str]) -> None:
         """Hold down these keys and no others; a key that is down already is not pressed again."""

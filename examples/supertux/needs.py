@@ -1,10 +1,14 @@
-"""Checks that the game, Xvfb and two Python packages are installed; says how to install them."""
+"""Checks that the game, Xvfb and two Python packages are installed; says how to install them.
+
+On Windows the game and one package suffice.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 import shutil
+from pathlib import Path
 from typing import Final
 
 from sc2pool.errors import ConfigError
@@ -13,10 +17,15 @@ from sc2pool.platform import WINDOWS
 GAME: Final = "supertux2"
 DISPLAY_SERVER: Final = "Xvfb"
 APT: Final = "apt-get install --no-install-recommends supertux xvfb libgl1-mesa-dri"
+SITE: Final = "https://www.supertux.org"
 PIP: Final = 'pip install "sc2pool[supertux]"'
-_MODULES: Final = ("mss", "Xlib")
-_GAME_FOLDER: Final = "/usr/games"
-"""Where Debian installs games; not in every user's PATH."""
+_MODULES: Final = ("mss",) if WINDOWS else ("mss", "Xlib")
+_GAME_FOLDER: Final = (
+    str(Path(os.environ.get("PROGRAMFILES", "C:\\Program Files"), "SuperTux", "bin"))
+    if WINDOWS
+    else "/usr/games"
+)
+"""Where Debian, or the game's own installer, puts it; not in every user's PATH."""
 
 
 def program(name: str) -> str:
@@ -25,9 +34,11 @@ def program(name: str) -> str:
     Raises:
         ConfigError: the program is not installed; says how to install it.
     """
-    path = shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{_GAME_FOLDER}")
+    folders = os.environ.get("PATH", os.defpath), _GAME_FOLDER
+    path = shutil.which(name, path=os.pathsep.join(folders))
     if path is None:
-        raise ConfigError(f"there is no program {name}; on Debian and Ubuntu: {APT}")
+        how = f"install it from {SITE}" if WINDOWS else f"on Debian and Ubuntu: {APT}"
+        raise ConfigError(f"there is no program {name}; {how}")
     return path
 
 
@@ -37,10 +48,9 @@ def check_installed() -> None:
     Raises:
         ConfigError: something is missing; says how to install it.
     """
-    if WINDOWS:
-        raise ConfigError("SuperTux is played on a virtual display of X11, which Windows lacks")
     program(GAME)
-    program(DISPLAY_SERVER)
+    if not WINDOWS:
+        program(DISPLAY_SERVER)
     missing = [name for name in _MODULES if importlib.util.find_spec(name) is None]
     if missing:
         raise ConfigError(f"there is no Python module {' nor '.join(missing)}; {PIP}")

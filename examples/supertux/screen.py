@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
@@ -16,25 +17,26 @@ SMALL_SHAPE: Final = (1, HEIGHT // SHRINK, WIDTH // SHRINK)
 """Shape of a small frame: channel, rows, columns, as Stable-Baselines3's CNN expects it."""
 _WEIGHTS_BGR: Final = np.array([29, 150, 77], np.uint16)
 """Weights of blue, green and red in a grey value, in 1/256; black becomes 0, white 255."""
-_WHOLE: Final = {"left": 0, "top": 0, "width": WIDTH, "height": HEIGHT}
 
 Frame = NDArray[np.uint8]
 
 
 class Screen:
-    """Captures the screen of one display; a capture takes about a millisecond.
+    """Captures the game's picture; a capture takes about a millisecond.
 
     Args:
-        display: name of the display, for example `":1"`.
+        display: name of the display, for example `":1"`; None for the user's desktop.
+        area: asked for the part to capture: left, top, width and height in pixels.
     """
 
-    def __init__(self, display: str) -> None:
+    def __init__(self, display: str | None, area: Callable[[], tuple[int, int, int, int]]) -> None:
         # Imported here, after `needs` has checked that they are installed.
         import mss  # noqa: PLC0415
         from mss.exception import ScreenShotError  # noqa: PLC0415
 
         self._connection_error = ScreenShotError
-        self._capture = mss.MSS(display=display)
+        self._capture = mss.MSS() if display is None else mss.MSS(display=display)
+        self._area = area
 
     def colours(self) -> Frame:
         """Height × width × RGB, uint8."""
@@ -45,14 +47,23 @@ class Screen:
         return shrunk(self._bgr())
 
     def _bgr(self) -> Frame:
-        shot = self._capture.grab(_WHOLE)
-        frame: Frame = np.frombuffer(shot.raw, np.uint8).reshape(HEIGHT, WIDTH, 4)[..., :3]
-        return frame
+        left, top, width, height = self._area()
+        shot = self._capture.grab({"left": left, "top": top, "width": width, "height": height})
+        frame: Frame = np.frombuffer(shot.raw, np.uint8).reshape(height, width, 4)[..., :3]
+        return frame if (height, width) == (HEIGHT, WIDTH) else fitted(frame)
 
     def close(self) -> None:
         """Close the connection; the display may have ended before."""
         with suppress(self._connection_error):
             self._capture.close()
+
+
+def fitted(bgr: Frame) -> Frame:
+    """The nearest pixels, `HEIGHT` × `WIDTH`: Windows may enlarge a window for its user's eyes."""
+    height, width = bgr.shape[:2]
+    rows, columns = np.arange(HEIGHT) * height // HEIGHT, np.arange(WIDTH) * width // WIDTH
+    nearest: Frame = bgr[rows[:, np.newaxis], columns]
+    return nearest
 
 
 def shrunk(bgr: Frame) -> Frame:

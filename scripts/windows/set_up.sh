@@ -105,7 +105,8 @@ export WINEPREFIX=$here/prefix WINEARCH=win64 WINEDEBUG=${WINEDEBUG:--all}
 export WINEDLLOVERRIDES="mscoree,mshtml,winemenubuilder.exe,winedbg.exe="
 export KMP_AFFINITY=${KMP_AFFINITY:-disabled}  # torch's OpenMP asks what Wine 8 does not know
 export PYTHONUTF8=${PYTHONUTF8:-1}
-unset DISPLAY PYTHONHOME
+export DISPLAY=${SC2POOL_WINE_DISPLAY:-}  # without one no window can be opened
+unset PYTHONHOME
 exec 3>&1 4>&2
 # Wine's services would hold a pipe of ours for as long as they live: start them without.
 if wineserver -p60 </dev/null >/dev/null 2>&1 3>&- 4>&-; then  # 2 if it runs already

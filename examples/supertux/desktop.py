@@ -1,0 +1,175 @@
+"""Windows' desktop in place of a virtual display: the game's window, and the keys that it gets.
+
+Windows gives keys to the window in front only. So one game can be played at a time, and the
+desktop belongs to it meanwhile. Rules: no key is pressed unless the game's window is in front; a
+key is sent as its place on the keyboard (scan code), as games read it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import tempfile
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from sc2pool.deadline import Deadline
+from sc2pool.errors import ConfigError, FaultKind, GameFault
+from sc2pool.platform import WINDOWS
+from sc2pool.processes.filelock import try_lock
+
+if WINDOWS:
+    from ctypes import wintypes
+
+    _OPENS_WITHIN_S: Final = 20.0
+    _COMES_TO_FRONT_WITHIN_S: Final = 1.0
+    _FREE_WITHIN_S: Final = 5.0
+    """For an env that is replaced: the old one's process may be ending."""
+    _POLL_INTERVAL_S: Final = 0.02
+
+    _KEYBOARD: Final = 1
+    """`INPUT_KEYBOARD`."""
+    _EXTENDED, _RELEASE, _SCAN_CODE = 1, 2, 8
+    """Flags of `KEYBDINPUT`."""
+    _SCAN_CODES: Final = {"Right": (0x4D, _EXTENDED), "space": (0x39, 0), "Return": (0x1C, 0)}
+    """By the names that keys have in X11."""
+
+    class _Key(ctypes.Structure):
+        _fields_ = (
+            ("virtual_key", wintypes.WORD),
+            ("scan_code", wintypes.WORD),
+            ("flags", wintypes.DWORD),
+            ("time", wintypes.DWORD),
+            ("extra", ctypes.c_size_t),
+        )
+
+    class _Input(ctypes.Structure):
+        _fields_ = (
+            ("kind", wintypes.DWORD),
+            ("key", _Key),
+            ("rest", ctypes.c_uint64),  # the input of a mouse is longer
+        )
+
+    _user32 = ctypes.WinDLL("user32", use_last_error=True)
+    _EachWindow = ctypes.WINFUNCTYPE(wintypes.BOOL, wintypes.HWND, wintypes.LPARAM)
+    _user32.EnumWindows.argtypes = (_EachWindow, wintypes.LPARAM)
+    _user32.GetWindowThreadProcessId.argtypes = (wintypes.HWND, ctypes.c_void_p)
+    _user32.IsWindowVisible.argtypes = (wintypes.HWND,)
+    _user32.SetForegroundWindow.argtypes = (wintypes.HWND,)
+    _user32.GetForegroundWindow.restype = wintypes.HWND
+    _user32.ClientToScreen.argtypes = (wintypes.HWND, ctypes.c_void_p)
+    _user32.GetClientRect.argtypes = (wintypes.HWND, ctypes.c_void_p)
+    _user32.SendInput.argtypes = (wintypes.UINT, ctypes.c_void_p, ctypes.c_int)
+
+    class Desktop:
+        """The part of the desktop that one game's window takes, and the keyboard.
+
+        Raises:
+            ConfigError: another game has the desktop.
+        """
+
+        name: str | None = None
+
+        def __init__(self) -> None:
+            self._lock = _the_only_one()
+            self._window = 0
+            self._held: frozenset[str] = frozenset()
+
+        def aim_at(self, pid: int) -> None:
+            """Give the keys to the window of this process, once it has opened.
+
+            Raises:
+                GameFault: it opens none.
+            """
+            deadline = Deadline.after(_OPENS_WITHIN_S)
+            while not (windows := _visible_windows(pid)):
+                if deadline.expired():
+                    raise GameFault(FaultKind.LAUNCH_FAILED, f"process {pid} opens no window")
+                time.sleep(_POLL_INTERVAL_S)
+            self._window = windows[0]
+
+        def hold(self, keys: Collection[str]) -> None:
+            """Hold down these keys and no others; a key that is down already is not pressed again.
+
+            Raises:
+                GameFault: the game's window cannot be brought to the front.
+            """
+            wanted = frozenset(keys)
+            for key in self._held - wanted:
+                _send(key, _RELEASE)
+            self._held &= wanted
+            if wanted - self._held:
+                self._come_to_front()
+            for key in wanted - self._held:
+                _send(key, 0)
+            self._held = wanted
+
+        def _come_to_front(self) -> None:
+            deadline = Deadline.after(_COMES_TO_FRONT_WITHIN_S)
+            while _user32.GetForegroundWindow() != self._window:
+                if deadline.expired():
+                    raise GameFault(
+                        FaultKind.DEADLINE,
+                        "SuperTux: its window cannot be brought to the front, where it would get "
+                        "the keys; leave the desktop to it",
+                    )
+                _user32.SetForegroundWindow(self._window)
+                time.sleep(_POLL_INTERVAL_S)
+
+        def area(self) -> tuple[int, int, int, int]:
+            """The game's picture on the screen: left, top, width and height in pixels.
+
+            Raises:
+                GameFault: its window is closed, or an icon.
+            """
+            corner, size = wintypes.POINT(), wintypes.RECT()
+            _user32.ClientToScreen(self._window, ctypes.byref(corner))
+            _user32.GetClientRect(self._window, ctypes.byref(size))
+            if not (size.right and size.bottom):
+                raise GameFault(FaultKind.CONNECTION_LOST, "SuperTux: its window is not open")
+            return corner.x, corner.y, size.right, size.bottom
+
+        @contextmanager
+        def in_use(self) -> Iterator[None]:
+            """As with a `VirtualDisplay`; the desktop does not end."""
+            yield
+
+        def close(self) -> None:
+            """Let go of all keys and of the desktop; may be called again."""
+            self.hold(())
+            lock, self._lock = self._lock, None
+            if lock is not None:
+                os.close(lock)
+
+    def _the_only_one() -> int | None:
+        """A lock that the desktop's one game holds."""
+        path = Path(tempfile.gettempdir()) / "sc2pool-supertux.lock"
+        deadline = Deadline.after(_FREE_WITHIN_S)
+        while (lock := try_lock(path)) is None:
+            if deadline.expired():
+                raise ConfigError(
+                    "another SuperTux env has the desktop: on Windows one can be played at a time"
+                )
+            time.sleep(_POLL_INTERVAL_S)
+        return lock
+
+    def _visible_windows(pid: int) -> list[int]:
+        found = []
+
+        def note(handle: int, _: int) -> bool:
+            its_pid = wintypes.DWORD()
+            _user32.GetWindowThreadProcessId(handle, ctypes.byref(its_pid))
+            if its_pid.value == pid and _user32.IsWindowVisible(handle):
+                found.append(handle)
+            return True
+
+        _user32.EnumWindows(_EachWindow(note), 0)
+        return found
+
+    def _send(key: str, release: int) -> None:
+        scan_code, flags = _SCAN_CODES[key]
+        press = _Input(_KEYBOARD, _Key(0, scan_code, _SCAN_CODE | flags | release, 0, 0), 0)
+        _user32.SendInput(1, ctypes.byref(press), ctypes.sizeof(press))
