@@ -16,10 +16,9 @@ from realtime_tasks import Short, TellsLoop, Unstoppable, WithGrandchildren
 from sc2pool import SC2GymEnv, SubprocSC2VecEnv
 from sc2pool.config import PoolConfig
 from sc2pool.errors import PauseError
-from sc2pool.platform import LINUX
 from sc2pool.pool.machine.run_dir import sweep
 from sc2pool.protocol.game_time import LOOPS_PER_S
-from tests.support.programs import Trainer, assert_gone
+from tests.support.programs import PER_GAME, Trainer, assert_gone
 
 PAUSE_S = 1.0
 """22 loops of real time."""
@@ -261,7 +260,6 @@ def test_a_trainer_killed_in_a_pause_leaves_nothing(freezing, run_temp):
     with Trainer(program, freezing) as trainer:
         stopped = trainer.wait_for_stage("paused")["stopped"]
         assert stopped == 2 + 2, "two games; a game and its child"
-        guards = 0 if LINUX else 2  # one for each game
-        assert len(trainer.children) == 4 + 3 + guards
+        assert len(trainer.children) == 3 + 2 * PER_GAME + 2, "three workers, and what they have"
     assert_gone(trainer.children)
     sweep(run_temp)

@@ -7,9 +7,11 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import psutil
+
+from sc2pool.platform import LINUX
 
 GONE_WITHIN_S = 2.0
 """Limit for the end of a process whose trainer has ended."""
@@ -27,6 +29,10 @@ def run(
     """
     piped: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
     return subprocess.run([*map(str, words)], check=False, timeout=timeout_s, **(piped | options))
+
+
+PER_GAME: Final = 1 if LINUX else 2
+"""Processes of one game: a system that ends no child with its parent needs a guard beside it."""
 
 
 class Trainer:

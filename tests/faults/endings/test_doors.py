@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from doors import DOORS
 
-from tests.support.programs import Trainer, assert_gone
+from tests.support.programs import PER_GAME, Trainer, assert_gone
 
 ENDS_WITHIN_S = 60.0
 """By itself; a program that has lost something it needs gets the time that `close` is allowed."""
@@ -20,7 +20,7 @@ ENDS_WITHIN_S = 60.0
 def test_nothing_stays(start_trainer: Callable[..., Trainer], standin_dir: Path, door: str) -> None:
     program = start_trainer("doors.py", standin_dir, door)
     program.wait_for_stage("playing")
-    assert len(program.children) == 2, "a worker and a game"
+    assert len(program.children) == 1 + PER_GAME, "a worker and a game"
     assert program.process.stdin is not None
     program.process.stdin.write("\n")
     program.process.stdin.flush()
