@@ -98,12 +98,15 @@ if WINDOWS:
                 GameFault: the game's window cannot be brought to the front.
             """
             wanted = frozenset(keys)
-            for key in self._held - wanted:
+            # A window that has lost the front has forgotten the keys that were down.
+            in_front = _user32.GetForegroundWindow() == self._window
+            staying = self._held & wanted if in_front else frozenset()
+            for key in self._held - staying:
                 _send(key, _RELEASE)
-            self._held &= wanted
-            if wanted - self._held:
+            self._held = staying
+            if wanted and not in_front:
                 self._come_to_front()
-            for key in wanted - self._held:
+            for key in wanted - staying:
                 _send(key, 0)
             self._held = wanted
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -41,9 +40,9 @@ _INTRO_FADES_WITHIN_S: Final = 2.0
 _TICKS_THAT_PROVE_PLAY: Final = 4
 _REAP_S: Final = 3.0
 """How long one that has failed may take to die: with a step's limit, less than the pool's 10 s."""
-_REPLACED_WITHIN_S: Final = 1.0
-_REPLACE_AGAIN_S: Final = 0.001
 _LOG_LINES: Final = 20
+_SETTINGS: Final = "(supertux-config (pause_on_focusloss #f))\n"
+"""On a desktop: a step would wait for a tick for ever."""
 _MARK: Final = b"[SCRIPTING] run "
 
 
@@ -96,6 +95,7 @@ class SuperTux:
         self._changed = threading.Condition()
         self._log: deque[bytes] = deque(maxlen=_LOG_LINES)
         self._write_episode()
+        (folder / "config").write_text(_SETTINGS)
         command = [
             program(GAME),
             "--disable-sound",
@@ -105,12 +105,13 @@ class SuperTux:
             f"{WIDTH}x{HEIGHT}",
             "--renderer",
             "sdl",
+            "--userdir",  # the environment variable for it takes no umlauts on Windows
+            str(folder),
             str(LEVEL),
         ]
         own = {
             "SDL_AUDIODRIVER": "dummy",
             "ALSOFT_DRIVERS": "null",
-            "SUPERTUX2_USER_DIR": str(folder),
         }
         if display is not None:
             own["DISPLAY"] = display
@@ -245,18 +246,14 @@ class SuperTux:
         return iter(self._process.stderr)
 
     def _write_episode(self) -> None:
-        new = self._folder / "episode.new"
-        new.write_text(f"state.wanted <- {self._episode};\n")
-        deadline = Deadline.after(_REPLACED_WITHIN_S)
-        while True:
-            try:
-                new.replace(self._folder / "episode.nut")  # the game may read it at any moment
-            except PermissionError:  # it is reading it now, and Windows replaces no open file
-                if deadline.expired():
-                    raise
-                time.sleep(_REPLACE_AGAIN_S)
-            else:
-                return
+        # In one write of constant length: the game may read it at any moment, and Windows does not
+        # replace a file that is open.
+        text = f"state.wanted <- {self._episode:9d};\n".encode()
+        file = os.open(self._folder / "episode.nut", os.O_WRONLY | os.O_CREAT)
+        try:
+            os.write(file, text)
+        finally:
+            os.close(file)
 
     def close(self) -> None:
         """End the game; may be called again."""

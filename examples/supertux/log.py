@@ -51,6 +51,7 @@ class LogFile:
                     if ended:
                         return
                     time.sleep(_POLL_INTERVAL_S)
+                    file.seek(file.tell())  # a C library may read no further than a first end
 
     def close(self) -> None:
         """Leave the file as it was before the game."""
