@@ -9,7 +9,7 @@ goes on.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
@@ -99,6 +99,9 @@ class Evaluation(BaseCallback):
         self._rows = [
             row for row in rows if row.total_steps <= options.steps_done or row is self.best
         ]
+        if self._rows != rows:
+            with suppress(OSError):  # they are dropped with the next row
+                write_rows(self._path, EvaluationRow, self._rows)
         self._evaluated_at = -1
         self._every = inf if options.eval_every is None else options.eval_every
         self._next_at = options.steps_done + self._every

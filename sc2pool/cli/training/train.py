@@ -113,7 +113,8 @@ def train(
     open_folder(options.out, options.resume, about)
     if wandb is not None:
         wandb.describe(about)
-    model.set_logger(open_logger(options.out, [] if wandb is None else [wandb]))
+    others = [] if wandb is None else [wandb]
+    model.set_logger(open_logger(options.out, others, options.steps_done))
     episodes = EpisodeLog(options.out / EPISODES_FILE, options.steps_done)
     title = f"{options.task} · {games(options)} · {game_version}"
     game = "the stand-in" if is_standin(game_version) else "StarCraft II"

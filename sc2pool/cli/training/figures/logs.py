@@ -5,6 +5,7 @@ Rule: figures that cannot be written (a full disk) are lost, and the training go
 
 from __future__ import annotations
 
+import csv
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -14,30 +15,44 @@ from typing import Any
 
 import numpy as np
 from stable_baselines3.common.logger import CSVOutputFormat, KVWriter, Logger, filter_excluded_keys
-from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from sc2pool.cli.training.run_folder import PROGRESS_FILE
 from sc2pool.errors import ConfigError
 
+_STEPS_COLUMN = "time/total_timesteps"
+"""SB3's name of the env steps of the whole run."""
 
-def open_logger(folder: Path, others: Sequence[KVWriter]) -> Logger:
+
+def open_logger(folder: Path, others: Sequence[KVWriter], steps_done: int = 0) -> Logger:
     """SB3's log, to files in the folder; it continues existing ones.
 
     Args:
         folder: of the run.
         others: where the figures go, too.
+        steps_done: env steps of the resumed model; figures of a later time are dropped.
     """
     path = folder / PROGRESS_FILE
-    earlier = path.read_text() if path.exists() else ""
+    earlier = _lines_until(path, steps_done) if path.exists() else []
     log = CSVOutputFormat(str(path))
     # SB3 empties the file when it opens it; the first line holds the columns' names.
     if earlier:
-        log.keys = earlier.partition("\n")[0].split(",")
-        log.file.write(earlier[: earlier.rfind("\n") + 1])
-    files = [Tolerant(log), Tolerant(TensorBoardEvents(folder))]
+        log.keys = earlier[0].rstrip("\n").split(",")
+        log.file.writelines(earlier)
+    files = [Tolerant(log), Tolerant(TensorBoardEvents(folder, steps_done))]
     return Logger(str(folder), [*files, *others])
+
+
+def _lines_until(path: Path, steps_done: int) -> list[str]:
+    """The file's lines before the first one of a later step, without one that was cut off."""
+    lines = [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
+    for number, row in enumerate(csv.DictReader(lines), 1):
+        steps = row.get(_STEPS_COLUMN) or ""  # an evaluation after the training has none
+        if steps.isdigit() and int(steps) > steps_done:
+            return lines[:number]
+    return lines
 
 
 class Tolerant(KVWriter):
@@ -69,12 +84,15 @@ class TensorBoardEvents(KVWriter):
 
     Args:
         folder: of the run.
+        steps_done: env steps of the resumed model; TensorBoard drops figures of a later time.
     """
 
-    def __init__(self, folder: Path) -> None:
-        name = f"events.out.tfevents.{time.time():.0f}.{os.getpid()}"
+    def __init__(self, folder: Path, steps_done: int) -> None:
+        name = f"events.out.tfevents.{time.time():.6f}.{os.getpid()}"
         self._file = (folder / name).open("wb")
         self._add(Event(file_version="brain.Event:2"))
+        restart = SessionLog(status=SessionLog.START)
+        self._add(Event(step=steps_done + 1, session_log=restart))
 
     def write(
         self,

@@ -6,6 +6,7 @@ Rule: a resumed run continues the file, without the rows of a later time.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,7 +46,11 @@ class ResultLog:
 
     def __init__(self, path: Path, steps_done: int = 0) -> None:
         self._path = path
-        self.rows = [row for row in read_results(path) if row.total_steps <= steps_done]
+        earlier = read_results(path)
+        self.rows = [row for row in earlier if row.total_steps <= steps_done]
+        if self.rows != earlier:
+            with suppress(OSError):  # they are dropped with the next row
+                write_rows(path, ResultRow, self.rows)
 
     def add(self, row: ResultRow) -> None:
         """Record a row.

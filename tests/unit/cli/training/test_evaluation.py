@@ -110,6 +110,8 @@ def test_a_resumed_run_drops_what_came_after_its_model(model, tmp_path):
     env = Scripted([1.0, 1.0, 0.0, 9.0, 9.0, 0.0, 2.0, 2.0, 0.0])
     model.learn(192, callback=evaluation_of(env, options(tmp_path, eval_every=64)))
     again = evaluation_of(Scripted([4.0]), options(tmp_path, eval_every=64, steps_done=64))
+    kept = [row.total_steps for row in read_evaluations(tmp_path / "evaluations.csv")]
+    assert kept == [64, 128]
     model.num_timesteps = 64
     model.learn(64, callback=again, reset_num_timesteps=False)
     rows = read_evaluations(tmp_path / "evaluations.csv")

@@ -90,6 +90,27 @@ def test_figures_reach_tensorboard_once_the_disk_has_room_again(tmp_path, full_d
     assert capfd.readouterr() == ("", "")
 
 
+def test_a_resumed_training_drops_the_figures_that_are_later_than_its_model(tmp_path):
+    def train(*steps: int, steps_done: int = 0) -> None:
+        log = open_logger(tmp_path, [], steps_done)
+        for step in steps:
+            log.record("time/total_timesteps", step)
+            log.dump(step)
+        log.record("eval/mean_reward", 7.5)  # an evaluation after the training, which is no update
+        log.dump(steps[-1])
+        log.close()
+
+    train(64, 128, 192)
+    train(128, 256, steps_done=100)
+    train(320, steps_done=256)
+    names, *rows = (tmp_path / "progress.csv").read_text().splitlines()
+    assert names == "time/total_timesteps,eval/mean_reward"
+    assert rows == ["64,", "128,", "256,", ",7.5", "320,", ",7.5"]
+    shown = logged(tmp_path)
+    assert [step for step, _ in shown["time/total_timesteps"]] == [64, 128, 256, 320]
+    assert [step for step, _ in shown["eval/mean_reward"]] == [256, 320]
+
+
 def logged(folder: Path) -> dict[str, list[tuple[int, float]]]:
     """The steps and values that TensorBoard would show, by name."""
     events = EventAccumulator(str(folder))
