@@ -107,6 +107,10 @@ def test_watching(play):
         ([__file__], "nothing beside it says which task it plays; give --task"),
         ([__file__, "--task=MarineDuel"], "not a model that SB3 has saved"),
         (["{run}", "--opponent", "zergs", "easy"], "'zergs' is none of "),
+        (
+            ["MoveToBeacon", "--opponent", "zerg", "easy"],
+            "--opponent zerg easy: MoveToBeacon has no opponent",
+        ),
         (["{run}", "--gif={empty}"], "is a folder, expected a file"),
         (["{run}", "--gif=a.png"], "--gif a.png: the name must end with .gif"),
         (["{run}", "--video=a.gif"], "--video a.gif: the name must end with .mp4 or "),

@@ -102,6 +102,8 @@ def against(args: argparse.Namespace, task: type[TaskDefinition]) -> tuple[Any, 
         )
         if task.players == 2:
             return task, computer
+        if not task.opponents:
+            raise ConfigError(f"--opponent {race} {difficulty}: {task.__name__} has no opponent")
         return type(task.__name__, (task,), {"opponents": (computer,)}), None
     if args.against is None:
         return task, None
