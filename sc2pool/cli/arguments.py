@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from sc2pool.errors import ConfigError
 from sc2pool.game.program.installation import find, find_map
+from sc2pool.game.program.lease import MOST_GAMES
 from sc2pool.tasks.registry import resolve
 
 if TYPE_CHECKING:
@@ -54,9 +55,9 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-def positive_integers(text: str) -> tuple[int, ...]:
+def numbers_of_games(text: str) -> tuple[int, ...]:
     """`1,2,4`, for argparse."""
-    return tuple(map(integer(1), text.split(",")))
+    return tuple(map(integer(1, MOST_GAMES), text.split(",")))
 
 
 def positive_number(text: str) -> float:

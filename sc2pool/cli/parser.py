@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 
 from sc2pool import __version__
-from sc2pool.cli.arguments import integer, positive_integers, positive_number
+from sc2pool.cli.arguments import integer, numbers_of_games, positive_number
 from sc2pool.cli.completion import SHELLS, PrintCompletion
 from sc2pool.cli.mistakes import Parser
 from sc2pool.cli.options import (
@@ -201,7 +201,7 @@ def add_bench(commands: Commands) -> None:
     add_game(bench, default="auto")
     bench.add_argument(
         "--n",
-        type=positive_integers,
+        type=numbers_of_games,
         default=(1, 2, 4, 8),
         metavar="N,N,…",
         help="numbers of games (default: 1,2,4,8)",

@@ -20,6 +20,7 @@ import gymnasium
 from sc2pool.config import PoolConfig
 from sc2pool.errors import ConfigError
 from sc2pool.game.program.installation import find, find_map
+from sc2pool.game.program.lease import MOST_GAMES
 from sc2pool.pool.instances.system import REAL
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.serial.system import serial_system, without_deadlines
@@ -65,7 +66,6 @@ class PoolKeywords(GameKeywords, total=False):
 
 
 DEFAULT_N = 8
-MOST_GAMES = 65_535
 MOST_ENVS_PER_WORKER = 8
 """By default no more share one: a worker that dies takes all its envs with it."""
 

@@ -30,6 +30,8 @@ HOST: Final = "127.0.0.1"
 _FIRST_PORT: Final = 10_000
 """Below are ports that services are configured to use."""
 _PORTS_END: Final = 65_536
+MOST_GAMES: Final = _PORTS_END - 1
+"""Of one machine, since each game has a port."""
 _EPHEMERAL_FILE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _EPHEMERAL_ELSEWHERE: Final = (49_152, 65_535)
 """The range IANA sets aside; macOS and Windows use it."""

@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from sc2pool.cli.arguments import check_file, check_writable, integer, positive_number
+from sc2pool.cli.arguments import (
+    check_file,
+    check_writable,
+    integer,
+    numbers_of_games,
+    positive_number,
+)
 from sc2pool.errors import ConfigError
 
 
@@ -34,6 +40,14 @@ def test_whole_numbers_as_people_write_them(text: str, value: int) -> None:
 def test_other_texts_than_whole_numbers_are_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="expected a whole number of at least 1"):
         integer(1)(text)
+
+
+@pytest.mark.parametrize("wrong", ["0", "-1", "a", "1.5", "1e30", "65536", ""])
+def test_each_number_of_games_has_a_port(wrong: str) -> None:
+    assert numbers_of_games("1,2,1e3,65535") == (1, 2, 1000, 65_535)
+    told = f"expected a whole number from 1 to 65535, got '{wrong}'$"
+    with pytest.raises(argparse.ArgumentTypeError, match=told):
+        numbers_of_games(f"1,{wrong}")
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "soon", ""])

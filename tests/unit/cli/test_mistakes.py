@@ -22,7 +22,7 @@ from sc2pool.cli.parser import make_parser
         (["train", "--n", "0"], "argument --n: expected a whole number of at", "sc2pool train"),
         (["train", "--seed", "-1"], "from 0 to 4294967295, got '-1'", "sc2pool train"),
         (["train", "--metrics-port", "70000"], "from 1 to 65535, got '70000'", "sc2pool train"),
-        (["bench", "--n", "1,,2"], "argument --n: expected a whole number of at", "sc2pool bench"),
+        (["bench", "--n", "1,,2"], "a whole number from 1 to 65535, got ''", "sc2pool bench"),
         (["bench", "--spares", "-1"], "a whole number of at least 0, got '-1'", "sc2pool bench"),
         (["bench", "--seconds", "soon"], "a number above 0, got 'soon'", "sc2pool bench"),
         (["doctor", "--timeout", "0"], "a number above 0, got '0'", "sc2pool doctor"),
