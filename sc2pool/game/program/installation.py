@@ -200,7 +200,8 @@ def find_map(installation: Installation, name: str) -> Path:
             absolute path of a map file. Upper and lower case matter only if both exist.
 
     Raises:
-        ConfigError: no such map; the message names the folder and similar names.
+        ConfigError: no such map, or a folder that may not be read; the message names the folder
+            and similar names.
     """
     wanted = Path(name if name.lower().endswith(MAP_SUFFIX.lower()) else name + MAP_SUFFIX)
     if wanted.is_absolute():
@@ -210,6 +211,8 @@ def find_map(installation: Installation, name: str) -> Path:
         raise ConfigError(f"no map {name!r}: there is no file {wanted}")
     if installation.maps is None:
         raise ConfigError(f"no map {name!r}: {installation.root} has no folder Maps")
+    # In a folder that may not be read `rglob` finds nothing.
+    os.listdir(installation.maps)  # noqa: PTH208
     known = sorted(
         file
         for file in installation.maps.rglob("*")

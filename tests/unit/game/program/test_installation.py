@@ -6,6 +6,8 @@ import logging
 import os
 import pickle
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -150,28 +152,42 @@ def test_broken_path(tmp_path, build, said):
     assert str(tmp_path / "sc2") in str(raised.value)
 
 
-@pytest.fixture
-def theirs(tmp_path: Path) -> Iterator[Path]:
-    """A folder with an installation in it, which this process may not look into."""
-    folder = tmp_path / "theirs"
-    make(folder / "sc2", 75689)
+@contextmanager
+def forbidden(folder: Path) -> Iterator[None]:
+    """In the block this process may not look into the folder."""
     folder.chmod(0)
     root = os.geteuid() == 0  # who may read everything
     if root:
         os.seteuid(65_534)
-    yield folder
-    if root:
-        os.seteuid(0)
-    folder.chmod(0o700)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+        folder.chmod(0o700)
 
 
-def test_a_folder_that_may_not_be_read(theirs, monkeypatch):
+def test_a_folder_that_may_not_be_read(tmp_path, monkeypatch):
+    theirs = tmp_path / "theirs"
+    make(theirs / "sc2", 75689)
     said = rf"{theirs}/sc2 may not be read: Permission denied"
-    with pytest.raises(ConfigError, match=said):
-        find(theirs / "sc2")
-    monkeypatch.setenv("SC2PATH", str(theirs / "sc2"))
-    with pytest.raises(ConfigError, match=said):
-        find("auto")
+    with forbidden(theirs):
+        with pytest.raises(ConfigError, match=said):
+            find(theirs / "sc2")
+        monkeypatch.setenv("SC2PATH", str(theirs / "sc2"))
+        with pytest.raises(ConfigError, match=said):
+            find("auto")
+
+
+def test_maps_that_may_not_be_read(tmp_path, monkeypatch):
+    found = find(make(tmp_path / "sc2", 75689))
+    monkeypatch.chdir(found.root)  # of what is above it nothing is asked then
+    maps = Path("Maps")
+    with (
+        forbidden(maps),
+        pytest.raises(ConfigError, match=r"^Maps may not be read: Permission denied$"),
+    ):
+        find_map(replace(found, maps=maps), "MoveToBeacon")
 
 
 @pytest.mark.parametrize("game", ["auto", "real"])
