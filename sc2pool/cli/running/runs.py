@@ -99,17 +99,18 @@ def choose(path: Path | None, pid: int | None) -> Run:
         if trainer is None:
             raise ConfigError(f"--run {path}: no pool of yours is running there")
         return Run(path, trainer)
-    runs = [Run(run, trainer) for run, trainer in found(pid).items() if pid in (None, trainer)]
-    if len({run.pid for run in runs}) == 1:
-        return runs[0]
-    if not runs:
-        whose = "of yours" if pid is None else f"of process {pid}"
-        raise ConfigError(
-            f"no pool {whose} is running (looked in {tempfile.gettempdir()}; "
-            "for one with another TMPDIR give --run or --pid)"
-        )
-    lines = "\n".join(f"  {run.describe()}" for run in runs)
-    raise ConfigError(f"{len(runs)} pools are running: choose one with --pid or --run\n{lines}")
+    running = [Run(run, trainer) for run, trainer in found(pid).items()]
+    meant = [run for run in running if pid in (None, run.pid)]
+    if len({run.pid for run in meant}) == 1:
+        return meant[0]
+    lines = "".join(f"\n  {run.describe()}" for run in running)
+    if meant:
+        raise ConfigError(f"{len(meant)} pools are running: choose one with --pid or --run{lines}")
+    looked = f"looked in {tempfile.gettempdir()}; for one with another TMPDIR give --run"
+    if pid is None:
+        raise ConfigError(f"no pool of yours is running ({looked} or --pid)")
+    others = f"; others are:{lines}" if running else f", nor another of yours ({looked})"
+    raise ConfigError(f"no pool of process {pid} is running{others}")
 
 
 def found(pid: int | None) -> dict[Path, int]:

@@ -96,10 +96,23 @@ def test_one_in_another_temp_folder_is_found(runs, tmp_path_factory, monkeypatch
 def test_there_is_none(temp):
     with pytest.raises(ConfigError, match=f"no pool of yours is running .looked in {temp}"):
         choose(None, None)
-    with pytest.raises(ConfigError, match=f"no pool of process {os.getpid()} is running"):
+    with pytest.raises(ConfigError) as caught:
         choose(None, os.getpid())
+    assert str(caught.value) == (
+        f"no pool of process {os.getpid()} is running, nor another of yours (looked in {temp}; "
+        "for one with another TMPDIR give --run)"
+    )
     with pytest.raises(ConfigError, match="no pool of yours is running there"):
         choose(temp, None)
+
+
+def test_a_process_without_a_pool_is_answered_with_those_that_have_one(runs):
+    other = os.getppid()
+    with pytest.raises(ConfigError) as caught:
+        choose(None, other)
+    first, *lines = str(caught.value).splitlines()
+    assert first == f"no pool of process {other} is running; others are:"
+    assert lines == [f"  {Run(run.path, os.getpid()).describe()}" for run in runs]
 
 
 def test_one_that_does_not_answer(runs):
