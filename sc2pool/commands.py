@@ -38,31 +38,39 @@ def command(
     """Order the units with these tags to use an ability, on a target if it needs one.
 
     Raises:
-        UserCodeError: the tags or the target are none; or the target is a point that is not finite:
+        UserCodeError: an argument is none of its kind; or the target is a point that is not finite:
             games differ in what they do then.
     """
     message = raw_pb2.ActionRawUnitCommand()  # keywords would take twice as long
-    message.ability_id = ability_id
+    try:
+        message.ability_id = ability_id
+        message.queue_command = queued
+    except (TypeError, ValueError) as error:
+        raise UserCodeError(
+            f"an ability's id must be a whole number, and queued True or False, got "
+            f"{ability_id!r:.80} and {queued!r:.80}"
+        ) from error
     try:
         message.unit_tags.extend(tags)
     except (TypeError, ValueError) as error:
         expected = "a list or an array of units' tags"
         raise UserCodeError(f"tags must be {expected}, got {tags!r:.80}") from error
-    message.queue_command = queued
-    if isinstance(target, int | np.integer):
-        message.target_unit_tag = int(target)
-    elif target is not None:
+    if target is None:
+        return message
+    try:
+        if isinstance(target, int | np.integer):
+            message.target_unit_tag = int(target)
+            return message
         point = message.target_world_space_pos
-        try:
-            x, y = target
-            point.x, point.y = x, y
-        except (TypeError, ValueError) as error:
-            raise UserCodeError(
-                f"the target of ability {ability_id} must be a point (x, y) or a unit's tag, got "
-                f"{target!r:.80}"
-            ) from error
-        if not isfinite(point.x + point.y):  # as the message has them, as floats of 32 bits
-            raise UserCodeError(f"the target ({x}, {y}) of ability {ability_id} is not finite")
+        x, y = target
+        point.x, point.y = x, y
+    except (TypeError, ValueError, OverflowError) as error:
+        raise UserCodeError(
+            f"the target of ability {ability_id} must be a point (x, y) or a unit's tag, got "
+            f"{target!r:.80}"
+        ) from error
+    if not isfinite(point.x + point.y):  # as the message has them, as floats of 32 bits
+        raise UserCodeError(f"the target ({x}, {y}) of ability {ability_id} is not finite")
     return message
 
 

@@ -37,6 +37,7 @@ _FLOAT64 = np.dtype(np.float64)
 
 OWN, ENEMY, NEUTRAL = raw_pb2.Self, raw_pb2.Enemy, raw_pb2.Neutral
 """Sides, as `raw_pb2.Alliance` values."""
+_SIDES = tuple(raw_pb2.Alliance.values())
 
 
 @cache
@@ -93,11 +94,13 @@ class Kind(_Kind):
             alliance: `OWN`, `ENEMY` or `NEUTRAL`, or another `raw_pb2.Alliance` value.
 
         Raises:
-            ConfigError: no unit type has this name, or it is no id.
+            ConfigError: no unit type has this name, or it is no id; the side is none.
         """
         number = unit_id(unit) if isinstance(unit, str) else unit
-        if not isinstance(number, Integral) or number < 0:
-            raise ConfigError(f"a unit type is a name or an id of at least 0, got {unit!r}")
+        if not isinstance(number, Integral) or not 0 <= number < 2**32:
+            raise ConfigError(f"a unit type is a name or an id of 32 bits, got {unit!r}")
+        if alliance not in _SIDES:
+            raise ConfigError(f"a unit's side is OWN, ENEMY or NEUTRAL, got {alliance!r}")
         return super().__new__(cls, number, alliance)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sc2pool.commands import as_actions, move, stop
+from sc2pool.commands import as_actions, command, move, stop
 from sc2pool.errors import UserCodeError
 
 
@@ -44,11 +44,27 @@ def test_tags_are_several_whole_numbers(tags):
         stop(tags)
 
 
-@pytest.mark.parametrize("target", [np.array(9), (1, 2, 3), "ab", np.ones((2, 2))], ids=repr)
+@pytest.mark.parametrize(
+    "target",
+    [np.array(9), (1, 2, 3), "ab", np.ones((2, 2)), -1, np.int64(-1), 2**64, (10**400, 1)],
+    ids=lambda target: f"{target!r:.20}",
+)
 def test_a_target_is_a_point_or_a_tag(target):
     told = r"target of ability 3794 must be a point \(x, y\) or a unit's tag, got "
     with pytest.raises(UserCodeError, match=told):
         move([1], target)
+
+
+@pytest.mark.parametrize(
+    ("ability_id", "queued"), [("attack", False), (2**40, True), (None, True), (3794, "yes")]
+)
+def test_an_ability_is_a_number(ability_id, queued):
+    with pytest.raises(UserCodeError) as caught:
+        command(ability_id, [1], queued=queued)
+    assert str(caught.value) == (
+        "an ability's id must be a whole number, and queued True or False, got "
+        f"{ability_id!r} and {queued!r}"
+    )
 
 
 @pytest.mark.parametrize(

@@ -113,10 +113,16 @@ def test_a_kind_is_named_or_numbered():
     assert pickle.loads(pickle.dumps(Kind("SCV"))) == Kind("SCV")
 
 
-@pytest.mark.parametrize("unit", [-1, 1.5, None])
+@pytest.mark.parametrize("unit", [-1, 2**32, 1.5, None])
 def test_a_kind_that_is_none(unit):
-    with pytest.raises(ConfigError, match=f"a name or an id of at least 0, got {unit}"):
+    with pytest.raises(ConfigError, match=f"a name or an id of 32 bits, got {unit}"):
         Kind(unit)
+
+
+@pytest.mark.parametrize("side", [0, 9, "enemy", None])
+def test_a_side_that_is_none(side):
+    with pytest.raises(ConfigError, match=f"side is OWN, ENEMY or NEUTRAL, got {side!r}$"):
+        Kind("Marine", side)
 
 
 @pytest.mark.parametrize("wrong", ["Marine", (48, 1), [OWN_MARINES]], ids=repr)
