@@ -29,8 +29,12 @@ else:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def try_lock(path: Path) -> int | None:
+def try_lock(path: Path, mode: int = 0o600) -> int | None:
     """Locks `path`, and creates it if it is missing.
+
+    Args:
+        path: the file.
+        mode: its permissions if it is created, of which the umask takes some away.
 
     Returns:
         The descriptor that holds the lock, or None if another process holds it.
@@ -39,7 +43,7 @@ def try_lock(path: Path) -> int | None:
         OSError: the file cannot be opened, or its file system has no locks, as some on POSIX.
     """
     while True:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT, mode)
         try:
             _take(fd)
         except OSError as error:

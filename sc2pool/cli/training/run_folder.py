@@ -66,10 +66,17 @@ def reserved(out: Path) -> Iterator[None]:
         raise _not_writable(out, error) from error
     lock = out / LOCK_FILE
     held: int | None = None
-    with suppress(OSError):  # a file system without locks
-        held = try_lock(lock)
+    try:
+        held = try_lock(lock, 0o666)  # several users may share the folder
         if held is None:
             raise ConfigError(f"{out}: another training writes into this folder, and has not ended")
+    except PermissionError as error:
+        raise ConfigError(
+            f"{lock} may not be opened ({error.strerror}): it is of another user's training, which "
+            "has not ended or was killed"
+        ) from error
+    except OSError:  # a file system without locks
+        pass
     try:
         yield
     finally:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import re
+import stat
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from stable_baselines3 import A2C, DQN, PPO
@@ -16,6 +19,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.envs import IdentityEnv
 from stable_baselines3.common.vec_env import DummyVecEnv
 
+from sc2pool.cli.training import run_folder
 from sc2pool.cli.training.run_folder import open_folder, read_config, read_steps, reserved
 from sc2pool.errors import ConfigError
 from sc2pool.processes import filelock
@@ -174,6 +178,20 @@ def test_a_folder_of_a_training_that_has_not_ended(tmp_path):
     with reserved(tmp_path):
         pass
     assert not tmp_path.exists()
+
+
+def test_users_who_share_a_folder_share_its_lock(tmp_path, monkeypatch):
+    before = os.umask(0o002)
+    try:
+        with reserved(tmp_path):
+            assert stat.S_IMODE((tmp_path / "training.lock").stat().st_mode) == 0o664
+    finally:
+        os.umask(before)
+    refused = PermissionError(errno.EACCES, "Permission denied")  # another umask; root may all
+    monkeypatch.setattr(run_folder, "try_lock", Mock(side_effect=refused))
+    told = r"/training\.lock may not be opened \(Permission denied\): it is of another user's"
+    with pytest.raises(ConfigError, match=told), reserved(tmp_path):
+        pass
 
 
 def test_a_file_system_without_locks(tmp_path, monkeypatch):
