@@ -66,6 +66,7 @@ def run(options: TrainOptions) -> int:
     connect(options)
     stop = Stop()
     with stop.handling(), reserved(options.out), ExitStack() as opened:
+        options = options.with_steps_done()  # another training may have ended meanwhile
         wandb = None
         if options.wandb:
             wandb = WandbOutput(options.out)

@@ -22,7 +22,7 @@ from sc2pool.cli.training.model import make_model
 from sc2pool.cli.training.run_folder import read_steps
 from sc2pool.cli.training.settings.hyperparameters import Hyperparameters, read_hyperparameters
 from sc2pool.cli.training.settings.options import TrainOptions
-from sc2pool.cli.training.train import train
+from sc2pool.cli.training.train import run, train
 from sc2pool.errors import ConfigError, CrashLoopError
 
 SHORT = Hyperparameters(arguments={"n_steps": 128})
@@ -114,6 +114,18 @@ def test_a_resumed_run_appends_and_counts_on(finished: Path, tmp_path: Path) -> 
     assert column(out / "progress.csv", "time/total_timesteps") == ["256", "512", "768", "1024"]
     # The second leg is not the first one played again.
     assert [e.length for e in episodes[len(before) :]][:5] != [e.length for e in before][:5]
+
+
+def test_a_run_that_another_training_has_ended_meanwhile(finished: Path) -> None:
+    options = TrainOptions(
+        out=finished,
+        steps=512,
+        hyperparameters=SHORT,
+        resume=finished / "model.zip",
+        steps_done=256,  # as the arguments were checked
+    )
+    with pytest.raises(ConfigError, match=r"model\.zip has 512 steps already: give more as --st"):
+        run(options)
 
 
 def test_sigterm_saves_and_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

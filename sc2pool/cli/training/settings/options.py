@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import ceil
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -116,7 +116,6 @@ class TrainOptions:
         algo = choose("algo", cls.algo)
         if algo not in tuple(ALGORITHMS):
             raise ConfigError(f"{args.resume} is a run of algo {algo}, which is none of sc2pool's")
-        steps_done = 0 if model is None else read_steps(model, algo)
         definition = task_class(task)
         check_algorithm(algo, definition)
         self_play = choose_self_play(args.self_play, choose("self_play", None), definition)
@@ -130,8 +129,6 @@ class TrainOptions:
         hyperparameters = choose_hyperparameters(algo, task, args, earlier)
         steps = choose("steps", hyperparameters.n_timesteps)
         game = choose("game", cls.game)
-        if steps <= steps_done:
-            raise ConfigError(f"{args.resume} has {steps_done} steps already: give more as --steps")
         options = cls(
             out=choose_out(args.out, model, task),
             steps=steps,
@@ -159,11 +156,23 @@ class TrainOptions:
             metrics_port=choose("metrics_port", cls.metrics_port),
             ray=args.ray,
             resume=model,
-            steps_done=steps_done,
-        )
+        ).with_steps_done()
         options.check_cluster()
         options.check_packages()
         return options
+
+    def with_steps_done(self) -> TrainOptions:
+        """The same, with the steps of the resumed model as it is now.
+
+        Raises:
+            ConfigError: the model cannot be resumed, or it has all the steps.
+        """
+        if self.resume is None:
+            return self
+        done = read_steps(self.resume, self.algo)
+        if self.steps <= done:
+            raise ConfigError(f"{self.resume} has {done} steps already: give more as --steps")
+        return replace(self, steps_done=done)
 
     def check_packages(self) -> None:
         """Raise `MissingPackageError` if a package that an option needs is not installed."""
