@@ -34,6 +34,7 @@ from sc2pool.errors import ConfigError
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.stepping.batch import Batch
+from sc2pool.tasks.opponents.results import OPPONENT, RESULT
 from sc2pool.tasks.teams.smac.battle_task import STEP_MUL, BattleTask
 from sc2pool.tasks.teams.smac.rules import Rules
 from sc2pool.tasks.teams.smac.scenarios import SCENARIOS
@@ -50,6 +51,8 @@ _FIXED: dict[str, Any] = {
     **{"game_version": None, "debug": False},
 }
 """Options of SMACv2 that have no other value here; its example configs have these."""
+_NOT_SMACS = {"sc2pool.synthetic", OPPONENT, RESULT}
+"""Keys of an info that learners of SMAC, which add its values up, do not know."""
 
 
 class StarCraft2Env:
@@ -186,7 +189,7 @@ class StarCraft2Env:
         batch = pool.recv()
         self._take(batch)
         self._episode_steps += 1
-        info = {key: value for key, value in batch.infos[0].items() if key != "sc2pool.synthetic"}
+        info = {key: value for key, value in batch.infos[0].items() if key not in _NOT_SMACS}
         reward = float(batch.rewards[0]) * self._to_first_battle(info.pop("max_reward", None))
         terminated, truncated = bool(batch.terminated[0]), bool(batch.truncated[0])
         if "sc2pool.fault" in info:

@@ -186,7 +186,7 @@ def test_teams_on_several_games(standin_dir):
     policy = Fires()
     ended = list(play_episodes(env, policy, 3, deterministic=True))
     env.close()
-    assert [(one.steps, one.end) for one in ended] == [(5, "time limit")] * 3
+    assert [(one.steps, one.end) for one in ended] == [(5, "undecided")] * 3
     assert policy.calls == 10
 
 
@@ -205,7 +205,7 @@ def test_an_episode_cut_short_is_played_again(standin_dir):
     env.close()
     assert [(one.end, one.whole) for one in ended] == [
         ("fault: game-exited", False),
-        ("time limit", True),
+        ("undecided", True),
     ]
 
 

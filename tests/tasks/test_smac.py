@@ -19,8 +19,10 @@ from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError
 from sc2pool.game.game import Game
 from sc2pool.game.program.installation import Installation
+from sc2pool.pool.statistics.matches import MatchResults
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.teams.smac.heuristic import EAST
+from sc2pool.tasks.teams.smac.rules import Rules
 from sc2pool.tasks.teams.smac.scenarios import SCENARIOS
 from sc2pool.tasks.teams.smac.scripted import choose
 from sc2pool.tasks.teams.smac.task import smac_task
@@ -116,6 +118,17 @@ def test_a_battle_that_smacs_scripted_player_wins(smac, tmp_path):
     file = env.save_replay()
     assert file.parent == tmp_path
     assert file.stat().st_size > 0
+
+
+def test_the_last_info_of_each_agent_tells_who_has_won(vec):
+    env = vec(smac_task("2s3z", Rules(heuristic_ai=True)), seed=2)
+    env.reset()
+    over = [False]
+    while not all(over):
+        _, _, over, infos = env.step([0] * 5)
+    assert all(info["battle_won"] for info in infos)
+    assert [info["sc2pool.result"] for info in infos] == ["win"] * 5
+    assert env.stats().matches == {"computer-VeryHard": MatchResults(win=1)}
 
 
 def test_the_time_limit(smac):

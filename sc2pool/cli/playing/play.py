@@ -32,7 +32,6 @@ from sc2pool.optional import require
 from sc2pool.pool.vec_pool import VecPool
 from sc2pool.replacing import replacing
 from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.opponents.results import RESULT
 from sc2pool.tasks.players.replays import REPLAY
 
 VIDEOS = (".mp4", ".mkv", ".mov", ".avi")
@@ -175,8 +174,6 @@ def summary(episodes: list[Ended], opponent: str | None) -> str:
     words = f"mean return {returns.mean():.2f} ± {returns.std():.2f} over {count}"
     if opponent is None:
         return words
-    if not any(RESULT in episode.info for episode in whole):
-        return f"against {opponent}: {words}"  # a task of one player: its return says who won
     results = Counter(episode.end for episode in whole)
     undecided = len(whole) - results["win"] - results["loss"]
     ties = f", {undecided} undecided" if undecided else ""

@@ -17,7 +17,6 @@ from typing import Any, Final, NoReturn
 from gymnasium.error import ResetNeeded
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.config import Computer
 from sc2pool.deadline import Deadline
 from sc2pool.errors import GameFault
 from sc2pool.game.clock import Tick, loops_passed
@@ -56,8 +55,7 @@ class SC2Player(Player):
         self._game: Game | None = None
         self._reset_kind = ""
         self._replays = None if spec.replays is None else Chooser(spec.replays)
-        computer = spec.opponent if isinstance(spec.opponent, Computer) else None
-        self._computer = None if computer is None else name_of(computer)
+        self._computers = "+".join(map(name_of, self.setup.opponents))
         self.task: TaskDefinition | None = None
         self._loop_before_pause = 0
         self._seen_before_pause_s = 0.0
@@ -85,21 +83,14 @@ class SC2Player(Player):
         return [game.process.exited_fd for game in self.games]
 
     async def play(self, episode: Episode, pair: QueuePair) -> None:
-        if self._replays is None and self._computer is None:
+        if self._replays is None:
             await self.play_episode(episode, pair)
             return
         held = LastHeld(pair)
         await self.play_episode(episode, held)
         assert held.last, "an episode ends with a transition that says so"
         last, *others = held.last
-        if self._computer is not None:
-            task = self.task
-            result = self.game.result
-            if isinstance(task, Task):
-                result = as_result(task, task.result())
-            last = with_result(last, result, self._computer)
-        if self._replays is not None:
-            last = await self._with_replay(last, episode, held.episode_return, self._replays)
+        last = await self._with_replay(last, episode, held.episode_return, self._replays)
         pair.put_rows([last, *others])
 
     async def _with_replay(
@@ -116,6 +107,15 @@ class SC2Player(Player):
     @abstractmethod
     async def play_episode(self, episode: Episode, pair: QueuePair) -> None:
         """As `play`."""
+
+    def with_outcome(self, last: Transition) -> Transition:
+        """The last transition, whose info has the result if the game's computer plays, too."""
+        if not self._computers:
+            return last
+        task, result = self.task, self.game.result
+        if isinstance(task, Task):
+            result = as_result(task, task.result())
+        return with_result(last, result, self._computers)
 
     async def start_episode(self, episode: Episode) -> Observed:
         """Begin the episode in the game's cheapest way; its first observation."""
@@ -293,12 +293,11 @@ class TaskPlayer(SC2Player):
         is_team = isinstance(task, TeamTask)
         take = pair.get_actions if is_team else pair.get_action
         transition = await driven.transition()
-        while True:
+        while not driven.rules.over:
             if is_team:
                 pair.put_rows(await rows_of(task, transition, with_state=True))
             else:
                 pair.put(transition)
-            if driven.rules.over:
-                return
             step = await game.step(await driven.turn(await take()), task.step_mul)
             transition = await driven.see(step, game.tick)
+        pair.put_rows(await rows_of(task, self.with_outcome(transition), with_state=True))

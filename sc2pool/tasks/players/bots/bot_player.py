@@ -11,6 +11,7 @@ from sc2pool.tasks.player import Episode
 from sc2pool.tasks.players.bots.client import GameClient
 from sc2pool.tasks.players.bots.driven_bot import DrivenBot, SharedData, new_bot, no_transition
 from sc2pool.tasks.players.driven_task import note_delay
+from sc2pool.tasks.players.replays import LastHeld
 from sc2pool.tasks.players.sc2_player import SC2Player
 from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.queue_pair import QueuePair
@@ -24,6 +25,15 @@ class BotPlayer(SC2Player):
         self._shared = SharedData()
 
     async def play_episode(self, episode: Episode, pair: QueuePair) -> None:
+        if not self._computers:
+            await self._play_bot(episode, pair)
+            return
+        held = LastHeld(pair)
+        await self._play_bot(episode, held)
+        (last,) = held.last
+        pair.put(self.with_outcome(last))
+
+    async def _play_bot(self, episode: Episode, pair: QueuePair) -> None:
         game = self.game
         first = await self.start_episode(episode)
         game_info = await game.game_info()

@@ -20,7 +20,7 @@ from sc2pool.config import Computer
 from sc2pool.errors import ConfigError
 from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.teams.smac import actions, features
-from sc2pool.tasks.teams.smac.battle import LOST, WON, Battle, Bools
+from sc2pool.tasks.teams.smac.battle import DRAWN, LOST, WON, Battle, Bools
 from sc2pool.tasks.teams.smac.features import Features, Sizes
 from sc2pool.tasks.teams.smac.ground import Ground
 from sc2pool.tasks.teams.smac.heuristic import Heuristic
@@ -32,6 +32,7 @@ STEP_MUL = 8
 """SMAC's game loops per env step, in which the scenarios' time limits count."""
 _LOOPS_FOR_UNITS = 100
 """Game loops in which all units must be there. SMAC waits for ever, SMACv2 for 1000."""
+_RESULTS = {WON: sc2api_pb2.Victory, DRAWN: sc2api_pb2.Tie, LOST: sc2api_pb2.Defeat}
 
 
 class BattleTask(TeamTask):
@@ -122,6 +123,10 @@ class BattleTask(TeamTask):
     def outcome(self) -> int | None:
         """How the battle has ended: WON, DRAWN or LOST; None if it goes on."""
         return self.battle.outcome()
+
+    def result(self) -> int | None:
+        outcome = self.outcome()
+        return None if outcome is None else _RESULTS[outcome]
 
     def observe(self) -> Features:
         if self.last_action is not None:

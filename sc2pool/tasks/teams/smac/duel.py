@@ -15,12 +15,11 @@ SMAC has no such maps; they are the stand-in's, in `sc2standin/maps/smac_duels`.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from s2clientprotocol import raw_pb2
-from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.errors import ConfigError
 from sc2pool.protocol.observed import Observed
@@ -49,7 +48,6 @@ DUELS = {f"{one.name}{SUFFIX}": one for one in SCENARIOS.values() if one.is_even
 """The scenarios that have a duel, by its name."""
 _AHEAD = {"bane_vs_bane": NORTH}
 """The move towards the enemy's end, where it is not east."""
-_RESULTS: Final = {WON: sc_pb.Victory, DRAWN: sc_pb.Tie, LOST: sc_pb.Defeat}
 
 
 class SmacDuel(SmacTask):
@@ -86,10 +84,6 @@ class SmacDuel(SmacTask):
         if not (own or enemy):
             return None
         return DRAWN if own and enemy else LOST if own else WON
-
-    def result(self) -> int | None:
-        outcome = self.outcome()
-        return None if outcome is None else _RESULTS[outcome]
 
 
 def is_beaten(side: Side) -> bool:

@@ -19,7 +19,6 @@ ALONE = Ended(1.5, 10, "ended", True, {})
     ("episodes", "opponent", "words"),
     [
         ([ALONE], None, "mean return 1.50 ± 0.00 over 1 episode"),
-        ([ALONE, ALONE], "zerg", "against zerg: mean return 1.50 ± 0.00 over 2 episodes"),
         (
             [match("win"), match("loss"), match("tie"), match("win", whole=False)],
             "zerg",
@@ -27,7 +26,7 @@ ALONE = Ended(1.5, 10, "ended", True, {})
             "mean return 1.50 ± 0.00 over 3 episodes",
         ),
     ],
-    ids=["alone", "one player", "match"],
+    ids=["alone", "match"],
 )
-def test_the_summary_counts_results_if_they_are_known(episodes, opponent, words):
+def test_the_summary_counts_results_against_an_opponent(episodes, opponent, words):
     assert summary(episodes, opponent) == words
