@@ -95,8 +95,7 @@ class Lifetime:
         if self._end is not None and not self._end.alive:
             return  # closed; at the interpreter's end not even modules may be left to look further
         if os.getpid() != self._owner_pid:
-            words = f"this pool belongs to process {self._owner_pid}, which must close it"
-            warnings.warn(words, RuntimeWarning, stacklevel=3)
+            warn_of_owner(self._owner_pid)
             return
         with suppress(OSError):  # the system refuses the thread: nothing could be opened
             uninterrupted(lambda: None)  # if an interrupt came while it was opened, that goes on
@@ -107,3 +106,9 @@ class Lifetime:
         else:
             self._runtime.close(ask_first=ask_first and grace_s > 0, grace_s=grace_s)
         self._end.detach()  # not if that was interrupted: it is called again then
+
+
+def warn_of_owner(pid: int) -> None:
+    """Warn the caller of `close` that it is not the process that has to call it."""
+    words = f"this pool belongs to process {pid}, which must close it"
+    warnings.warn(words, RuntimeWarning, stacklevel=4)

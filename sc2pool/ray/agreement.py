@@ -14,6 +14,7 @@ from gymnasium import spaces
 
 import sc2pool
 from sc2pool.errors import ConfigError
+from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.pool.vec_pool import VecPool
 from sc2pool.ray.commit import installed_commit
 
@@ -37,9 +38,8 @@ class Played:
     action_space: spaces.Space[Any]
 
     @classmethod
-    def of(cls, pool: VecPool) -> Played:
-        """The game, task and package of a pool of this process."""
-        stats = pool.stats()
+    def of(cls, pool: VecPool, stats: PoolStats) -> Played:
+        """The game, task and package of a pool of this process, which has these statistics."""
         return cls(
             sc2pool.__version__,
             installed_commit(),

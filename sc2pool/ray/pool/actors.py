@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import os
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -30,6 +29,7 @@ from sc2pool.errors import (
     Phase,
 )
 from sc2pool.pool.instances.restart import exceeded
+from sc2pool.pool.lifetime import warn_of_owner
 from sc2pool.pool.statistics.durations import DurationCounter, figures
 from sc2pool.pool.statistics.stats import PoolEvent, PoolStats
 from sc2pool.ray.agreement import check_agreement
@@ -290,8 +290,7 @@ class Actors:
     def close(self) -> None:
         """End all actors; bounded, and may be called again."""
         if os.getpid() != self._owner_pid:
-            words = f"this pool belongs to process {self._owner_pid}, which must close it"
-            warnings.warn(words, RuntimeWarning, stacklevel=3)
+            warn_of_owner(self._owner_pid)
         elif not self.closed:
             self.closed = True
             self._end()

@@ -88,9 +88,10 @@ class NodeGames:
         players.require_one_row("RaySC2VecEnv")
         self._pool = pool = players.make_pool()
         self._folders.append(pool.run_dir)
+        stats = pool.stats()
         return About(
-            Played.of(pool),
-            pool.stats(),
+            Played.of(pool, stats),
+            stats,
             pool.metadata,
             pool.render_mode,
             pool.strict,

@@ -178,7 +178,8 @@ def _played(runner: EnvRunner, run: str) -> tuple[str, Played] | None:
     setattr(runner, _RUN, run)
     runner.env.unwrapped.run = run
     where = f"env runner {runner.worker_index or 0} on node {ray.util.get_node_ip_address()}"
-    return where, Played.of(runner.env.unwrapped.pool)
+    pool = runner.env.unwrapped.pool
+    return where, Played.of(pool, pool.stats())
 
 
 def _made_anew() -> bool:
