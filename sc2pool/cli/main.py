@@ -12,14 +12,13 @@ bad argument or a file that may not be read, 130 after Ctrl-C, 141 if the output
 from __future__ import annotations
 
 try:
-    import errno
     import io
     import os
     import sys
     from collections.abc import Sequence
 
     from sc2pool.cli.parser import make_parser
-    from sc2pool.cli.stop import Stopped, discard, drop_closed
+    from sc2pool.cli.stop import FULL_DISK, Stopped, check_said, discard, drop_closed
     from sc2pool.errors import SC2PoolError
     from sc2pool.optional import needed_for
 except KeyboardInterrupt:  # Ctrl-C right after the start
@@ -36,7 +35,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115 - while it runs
     try:
         try:
-            return run_command(argv)
+            exit_code = run_command(argv)
+            check_said()
+            return exit_code
         finally:
             sys.stdout.flush()  # here, because at the interpreter's end an error is printed
     except BrokenPipeError:
@@ -45,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise  # it was another pipe
         return PIPE_CLOSED
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno not in FULL_DISK:
             raise
         discard(sys.stdout)
         print(f"sc2pool: {error.filename or 'cannot write'}: {error.strerror}", file=sys.stderr)

@@ -2,7 +2,7 @@
 
 On Windows: Ctrl-C, Ctrl-Break and a closed console.
 
-Also here: printing to a terminal or a pipe that may be closed.
+Also here: printing to a terminal or a pipe that may be closed, or onto a disk that may be full.
 
 Rules: inside `Stop.polite()` the first signal only sets `Stop.signal`, so the training loop ends
 between two steps and saves a whole model. Outside of it, and at a second signal, the handler raises
@@ -11,6 +11,7 @@ between two steps and saves a whole model. Outside of it, and at a second signal
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
@@ -25,6 +26,11 @@ from sc2pool.processes import windows
 
 _SAVING = b"\nstopping and saving; once more to stop at once without saving\n\n"
 """Ends with an empty line, over which the progress bar, of two lines, draws itself once more."""
+
+
+FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
+_refused: list[OSError] = []
+"""The error of the line that was said last, if there was one."""
 
 
 class Stopped(KeyboardInterrupt):
@@ -102,12 +108,23 @@ class Stop:
 
 def say(words: str) -> None:
     """Print a line, if anybody is there to read it: the terminal or the pipe may be gone."""
+    _refused.clear()
     try:
         print(words, flush=True)
     except BrokenPipeError:
         drop_closed(sys.stdout)
-    except OSError:
-        pass
+    except OSError as error:
+        if error.errno in FULL_DISK:
+            _refused.append(error)
+
+
+def check_said() -> None:
+    """Raise the error of a full disk if it has refused the line that was said last.
+
+    It ends no training; without a buffer, which is written at the end, nothing else tells of it.
+    """
+    if _refused:
+        raise _refused.pop()
 
 
 def drop_closed(stream: TextIO) -> bool:

@@ -50,6 +50,24 @@ def test_output_onto_a_full_disk_is_one_line(arguments, buffered):
     assert (done.returncode, done.stderr) == (1, "sc2pool: cannot write: No space left on device\n")
 
 
+LONG_COMMAND = """
+import sys
+from sc2pool.cli import main
+from sc2pool.cli.stop import say
+main.run_command = lambda _: say("as train, tune and record do")
+sys.exit(main.main())
+"""
+
+
+@pytest.mark.parametrize("buffered", [True, False], ids=["buffered", "unbuffered"])
+def test_a_command_that_a_full_disk_does_not_end_tells_of_it_at_its_end(buffered):
+    env = {**os.environ, "PYTHONUNBUFFERED": "" if buffered else "1"}
+    with Path("/dev/full").open("w") as full:
+        streams = {"stdout": full, "stderr": subprocess.PIPE, "capture_output": False}
+        done = run(sys.executable, "-c", LONG_COMMAND, **streams, env=env)
+    assert (done.returncode, done.stderr) == (1, "sc2pool: cannot write: No space left on device\n")
+
+
 @pytest.mark.parametrize("arguments", ["tasks", "standin path", "train --steps 0"])
 def test_without_standard_streams(arguments):
     """As some daemons start programs."""
