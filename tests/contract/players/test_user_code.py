@@ -105,7 +105,9 @@ def test_wrong_returns_are_told(vec, answer, error, told):
 def test_an_env_that_is_a_pool_may_report_its_faults(vec, standin_dir):
     made = vec(partial(SC2GymEnv, "MoveToBeacon", game=standin_dir))
     made.reset()
-    *_, game = psutil.Process().children(recursive=True)
+    (game,) = (
+        child for child in psutil.Process().children(recursive=True) if "-listen" in child.cmdline()
+    )
     game.kill()
     _, _, dones, infos = made.step([0])
     assert dones.tolist() == [True]

@@ -14,6 +14,8 @@ from sc2pool.cli.bench.processes import cpu_between, cpu_by_process, memory_by_r
 from sc2pool.cli.bench.rounds import measure, step_for
 
 BURN_S = 0.3
+ROUNDED_S = 0.02
+"""psutil tells user and system time in ticks of 10 ms each."""
 BURN = f"""
 import sys, time
 until = time.process_time() + {BURN_S}
@@ -61,7 +63,7 @@ def test_a_childs_cpu_time_is_its_roles(arguments, role):
         child.stdout.readline()
         burnt = cpu_by_process()
         used_s = cpu_between(before, burnt)
-        assert BURN_S <= used_s[role] < BURN_S + 2.0
+        assert BURN_S - ROUNDED_S <= used_s[role] < BURN_S + 2.0
         other = "game" if role == "worker" else "worker"
         assert used_s[other] == 0.0
         assert cpu_between(burnt, cpu_by_process())[role] < 0.05  # it only waits now
@@ -74,4 +76,4 @@ def test_this_process_is_the_trainer():
     until_s = time.process_time() + 0.05
     while time.process_time() < until_s:
         pass
-    assert 0.05 <= cpu_between(before, cpu_by_process())["trainer"] < 1.0
+    assert 0.05 - ROUNDED_S <= cpu_between(before, cpu_by_process())["trainer"] < 1.0
