@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import psutil
+import pytest
 
 from sc2pool.platform import LINUX
 
@@ -33,6 +34,10 @@ def run(
 
 PER_GAME: Final = 1 if LINUX else 2
 """Processes of one game: a system that ends no child with its parent needs a guard beside it."""
+
+by_the_kernel = pytest.mark.skipif(
+    not LINUX, reason="elsewhere a worker ends itself, if it can run and no fork has its lifeline"
+)
 
 
 class Trainer:

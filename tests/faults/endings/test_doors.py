@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from doors import DOORS
 
-from tests.support.programs import PER_GAME, Trainer, assert_gone
+from tests.support.programs import PER_GAME, Trainer, assert_gone, by_the_kernel
 
 ENDS_WITHIN_S = 60.0
 """By itself; a program that has lost something it needs gets the time that `close` is allowed."""
@@ -16,7 +16,13 @@ ENDS_WITHIN_S = 60.0
 
 @pytest.mark.timing
 @pytest.mark.usefixtures("swept")
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize(
+    "door",
+    [
+        pytest.param(door, marks=by_the_kernel if door == "it becomes a daemon" else ())
+        for door in DOORS
+    ],
+)
 def test_nothing_stays(start_trainer: Callable[..., Trainer], standin_dir: Path, door: str) -> None:
     program = start_trainer("doors.py", standin_dir, door)
     program.wait_for_stage("playing")

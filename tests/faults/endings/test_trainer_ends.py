@@ -17,15 +17,10 @@ from fault_tasks import strike
 from trainer_of_envs import StartsPrograms
 
 from sc2pool import SubprocSC2VecEnv
-from sc2pool.platform import LINUX
 from tests.contract.envs import Mischief
-from tests.support.programs import GONE_WITHIN_S, PER_GAME, Trainer, assert_gone
+from tests.support.programs import GONE_WITHIN_S, PER_GAME, Trainer, assert_gone, by_the_kernel
 
 pytestmark = pytest.mark.usefixtures("swept")
-by_the_kernel = pytest.mark.skipif(
-    not LINUX,
-    reason="elsewhere a worker ends itself, if it can run and nobody else has its lifeline",
-)
 
 
 def assert_all_gone(children: list[psutil.Process]) -> None:
