@@ -1,8 +1,9 @@
-"""Makes psutil refuse what Wine does not tell, in place of an answer that is wrong.
+"""Makes psutil tell what Windows tells, where Wine says something else, or refuse to tell it.
 
 Wine does not say which process a connection belongs to. A system may refuse that, too, and then
-sc2pool takes the listener on a game's port as unproven. Imported at the start of each Python under
-Wine, by `sc2pool.pth`.
+sc2pool takes the listener on a game's port as unproven. Of a process that is suspended Wine says
+that it runs; but it knows how often each of its threads was suspended. Imported at the start of
+each Python under Wine, by `sc2pool.pth`.
 """
 
 from __future__ import annotations
@@ -12,9 +13,38 @@ import sys
 from typing import Any
 
 if sys.platform == "win32" and hasattr(ctypes.WinDLL("ntdll"), "wine_get_version"):
+    from ctypes import wintypes
+
     import psutil
+
+    _THREAD_QUERY_INFORMATION = 0x40
+    _SUSPEND_COUNT = 35
+    """`ThreadSuspendCount`."""
+    _kernel32 = ctypes.WinDLL("kernel32")
+    _kernel32.OpenThread.restype = wintypes.HANDLE
+    _kernel32.CloseHandle.argtypes = (wintypes.HANDLE,)
+    _query = ctypes.WinDLL("ntdll").NtQueryInformationThread
+    _query.argtypes = (
+        wintypes.HANDLE,
+        ctypes.c_int,
+        ctypes.c_void_p,
+        wintypes.ULONG,
+        ctypes.c_void_p,
+    )
 
     def refuse(self: Any, **_: Any) -> Any:
         raise psutil.AccessDenied(self.pid)
 
+    def is_suspended(pid: int) -> bool:
+        counts = [_suspend_count(thread.id) for thread in psutil.Process(pid).threads()]
+        return counts != [] and all(counts)
+
+    def _suspend_count(thread: int) -> int:
+        handle = _kernel32.OpenThread(_THREAD_QUERY_INFORMATION, False, thread)
+        count = wintypes.ULONG()
+        _query(handle, _SUSPEND_COUNT, ctypes.byref(count), ctypes.sizeof(count), None)
+        _kernel32.CloseHandle(handle)
+        return count.value
+
     psutil.Process.net_connections = refuse
+    psutil._psutil_windows.proc_is_suspended = is_suspended
