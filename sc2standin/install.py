@@ -127,14 +127,9 @@ def _launcher(options: Sequence[str]) -> str:
 
 
 def _windows_launcher(options: Sequence[str]) -> bytes:
-    """A program that runs this interpreter with the stand-in, and ends it with itself.
-
-    It is distlib's, which pip uses for the scripts that it installs: it runs the interpreter that
-    is named behind it, with the archive behind that.
-    """
-    launcher = resources.files("distlib").joinpath("t64.exe").read_bytes()
+    """A program that runs this interpreter with the stand-in, and ends it with itself."""
     package_parent = str(Path(sc2standin.__path__[0]).resolve().parent)
-    main = (
+    return windows_program(
         "import os, sys\n"
         f"sys.path.insert(0, {package_parent!r})\n"
         "os.environ['OPENBLAS_NUM_THREADS'] = '1'\n"  # as in `_launcher`
@@ -142,6 +137,15 @@ def _windows_launcher(options: Sequence[str]) -> bytes:
         "folder = os.path.join(os.path.dirname(sys.argv[0]), '..', '..')\n"
         f"sys.exit(main(['-dataDir', folder, *{list(options)!r}, *sys.argv[1:]]))\n"
     )
+
+
+def windows_program(main: str) -> bytes:
+    """A program that runs this interpreter with these lines.
+
+    It is distlib's, which pip uses for the scripts that it installs: it runs the interpreter that
+    is named behind it, with the archive behind that.
+    """
+    launcher = resources.files("distlib").joinpath("t64.exe").read_bytes()
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as file:
         file.writestr(zipfile.ZipInfo("__main__.py"), main)  # without a time, so it never differs
