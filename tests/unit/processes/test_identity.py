@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 
@@ -13,27 +11,28 @@ import pytest
 from sc2pool.platform import LINUX
 from sc2pool.processes.identity import created_at_s, end_orphan, is_alive
 from tests.support.programs import assert_gone
+from tests.support.systems import KILLED, SLEEPS
 
 PARENT = (
-    "import subprocess; child = subprocess.Popen(['sleep', '60']);"
+    "import subprocess, sys; child = subprocess.Popen(sys.argv[1:]);"
     "print(child.pid, flush=True); child.wait()"
 )
 
 
 @pytest.fixture
 def child():
-    with subprocess.Popen(["sleep", "60"]) as process:
+    with subprocess.Popen(SLEEPS) as process:
         yield process
         process.kill()
 
 
 def test_it_ends_with_its_children_even_if_stopped():
-    command = [sys.executable, "-c", PARENT]
+    command = [sys.executable, "-c", PARENT, *SLEEPS]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
         child = psutil.Process(int(parent.stdout.readline()))
-        os.kill(parent.pid, signal.SIGSTOP)
+        psutil.Process(parent.pid).suspend()
         assert end_orphan(parent.pid, created_at_s(parent.pid))
-        assert parent.wait(5) == -signal.SIGKILL
+        assert parent.wait(5) in KILLED
         assert_gone([child], within_s=5)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -14,11 +15,11 @@ PACKAGE = Path(sc2pool.__file__).parent
 def test_a_child_gets_no_path_that_depends_on_the_working_directory(tmp_path, monkeypatch):
     """`export PYTHONPATH=$PYTHONPATH:/folder` may leave an empty entry, which means it."""
     folder = tmp_path / "folder"
-    monkeypatch.setenv("PYTHONPATH", f":.:relative:{folder}")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", ".", "relative", str(folder)]))
     monkeypatch.chdir(tmp_path)
     printed = run_python("site", timeout_s=60).stdout
-    assert f"'{folder}'" in printed
-    assert f"'{tmp_path}'" not in printed
+    assert repr(str(folder)) in printed
+    assert repr(str(tmp_path)) not in printed
     assert "relative" not in printed
 
 

@@ -12,6 +12,8 @@ import pytest
 
 from sc2pool.platform import LINUX
 from sc2pool.processes.table import PsutilTable, process_table
+from tests.support.programs import has_ended
+from tests.support.systems import SLEEPS
 
 MB = 1_000_000
 FAMILY = """
@@ -39,10 +41,11 @@ def family() -> Iterator[tuple[int, int]]:
         [sys.executable, "-S", "-c", FAMILY, FAMILY], stdout=subprocess.PIPE, text=True
     )
     with parent:
-        child = int(parent.stdout.readline())
-        yield parent.pid, child
-        psutil.Process(child).kill()
+        child = psutil.Process(int(parent.stdout.readline()))
+        yield parent.pid, child.pid
         parent.kill()
+        if child.is_running():
+            child.kill()
 
 
 def test_a_process_and_all_below_it(make, family):
@@ -67,15 +70,16 @@ def test_only_processes_below_the_root(make, family):
 
 def test_stopped_and_ended(make, family):
     parent, child = family
+    process = psutil.Process(child)
     table = make(os.getpid())
     assert not table.read().at(child).stopped
-    psutil.Process(child).suspend()
-    while psutil.Process(child).status() != psutil.STATUS_STOPPED:
+    process.suspend()
+    while process.status() != psutil.STATUS_STOPPED:
         pass
     processes = table.read()
     assert (processes.at(parent).stopped, processes.at(child).stopped) == (False, True)
-    psutil.Process(child).kill()
-    while psutil.Process(child).status() != psutil.STATUS_ZOMBIE:
+    process.kill()
+    while not has_ended(process):
         pass
     assert table.read().at(child) is None, "it has ended, though its parent has not reaped it"
 
@@ -84,7 +88,7 @@ def test_later_processes_are_found(make):
     table = make(os.getpid())
     table.read()
     for _ in range(3):
-        child = subprocess.Popen(["sleep", "60"])
+        child = subprocess.Popen(SLEEPS)
         try:
             assert table.read().at(child.pid) is not None
         finally:

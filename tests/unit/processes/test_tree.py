@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,8 +12,11 @@ import pytest
 
 from sc2pool.deadline import Deadline
 from sc2pool.errors import PauseError
+from sc2pool.platform import WINDOWS
 from sc2pool.processes import tree as module
+from sc2pool.processes.follower import Follower
 from sc2pool.processes.tree import ProcessTree, descendants
+from tests.support.systems import SLEEPS, start_group
 
 THREADED = """
 import os, subprocess, sys, threading
@@ -80,31 +82,35 @@ while True:
         pass
     time.sleep(0.002)
 """
-
-
-def start(program: str, *arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-S", "-c", program, *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+if WINDOWS:  # it has no fork
+    BREEDER = """
+import subprocess, sys
+print("begun", flush=True)
+started = []
+while True:
+    command = [sys.executable, "-S", "-c", "import time; time.sleep(0.2)"]
+    started = [*filter(lambda one: one.poll() is None, started), subprocess.Popen(command)]
+"""
 
 
 @pytest.fixture
 def family() -> Iterator[psutil.Process]:
     """A process with a child and a grandchild."""
-    child = start(FAMILY, "2", FAMILY)
-    yield from lives(child)
+    yield from lives(start_group(FAMILY, "2", FAMILY))
 
 
 @pytest.fixture
 def breeder() -> Iterator[psutil.Process]:
     """A process that starts others all the time."""
-    yield from lives(start(BREEDER))
+    yield from lives(start_group(BREEDER))
 
 
-def lives(child: subprocess.Popen[str]) -> Iterator[psutil.Process]:
-    assert child.stdout.readline()
-    yield psutil.Process(child.pid)
-    os.killpg(child.pid, signal.SIGKILL)
-    child.communicate()
+def lives(group: Follower) -> Iterator[psutil.Process]:
+    assert group.process.stdout.readline()
+    yield psutil.Process(group.process.pid)
+    group.kill()
+    group.process.communicate()
+    group.close()
 
 
 def stopped(process: psutil.Process) -> bool:
@@ -186,10 +192,12 @@ def test_process_that_does_not_stop_in_time_goes_on_and_is_reported(family):
 
 
 def test_process_that_may_not_be_stopped_is_reported(family, monkeypatch):
+    suspend = psutil.Process.suspend
+
     def refuse(process: psutil.Process) -> None:
         if process.pid != family.pid:
             raise psutil.AccessDenied(process.pid)
-        os.kill(process.pid, signal.SIGSTOP)
+        suspend(process)
 
     monkeypatch.setattr(psutil.Process, "suspend", refuse)
     with pytest.raises(PauseError, match="may not be stopped"):
@@ -198,7 +206,7 @@ def test_process_that_may_not_be_stopped_is_reported(family, monkeypatch):
 
 
 def test_there_is_no_such_process():
-    child = subprocess.Popen(["true"])
+    child = subprocess.Popen([sys.executable, "-S", "-c", ""])
     child.wait()
     with pytest.raises(PauseError, match=f"no process {child.pid}"):
         ProcessTree(child.pid)
@@ -206,7 +214,7 @@ def test_there_is_no_such_process():
 
 def test_a_tree_that_cannot_be_listed_is_not_stopped(limited):
     """Without a free descriptor; a pause that missed a process would not be one."""
-    child = subprocess.Popen(["sleep", "60"])
+    child = subprocess.Popen(SLEEPS)
     try:
         tree = ProcessTree(os.getpid(), with_root=False)
         with (

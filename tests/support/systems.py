@@ -1,0 +1,48 @@
+"""What a test needs of the operating system, in the form that this one has."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+from sc2pool.platform import WINDOWS
+from sc2pool.processes import windows
+from sc2pool.processes.follower import Follower
+from sc2standin.install import windows_program
+
+SLEEPS = (sys.executable, "-S", "-c", "import time; time.sleep(600)")
+"""The command line of a process that does nothing."""
+KILLED = (1, signal.SIGTERM) if WINDOWS else (-signal.SIGKILL,)
+"""Exit codes of a process that was killed; on Windows by `subprocess` or a job, and by psutil."""
+
+
+def is_private(folder: Path) -> bool:
+    """True if only this user may look into it; on Windows it inherits that from those above."""
+    return WINDOWS or stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def write_program(path: Path, program: str) -> Path:
+    """Write an executable that runs this program of Python; on Windows its name gets `.exe`."""
+    if WINDOWS:
+        executable = path.with_suffix(".exe")
+        executable.write_bytes(windows_program(program))
+        return executable
+    source = path.with_suffix(".py")
+    source.write_text(program)
+    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P "{source}" "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
+def start_group(program: str, *arguments: str) -> Follower:
+    """Start a program of Python whose output is read; `kill` ends it with all that it starts."""
+    process = subprocess.Popen(
+        [sys.executable, "-S", "-c", program, *arguments], stdout=subprocess.PIPE, process_group=0
+    )
+    if WINDOWS:
+        return Follower(process, windows.Job(process))
+    return Follower(process, os.open(os.devnull, os.O_RDONLY))
