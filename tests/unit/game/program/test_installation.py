@@ -16,18 +16,27 @@ import pytest
 from sc2pool.errors import ConfigError
 from sc2pool.game.program import installation
 from sc2pool.game.program.installation import find, find_map
+from sc2pool.platform import WINDOWS
 from sc2pool.pool.report import fault_reports
+
+EXECUTABLE = "SC2_x64.exe" if WINDOWS else "SC2_x64"
+has_modes = pytest.mark.skipif(WINDOWS, reason="its files have no modes")
 
 
 @pytest.fixture(autouse=True)
 def machine(tmp_path, monkeypatch):
-    """A Linux machine with an empty home and no SC2PATH."""
+    """A Linux machine with an empty home and no SC2PATH.
+
+    Its games have the name that they have on this system, as the stand-in's.
+    """
     home = tmp_path / "home"
     home.mkdir()
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("USERPROFILE" if WINDOWS else "HOME", str(home))
+    monkeypatch.setenv(installation._CACHE_VARIABLE, str(tmp_path / "cache"))
     monkeypatch.delenv("SC2PATH", raising=False)
     monkeypatch.setattr(installation, "SYSTEM", "linux")
+    linux = replace(installation.PLATFORMS["linux"], executable=EXECUTABLE)
+    monkeypatch.setitem(installation.PLATFORMS, "linux", linux)
     return home
 
 
@@ -36,7 +45,7 @@ def make(root: Path, *builds: int | str, maps: str | None = "Maps") -> Path:
     for build in builds:
         folder = root / "Versions" / (build if isinstance(build, str) else f"Base{build}")
         folder.mkdir()
-        (folder / "SC2_x64").touch(0o755)
+        (folder / EXECUTABLE).touch(0o755)
     if maps:
         (root / maps).mkdir()
     return root
@@ -47,7 +56,7 @@ def test_path(tmp_path):
     found = find(root)
     assert found == find(str(root))
     assert found.root == root
-    assert found.executable == root / "Versions/Base75689/SC2_x64"
+    assert found.executable == root / "Versions/Base75689" / EXECUTABLE
     assert found.base_build == 75689
     assert found.maps == root / "Maps"
     assert found.cwd is None
@@ -79,6 +88,7 @@ class TestNoHome:
         assert find("auto").root.is_relative_to(tmp_path / "cache")
 
 
+@pytest.mark.skipif(WINDOWS, reason="a name has no bytes there")
 def test_a_path_that_is_not_utf8(tmp_path):
     root = make(tmp_path / "\udcff", 75689)
     with pytest.raises(ConfigError, match=r"told of the path b'.*\\xff', which is not UTF-8"):
@@ -118,12 +128,12 @@ def test_found_by_names_the_reason(machine, tmp_path, monkeypatch):
     assert find("auto").found_by == "the usual place on this system"
     named = make(tmp_path / "named", 75689)
     monkeypatch.setenv("SC2PATH", str(named))
-    assert find("real").found_by == f"SC2PATH='{named}'"
-    assert find(named).found_by == f"game='{named}'"
+    assert find("real").found_by == f"SC2PATH={str(named)!r}"
+    assert find(named).found_by == f"game={str(named)!r}"
 
 
 def executable_of(root: Path) -> Path:
-    return make(root, 75689) / "Versions/Base75689/SC2_x64"
+    return make(root, 75689) / "Versions/Base75689" / EXECUTABLE
 
 
 def a_folder_for_the_executable(root: Path) -> None:
@@ -142,14 +152,16 @@ def a_folder_for_the_executable(root: Path) -> None:
         (lambda root: make(root, 55957), "too old.*Base55957.*55958"),
         (lambda root: executable_of(root).unlink(), "no file .*SC2_x64"),
         (a_folder_for_the_executable, "no file .*SC2_x64"),
-        (lambda root: executable_of(root).chmod(0o644), "may not be executed"),
+        pytest.param(
+            lambda root: executable_of(root).chmod(0o644), "may not be executed", marks=has_modes
+        ),
     ],
 )
 def test_broken_path(tmp_path, build, said):
     build(tmp_path / "sc2")
     with pytest.raises(ConfigError, match=said) as raised:
         find(tmp_path / "sc2")
-    assert str(tmp_path / "sc2") in str(raised.value)
+    assert str(tmp_path / "sc2") in str(raised.value).replace("\\\\", "\\")
 
 
 @contextmanager
@@ -167,6 +179,7 @@ def forbidden(folder: Path) -> Iterator[None]:
         folder.chmod(0o700)
 
 
+@has_modes
 def test_a_folder_that_may_not_be_read(tmp_path, monkeypatch):
     theirs = tmp_path / "theirs"
     make(theirs / "sc2", 75689)
@@ -179,6 +192,7 @@ def test_a_folder_that_may_not_be_read(tmp_path, monkeypatch):
             find("auto")
 
 
+@has_modes
 def test_maps_that_may_not_be_read(tmp_path, monkeypatch):
     found = find(make(tmp_path / "sc2", 75689))
     monkeypatch.chdir(found.root)  # of what is above it nothing is asked then
@@ -224,7 +238,8 @@ def test_auto_writes_the_stand_in(tmp_path, caplog):
 
 
 def test_fault_reports_are_in_the_same_cache(tmp_path):
-    assert installation.cache_folder() == tmp_path / "cache" / "sc2pool"
+    ours = tmp_path / "cache" / "sc2pool"
+    assert installation.cache_folder() == (ours / "Cache" if WINDOWS else ours)
     assert fault_reports.default_dir() == installation.cache_folder() / "faults"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,6 +21,8 @@ from sc2pool.game.program.lease import (
     ephemeral_range,
     lease_directory,
 )
+from sc2pool.platform import WINDOWS
+from tests.support.systems import SLEEPS, is_private
 
 HOLDER = """
 import sys
@@ -58,8 +59,11 @@ def test_ephemeral_range_is_read():
 
 def test_directory_is_private():
     directory = lease_directory()
-    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
-    assert directory.stat().st_uid == os.getuid()
+    assert is_private(directory)
+    if WINDOWS:
+        assert directory.is_relative_to(os.environ["LOCALAPPDATA"])
+    else:
+        assert directory.stat().st_uid == os.getuid()
 
 
 @pytest.fixture
@@ -122,10 +126,11 @@ def test_the_files_of_killed_processes_do_not_stay(tmp_path):
         lease.release()
 
 
+@pytest.mark.skipif(WINDOWS, reason="its locks end with the process that takes them")
 def test_lease_lasts_as_long_as_worker_or_game_lives(tmp_path, two_ports):
     lease = PortLease.acquire(tmp_path)
     path = tmp_path / f"{lease.port}.lock"
-    game = subprocess.Popen(["sleep", "60"], pass_fds=(lease.fd,))
+    game = subprocess.Popen(SLEEPS, pass_fds=(lease.fd,))
     os.close(lease.fd)  # as if the worker had died
     try:
         assert lease_module.try_lock(path) is None
@@ -137,6 +142,7 @@ def test_lease_lasts_as_long_as_worker_or_game_lives(tmp_path, two_ports):
     os.close(fd)
 
 
+@pytest.mark.skipif(WINDOWS, reason="its folders for applications are each user's own")
 @pytest.mark.parametrize("kind", ["open to all", "a file", "a dangling link"])
 def test_unsafe_directory(tmp_path, monkeypatch, kind):
     unsafe = tmp_path / "locks"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -15,29 +14,33 @@ import pytest
 from sc2pool.game.program.installation import Installation
 from sc2pool.game.program.lease import PortLease
 from sc2pool.game.program.process import GameProcess, game_environment, log_left_in
+from sc2pool.platform import WINDOWS
 from sc2pool.processes import follower
+from tests.support.systems import KILLED, SLEEPS, is_private, write_program
+
+SLEEP = "import time; time.sleep(60)"
+has_groups = pytest.mark.skipif(WINDOWS, reason="it has no process groups")
 
 
 def test_environment_is_an_allow_list():
     given = {"PATH": "/bin", "LC_ALL": "C", "API_TOKEN": "secret", "LD_PRELOAD": "x", "TMPDIR": "/"}
-    assert game_environment(given, Path("/own")) == {
+    own = Path("/own")
+    assert game_environment(given, own) == {
         "PATH": "/bin",
         "LC_ALL": "C",
-        "TMPDIR": "/own",
-        "TEMP": "/own",
-        "TMP": "/own",
+        "TMPDIR": str(own),
+        "TEMP": str(own),
+        "TMP": str(own),
     }
 
 
 @pytest.fixture
 def spawn(tmp_path):
-    """Starts a shell script as a game."""
+    """Starts a program of Python as a game."""
     started = []
 
-    def start(script: str) -> GameProcess:
-        executable = tmp_path / "SC2_x64"
-        executable.write_text(f"#!/bin/sh\n{script}\n")
-        executable.chmod(0o755)
+    def start(program: str) -> GameProcess:
+        executable = write_program(tmp_path / "SC2_x64", program)
         lease = PortLease.acquire(tmp_path)
         game = GameProcess.spawn(Installation(tmp_path, executable, 1, None, None), lease)
         started.append((game, lease))
@@ -55,43 +58,55 @@ def ended(game: GameProcess) -> bool:
 
 
 def test_temp_directory_is_private_and_goes(spawn):
-    game = spawn("sleep 60")
+    game = spawn(SLEEP)
     directory = game._temp_dir
-    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    assert is_private(directory)
     game.close()
     assert not directory.exists()
-    assert game.exit_code() == -9
+    assert game.exit_code() in KILLED
 
 
+@has_groups
 def test_a_worker_s_game_stays_in_its_process_group(spawn, monkeypatch):
     monkeypatch.setattr(follower, "_follows", True)
-    game = spawn("sleep 60")
+    game = spawn(SLEEP)
     assert os.getpgid(game.pid) == os.getpgid(0)
 
 
+@has_groups
 def test_another_program_s_game_has_a_group_of_its_own(spawn):
-    game = spawn("sleep 60")
+    game = spawn(SLEEP)
     assert os.getpgid(game.pid) == game.pid
 
 
-def test_kill_ends_children_and_stopped_processes(spawn):
-    game = spawn("sleep 60 & sleep 60 & echo ready; kill -STOP $$")
+def test_kill_ends_children_and_stopped_processes(spawn, wait_for):
+    game = spawn(
+        "import subprocess, time\n"
+        f"children = [subprocess.Popen({SLEEPS}) for _ in range(2)]\n"
+        "print(*(child.pid for child in children), flush=True)\n"
+        f"{SLEEP}"
+    )
     process = psutil.Process(game.pid)
-    while process.status() != psutil.STATUS_STOPPED:
-        assert game.exit_code() is None
+    wait_for(game.log_tail)
+    process.suspend()
+    wait_for(lambda: process.status() == psutil.STATUS_STOPPED)
     family = game.family()
-    assert len(family) == 3
+    assert {one.pid for one in family} >= {game.pid, *map(int, game.log_tail().split())}
     game.kill()
     _, alive = psutil.wait_procs(family, timeout=5)
     assert alive == []
 
 
 def test_log_tail(spawn):
-    game = spawn('for i in $(seq 500); do echo "line $i"; done; echo to stderr >&2; exit 3')
+    game = spawn(
+        "import sys\n"
+        "print(*(f'line {number}' for number in range(1, 501)), sep='\\n', flush=True)\n"
+        "sys.exit('to stderr')"
+    )
     assert ended(game)
     assert game.log_tail(2) == "line 500\nto stderr"
     assert log_left_in(game._temp_dir.parent).endswith("line 500\nto stderr")
-    assert "exit code 3" in str(game.exit_fault("launch-failed"))
+    assert "exit code 1" in str(game.exit_fault("launch-failed"))
     game.close()
     assert game.log_tail(1) == "to stderr"
     assert log_left_in(game._temp_dir.parent) == ""
@@ -106,7 +121,7 @@ def test_refusal_of_the_system_is_no_error_of_the_user(tmp_path, limited):
 
 
 def test_figures_of_a_dead_game(spawn):
-    game = spawn("exit 0")
+    game = spawn("")
     assert ended(game)
     game.kill()
     assert game.exit_code() == 0
@@ -123,16 +138,14 @@ from sc2pool.game.program.lease import PortLease
 from sc2pool.game.program.process import GameProcess
 root = Path(sys.argv[1])
 game = GameProcess.spawn(
-    Installation(root, root / "SC2_x64", 1, None, None), PortLease.acquire(root)
+    Installation(root, Path(sys.argv[2]), 1, None, None), PortLease.acquire(root)
 )
 print(game.pid, flush=True)
 sys.stdin.read()
 """
-    executable = tmp_path / "SC2_x64"
-    executable.write_text("#!/bin/sh\nexec sleep 60\n")
-    executable.chmod(0o755)
+    executable = write_program(tmp_path / "SC2_x64", SLEEP)
     worker = subprocess.Popen(
-        [sys.executable, "-c", script, str(tmp_path)],
+        [sys.executable, "-c", script, tmp_path, executable],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=os.environ | {"TMPDIR": str(tmp_path)},
