@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import tempfile
 import time
 from collections import Counter
 from contextlib import suppress
@@ -128,12 +129,13 @@ def leases_held(processes: set[psutil.Process]) -> set[str]:
 
 
 def shared_mappings() -> Counter[str]:
-    """Queue pairs mapped into this process."""
-    if WINDOWS:
-        return Counter()
+    """Queue pairs mapped into this process; on Windows those of its children, too."""
+    temp = tempfile.gettempdir()
+    if WINDOWS:  # it does not tell them; but their files stay until the last close
+        return Counter(path.name for path in Path(temp).glob("sc2pool-????????"))
     lines = Path("/proc/self/maps").read_text().splitlines()
     mapped = (line.split(maxsplit=5)[5] for line in lines if "sc2pool" in line)
-    return Counter(name for name in mapped if name.startswith(("/memfd:", "/dev/shm")))
+    return Counter(name for name in mapped if name.startswith(("/memfd:", "/dev/shm", temp)))
 
 
 def temp_folders(run_temp: Path) -> set[str]:

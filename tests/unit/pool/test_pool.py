@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
 from contextlib import closing
 from functools import partial
 
 import gymnasium
 import numpy as np
+import psutil
 import pytest
 
 from sc2pool.config import PoolConfig
@@ -29,7 +29,7 @@ portable = pytest.mark.parametrize("variant", ["portable"], indirect=True)
 
 
 def kill_worker(pool: Pool, env: int) -> None:
-    os.kill(pool.stats().instances[env].worker_pid, signal.SIGKILL)
+    psutil.Process(pool.stats().instances[env].worker_pid).kill()
 
 
 @portable

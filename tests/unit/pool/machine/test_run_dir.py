@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-import stat
 import subprocess
 
 import pytest
@@ -15,9 +13,13 @@ from sc2pool.platform import WINDOWS
 from sc2pool.pool.machine.run_dir import RunDir, _system, living, sweep, trainer_of
 from sc2pool.pool.report.live_files import request
 from sc2pool.processes.identity import created_at_s
+from tests.support.systems import KILLED, SLEEPS, is_private
 
 DEAD_PID = 999_999_999
 NAME = f"sc2pool-run-{_system()}-{{pid}}-{{created_s!r}}-0-left"
+has_links = pytest.mark.skipif(
+    WINDOWS, reason="nobody else may put a link among a user's temporary files"
+)
 
 
 @pytest.fixture
@@ -31,7 +33,7 @@ def test_it_is_private_and_goes_with_the_run(temp):
     folder = run.instance_dir(0)
     (folder / "file").touch()
     for path in (run.path, folder):
-        assert stat.S_IMODE(path.stat().st_mode) == 0o700
+        assert is_private(path)
     run.close()
     run.close()
     assert list(temp.iterdir()) == []
@@ -64,7 +66,7 @@ def test_a_living_run_that_a_cleaner_has_emptied_is_left_alone_and_goes_on(temp)
     run.path.rmdir()
     folder = run.instance_dir(1)
     for path in (run.path, folder):
-        assert stat.S_IMODE(path.stat().st_mode) == 0o700
+        assert is_private(path)
     request(run.path)
     run.close()
 
@@ -76,6 +78,7 @@ def test_the_folder_of_all_temporary_files_may_be_deleted(temp):
     run.close()
 
 
+@has_links
 def test_link_in_the_place_of_the_folder_is_not_followed(temp):
     """Another user may put something there, in a folder that all may write to."""
     run = RunDir()
@@ -87,6 +90,7 @@ def test_link_in_the_place_of_the_folder_is_not_followed(temp):
     assert not elsewhere.exists()
 
 
+@has_links
 def test_a_sweep_follows_no_link(temp, left_behind, sleeper):
     run = left_behind(f"{sleeper.pid} {created_at_s(sleeper.pid)!r}\n")
     kept = temp / "kept"
@@ -126,7 +130,7 @@ def left_behind(temp):
 @pytest.fixture
 def sleeper():
     """A process that nobody but a sweep will end."""
-    process = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    process = subprocess.Popen(SLEEPS, start_new_session=True)
     with process:
         yield process
         process.kill()
@@ -135,7 +139,7 @@ def sleeper():
 def test_orphans_are_ended_before_their_folder_goes(temp, left_behind, sleeper):
     run = left_behind("", f"garbage\n999999999 1.0\n{sleeper.pid} {created_at_s(sleeper.pid)!r}\n")
     sweep(temp)
-    assert sleeper.wait(5) == -signal.SIGKILL
+    assert sleeper.wait(5) in KILLED
     assert not run.exists()
 
 

@@ -25,6 +25,7 @@ from sc2pool.pool.machine.watchdog import (
 )
 from sc2pool.pool.queues.waiter import Waiter
 from sc2pool.processes.table import Processes, ProcessRow
+from tests.support.systems import SLEEPS
 
 MB = 1_000_000
 POLICY = RecyclePolicy(
@@ -174,7 +175,7 @@ def test_verdicts_name_their_figures():
 
 @pytest.fixture
 def child():
-    with subprocess.Popen(["sleep", "60"]) as process:
+    with subprocess.Popen(SLEEPS) as process:
         yield psutil.Process(process.pid)
         process.kill()
 

@@ -7,6 +7,7 @@ import os
 import pytest
 
 from sc2pool.errors import ConfigError
+from sc2pool.platform import WINDOWS
 from sc2pool.pool.queues import memory
 from tests.unit.conftest import printed_by
 
@@ -20,6 +21,7 @@ def descriptor():
     os.close(made)
 
 
+@pytest.mark.skipif(WINDOWS, reason="a worker gets a copy of it there, as test_pool.py has it")
 def test_another_process_writes_and_we_read(descriptor):
     memory.claim(descriptor, 8192)
     mapped = memory.map_memory(descriptor, 8192)
@@ -38,7 +40,7 @@ def test_it_can_begin_with_a_message(descriptor):
 
 
 def test_it_has_no_name(descriptor, run_temp):
-    assert list(run_temp.glob("sc2pool-*")) == []
+    assert WINDOWS or list(run_temp.glob("sc2pool-*")) == []  # there its last close deletes it
     assert not os.get_inheritable(descriptor)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from sc2pool.pool.ipc.messages import Evidence
 from sc2pool.pool.report import fault_reports
 from sc2pool.pool.report.fault_reports import FaultedInstance
 from sc2pool.tasks.player import Episode, GameFacts
+from tests.support.systems import is_private
 
 FAULT = Fault(FaultKind.BAD_REPLY, Phase.STEPPING, "the reply to step is empty")
 EVERYTHING = Evidence("log line\n", "Traceback: …\n", b"replay")
@@ -38,7 +38,7 @@ def test_a_report_has_all_that_is_known(tmp_path):
     folder = tmp_path / "faults" / os.path.basename(path)  # noqa: PTH119
     assert str(folder) == path
     assert "-env3-instance12-bad-reply-" in folder.name
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert is_private(folder)
     about = json.loads((folder / "fault.json").read_text())
     assert about["fault"] == {
         "kind": "bad-reply",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from contextlib import suppress
 
 import pytest
 
@@ -63,6 +64,9 @@ def test_no_reader_sees_half_of_it(tmp_path, meanwhile):
     file = tmp_path / "pool.json"
     whole = [{"all": [number] * 5000} for number in range(2)]
     live_files.write(file, whole[0])
+    seen = 0
     with meanwhile(lambda turn: live_files.write(file, whole[turn % 2])):
-        for _ in range(300):
-            assert json.loads(file.read_text()) in whole
+        while seen < 300:
+            with suppress(PermissionError):  # Windows opens no file that is just being replaced
+                assert json.loads(file.read_text()) in whole
+                seen += 1
