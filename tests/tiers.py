@@ -54,13 +54,10 @@ LONG = (
 """From `simulation` on, these have longer forms, see LONGER."""
 WINDOWS = (
     "windows",
-    "unit/processes/test_exit.py",
+    "unit/processes",
+    "unit/game",
     "unit/protocol/test_compiled.py",
-    "unit/pool/queues/test_slot.py",
-    "unit/pool/stepping/test_batch.py",
-    "unit/pool/ipc/test_descriptors.py",
-    "unit/pool/instances",
-    "unit/pool/statistics",
+    "unit/pool",
     "contract/steps/test_steps.py",
     "faults/games/test_kill_and_stop.py",
 )
