@@ -25,6 +25,7 @@ from sc2pool.errors import ConfigError
 from sc2pool.game.game import Game
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 from tests.support.audit.audited.task import harm_request
+from tests.support.systems import strike
 
 STRIKE_FILE = "SC2POOL_TEST_STRIKE"
 """Names the file that arms a strike: the process that takes the file carries it out."""
@@ -356,17 +357,6 @@ class Hanging(gymnasium.Env[Any, Any]):
 async def ask_to_fail(game: Game, how: str) -> None:
     """Let the API do it: this works on any game."""
     await game.request(harm_request(how))
-
-
-def strike(pid: int, name: str) -> None:
-    """Kill this process, or stop it: `KILL`, `STOP`."""
-    process = psutil.Process(pid)
-    if name == "KILL":
-        process.kill()
-        return
-    # A program that starts the game, as the launcher of Windows does, is not the game.
-    for one in (process, *process.children(recursive=True)):
-        one.suspend()
 
 
 def game_of_this_worker() -> int:

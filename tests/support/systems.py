@@ -9,11 +9,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
+
 from sc2pool.platform import WINDOWS
 from sc2pool.processes import windows
 from sc2pool.processes.follower import Follower
 from sc2standin.install import windows_program
 
+EXECUTABLE = "SC2_x64.exe" if WINDOWS else "SC2_x64"
+"""The game's, in the folder of its version."""
 SLEEPS = (sys.executable, "-S", "-c", "import time; time.sleep(600)")
 """The command line of a process that does nothing."""
 KILLED = (1, signal.SIGTERM) if WINDOWS else (-signal.SIGKILL,)
@@ -36,6 +40,17 @@ def write_program(path: Path, program: str) -> Path:
     path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P "{source}" "$@"\n')
     path.chmod(0o755)
     return path
+
+
+def strike(pid: int, name: str) -> None:
+    """Kill this process, or stop it: `KILL`, `STOP`."""
+    process = psutil.Process(pid)
+    if name == "KILL":
+        process.kill()
+        return
+    # A program that starts the game, as the launcher of Windows does, is not the game.
+    for one in (process, *process.children(recursive=True)):
+        one.suspend()
 
 
 def start_group(program: str, *arguments: str) -> Follower:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -13,7 +14,9 @@ from gymnasium import spaces
 from sc2pool import DummySC2VecEnv, SC2GymEnv, SC2VectorEnv, SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig, ReplayPolicy
 from sc2pool.errors import ConfigError
+from sc2pool.platform import WINDOWS
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+from tests.support.systems import EXECUTABLE
 
 pytestmark = pytest.mark.timing
 
@@ -98,13 +101,14 @@ OF_SEVERAL_ENVS: list[tuple[Any, dict[str, Any], list[str]]] = [
 
 
 def refused(make: Callable[[], Any], *said: str) -> None:
-    """It raises in time, naming all of `said`, and starts no process."""
+    """It raises in time, naming all of `said` in one line, and starts no process."""
     began_s = time.monotonic()
     with pytest.raises(ConfigError) as caught:
         make()
     assert time.monotonic() - began_s < TOLD_WITHIN_S
     for part in said:
         assert part in str(caught.value)
+    assert "\n" not in str(caught.value)
     assert psutil.Process().children(recursive=True) == []
 
 
@@ -130,21 +134,21 @@ def test_sc2path_that_is_no_installation(env_class, tmp_path, monkeypatch):
     monkeypatch.setenv("SC2PATH", str(tmp_path))
     refused(
         lambda: env_class(task="MoveToBeacon"),
-        f"SC2PATH='{tmp_path}' is no StarCraft II installation",
+        f"SC2PATH={str(tmp_path)!r} is no StarCraft II installation",
         "has no folder Versions",
     )
 
 
 def test_executable_that_is_no_program(standin_dir, tmp_path):
-    folder = tmp_path / "Versions" / "Base75689"
-    folder.mkdir(parents=True)
-    (folder / "SC2_x64").write_bytes(b"\x7fELF, but not really")
-    (folder / "SC2_x64").chmod(0o755)
-    (tmp_path / "Maps").symlink_to(standin_dir / "Maps")
+    executable = tmp_path / "Versions" / "Base75689" / EXECUTABLE
+    executable.parent.mkdir(parents=True)
+    executable.write_bytes(b"\x7fELF, but not really")
+    executable.chmod(0o755)
+    shutil.copytree(standin_dir / "Maps", tmp_path / "Maps")
     refused(
         lambda: SubprocSC2VecEnv(n=2, task="MoveToBeacon", game=tmp_path),
-        f"cannot start {folder / 'SC2_x64'}",
-        "Exec format error",
+        f"cannot start {executable}",
+        "WinError 193" if WINDOWS else "Exec format error",
     )
 
 

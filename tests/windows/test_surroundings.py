@@ -82,19 +82,6 @@ def test_no_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert f"{nowhere} does not exist" in str(caught.value)
 
 
-def test_an_executable_that_is_no_program(standin_dir: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "no program"
-    version = folder / "Versions" / "Base99999"
-    version.mkdir(parents=True)
-    (version / "SC2_x64.exe").write_text("of another system")
-    (folder / "Maps").mkdir()
-    for name in (standin_dir / "Maps").rglob("MoveToBeacon.SC2Map"):
-        (folder / "Maps" / name.name).write_bytes(name.read_bytes())
-    with pytest.raises(ConfigError, match=r"SC2_x64\.exe") as caught:
-        SC2VectorEnv("MoveToBeacon", n=1, game=folder)
-    assert str(caught.value).count("\n") == 0
-
-
 def test_a_start_without_a_console(
     standin_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

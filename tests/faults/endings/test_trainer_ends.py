@@ -13,12 +13,12 @@ from pathlib import Path
 import psutil
 import pytest
 from fault_pools import MakeEnv, processes_of
-from fault_tasks import strike
 from trainer_of_envs import StartsPrograms
 
 from sc2pool import SubprocSC2VecEnv
 from tests.contract.envs import Mischief
 from tests.support.programs import GONE_WITHIN_S, PER_GAME, Trainer, assert_gone, by_the_kernel
+from tests.support.systems import strike
 
 pytestmark = pytest.mark.usefixtures("swept")
 

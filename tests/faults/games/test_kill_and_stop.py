@@ -22,13 +22,14 @@ from fault_pools import (
     processes_of,
     step,
 )
-from fault_tasks import ShortSaboteur, harm_action, strike
+from fault_tasks import ShortSaboteur, harm_action
 
 from sc2pool import SC2GymEnv, SubprocSC2VecEnv
 from sc2pool.game.program.lease import lease_directory
 from sc2pool.platform import LINUX, WINDOWS
 from sc2pool.processes.filelock import try_lock, unlock_and_remove
 from tests.support.programs import has_ended
+from tests.support.systems import strike
 
 QUIET_STEPS = 3
 """Steps before the harm is done, in env 0 of two."""

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fault_pools import LENIENT, MakeEnv, processes_of, step
-from fault_tasks import strike
 
 from sc2pool.config import PoolConfig
 from tests.support.audit.belongings import (
@@ -16,6 +15,7 @@ from tests.support.audit.belongings import (
     shared_mappings,
     temp_folders,
 )
+from tests.support.systems import strike
 
 ROUNDS = 2
 """The games of all envs are killed, then their workers."""

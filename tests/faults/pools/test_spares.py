@@ -19,10 +19,11 @@ from fault_pools import (
     record,
     step,
 )
-from fault_tasks import Short, ShortSaboteur, harm_action, strike
+from fault_tasks import Short, ShortSaboteur, harm_action
 
 from sc2pool import SubprocSC2VecEnv
 from tests.support.programs import has_ended
+from tests.support.systems import strike
 
 N = 3
 STEPS = 12

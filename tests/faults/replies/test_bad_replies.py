@@ -24,11 +24,12 @@ from fault_pools import (
     record,
     step,
 )
-from fault_tasks import Short, strike
+from fault_tasks import Short
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig
 from tests.support.audit.faulty import Faulty
+from tests.support.systems import strike
 
 CONFIG = PoolConfig(
     limits=Limits(launch_s=4.0, create_join_s=1.5, reset_s=1.5, step_s=1.0, worker_grace_s=0.5),

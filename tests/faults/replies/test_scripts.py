@@ -8,11 +8,11 @@ from pathlib import Path
 import psutil
 import pytest
 from fault_pools import MakeEnv, assert_fault, step
-from fault_tasks import strike
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import PoolConfig
 from tests.support.installations import changed
+from tests.support.systems import strike
 
 CONFIG = PoolConfig(watchdog_interval_s=0.1)
 

@@ -15,8 +15,9 @@ def test_create_game():
     setup = GameSetup(
         "x", opponents=(Computer(common_pb2.Zerg, sc_pb.Hard),), disable_fog=True, realtime=True
     )
-    create = requests.create_game(setup, Path("/maps/x.SC2Map"), 0).create_game
-    assert create.local_map.map_path == "/maps/x.SC2Map"
+    path = Path("/maps/x.SC2Map")
+    create = requests.create_game(setup, path, 0).create_game
+    assert create.local_map.map_path == str(path)
     assert create.random_seed == 0
     assert create.HasField("random_seed")
     assert create.disable_fog

@@ -18,8 +18,8 @@ from sc2pool.game.program import installation
 from sc2pool.game.program.installation import find, find_map
 from sc2pool.platform import WINDOWS
 from sc2pool.pool.report import fault_reports
+from tests.support.systems import EXECUTABLE
 
-EXECUTABLE = "SC2_x64.exe" if WINDOWS else "SC2_x64"
 has_modes = pytest.mark.skipif(WINDOWS, reason="its files have no modes")
 
 
