@@ -31,7 +31,7 @@ from sc2pool.game.api import GameAPI
 from sc2pool.game.connection import Connection
 from sc2pool.game.program.installation import Installation
 from sc2pool.game.program.lease import PortLease
-from sc2pool.game.program.process import GameProcess
+from sc2pool.game.program.process import BEING_WRITTEN, GameProcess
 from sc2pool.game.wire import NotReadyError, connect
 from sc2pool.processes.shortage import is_shortage
 
@@ -118,7 +118,9 @@ async def _spawn(
 def _is_being_replaced(executable: Path, error: ConfigError) -> bool:
     """True if a program could not be started because an update may be replacing it."""
     cause = error.__cause__
-    written = isinstance(cause, OSError) and cause.errno == errno.ETXTBSY
+    written = getattr(cause, "winerror", None) == BEING_WRITTEN or (
+        isinstance(cause, OSError) and cause.errno == errno.ETXTBSY
+    )
     return written or not os.access(executable, os.X_OK)
 
 
