@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from sc2pool.game.program import installation
 from sc2pool.game.program.installation import Installation
 from sc2pool.protocol import compiled
 from sc2pool.waiting import WorkerLoop
+from tests.support.systems import write_program
 
 FAKE_GAME = Path(__file__).with_name("fake_game.py")
 
@@ -25,10 +25,10 @@ def fake(tmp_path: Path) -> Callable[..., Installation]:
 
     def make(**behaviour: object) -> Installation:
         root = tmp_path / "fake installation"
-        executable = root / "Versions" / "Base99999" / "SC2_x64"
-        executable.parent.mkdir(parents=True, exist_ok=True)
-        executable.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{FAKE_GAME}" "$@"\n')
-        executable.chmod(0o755)
+        version = root / "Versions" / "Base99999"
+        version.mkdir(parents=True, exist_ok=True)
+        runs_it = f"import runpy; runpy.run_path({str(FAKE_GAME)!r}, run_name='__main__')"
+        write_program(version / "SC2_x64", runs_it)
         (root / "behaviour.json").write_text(json.dumps(behaviour))
         maps = root / "Maps" / "mini_games"
         maps.mkdir(parents=True, exist_ok=True)
@@ -58,10 +58,11 @@ def event_loop_kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     kind = getattr(request, "param", "a worker's loop")
     if kind == "pure Python":
         monkeypatch.setattr(compiled, "fast", None)
+    before = asyncio.get_event_loop_policy()
     if kind != "any loop":
         asyncio.set_event_loop_policy(WorkerLoops())
     yield
-    asyncio.set_event_loop_policy(None)
+    asyncio.set_event_loop_policy(before)
 
 
 @pytest.fixture(autouse=True)

@@ -23,13 +23,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import signal
 import socket
 import sys
 import time
 from pathlib import Path
 
 import picows
+import psutil
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 BINARY = picows.WSMsgType.BINARY
@@ -180,7 +180,7 @@ def send_wrong(transport, wrong: str, reply: sc_pb.Response) -> None:  # noqa: P
         case "exit":
             os._exit(3)
         case "stop":
-            os.kill(os.getpid(), signal.SIGSTOP)
+            psutil.Process().suspend()
         case _:
             raise ValueError(wrong)
 

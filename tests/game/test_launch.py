@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import socket
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from sc2pool.game.program import launch as module
 from sc2pool.game.program.launch import _prove_listener, launch
 from sc2pool.game.program.lease import PortLease
 from sc2pool.game.wire import NotReadyError, connect
+from tests.support.systems import not_told_by_wine
 
 LISTEN = """
 import socket, sys
@@ -47,6 +47,7 @@ def listener():
         process.kill()
 
 
+@not_told_by_wine
 def test_our_own_is_proven(listener):
     process, port = listener
     with connect(port) as sock:
@@ -60,6 +61,7 @@ def test_someone_else_has_taken_the_port(listener):
     assert raised.value.kind is FaultKind.PORT_TAKEN
 
 
+@not_told_by_wine
 def test_a_game_that_ends_meanwhile_has_not_lost_its_port(listener):
     process, port = listener
     game = Family(psutil.Process(process.pid))
@@ -70,6 +72,7 @@ def test_a_game_that_ends_meanwhile_has_not_lost_its_port(listener):
         _prove_listener(game, port, sock)
 
 
+@not_told_by_wine
 def test_a_game_that_is_killed_once_it_has_answered_has_not_lost_its_port(fake, monkeypatch):
     clients = module._clients
     begun: list[psutil.Process] = []
@@ -77,7 +80,7 @@ def test_a_game_that_is_killed_once_it_has_answered_has_not_lost_its_port(fake, 
     def kill_before_the_look(process, port):
         if process.exit_code() is None:
             begun.append(process.family()[0])
-            begun[-1].send_signal(signal.SIGKILL)
+            begun[-1].kill()
         while process.exit_code() is None:
             pass
         return clients(process, port)
@@ -89,6 +92,7 @@ def test_a_game_that_is_killed_once_it_has_answered_has_not_lost_its_port(fake, 
     assert len(begun) == 1
 
 
+@not_told_by_wine
 def test_ports_that_are_all_taken_are_tried_five_times(game_installation):
     with ExitStack() as listeners:
         leased: list[int] = []

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
@@ -27,6 +25,7 @@ from sc2pool.game.program import lease as lease_module
 from sc2pool.game.program.installation import find, find_map
 from sc2pool.protocol.observed import Observed
 from sc2pool.protocol.status import Status
+from tests.support.systems import strike
 
 pytestmark = pytest.mark.standin("StarCraft II has no map MarineDuel")
 
@@ -202,7 +201,7 @@ def test_too_few_ports(standin_dir, free, monkeypatch, leases):
 
 @pytest.mark.parametrize("phase", ["beginning", "first observation", "stepping"])
 @pytest.mark.parametrize("side", list(Side))
-@pytest.mark.parametrize("harm", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("harm", ["KILL", "STOP"])
 def test_a_harmed_side_is_named(standin_dir, side, phase, harm, leases):
     async def play() -> None:
         async with matching(standin_dir, SHORT) as match:
@@ -210,16 +209,16 @@ def test_a_harmed_side_is_named(standin_dir, side, phase, harm, leases):
             path = find_map(find(standin_dir), SETUP.map_name)
             with pytest.raises(GameFault) as raised:
                 if phase == "beginning":
-                    os.kill(victim, harm)
+                    strike(victim, harm)
                 await match.start_episode(SETUP, path, 1)
                 if phase == "first observation":
-                    os.kill(victim, harm)
+                    strike(victim, harm)
                 await match.observe()
-                asyncio.get_running_loop().call_later(0.02, os.kill, victim, harm)
+                asyncio.get_running_loop().call_later(0.02, strike, victim, harm)
                 while True:
                     await match.step([[], []], 1)
             fault = raised.value
-            killed = harm == signal.SIGKILL
+            killed = harm == "KILL"
             assert fault.kind is (FaultKind.GAME_EXITED if killed else FaultKind.DEADLINE), fault
             assert fault.detail.startswith(f"{side}: "), fault
 
@@ -236,7 +235,7 @@ async def test_a_side_that_is_harmed_in_join_is_named(standin_dir, side):
         joins = other.join_match
 
         async def join_after_harm(*arguments: Any) -> None:
-            os.kill(game_of(match, side).pid, signal.SIGSTOP)
+            strike(game_of(match, side).pid, "STOP")
             await joins(*arguments)
 
         other.join_match = join_after_harm  # type: ignore[method-assign]
@@ -302,7 +301,7 @@ async def test_in_real_time_each_side_has_its_own_steps(standin_dir, index):
         await match.observe()
         loops = [(await match.step_one(index, [], 4)).observed.game_loop for _ in range(3)]
         assert loops[-1] - loops[0] >= 8
-        os.kill(match.games[1 - index].pid, signal.SIGSTOP)
+        strike(match.games[1 - index].pid, "STOP")
         with pytest.raises(GameFault) as raised:
             for _ in range(3):
                 await match.step_one(index, [], 4)

@@ -6,8 +6,6 @@ Nothing here depends on which of them it is; faults are asked for through the AP
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 from contextlib import closing
 from dataclasses import replace
 
@@ -24,6 +22,7 @@ from sc2pool.protocol.replies import FIRST_LOOP_MAX
 from sc2pool.protocol.status import Status
 from sc2pool.tasks.minigames.geometry import PlayableArea
 from tests.game.conftest import in_each_loop
+from tests.support.systems import strike
 
 SETUP = GameSetup("MoveToBeacon")
 LIMITS = Limits(launch_s=90, create_join_s=60, reset_s=60, step_s=10)
@@ -134,15 +133,14 @@ async def test_faults_of_the_game_s_own(game_installation, test, kind):
 
 
 @pytest.mark.parametrize(
-    ("sent", "kind"),
-    [(signal.SIGKILL, FaultKind.GAME_EXITED), (signal.SIGSTOP, FaultKind.DEADLINE)],
+    ("harm", "kind"), [("KILL", FaultKind.GAME_EXITED), ("STOP", FaultKind.DEADLINE)]
 )
-async def test_signals_during_play(game_installation, sent, kind):
+async def test_harm_during_play(game_installation, harm, kind):
     path = find_map(game_installation, SETUP.map_name)
     with closing(await launched(game_installation, FAULTY)) as game:
         await game.start_episode(SETUP, path, None)
         await game.observe()
-        os.kill(game.pid, sent)
+        strike(game.pid, harm)
         with pytest.raises(GameFault) as raised:
             await game.step([], 8)
         assert raised.value.kind is kind

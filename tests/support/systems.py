@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import stat
@@ -10,6 +11,7 @@ import sys
 from pathlib import Path
 
 import psutil
+import pytest
 
 from sc2pool.platform import WINDOWS
 from sc2pool.processes import windows
@@ -22,6 +24,10 @@ SLEEPS = (sys.executable, "-S", "-c", "import time; time.sleep(600)")
 """The command line of a process that does nothing."""
 KILLED = (1, signal.SIGTERM) if WINDOWS else (-signal.SIGKILL,)
 """Exit codes of a process that was killed; on Windows by `subprocess` or a job, and by psutil."""
+
+WINE = WINDOWS and hasattr(ctypes.WinDLL("ntdll"), "wine_get_version")
+not_told_by_wine = pytest.mark.skipif(WINE, reason="Wine does not tell it, see docs/windows.md")
+"""For what needs the owner of a connection, or the CPU time of another process."""
 
 
 def is_private(folder: Path) -> bool:

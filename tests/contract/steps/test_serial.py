@@ -7,7 +7,6 @@ import gc
 import logging
 import os
 import selectors
-import signal
 import sys
 import threading
 import time
@@ -30,6 +29,7 @@ from sc2pool.errors import ConfigError
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 from tests.contract.envs import Counting
 from tests.contract.tasks import Masked, PlacedBot
+from tests.support.systems import strike
 
 STEPS = 60
 CALLED: list[str] = []
@@ -199,7 +199,7 @@ def test_a_breakpoint_may_last_longer_than_any_limit(serial, monkeypatch):
 def test_a_killed_game_is_one_marked_truncation(serial, n):
     env = serial("MoveToBeacon", n)
     env.reset()
-    os.kill(env.stats().instances[0].pid, signal.SIGKILL)
+    strike(env.stats().instances[0].pid, "KILL")
     done = False
     while not done:
         _, rewards, dones, infos = env.step([0] * n)
