@@ -45,7 +45,7 @@ _LINES: Final = 20
 BEING_WRITTEN: Final = 32
 """Windows' code for a file that another program has opened for itself."""
 _FILE_ERRORS: Final = (2, 3, 5, BEING_WRITTEN, 193, 216, 740)
-"""Windows' codes: no such file or path, no access, …, no program, of other CPUs, of an admin."""
+"""Windows' codes: no such file or path, no access, in use, no program, other CPUs, for an admin."""
 _PORT_REFUSED_LINE: Final = b"Failed to create the socket."
 
 _POSIX_NAMES = "HOME USER LOGNAME SHELL PATH LANG LANGUAGE TZ LD_LIBRARY_PATH XDG_RUNTIME_DIR"
