@@ -8,7 +8,6 @@ key is sent as its place on the keyboard (scan code), as games read it.
 from __future__ import annotations
 
 import ctypes
-import os
 import tempfile
 import time
 from collections.abc import Collection, Iterator
@@ -19,7 +18,7 @@ from typing import Final
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.platform import WINDOWS
-from sc2pool.processes.filelock import try_lock
+from sc2pool.processes.filelock import try_lock, unlock_and_remove
 
 if WINDOWS:
     from ctypes import wintypes
@@ -74,7 +73,8 @@ if WINDOWS:
         name: str | None = None
 
         def __init__(self) -> None:
-            self._lock = _the_only_one()
+            self._lock_path = Path(tempfile.gettempdir()) / "sc2pool-supertux.lock"
+            self._lock = _lock_alone(self._lock_path)
             self._window = 0
             self._held: frozenset[str] = frozenset()
 
@@ -145,11 +145,10 @@ if WINDOWS:
             self.hold(())
             lock, self._lock = self._lock, None
             if lock is not None:
-                os.close(lock)
+                unlock_and_remove(lock, self._lock_path)
 
-    def _the_only_one() -> int | None:
-        """A lock that the desktop's one game holds."""
-        path = Path(tempfile.gettempdir()) / "sc2pool-supertux.lock"
+    def _lock_alone(path: Path) -> int | None:
+        """The lock of the desktop's one game."""
         deadline = Deadline.after(_FREE_WITHIN_S)
         while (lock := try_lock(path)) is None:
             if deadline.expired():
