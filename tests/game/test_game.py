@@ -194,6 +194,7 @@ class TestFaults:
             loop.remove_reader(game.process.exited_fd)
             assert (await step_fault(game)).kind is FaultKind.GAME_EXITED
 
+    @not_told_by_wine  # a stopped game is told from a slow one by its CPU time
     @pytest.mark.timing
     async def test_stopped_game_is_hung(self, fake):
         async with playing(fake(on_step={"1": "stop"}), Limits(step_s=0.4)) as game:
