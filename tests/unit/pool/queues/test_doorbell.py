@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 import time
 
 import pytest
 
+from sc2pool.platform import WINDOWS
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.queues.waiter import Waiter
 
@@ -51,6 +53,16 @@ def test_in_a_long_run_of_rings_each_wakes_once(doorbell, waiter):
         assert waiter.wait(0) == []
         doorbell.ring()
         assert waiter.wait(1) == ["doorbell"]
+
+
+@pytest.mark.skipif(WINDOWS, reason="a socket has one owner there, and `os.read` takes none")
+def test_a_listener_of_its_own_quiets_it(doorbell):
+    listener = Doorbell(listening=doorbell.listening)
+    doorbell.ring()
+    listener.quiet()
+    listener.quiet()  # nothing there: no wait
+    with pytest.raises(BlockingIOError):
+        os.read(doorbell.listening, 8)
 
 
 def test_quiet_takes_all_rings(doorbell, waiter):
