@@ -9,7 +9,7 @@ goes on.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
@@ -21,7 +21,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecEnv
 
 from sc2pool.cli.stop import Stop, say
-from sc2pool.cli.training.figures.records import read_rows, write_rows
+from sc2pool.cli.training.figures.records import keep_rows, read_rows, write_rows
 from sc2pool.cli.training.run_folder import BEST_MODEL_FILE, EVALUATIONS_FILE, VIDEOS_FOLDER
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.cli.training.settings.options import TrainOptions
@@ -96,12 +96,12 @@ class Evaluation(BaseCallback):
         self.best = max(rows, key=lambda row: row.mean_return, default=None)
         # Later rows are of evaluations after the resumed model was saved, which are made again.
         # The best one says what is in `best_model.zip`.
-        self._rows = [
-            row for row in rows if row.total_steps <= options.steps_done or row is self.best
-        ]
-        if self._rows != rows:
-            with suppress(OSError):  # they are dropped with the next row
-                write_rows(self._path, EvaluationRow, self._rows)
+        self._rows = keep_rows(
+            self._path,
+            EvaluationRow,
+            rows,
+            lambda row: row.total_steps <= options.steps_done or row is self.best,
+        )
         self._evaluated_at = -1
         self._every = inf if options.eval_every is None else options.eval_every
         self._next_at = options.steps_done + self._every

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar, get_type_hints
 
@@ -25,6 +26,20 @@ def read_rows(path: Path, kind: type[Row]) -> list[Row]:
             for row in rows
             if len(row) == len(types)
         ]
+
+
+def keep_rows(
+    path: Path, kind: type[Row], rows: list[Row], keep: Callable[[Row], bool]
+) -> list[Row]:
+    """The rows to keep of those in a file, out of which the others are taken at once.
+
+    If the disk refuses that, the next `write_rows` does it.
+    """
+    kept = list(filter(keep, rows))
+    if kept != rows:
+        with suppress(OSError):
+            write_rows(path, kind, kept)
+    return kept
 
 
 def write_rows(path: Path, kind: type[Row], rows: Iterable[Row]) -> None:

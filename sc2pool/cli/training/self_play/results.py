@@ -6,11 +6,10 @@ Rule: a resumed run continues the file, without the rows of a later time.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from sc2pool.cli.training.figures.records import read_rows, write_rows
+from sc2pool.cli.training.figures.records import keep_rows, read_rows, write_rows
 
 
 class ResultRow(NamedTuple):
@@ -46,11 +45,9 @@ class ResultLog:
 
     def __init__(self, path: Path, steps_done: int = 0) -> None:
         self._path = path
-        earlier = read_results(path)
-        self.rows = [row for row in earlier if row.total_steps <= steps_done]
-        if self.rows != earlier:
-            with suppress(OSError):  # they are dropped with the next row
-                write_rows(path, ResultRow, self.rows)
+        self.rows = keep_rows(
+            path, ResultRow, read_results(path), lambda row: row.total_steps <= steps_done
+        )
 
     def add(self, row: ResultRow) -> None:
         """Record a row.
