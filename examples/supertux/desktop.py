@@ -10,13 +10,13 @@ from __future__ import annotations
 import ctypes
 import tempfile
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from sc2pool.deadline import Deadline
-from sc2pool.errors import ConfigError, FaultKind, GameFault
+from sc2pool.errors import ConfigError, FaultKind, GameFault, SC2PoolError
 from sc2pool.platform import WINDOWS
 from sc2pool.processes.filelock import try_lock, unlock_and_remove
 
@@ -28,6 +28,7 @@ if WINDOWS:
     _FREE_WITHIN_S: Final = 5.0
     """For an env that is replaced: the old one's process may be ending."""
     _POLL_INTERVAL_S: Final = 0.02
+    _T = TypeVar("_T")
 
     _KEYBOARD: Final = 1
     """`INPUT_KEYBOARD`."""
@@ -74,7 +75,7 @@ if WINDOWS:
 
         def __init__(self) -> None:
             self._lock_path = Path(tempfile.gettempdir()) / "sc2pool-supertux.lock"
-            self._lock = _lock_alone(self._lock_path)
+            self._lock: int | None = _lock_alone(self._lock_path)
             self._window = 0
             self._held: frozenset[str] = frozenset()
 
@@ -84,12 +85,8 @@ if WINDOWS:
             Raises:
                 GameFault: it opens none.
             """
-            deadline = Deadline.after(_OPENS_WITHIN_S)
-            while not (windows := _visible_windows(pid)):
-                if deadline.expired():
-                    raise GameFault(FaultKind.LAUNCH_FAILED, f"process {pid} opens no window")
-                time.sleep(_POLL_INTERVAL_S)
-            self._window = windows[0]
+            none = GameFault(FaultKind.LAUNCH_FAILED, f"process {pid} opens no window")
+            self._window = _poll(lambda: _visible_window(pid), _OPENS_WITHIN_S, none)
 
         def hold(self, keys: Collection[str]) -> None:
             """Hold down these keys and no others; a key that is down already is not pressed again.
@@ -111,16 +108,17 @@ if WINDOWS:
             self._held = wanted
 
         def _come_to_front(self) -> None:
-            deadline = Deadline.after(_COMES_TO_FRONT_WITHIN_S)
-            while _user32.GetForegroundWindow() != self._window:
-                if deadline.expired():
-                    raise GameFault(
-                        FaultKind.DEADLINE,
-                        "SuperTux: its window cannot be brought to the front, where it would get "
-                        "the keys; leave the desktop to it",
-                    )
+            refused = GameFault(
+                FaultKind.DEADLINE,
+                "SuperTux: its window cannot be brought to the front, where it would get the keys; "
+                "leave the desktop to it",
+            )
+
+            def come() -> bool | None:
                 _user32.SetForegroundWindow(self._window)
-                time.sleep(_POLL_INTERVAL_S)
+                return _user32.GetForegroundWindow() == self._window or None
+
+            _poll(come, _COMES_TO_FRONT_WITHIN_S, refused)
 
         def area(self) -> tuple[int, int, int, int]:
             """The game's picture on the screen: left, top, width and height in pixels.
@@ -147,19 +145,22 @@ if WINDOWS:
             if lock is not None:
                 unlock_and_remove(lock, self._lock_path)
 
-    def _lock_alone(path: Path) -> int | None:
+    def _lock_alone(path: Path) -> int:
         """The lock of the desktop's one game."""
-        deadline = Deadline.after(_FREE_WITHIN_S)
-        while (lock := try_lock(path)) is None:
-            if deadline.expired():
-                raise ConfigError(
-                    "another SuperTux env has the desktop: on Windows one can be played at a time"
-                )
-            time.sleep(_POLL_INTERVAL_S)
-        return lock
+        taken = "another SuperTux env has the desktop: on Windows one can be played at a time"
+        return _poll(lambda: try_lock(path), _FREE_WITHIN_S, ConfigError(taken))
 
-    def _visible_windows(pid: int) -> list[int]:
-        found = []
+    def _poll(ask: Callable[[], _T | None], within_s: float, error: SC2PoolError) -> _T:
+        """The first answer that is not None; raises the error if there is none in time."""
+        deadline = Deadline.after(within_s)
+        while (answer := ask()) is None:
+            if deadline.expired():
+                raise error
+            time.sleep(_POLL_INTERVAL_S)
+        return answer
+
+    def _visible_window(pid: int) -> int | None:
+        found: list[int] = []
 
         def note(handle: int, _: int) -> bool:
             its_pid = wintypes.DWORD()
@@ -169,7 +170,7 @@ if WINDOWS:
             return True
 
         _user32.EnumWindows(_EachWindow(note), 0)
-        return found
+        return found[0] if found else None
 
     def _send(key: str, release: int) -> None:
         scan_code, flags = _SCAN_CODES[key]

@@ -118,8 +118,8 @@ async def _spawn(
 def _is_being_replaced(executable: Path, error: ConfigError) -> bool:
     """True if a program could not be started because an update may be replacing it."""
     cause = error.__cause__
-    written = getattr(cause, "winerror", None) == BEING_WRITTEN or (
-        isinstance(cause, OSError) and cause.errno == errno.ETXTBSY
+    written = isinstance(cause, OSError) and (
+        cause.errno == errno.ETXTBSY or getattr(cause, "winerror", None) == BEING_WRITTEN
     )
     return written or not os.access(executable, os.X_OK)
 
