@@ -14,7 +14,8 @@ says what it simulates.
     map_reader/   the format of map files: units, places, ground, rules, economy
     data/         unit types, abilities, spells, research, the data tables
     maps/         the map files
+    tempers       reported behaviours of the real game that are hard on clients
 
-Imports run one way: `session` → `requests` → `multiplayer` → `state` → `view`, `replays` →
-`simulation` → `map_reader` → `data`.
+Imports run one way: `session` → `requests` → `multiplayer` → `state` → `tempers` → `view`,
+`replays` → `simulation` → `map_reader` → `data`.
 """

@@ -1,6 +1,6 @@
 """The command line of the stand-in.
 
-    python -m sc2standin install DIR [--after-stop freeze] [--any-race]
+    python -m sc2standin install DIR [--after-stop freeze] [--any-race] [--temper NAME[:VALUE],...]
     python -m sc2standin -listen 127.0.0.1 -port 5000 -dataDir DIR -tempDir DIR
 
 The second form takes the real game's flags, with one dash. Like the real game it ignores unknown
@@ -18,6 +18,7 @@ from sc2standin.install import InstallError, install
 from sc2standin.process.server import run_server
 from sc2standin.process.state import State
 from sc2standin.process.stops import AfterStop
+from sc2standin.tempers import DEFAULT, GROUPS, TEMPERS, Temper
 
 
 def main(arguments: list[str]) -> int:
@@ -37,7 +38,8 @@ def main(arguments: list[str]) -> int:
         parser.error("-listen must be an address, not an empty text")
     after_stop = AfterStop(options.after_stop)
     data_dir = options.dataDir.absolute()
-    state = State(data_dir, options.tempDir, any_race=options.any_race)
+    temper = Temper(options.temper)
+    state = State(data_dir, options.tempDir, any_race=options.any_race, temper=temper)
     return run_server(options.listen, options.port, state, after_stop)
 
 
@@ -49,6 +51,8 @@ def _install(arguments: list[str]) -> int:
     ours = [] if options.after_stop == AfterStop.CATCH_UP else ["--after-stop", options.after_stop]
     if options.any_race:
         ours.append("--any-race")
+    if options.temper != DEFAULT:
+        ours += ["--temper", options.temper]
     try:
         executable = install(options.directory, ours)
     except InstallError as error:
@@ -70,3 +74,20 @@ def _add_ours(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="let Zerg and Protoss join a melee, with the town of a Terran",
     )
+    parser.add_argument(
+        "--temper",
+        type=_temper,
+        default=DEFAULT,
+        metavar="NAME[:VALUE],...",
+        help=f"reported behaviours of StarCraft II that are hard on clients (default: {DEFAULT}): "
+        f"{', '.join([*GROUPS, *(one.name for one in TEMPERS)])}",
+    )
+
+
+def _temper(text: str) -> str:
+    """The text of a choice that can be read."""
+    try:
+        Temper(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text

@@ -26,6 +26,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -154,6 +155,20 @@ def standin_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = [sys.executable, "-m", "sc2standin", "install", str(folder)]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=300)
     return folder
+
+
+@pytest.fixture(scope="session")
+def tempered(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """`tempered("stub-end")`: an installation of the stand-in with these tempers."""
+
+    @cache
+    def installed(tempers: str) -> Path:
+        folder: Path = tmp_path_factory.mktemp("tempered") / "StarCraftII"
+        command = [sys.executable, "-m", "sc2standin", "install", str(folder), "--temper", tempers]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=300)
+        return folder
+
+    return installed
 
 
 @pytest.fixture(scope="session")

@@ -272,6 +272,12 @@ def add_standin(commands: Commands) -> None:
         "goes on where it was; the real game's answer is unknown (default: catch-up)",
     )
     install.flag("--any-race", "let Zerg and Protoss join a melee, with the town of a Terran")
+    install.add_argument(
+        "--temper",
+        metavar="NAME[:VALUE],...",
+        help="reported behaviours of the real game that are hard on clients: kind (none), default, "
+        "recorded, all, or names of the table in sc2standin/README.md (default: default)",
+    )
     install.set_defaults(run=run_standin_install)
 
 
@@ -304,6 +310,8 @@ def run_standin_install(args: argparse.Namespace) -> int:
     arguments = ["install", args.folder, f"--after-stop={args.after_stop}"]
     if args.any_race:
         arguments.append("--any-race")
+    if args.temper is not None:
+        arguments.append(f"--temper={args.temper}")
     done = run_python("sc2standin", *arguments, timeout_s=STAND_IN_S)
     print(done.stdout, end="")
     print(done.stderr, end="", file=sys.stderr)

@@ -78,18 +78,18 @@ class Link(asyncio.Protocol):
         self._deliver()
 
     def repeat(self, period_s: float, call: Callable[[], None]) -> None:
-        """Call this again and again while the connection lasts."""
+        """Call this again and again until the connection is closed on this side."""
 
         def again() -> None:
             call()
             self.repeat(period_s, call)
 
-        if self._transport is not None and not self._is_lost:
+        if self._transport is not None:
             self._timer = asyncio.get_running_loop().call_later(period_s, again)
 
     def send(self, loop: int, content: bytes = b"") -> None:
         """Send a frame; nothing happens if the other side is gone."""
-        if self._transport is not None:
+        if self._transport is not None and not self._is_lost:
             self._transport.write(_HEAD.pack(loop, len(content)) + content)
 
     def close(self) -> None:

@@ -109,8 +109,11 @@ class Match:
         self._state.hooks.wake()
 
     def _play(self) -> None:
-        loops = self._asked.playable - self._game.world.loop
-        if loops > 0 and self._game.result is None:
+        # The game may play on after its end: what both have asked for must be played then, too.
+        while self._game.result is None and self._state.fate is None:
+            loops = self._asked.playable - self._game.world.loop
+            if loops <= 0:
+                break
             self._state.advance(loops)
 
     def _receive(self, loop: int, content: bytes) -> None:

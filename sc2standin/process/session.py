@@ -45,8 +45,17 @@ def wait_s(state: State, request: sc_pb.Request | None) -> float:
     Infinity stands for a request that waits for the other player; then `Hooks.wake` is called.
 
     An observation may ask for a future loop. The wait is split into single loops, so that the game
-    goes on meanwhile and an early end is noticed.
+    goes on meanwhile and an early end is noticed. Infinity also stands for a request that is never
+    answered.
     """
+    seconds = _wait_s(state, request)
+    game = state.game
+    if state.is_silent and game is not None and request is not None:
+        seconds = math.inf if request.observation.game_loop > game.world.loop else seconds
+    return seconds
+
+
+def _wait_s(state: State, request: sc_pb.Request | None) -> float:
     game, clock = state.game, state.clock
     if game is None:
         return _meeting_wait_s(state, request)
@@ -85,6 +94,11 @@ def decode(frame: bytes) -> sc_pb.Request | None:
 
 def answer(state: State, request: sc_pb.Request | None, frame: bytes) -> bytes:
     """Carry out one request, decoded from a frame, and serialize its reply."""
+    reply = _answer(state, request, frame)
+    return state.temper.altered(state, reply) if state.temper.alters_replies else reply
+
+
+def _answer(state: State, request: sc_pb.Request | None, frame: bytes) -> bytes:
     try:
         reply = _carried_out(state, request, frame)
         if isinstance(reply, bytes):
@@ -109,6 +123,10 @@ def _carried_out(
     name = request.WhichOneof("request")
     if name is None:
         raise RequestRefused("The Request is empty, or of a kind this version does not know")
+    if state.is_silent or state.is_untold:
+        unusual = state.temper.after_hidden_end(state, request)
+        if unusual is not None:
+            return unusual
     if name in _ALLOWED and state.status not in _ALLOWED[name] and not _was_legal(state, name):
         why = _WHY_ILLEGAL[state.status]
         raise RequestRefused(

@@ -29,6 +29,7 @@ from sc2standin.simulation.console import Controls
 from sc2standin.simulation.game import Game
 from sc2standin.simulation.units import ENEMY, ME
 from sc2standin.status import Status
+from sc2standin.tempers import Temper
 from sc2standin.view import View
 from sc2standin.view.crop import Crop
 from sc2standin.view.prepared import PreparedObservation, action_done
@@ -163,6 +164,8 @@ class State:
     """The process's folder for temporary files; maps may be in it."""
     any_race: bool = False
     """True if Zerg and Protoss may join a melee, with the town of a Terran."""
+    temper: Temper = field(default_factory=Temper)
+    """The behaviours that are hard on clients."""
     hooks: Hooks = field(default_factory=Hooks)
     status: Status = Status.LAUNCHED
     player_id: int = ME
@@ -199,6 +202,10 @@ class State:
     """Chat messages since the last observation."""
     results_sent: bool = False
     """True if an observation had the results of this episode."""
+    is_silent: bool = False
+    """True if observations that wait for a later loop are not answered; the game stands still."""
+    is_untold: bool = False
+    """True if the game is over and its clients are never told."""
     recording: Recording | None = None
     """The recording of the episode; set with `setup`."""
     playback: Playback | None = None
@@ -284,11 +291,11 @@ class State:
             camera = self.controls.now.camera
             centred = camera_action(camera, self.options, self.game.terrain)
             self.actions_done.append(Done(centred, CENTRED_AT))
-        self.results_sent = False
+        self.results_sent = self.is_silent = self.is_untold = False
         self.status = Status.IN_GAME
 
     def advance(self, loops: int) -> None:
-        """Play this many loops, and update the status at the end.
+        """Play this many loops, or until the end of the game.
 
         A signal may set the fate during a loop; then that loop is the last.
         """
@@ -298,8 +305,7 @@ class State:
         else:
             self.playback.advance(game, loops, self._must_stop)
         if game.result is not None:
-            self.status = Status.ENDED
-            self.clock = None
+            self.temper.end(self)
 
     def recorded(self) -> Recording:
         """The recording of the current episode. Raises RequestRefused if no game was created."""
@@ -314,11 +320,18 @@ class State:
         if self.match is not None:
             self.match.tell(request)
 
+    def leave_game(self) -> None:
+        """Back to the main menu."""
+        self.forget_game()
+        self.setup = self.recording = None
+        self.status = Status.LAUNCHED
+
     def forget_game(self) -> None:
         """Leave the game, if there is one."""
         if self.match is not None:
             self.match.leave()
         self.game = self.clock = self.playback = self.other = self.match = None
+        self.is_silent = self.is_untold = False
         self.not_joined = ""
         self.player_id = ME
 

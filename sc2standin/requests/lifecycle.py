@@ -187,9 +187,7 @@ def restart_game(
 def leave_game(state: State, _request: sc_pb.RequestLeaveGame, response: sc_pb.Response) -> None:
     """Back to the main menu."""
     response.leave_game.SetInParent()
-    state.forget_game()
-    state.setup = state.recording = None
-    state.status = Status.LAUNCHED
+    state.leave_game()
 
 
 def quit_process(state: State, _request: sc_pb.RequestQuit, _response: sc_pb.Response) -> None:

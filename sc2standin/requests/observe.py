@@ -78,7 +78,7 @@ def player_results(state: State) -> list[sc_pb.PlayerResult]:
     if state.results_sent or state.playing().result is None:
         return []
     state.results_sent = True
-    return results(state)
+    return state.temper.results(state, results(state))
 
 
 def results(state: State) -> list[sc_pb.PlayerResult]:

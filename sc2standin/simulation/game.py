@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from typing import NamedTuple, Protocol
@@ -294,6 +295,12 @@ class Game:
     def end(self, player: int, result: sc_pb.Result.ValueType) -> None:
         """End the episode with the next loop; the result is that of this player."""
         self._ending = result if player == ME else OPPOSITE[result]
+
+    def play_on(self) -> None:
+        """Play on after the end, as if it had not come; nobody wins or loses any more."""
+        self.result = self._ending = None
+        self.scenario = replace(self.scenario, endless=True)
+        self._last_loop = END_OF_TIME_LOOPS - self.loops_before
 
     def _give_up(self, player: int) -> None:
         """End the episode for a player that sees no more hope, where one can lose."""

@@ -48,13 +48,13 @@ def test_the_choices_are_the_stand_ins() -> None:
 def test_install_passes_its_choices_on(
     after_stop: str, tmp_path: Path, in_process: InProcess
 ) -> None:
-    others = ["--any-race"] if after_stop == "freeze" else []
+    others = ["--any-race", "--temper", "both-win"] if after_stop == "freeze" else []
     install = ("standin", "install", tmp_path / "game", "--after-stop", after_stop)
     code, said, _ = in_process(*install, *others)
     assert code == 0
     executable = Path(said.strip())
     assert os.access(executable, os.X_OK)
-    added = ' --after-stop freeze --any-race "$@"' in executable.read_text()
+    added = ' --after-stop freeze --any-race --temper both-win "$@"' in executable.read_text()
     assert added == (after_stop == "freeze")
 
 
