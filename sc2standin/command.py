@@ -14,7 +14,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from sc2standin.install import InstallError, install
+from sc2standin.install import MARKER, InstallError, install
 from sc2standin.process.server import run_server
 from sc2standin.process.state import State
 from sc2standin.process.stops import AfterStop
@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
         parser.error("-listen must be an address, not an empty text")
     after_stop = AfterStop(options.after_stop)
     data_dir = options.dataDir.absolute()
-    temper = Temper(options.temper)
+    temper = Temper(options.temper, data_dir / MARKER)
     state = State(data_dir, options.tempDir, any_race=options.any_race, temper=temper)
     return run_server(options.listen, options.port, state, after_stop)
 

@@ -10,6 +10,7 @@ still burns all of it; sleeping uses no CPU time.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 MAX_MS = 1000.0
@@ -33,9 +34,9 @@ class StepCost:
             time.sleep(self.sleep_ms / 1000.0)
 
 
-def burn(cpu_s: float) -> None:
-    """Use this many seconds of CPU time."""
+def burn(cpu_s: float, stop: Callable[[], bool] = bool) -> None:
+    """Use this many seconds of CPU time, or less if `stop()` becomes true."""
     end_s = time.thread_time() + cpu_s
-    while time.thread_time() < end_s:
+    while time.thread_time() < end_s and not stop():
         for _ in _SPIN:
             pass

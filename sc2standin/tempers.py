@@ -1,7 +1,8 @@
 """Tempers: reported behaviours of StarCraft II that are hard on its clients.
 
-The game's rules know nothing of them. `Temper` holds what was chosen for a process, and decides;
-`State`, the session and the requests ask it at one place each.
+`Temper` holds the behaviours that are chosen for a process, and makes their decisions; `State`,
+the session, the requests and the server ask it at one place each. Behaviours that change the rules
+of an episode are its `Quirks`, which its replay keeps.
 
 A choice is a text such as `stub-end,untold-end:still`: names of `TEMPERS`, some with a value, and
 names of `GROUPS`. The README has the same table for readers; a test compares them.
@@ -10,16 +11,25 @@ names of `GROUPS`. The README has the same table for readers; a test compares th
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from sc2standin.cost import burn
+from sc2standin.simulation.game import Game, Quirks
 from sc2standin.simulation.units import ENEMY, ME
 from sc2standin.status import Status
 from sc2standin.view.prepared import action_reply, reply_tail
+
+if sys.platform != "win32":
+    import fcntl
 
 if TYPE_CHECKING:
     from sc2standin.process.state import State
@@ -29,6 +39,9 @@ STUB_LOOP: Final = (1 << 32) - 1
 WARNED_EVERY: Final = 7
 """One reply in so many has a warning."""
 WARNING: Final = "The command was carried out, with a warning"
+
+
+_COUNT, _DURATION = r"[1-9]\d{0,8}", r"(?=.*[1-9])\d{1,9}(\.\d{1,9})?"
 
 
 @dataclass(frozen=True)
@@ -41,14 +54,14 @@ class Known:
     """Its number in the list of reported behaviours."""
     source: str
     certainty: Literal["S", "1", "W", "P"]
-    """S: several independent reports; 1: one report; W: a client's workaround; P: the protocol's
-    documentation."""
+    """S for several independent reports, 1 for one, W for a client's workaround, P for the
+    protocol's documentation."""
     hangs: bool = False
     """True if a client that behaves as python-sc2 does would wait for ever."""
     value: str = ""
     """Notation of the value that may follow the name, after a colon."""
     pattern: str = ""
-    """What a value must match."""
+    """Regular expression for its values."""
     default: str = ""
     """The value if none is given."""
 
@@ -104,6 +117,113 @@ TEMPERS: Final = (
         "python-sc2 main.py",
         "W",
     ),
+    Known(
+        "spent-minerals",
+        "restart_game does not refill mineral fields and geysers, and exhausted fields stay away",
+        "Q04",
+        "pysc2#271",
+        "S",
+    ),
+    Known(
+        "map-data",
+        "the N-th create_game of a process (100th if N is not given) and all later ones fail with "
+        "InvalidMapData",
+        "Q14",
+        "s2client-proto#102, pysc2#340",
+        "S",
+        value="N",
+        pattern=_COUNT,
+        default="100",
+    ),
+    Known(
+        "map-crash",
+        "a map of a newer editor (`made_with_build`) ends the process with SIGSEGV while it loads, "
+        "after join_game",
+        "Q15",
+        "pysc2#326, pysc2#175, s2client-proto#185, smac#13, smac#92",
+        "S",
+    ),
+    Known(
+        "no-player",
+        "create_game succeeds with a file that is no map; join_game then gives player_id 0 and "
+        "the status launched, and later requests `A game has not been started yet`",
+        "Q16",
+        "Dentosal/python-sc2#52, #65, #68, python-sc2#36",
+        "S",
+    ),
+    Known(
+        "fatal-close",
+        "if the client leaves while a reply is due, the process prints the reported error and "
+        "crashes with SIGSEGV, with a core file where the system writes one; or uses a whole core "
+        "for ever (`spin`), or writes to its log for ever (`flood`)",
+        "Q06, Q07",
+        "pysc2#319, pysc2#326, s2client-proto#210, source 66455013837, source 66459715964",
+        "S",
+        value="crash|spin|flood",
+        pattern="crash|spin|flood",
+        default="crash",
+    ),
+    Known(
+        "error-box",
+        "a process that crashes stays, idle and without an answer, as behind the box of an error "
+        "reporter",
+        "M43",
+        "pymarl#24, smac#123, pysc2#169",
+        "S",
+        hangs=True,
+    ),
+    Known(
+        "crowd",
+        "a launch or a join takes 0.15 s longer, or SECONDS, for each other one that is under way "
+        "on this installation (not on Windows)",
+        "Q17",
+        "python-sc2#94, #236, Sc2LadderServer#142, source 55654501162, pymarl#29",
+        "S",
+        value="SECONDS",
+        pattern=_DURATION,
+        default="0.15",
+    ),
+    Known(
+        "same-instant",
+        "a process that starts less than 20 ms, or SECONDS, after another one of this installation "
+        "exits with 1 (not on Windows)",
+        "Q11",
+        "python-sc2 main.py, source 66444455259, source 66612780244",
+        "W",
+        value="SECONDS",
+        pattern=_DURATION,
+        default="0.02",
+    ),
+    Known(
+        "late-units",
+        "on SMAC's maps all units appear 12 loops, or LOOPS, after the start, also after "
+        "restart_game",
+        "Q13",
+        "smacv2#2, smacv2#55, smac#104, smac starcraft2.py",
+        "S",
+        value="LOOPS",
+        pattern=_COUNT,
+        default="12",
+    ),
+    Known(
+        "stalled-map",
+        "DefeatZerglingsAndBanelings (waves with `can_stall`) sends no further wave if its last "
+        "two enemies die in the same loop",
+        "Q24",
+        "pysc2#65, SoyGema#2",
+        "S",
+    ),
+    Known(
+        "slowing",
+        "a loop uses more CPU time the longer the process runs: twice as much after 4 hours, or "
+        "HOURS, three times after 8",
+        "Q28",
+        "the training logs of SouravPanda11's Two-Bridge",
+        "1",
+        value="HOURS",
+        pattern=_DURATION,
+        default="4",
+    ),
 )
 """Each behaviour that can be chosen."""
 
@@ -115,7 +235,12 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Names for several of them. `default` is the choice of an installation for which none is made."""
 DEFAULT: Final = "default"
+_NEVER: Final = 1 << 62
 _KNOWN: Final = {one.name: one for one in TEMPERS}
+_PLACES: Final = 64
+"""How many launches and joins are counted, at most."""
+_INSTANT: Final = _PLACES
+"""The byte that the newest start locks."""
 _ITEM: Final = re.compile(r"([a-z-]+)(?::(.+))?")
 
 
@@ -123,22 +248,71 @@ class Temper:
     """The behaviours of one process.
 
     Args:
-        text: the chosen names, separated by commas, each with a value or without; of two values
-            for one name the last one counts.
+        text: the chosen names, separated by commas, each with a value or without. If a name has
+            two values, the last one counts.
+        file: a file of the installation. Its processes see each other's locks on it.
 
     Raises:
         ValueError: a name or a value is unknown; the message lists the known ones.
     """
 
-    def __init__(self, text: str = "kind") -> None:
+    def __init__(self, text: str = "kind", file: Path | None = None) -> None:
         self._chosen = _read(text)
         """The value of each chosen name."""
         self.alters_replies = not self._chosen.keys().isdisjoint(("stub-end", "warnings"))
         """True if each reply must be given to `altered`."""
-        self._replies_unwarned = 0
+        self.takes_any_file = "no-player" in self._chosen
+        """True if create_game succeeds with a file that is not a map."""
+        self.loads_newer_maps = "map-crash" in self._chosen
+        """True if a map of a newer editor is loaded, which ends the process."""
+        self.fatal_close = self._chosen.get("fatal-close", "")
+        """The end of the process if its client leaves while a reply is due; empty for none."""
+        self.error_box = "error-box" in self._chosen
+        """True if a crash leaves the process, without an answer."""
+        self.slows = "slowing" in self._chosen
+        """True if loops are played by `slow_down`."""
+        self.crowd: Crowd | None = None
+        """Set if launches and joins depend on those of other processes."""
+        if file is not None and not self._chosen.keys().isdisjoint(("crowd", "same-instant")):
+            with suppress(OSError):  # no installation, or another user's: a process of its own
+                self.crowd = Crowd(
+                    file,
+                    float(self._chosen.get("crowd", 0.0)),
+                    float(self._chosen.get("same-instant", 0.0)),
+                )
+        self._began_s = time.monotonic()
+        self._replies_unwarned = self._games_created = 0
 
     def __repr__(self) -> str:
         return f"Temper({', '.join(f'{n}:{v}' if v else n for n, v in self._chosen.items())})"
+
+    def spoils_map(self) -> bool:
+        """Count a create_game; True if its map has invalid data."""
+        self._games_created += 1
+        return self._games_created >= int(self._chosen.get("map-data", _NEVER))
+
+    def quirks(self, before: Game | None) -> Quirks:
+        """The odd rules of an episode.
+
+        Args:
+            before: the episode before it in the same game; None for the first one.
+        """
+        stay_spent = "spent-minerals" in self._chosen
+        return Quirks(
+            spent=before.spent() if stay_spent and before is not None else (),
+            late_loops=int(self._chosen.get("late-units", 0)),
+            waves_stall="stalled-map" in self._chosen,
+        )
+
+    def slow_down(
+        self, play: Callable[[Callable[[], bool]], None], stop: Callable[[], bool]
+    ) -> None:
+        """Play, and use as much more CPU time as fits the age of the process."""
+        period_s = 3600.0 * float(self._chosen["slowing"])
+        share = (time.monotonic() - self._began_s) / period_s
+        began_s = time.thread_time()
+        play(stop)
+        burn((time.thread_time() - began_s) * share, stop)
 
     def end(self, state: State) -> None:
         """The game has its result: give the state a status, and in real time stop the clock."""
@@ -201,6 +375,73 @@ class Temper:
             state.is_silent = True
         else:
             game.play_on()
+
+
+class Crowd:
+    """The launches and joins that are under way now, in all processes of an installation.
+
+    Each holds a lock on a byte of a file. The system drops the locks of a process that ends.
+
+    Args:
+        file: a file of the installation.
+        wait_s: how much longer a launch or a join takes for each other one.
+        instant_s: how long after a start another one fails.
+    """
+
+    def __init__(self, file: Path, wait_s: float, instant_s: float) -> None:
+        if sys.platform == "win32":
+            raise OSError("there are no such locks on Windows")
+        self._file = file.open("rb+", buffering=0)
+        self._wait_s, self.instant_s = wait_s, instant_s
+        self._place: int | None = None
+        """The byte that the launch or join of this process has locked."""
+        self._join_at_s: float | None = None
+
+    def may_start(self) -> bool:
+        """Begin the instant of a start; False if it is another one's."""
+        return self.instant_s == 0.0 or self._lock(_INSTANT)
+
+    def end_instant(self) -> None:
+        """The instant of the start is over: another process may start."""
+        self._unlock(_INSTANT)
+
+    def enter_s(self) -> float:
+        """Begin a launch or a join; returns how much longer it takes."""
+        if self._wait_s == 0.0:
+            return 0.0
+        self._place = next(filter(self._lock, range(_PLACES)), None)
+        others = [place for place in range(_PLACES) if place != self._place]
+        return self._wait_s * sum(map(self._is_locked, others))
+
+    def join_wait_s(self) -> float:
+        """Begin a join, if none is under way here; returns how long it still takes."""
+        if self._join_at_s is None:
+            self._join_at_s = time.monotonic() + self.enter_s()
+        return max(0.0, self._join_at_s - time.monotonic())
+
+    def leave(self) -> None:
+        """The launch or the join is over."""
+        self._join_at_s = None
+        if self._place is not None:
+            self._unlock(self._place)
+            self._place = None
+
+    def _is_locked(self, place: int) -> bool:
+        is_free = self._lock(place, exclusive=False)
+        if is_free:
+            self._unlock(place)
+        return not is_free
+
+    def _lock(self, place: int, *, exclusive: bool = True) -> bool:
+        kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
+        try:
+            fcntl.lockf(self._file, kind | fcntl.LOCK_NB, 1, place)
+        except OSError:
+            return False
+        return True
+
+    def _unlock(self, place: int) -> None:
+        fcntl.lockf(self._file, fcntl.LOCK_UN, 1, place)
 
 
 def _read(text: str) -> dict[str, str]:

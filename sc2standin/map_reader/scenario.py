@@ -26,6 +26,7 @@ from sc2standin.map_reader.places import Place, Points, read_place
 FORMAT = "sc2pool-standin-scenario/1"
 MAX_UNITS = 700
 MAX_PLAYERS = 2
+MAX_BUILD = 1_000_000
 MAX_HUNT_LOOPS = 1 << 10
 """The longest time between two scans of a hunt, in loops."""
 
@@ -79,6 +80,8 @@ class Waves:
 
     units: tuple[Group, ...]
     survivors: Survivors
+    can_stall: bool
+    """True if the real map's next wave may not come; see `stalled-map` in `tempers`."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +152,8 @@ class Scenario:
     melee: MeleeRules | None = None
     endless: bool = False
     """True if the game cannot be lost: it goes on when a player has no units or structures left."""
+    made_with_build: int = 0
+    """The build of the game whose editor made the map; 0 if the map does not say."""
 
     @property
     def is_battle(self) -> bool:
@@ -200,6 +205,7 @@ def scenario_of(fields: Fields) -> Scenario:
         ground=read_ground(fields, size),
         melee=_melee(fields.part("melee")),
         endless=fields.flag("endless"),
+        made_with_build=fields.count_or("made_with_build", MAX_BUILD, 0),
     )
     fields.finish()
     if scenario.melee is not None and scenario.economy is None:
@@ -275,6 +281,7 @@ def _waves(fields: Fields) -> Waves:
     return Waves(
         units=tuple(_group(item) for item in fields.items("units")),
         survivors=fields.one_of("survivors", _SURVIVORS),
+        can_stall=fields.flag("can_stall"),
     )
 
 

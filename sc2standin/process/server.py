@@ -12,12 +12,14 @@ import asyncio
 import contextlib
 import math
 import os
+import select
 import signal
 import struct
 import sys
 import time
 from collections import deque
 from http import HTTPStatus
+from typing import NoReturn
 
 from picows import (
     WSCloseCode,
@@ -92,6 +94,11 @@ class Client(WSListener):
     def on_ws_disconnected(self, _transport: WSTransport) -> None:
         """The client is gone; the game stays as it is for the next client."""
         self._transport = None
+        if self._waiting and self._server.state.temper.fatal_close:
+            request = self._waiting[0][0]
+            due = None if request is None else request.WhichOneof("request")
+            if due != "quit":  # it has no reply
+                self._server.close_fatally(due)
         self.forget_waiting()
         self._server.client_left(self)
 
@@ -131,10 +138,14 @@ class Client(WSListener):
 
     def _send(self, replies: list[bytes]) -> None:
         if replies and self._transport is not None:
+            transport = self._transport.underlying_transport
+            if self._server.state.temper.fatal_close and _has_left(transport):
+                due = sc_pb.Response.FromString(replies[0]).WhichOneof("response")
+                self._server.close_fatally(due)
             parts: list[bytes] = []
             for reply in replies:
                 parts += _header(len(reply)), reply
-            self._transport.underlying_transport.write(b"".join(parts))
+            transport.write(b"".join(parts))
 
 
 class GameServer:
@@ -163,6 +174,14 @@ class GameServer:
             signal.signal(number, on_end_signal)
         if self._after_stop is AfterStop.FREEZE:
             FrozenStops(self.state).watch()
+        crowd = self.state.temper.crowd
+        if crowd is not None:
+            if not crowd.may_start():
+                _print("Fatal error encountered! Another game started in the same instant.")
+                return 1
+            loop.call_later(crowd.instant_s, crowd.end_instant)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), crowd.enter_s())
         try:
             server = await ws_create_server(
                 self._admit,
@@ -174,9 +193,9 @@ class GameServer:
         except OSError as error:
             print(f"Failed to create the socket. {error}", flush=True)
             return 1
-        with contextlib.suppress(OSError):  # stdout is closed, or the disk is full
-            print(f"Listening on: {host}:{port}", flush=True)
-            print("Startup Phase 3 complete. Ready for commands.", flush=True)
+        _print(f"Listening on: {host}:{port}\nStartup Phase 3 complete. Ready for commands.")
+        if crowd is not None:
+            crowd.leave()
         await self._ended.wait()
         server.close()
         self.state.forget_game()
@@ -190,6 +209,8 @@ class GameServer:
         """Forget the client; the next one is admitted."""
         if self._client is client:
             self._client = None
+            if self.state.temper.crowd is not None:
+                self.state.temper.crowd.leave()
             if self.state.meeting is not None:
                 self.state.meeting.cancel()
                 self.state.meeting = None
@@ -222,12 +243,36 @@ class GameServer:
         if fate is Fate.EXIT:
             self._end()
             return
-        if fate is Fate.CRASH:
-            if sys.platform != "win32":
-                resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # no core file
-            os.abort()
-        while True:  # hang: the event loop never runs again
-            time.sleep(3600)
+        if fate is not Fate.HANG:
+            self._crash(fate)
+        _hang()
+
+    def _crash(self, fate: Fate) -> None:
+        temper = self.state.temper
+        as_reported = fate is Fate.SEGFAULT or temper.fatal_close
+        if as_reported:
+            _print("Error signal: '11'\nBacktrace:")
+        if temper.error_box:
+            _hang()
+        if not temper.fatal_close and sys.platform != "win32":
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # no core file
+        if as_reported:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        os.abort()
+
+    def close_fatally(self, due: str | None) -> None:
+        """The client has left while the reply to a request of this kind was due."""
+        number = sc_pb.Response.DESCRIPTOR.fields_by_name[due].number if due else 0
+        _print(
+            "Error terminating: trying to process a request this response pending: "
+            f"{number}.\nFatal error encountered!"
+        )
+        how = self.state.temper.fatal_close
+        while how == "spin":
+            pass
+        while how == "flood":
+            _print("DataHandler: unable to parse websocket frame.")
+        self._crash(Fate.SEGFAULT)
 
     def _admit(self, request: WSUpgradeRequest) -> WSListener | WSUpgradeResponseWithListener:
         if request.path.split(b"?")[0] != API_PATH:
@@ -237,6 +282,25 @@ class GameServer:
         if self._client is not None:
             return _refuse(HTTPStatus.SERVICE_UNAVAILABLE, b"a client is already connected")
         return Client(self)
+
+
+def _has_left(transport: asyncio.Transport) -> bool:
+    """True if the client has closed its side of the connection, which may be known early."""
+    if sys.platform != "linux":
+        return False
+    poll = select.poll()
+    poll.register(transport.get_extra_info("socket"), select.POLLRDHUP)
+    return bool(poll.poll(0))
+
+
+def _print(text: str) -> None:
+    with contextlib.suppress(OSError):  # stdout is closed, or the disk is full
+        print(text, flush=True)
+
+
+def _hang() -> NoReturn:
+    while True:  # the event loop never runs again
+        time.sleep(3600)
 
 
 def _header(size: int) -> bytes:

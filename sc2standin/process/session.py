@@ -25,6 +25,8 @@ from sc2standin.requests.join import invitation
 from sc2standin.requests.lifecycle import loops_asked
 from sc2standin.status import LEGAL, Status
 
+NOT_STARTED = "A game has not been started yet"
+"""The game's answer after a join to a map that it could not read."""
 _WHY_ILLEGAL = {
     Status.LAUNCHED: "Not in a game",
     Status.INIT_GAME: "Not in a game: join_game comes first",
@@ -76,6 +78,9 @@ def _meeting_wait_s(state: State, request: sc_pb.Request | None) -> float:
     """The same between two games: join_game waits for the other player, if there is one."""
     if request is None or not request.HasField("join_game") or state.hooks.meet is None:
         return 0.0
+    crowd_s = 0.0 if state.temper.crowd is None else state.temper.crowd.join_wait_s()
+    if crowd_s > 0.0:
+        return crowd_s
     if state.meeting is None and state.status in _ALLOWED["join_game"]:
         invited = invitation(state, request.join_game)
         state.meeting = None if invited is None else state.hooks.meet(invited)
@@ -128,7 +133,7 @@ def _carried_out(
         if unusual is not None:
             return unusual
     if name in _ALLOWED and state.status not in _ALLOWED[name] and not _was_legal(state, name):
-        why = _WHY_ILLEGAL[state.status]
+        why = NOT_STARTED if state.map_is_unreadable else _WHY_ILLEGAL[state.status]
         raise RequestRefused(
             f"{why}, and was refused: {state.not_joined}" if state.not_joined else why
         )

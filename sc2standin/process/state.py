@@ -26,10 +26,11 @@ from sc2standin.process.clock import RealtimeClock
 from sc2standin.replays.playback import Playback
 from sc2standin.replays.recording import Recording
 from sc2standin.simulation.console import Controls
-from sc2standin.simulation.game import Game
+from sc2standin.simulation.game import Game, Quirks
 from sc2standin.simulation.units import ENEMY, ME
 from sc2standin.status import Status
 from sc2standin.tempers import Temper
+from sc2standin.version import BASE_BUILD
 from sc2standin.view import View
 from sc2standin.view.crop import Crop
 from sc2standin.view.prepared import PreparedObservation, action_done
@@ -62,6 +63,7 @@ class Fate(Enum):
 
     EXIT = "exit"
     CRASH = "crash"
+    SEGFAULT = "segmentation fault"
     HANG = "hang"
 
 
@@ -180,6 +182,8 @@ class State:
     match: SharedGame | None = None
     """Set while a game of two clients is played."""
     setup: Setup | None = None
+    map_is_unreadable: bool = False
+    """True if a game was created with a file that is not a map."""
     episodes: int = 0
     """Episodes begun since create_game."""
     game: Game | None = None
@@ -257,9 +261,18 @@ class State:
         """Do this for the player in a later loop."""
         self.playing().ask(deed, self.player_id)
 
-    def begin_episode(self, loops_before: int) -> None:
-        """Start the next episode of the created game, with a seed derived from the game's seed."""
+    def begin_episode(self, loops_before: int, quirks: Quirks | None = None) -> None:
+        """Start the next episode of the created game, with a seed derived from the game's seed.
+
+        Args:
+            loops_before: loops played since create_game.
+            quirks: the odd rules of a recorded episode; None for those of this process.
+        """
         setup = self.created()
+        if quirks is None:
+            quirks = self.temper.quirks(self.game)
+        if setup.scenario.made_with_build > BASE_BUILD:
+            self.fate, self.fate_delay_s = Fate.SEGFAULT, 0.0
         seed = np.random.SeedSequence(setup.seed, spawn_key=(self.episodes,))
         computers = {
             player: one.difficulty or sc_pb.VeryEasy
@@ -274,12 +287,13 @@ class State:
             clients=frozenset(one.player_id for one in self.players() if setup.clients),
             computers=computers,
             viewer=self.player_id if setup.clients else ME,
+            quirks=quirks,
         )
         self.view = self.playback = None
         for player in self.players():
             player.game = self.game
             player.crop = player.crop_for(player.options)
-        self.recorded().begin(self.episodes, loops_before)
+        self.recorded().begin(self.episodes, loops_before, quirks)
         self.episodes += 1
         self.provenance.begin_episode()
         self.clock = RealtimeClock() if setup.realtime else None
@@ -300,10 +314,11 @@ class State:
         A signal may set the fate during a loop; then that loop is the last.
         """
         game = self.playing()
-        if self.playback is None:
-            game.advance(loops, self._must_stop)
+        advance = game.advance if self.playback is None else partial(self.playback.advance, game)
+        if self.temper.slows:
+            self.temper.slow_down(partial(advance, loops), self._must_stop)
         else:
-            self.playback.advance(game, loops, self._must_stop)
+            advance(loops, self._must_stop)
         if game.result is not None:
             self.temper.end(self)
 
@@ -331,7 +346,7 @@ class State:
         if self.match is not None:
             self.match.leave()
         self.game = self.clock = self.playback = self.other = self.match = None
-        self.is_silent = self.is_untold = False
+        self.is_silent = self.is_untold = self.map_is_unreadable = False
         self.not_joined = ""
         self.player_id = ME
 

@@ -5,7 +5,7 @@ changed it, each of a player and at its loop. The file is an MPQ archive:
 
     replay.gamemetadata.json   versions, length, players, as in replays of the real game
     sc2pool.info               `ResponseReplayInfo`, serialized
-    sc2pool.episode.json       our format, and the episode's number
+    sc2pool.episode.json       our format, the episode's number, and its odd rules if it has any
     sc2pool.requests           loop, player, size and bytes of each `Request`; first comes
                                create_game, with the map and the seed, then join_game of each player
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from operator import itemgetter
 from typing import Final
 
@@ -29,6 +29,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin import mpq
 from sc2standin.game_time import LOOPS_PER_S
+from sc2standin.simulation.game import Quirks
 
 RECORDED: Final = frozenset({"action", "debug"})
 """The requests that change an episode, apart from steps."""
@@ -61,6 +62,7 @@ class Recording:
         """How the game was created, with the map and the seed."""
         self._joins: dict[int, sc_pb.RequestJoinGame] = {}
         self._episode = self._loops_before = 0
+        self._quirks = Quirks()
         self._requests: list[tuple[int, int, bytes]] = []
         self._bytes = 0
 
@@ -69,9 +71,9 @@ class Recording:
         self._joins[player] = sc_pb.RequestJoinGame()
         self._joins[player].CopyFrom(join)
 
-    def begin(self, episode: int, loops_before: int) -> None:
+    def begin(self, episode: int, loops_before: int, quirks: Quirks) -> None:
         """Forget the last episode's requests."""
-        self._episode, self._loops_before = episode, loops_before
+        self._episode, self._loops_before, self._quirks = episode, loops_before, quirks
         self._requests.clear()
         self._bytes = 0
 
@@ -96,6 +98,8 @@ class Recording:
             "episode": self._episode,
             "loops_before": self._loops_before,
         }
+        if self._quirks != Quirks():
+            episode["quirks"] = asdict(self._quirks)
         return mpq.pack(
             {
                 _METADATA: json.dumps(_metadata(info)).encode(),
@@ -120,6 +124,7 @@ class Replay:
     """How each player joined."""
     requests: tuple[Entry, ...]
     """The requests that changed the episode, in order."""
+    quirks: Quirks = field(default_factory=Quirks)
 
 
 def read(content: bytes) -> Replay:
@@ -131,6 +136,7 @@ def read(content: bytes) -> Replay:
         if episode["format"] != _FORMAT:
             raise ReplayError(f"its format is {episode['format']!r}, expected {_FORMAT!r}")
         number, loops_before = episode["episode"], episode["loops_before"]
+        quirks = _quirks(**episode["quirks"]) if "quirks" in episode else Quirks()
         (_, _, create), *others = requests
         joins = {n: one.join_game for _, n, one in others if one.HasField("join_game")}
         changes = others[len(joins) :]
@@ -150,7 +156,16 @@ def read(content: bytes) -> Replay:
     counts_fit = _is_count(number) and _is_count(loops_before) and loops_before <= LAST_LOOP
     if not counts_fit or loops != sorted(loops):
         raise ReplayError("not a replay of the stand-in: its numbers are wrong")
-    return Replay(info, number, loops_before, create.create_game, joins, tuple(changes))
+    return Replay(info, number, loops_before, create.create_game, joins, tuple(changes), quirks)
+
+
+def _quirks(spent: list[tuple[float, float, int]], late_loops: int, *, waves_stall: bool) -> Quirks:
+    """The odd rules in a file; raises TypeError or ValueError."""
+    deposits = tuple((float(x), float(y), left) for x, y, left in spent)
+    numbers = (late_loops, *(left for _x, _y, left in deposits))
+    if not all(_is_count(number) for number in numbers):
+        raise ValueError("its odd rules have wrong numbers")
+    return Quirks(deposits, late_loops, bool(waves_stall))
 
 
 def _is_count(number: object) -> bool:

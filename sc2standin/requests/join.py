@@ -20,6 +20,7 @@ from sc2standin.requests.lifecycle import create, possible, race_of, take_seat
 from sc2standin.requests.perform import perform
 from sc2standin.requests.text import text
 from sc2standin.simulation.units import ENEMY, ME
+from sc2standin.status import Status
 
 JoinError = sc_pb.ResponseJoinGame.Error
 OBSERVER = 3
@@ -36,6 +37,11 @@ LOCAL_HOST = "127.0.0.1"
 
 def join_game(state: State, request: sc_pb.RequestJoinGame, response: sc_pb.Response) -> None:
     """Join and begin the episode; with two participants both processes have met by now."""
+    if state.temper.crowd is not None:
+        state.temper.crowd.leave()
+    if state.map_is_unreadable:
+        response.join_game.player_id, state.status = 0, Status.LAUNCHED
+        return
     if state.setup is None and not _has_ports(request):
         raise RequestRefused("Not in a game: create_game comes first, or ports lead to one")
     reply = response.join_game
@@ -110,7 +116,9 @@ def rival(state: State, player: int, request: sc_pb.RequestJoinGame) -> State:
 
 def invitation(state: State, request: sc_pb.RequestJoinGame) -> Invitation | None:
     """The invitation for the other player's process; None if there is none to meet."""
-    if not _needs_other(state) or _join_problem(state, request) is not None:
+    if state.map_is_unreadable or not _needs_other(state):
+        return None
+    if _join_problem(state, request) is not None:
         return None
     return Invitation(
         address=text(request.host_ip) or LOCAL_HOST,

@@ -11,11 +11,13 @@ from sc2standin.layers.window import SCREENS, is_possible
 from sc2standin.map_reader.fields import ScenarioError
 from sc2standin.map_reader.real_map import read_scenario
 from sc2standin.map_reader.scenario import MAX_PLAYERS
+from sc2standin.mpq import MAGIC
 from sc2standin.process.state import Fate, RequestRefused, Setup, State
 from sc2standin.replays.recording import Recording
 from sc2standin.requests.text import text
 from sc2standin.simulation.game import END_OF_TIME_LOOPS, HARD_RESET_LOOPS
 from sc2standin.status import Status
+from sc2standin.version import BASE_BUILD
 from sc2standin.view.prepared import reply_tail, step_reply
 
 CreateError = sc_pb.ResponseCreateGame.Error
@@ -24,6 +26,9 @@ MAX_MAP_BYTES = 1 << 20
 
 class CannotCreate(Exception):
     """Why create_game fails: the error code of its reply, and the details."""
+
+    is_no_map = False
+    """True if the file has the format of no map."""
 
     def __init__(self, code: CreateError.ValueType, details: str) -> None:
         super().__init__(details)
@@ -34,8 +39,15 @@ def create_game(state: State, request: sc_pb.RequestCreateGame, response: sc_pb.
     """Load the map, set seed and players; the episode begins with join_game."""
     response.create_game.SetInParent()
     try:
+        if state.temper.spoils_map():
+            details = "temporary map 'TempLaunchMap.SC2Map' has invalid data."
+            raise CannotCreate(CreateError.InvalidMapData, details)
         create(state, request)
     except CannotCreate as problem:
+        if problem.is_no_map and state.temper.takes_any_file:
+            state.leave_game()
+            state.map_is_unreadable, state.status = True, Status.INIT_GAME
+            return
         response.create_game.error = problem.code
         response.create_game.error_details = str(problem)
 
@@ -48,7 +60,15 @@ def create(state: State, request: sc_pb.RequestCreateGame) -> None:
     try:
         scenario = read_scenario(content)
     except ScenarioError as error:
-        raise CannotCreate(CreateError.InvalidMapData, str(error)) from None
+        problem = CannotCreate(CreateError.InvalidMapData, str(error))
+        problem.is_no_map = not content.lstrip().startswith((MAGIC, b"{"))
+        raise problem from None
+    if scenario.made_with_build > BASE_BUILD and not state.temper.loads_newer_maps:
+        raise CannotCreate(
+            CreateError.InvalidMapData,
+            f"{scenario.name} was made with build {scenario.made_with_build} of the game, which is "
+            f"newer than this one ({BASE_BUILD})",
+        )
     clients = types.count(sc_pb.Participant)
     if clients > scenario.players:
         raise CannotCreate(

@@ -113,7 +113,7 @@ def _start(state: State, request: sc_pb.RequestStartReplay) -> None:
         else:
             state.other = rival(state, player, join)
     state.episodes = replay.episode
-    state.begin_episode(replay.loops_before)
+    state.begin_episode(replay.loops_before, replay.quirks)
     state.playback = Playback(
         replay,
         partial(_perform, state, state.crop_for(replay.joins[state.player_id].options)),

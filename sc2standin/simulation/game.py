@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
 from typing import NamedTuple, Protocol
@@ -41,7 +41,7 @@ from sc2standin.simulation.rules.towns import found_towns
 from sc2standin.simulation.sight import Sight
 from sc2standin.simulation.spells import Spells
 from sc2standin.simulation.terrain import Terrain
-from sc2standin.simulation.units import ENEMY, ME, NEVER, Point, Unit
+from sc2standin.simulation.units import ENEMY, ME, NEVER, Deposit, Point, Unit
 from sc2standin.simulation.world import World
 
 HARD_RESET_LOOPS = 1 << 18
@@ -61,6 +61,21 @@ OPPOSITE = {
 """The result of a player's opponent."""
 _OTHER_OWNER = {ME: ENEMY, ENEMY: ME}
 _NO_COMPUTERS: Mapping[int, sc_pb.Difficulty.ValueType] = {}
+
+
+@dataclass(frozen=True)
+class Quirks:
+    """Odd rules of an episode; with its scenario and its seed they determine it."""
+
+    spent: tuple[tuple[float, float, int], ...] = ()
+    """Place and content of the deposits that hold less than the map says."""
+    late_loops: int = 0
+    """The loop at which the units of a battle for one player appear."""
+    waves_stall: bool = False
+    """True if `Waves` with `can_stall` stall."""
+
+
+_NO_QUIRKS = Quirks()
 
 
 class Started(Protocol):
@@ -92,6 +107,7 @@ class Game:
         clients: the players that clients play.
         computers: the difficulties of those that computers play.
         viewer: the player for whom the events and the fog are kept.
+        quirks: its odd rules.
     """
 
     def __init__(
@@ -104,6 +120,7 @@ class Game:
         clients: frozenset[int] = frozenset({ME}),
         computers: Mapping[int, sc_pb.Difficulty.ValueType] = _NO_COMPUTERS,
         viewer: int = ME,
+        quirks: Quirks = _NO_QUIRKS,
     ) -> None:
         self.scenario = scenario
         self.loops_before = loops_before
@@ -141,10 +158,13 @@ class Game:
         self.economies = self._found_economies(players)
         """The economies of the players; on a map that is no melee only player 1 has one."""
         self.economy = self.economies.get(ME)
+        self._deposits = self._contents()
+        """The content of each deposit, by its place, as the map says."""
+        self._spend(quirks.spent)
         waves_begin = self._select_army if scenario.army_selected else None
         if waves_begin is not None:
             self.ask(waves_begin, ME)  # selected from the first loop on, as in the real game
-        self._rules = self._rules_of(placement, waves_begin)
+        self._rules = self._rules_of(placement, waves_begin, quirks)
         if scenario.melee is not None:
             self._rules += [
                 Computer(self.world, self.economies[owner], level, partial(self._give_up, owner))
@@ -166,7 +186,7 @@ class Game:
         self._last_loop = min(scenario.time_limit_loops, END_OF_TIME_LOOPS - loops_before)
 
     def _rules_of(
-        self, placement: Placement, waves_begin: Callable[[], None] | None
+        self, placement: Placement, waves_begin: Callable[[], None] | None, quirks: Quirks
     ) -> list[Started]:
         """The rules of the map file that something happens by."""
         rules: list[Started] = []
@@ -175,9 +195,12 @@ class Game:
                 case Collect():
                     rules.append(CollectRule(rule, self.world, placement))
                 case Waves():
-                    rules.append(WavesRule(rule, self.world, placement, waves_begin))
+                    stalls = rule.can_stall and quirks.waves_stall
+                    rules.append(WavesRule(rule, self.world, placement, waves_begin, stalls))
                 case Battle():
-                    rules.append(BattleRule(rule, self.scenario.units, self.world, placement))
+                    begins_at = 0 if self._is_duel else quirks.late_loops
+                    parts = rule, self.scenario.units, self.world, placement
+                    rules.append(BattleRule(*parts, begins_at))
                 case Hunt():
                     rules.append(HuntRule(rule, self.world))
         return rules
@@ -204,6 +227,25 @@ class Game:
         for owner, economy in economies.items():
             economy.town = self.starts[owner - ME] if self.starts is not None else None
         return economies
+
+    def _contents(self) -> dict[Point, int]:
+        units = self.world.units if self.economies else ()
+        return {(one.x, one.y): one.job.left for one in units if isinstance(one.job, Deposit)}
+
+    def _spend(self, spent: tuple[tuple[float, float, int], ...]) -> None:
+        left, world = {(x, y): content for x, y, content in spent}, self.world
+        for unit in world.units if spent else ():
+            if isinstance(unit.job, Deposit):
+                unit.job.left = left.get((unit.x, unit.y), unit.job.left)
+        if 0 in left.values():
+            fields = (one for one in world.units if one.type.has_minerals)
+            world.remove([one for one in fields if left.get((one.x, one.y)) == 0])
+
+    def spent(self) -> tuple[tuple[float, float, int], ...]:
+        """Place and content of the deposits that hold less than the map says."""
+        left = self._contents()
+        contents = [(*place, left.get(place, 0), full) for place, full in self._deposits.items()]
+        return tuple((x, y, content) for x, y, content, full in contents if content < full)
 
     def sight_of(self, player: int) -> Sight | None:
         """A player's sight, None without fog. A command may depend on it, after a scan.
@@ -297,7 +339,7 @@ class Game:
         self._ending = result if player == ME else OPPOSITE[result]
 
     def play_on(self) -> None:
-        """Play on after the end, as if it had not come; nobody wins or loses any more."""
+        """Continue after the end; from now on the game cannot be won or lost."""
         self.result = self._ending = None
         self.scenario = replace(self.scenario, endless=True)
         self._last_loop = END_OF_TIME_LOOPS - self.loops_before

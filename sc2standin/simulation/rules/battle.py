@@ -24,16 +24,28 @@ A calibration by the win rates of SMAC's heuristic; the README has them."""
 
 
 class BattleRule:
-    """The rule of a `Battle`."""
+    """The rule of a `Battle`, whose units are there from the loop `begins_at` on."""
 
     def __init__(
-        self, rule: Battle, groups: tuple[Group, ...], world: World, placement: Placement
+        self,
+        rule: Battle,
+        groups: tuple[Group, ...],
+        world: World,
+        placement: Placement,
+        begins_at: int,
     ) -> None:
-        self._rule, self._groups = rule, groups
+        self._rule, self._groups, self._begins_at = rule, groups, begins_at
         self._world, self._placement = world, placement
         world.reaction_loops = REACTION_LOOPS
 
     def start(self) -> None:
+        """Begin, or take the units off the map until it is time."""
+        if self._begins_at:
+            self._world.remove([one for one in self._world.units if one.owner in (ME, ENEMY)])
+        else:
+            self._begin()
+
+    def _begin(self) -> None:
         """Let the enemies attack; the units are on the map."""
         attack = self._rule.attack
         for unit in self._world.units if attack else ():
@@ -47,10 +59,13 @@ class BattleRule:
     def apply(self) -> int:
         """Begin again if both sides are gone; only a death can change that."""
         world = self._world
-        if not any(unit.owner in (ME, ENEMY) for unit in world.units):
+        if world.loop < self._begins_at:
+            return self._begins_at
+        begins, self._begins_at = self._begins_at > 0, 0
+        if begins or not any(unit.owner in (ME, ENEMY) for unit in world.units):
             for group in self._groups:
                 place_group(world, self._placement, group)
-            self.start()
+            self._begin()
         return NEVER
 
     def _attack_point(self, points: tuple[Point, ...]) -> None:

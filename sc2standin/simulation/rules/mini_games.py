@@ -88,12 +88,22 @@ class CollectRule:
 
 
 class WavesRule:
-    """Sends the next wave when no enemy is left; `begun` is called after it."""
+    """Sends the next wave when no enemy is left; `begun` is called after it.
+
+    If it stalls, the wave does not come when the last two enemies die in the same loop.
+    """
 
     def __init__(
-        self, rule: Waves, world: World, placement: Placement, begun: Callable[[], None] | None
+        self,
+        rule: Waves,
+        world: World,
+        placement: Placement,
+        begun: Callable[[], None] | None,
+        stalls: bool,
     ) -> None:
-        self._rule, self._begun = rule, begun
+        self._rule, self._begun, self._stalls = rule, begun, stalls
+        self._enemies = 1
+        """Enemies that were left when the rule was last applied; 1 before that."""
         self._world = world
         self._placement = placement
 
@@ -103,7 +113,9 @@ class WavesRule:
     def apply(self) -> int:
         """Start a wave if no enemy is left; only a death can change that."""
         world = self._world
-        if world.owned_by(ENEMY):
+        left, before = len(world.owned_by(ENEMY)), self._enemies
+        self._enemies = left
+        if left or (self._stalls and before != 1):
             return NEVER
         self._placement.draw_side()
         if self._rule.survivors == "rejoin":
@@ -112,6 +124,7 @@ class WavesRule:
         else:
             for group in self._rule.units:
                 place_group(world, self._placement, group)
+        self._enemies = len(world.owned_by(ENEMY))
         if self._begun is not None:
             self._begun()
         return NEVER

@@ -203,7 +203,7 @@ def _test_process(kind: debug_pb.DebugTestProcess.Test, delay_ms: int = 0) -> sc
 
 @pytest.mark.parametrize(
     ("kind", "status"),
-    [(debug_pb.DebugTestProcess.crash, -signal.SIGABRT), (debug_pb.DebugTestProcess.exit, 0)],
+    [(debug_pb.DebugTestProcess.crash, -signal.SIGSEGV), (debug_pb.DebugTestProcess.exit, 0)],
 )
 @pytest.mark.parametrize("delay_ms", [0, 50])
 def test_crash_and_exit_are_real(game, kind, status, delay_ms):

@@ -205,16 +205,11 @@ def test_warnings(launch, temper):
     assert (len(warned) > 6 and set(gaps) <= {5, 6, 7}) if temper == "warnings" else not warned
 
 
-def test_all_of_them_in_one_game(launch, short):
-    game = launch("--temper", "all")
-    wire = game.connect()
+def test_all_of_them_in_one_game(launch, short, wait_for):
+    wire = launch("--temper", "all").connect()
     wire.start(short, realtime=True)
-    wire.send(observation=later_than(LAST_LOOP))
-    assert is_silent(wire)
-    wire.close()
-    wire = game.connect()
-    assert wire.ask(ping=PING).status == sc_pb.in_game
-    assert wire.ask(observation=OBSERVE).error == ["Not in a game"]
+    wait_for(lambda: wire.ask(observation=OBSERVE).error == ["Not in a game"])
+    assert wire.ask(ping=PING).status == sc_pb.launched
     wire.start(short)
     assert wire.step(LAST_LOOP).status == sc_pb.ended
     end = wire.observed()
