@@ -19,6 +19,7 @@ from typing import Any
 from s2clientprotocol import common_pb2, sc2api_pb2
 
 from sc2pool.errors import ConfigError
+from sc2pool.platform import WINDOWS
 
 
 def is_number(value: object) -> bool:
@@ -38,7 +39,10 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "Path": ("a path", lambda value: isinstance(value, str | os.PathLike)),
 }
 """What a field of this type holds, and whether a value is that; other types are classes here."""
-_MAY_BE_ZERO = ("worker_grace_s", "per_env", "per_pool_per_env", "age_s", "growth_bytes")
+_MAY_BE_ZERO = (
+    *("worker_grace_s", "core_file_bytes"),
+    *("per_env", "per_pool_per_env", "age_s", "growth_bytes"),
+)
 
 
 class _Checked:
@@ -72,7 +76,7 @@ class Limits(_Checked):
     launch_s: float = 90.0
     """From spawn to a game that answers; the very first launch of a pool may take twice this."""
     create_join_s: float = 60.0
-    """create_game and join_game together."""
+    """create_game and join_game together; up to three times this while the game works."""
     reset_s: float = 60.0
     """restart_game, or the first observation after a join."""
     step_s: float = 10.0
@@ -82,8 +86,11 @@ class Limits(_Checked):
     worker_grace_s: float = 5.0
     """The worker applies the limits above to its game; the trainer waits this much longer."""
     concurrent_launches: int | None = None
-    """How many games may launch at the same time. None: two, and as many as this process has cores
-    once a game has started within five seconds."""
+    """How many games may launch at the same time (those of a match launch one after the other).
+    None: two, and as many as this process has cores once a game has started within five seconds."""
+    core_file_bytes: int = 0
+    """The largest core file that a game may write if it crashes; the real game's is as large as its
+    memory."""
 
 
 def race_number(value: int | Enum) -> int:
@@ -153,6 +160,9 @@ class GameSetup:
     """How many API players there are; with two, each has a game process of its own."""
     disable_fog: bool = False
     realtime: bool = False
+    restart: str = "auto"
+    """"never" creates a game for each episode; "auto" restarts the running game where that is
+    proven to bring everything back."""
 
 
 @dataclass(frozen=True)
@@ -176,10 +186,13 @@ class RecyclePolicy(_Checked):
     worker that several envs share does not count with their games, but has the same limits.
     """
 
-    soft_memory_bytes: int | None = 2_000_000_000
-    hard_memory_bytes: int | None = 4_000_000_000
+    soft_memory_bytes: int | None = None if WINDOWS else 2_000_000_000
+    """None on Windows, where a new game may take 2.5 GB; there `growth_bytes` limits it."""
+    hard_memory_bytes: int | None = 8_000_000_000 if WINDOWS else 4_000_000_000
     growth_bytes: int | None = 1_000_000_000
     """Soft: growth since the first measurement."""
+    slowdown: float | None = 2.0
+    """Soft: how many times the CPU time of its first episodes a game loop may cost."""
     age_s: float | None = None
     episodes: int | None = None
 

@@ -100,6 +100,9 @@ class FaultKind(StrEnum):
     DEADLINE = "deadline"
     PORT_TAKEN = "port-taken"
     LAUNCH_FAILED = "launch-failed"
+    SETUP_FAILED = "setup-failed"
+    """The game refuses the map or the players, or the map does not come to life. One fresh process
+    tries again; then it is a `ConfigError`."""
     SPAWN_FAILED = "spawn-failed"
     """The system refused what a worker needs: a process, memory, descriptors, a folder."""
     STOPPED = "stopped"
@@ -129,6 +132,8 @@ class Fault:
     detail: str
     refused: bool = False
     """The system had no process, thread, descriptor or memory left, so a later try may succeed."""
+    map_note: str = ""
+    """Map and versions, if the map may be the cause: a game that loads its first map has failed."""
 
     def __str__(self) -> str:
         return f"{self.kind} while {self.phase}: {self.detail}"
@@ -143,11 +148,16 @@ class GameFault(SC2PoolError):
     Attributes:
         kind: what was observed.
         detail: one sentence that names the given and the expected.
-        refused: see `Fault`.
+        refused, map_note: see `Fault`.
     """
 
     def __init__(
-        self, kind: FaultKind | str, detail: str | None = None, *, refused: bool = False
+        self,
+        kind: FaultKind | str,
+        detail: str | None = None,
+        *,
+        refused: bool = False,
+        map_note: str = "",
     ) -> None:
         if detail is None:
             kind, detail = FaultKind.GAME_EXITED, kind
@@ -156,3 +166,12 @@ class GameFault(SC2PoolError):
         self.kind = kind
         self.detail = detail
         self.refused = refused
+        self.map_note = map_note
+
+    def with_detail(self, detail: str) -> GameFault:
+        """The same fault with another detail."""
+        return GameFault(self.kind, detail, refused=self.refused, map_note=self.map_note)
+
+    def noting_map(self, note: str) -> GameFault:
+        """The same fault with a note on the map, which may be its cause."""
+        return GameFault(self.kind, self.detail, refused=self.refused, map_note=note)

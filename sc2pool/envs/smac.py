@@ -34,7 +34,7 @@ from sc2pool.errors import ConfigError
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.stepping.batch import Batch
-from sc2pool.tasks.opponents.results import OPPONENT, RESULT
+from sc2pool.tasks.opponents.results import OPPONENT, RESULT, UNTOLD_END
 from sc2pool.tasks.teams.smac.battle_task import STEP_MUL, BattleTask
 from sc2pool.tasks.teams.smac.rules import Rules
 from sc2pool.tasks.teams.smac.scenarios import SCENARIOS
@@ -51,7 +51,7 @@ _FIXED: dict[str, Any] = {
     **{"game_version": None, "debug": False},
 }
 """Options of SMACv2 that have no other value here; its example configs have these."""
-_NOT_SMACS = {"sc2pool.synthetic", OPPONENT, RESULT}
+_NOT_SMACS = {"sc2pool.synthetic", OPPONENT, RESULT, UNTOLD_END}
 """Keys of an info that learners of SMAC, which add its values up, do not know."""
 
 
@@ -199,7 +199,7 @@ class StarCraft2Env:
             self._replay = Path(info["sc2pool.replay"])
         if terminated or truncated:
             self.battles_game += 1
-            self.battles_won += info["battle_won"]
+            self.battles_won += info.get("battle_won", False)  # if the game ended it, none was won
             if not terminated:
                 self.timeouts += 1
                 if self.continuing_episode:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from math import ceil
 from operator import index
 from typing import Any, SupportsIndex, TypedDict
@@ -21,6 +21,7 @@ from sc2pool.config import PoolConfig
 from sc2pool.errors import ConfigError
 from sc2pool.game.program.installation import find, find_map
 from sc2pool.game.program.lease import MOST_GAMES
+from sc2pool.game.program.settled import settled_on
 from sc2pool.pool.instances.system import REAL
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.serial.system import serial_system, without_deadlines
@@ -143,6 +144,7 @@ class Players:
             config=without_deadlines(self.config) if self.serial else self.config,
             spares=self.spares,
             task=self.task_name,
+            settled=None if self.task is None else asdict(self.task.settled),
             system=serial_system() if self.serial else REAL,
             **keywords,
         )
@@ -353,6 +355,7 @@ def task_spec(
         step_mul=step_mul,
         max_loops=max_loops,
         opponent=resolve_opponent(opponent, definition),
+        settled=settled_on(installation),
     )
 
 

@@ -111,6 +111,9 @@ class GameAPI:
         if self._closed:
             return
         self._closed = True
+        # The real game treats the end of its socket beside a pending reply as a fatal error: it
+        # writes a core file, spins, or floods its log. So it must be gone before.
+        self.process.kill()
         self.connection.abort()
         self.process.close()
         self._lease.release()

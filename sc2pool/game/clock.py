@@ -9,13 +9,19 @@ elastic: a period begins at the end of the one before, so a late action shortens
 and not all that follow. If an action is late by a whole period or more, the lost time is not made
 up for: the grid begins anew at the loop that was seen, and the loops it moved by are skipped. A
 pool that plays several games together may delay one, so that all are due together.
+
+No request waits at the game for a loop that is still to come, because the game may never answer it
+(if the episode ends first). So `LoopTimer` predicts when the game comes to a loop: the caller
+sleeps until then and asks for the state as it is.
+
 Rules: pure, all times are arguments, and the pace too; the time for which a game is paused is no
 delay.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import Final, NamedTuple
 
 from sc2pool.protocol.game_time import LOOPS_PER_S
 
@@ -118,6 +124,65 @@ class ElasticClock:
         self._seen_loop = max(loop, self.begun_at)
         self._observed_s = now_s
         self._paused_s = 0.0
+
+
+class LoopTimer:
+    """Predicts when a game in real time comes to a loop.
+
+    Each observation bounds the instant at which loop 0 would have begun: the game showed that loop,
+    and not the next one, at some time between the request and its reply. While the bounds lie far
+    apart, the prediction is in the middle of them, so that the next observation halves the
+    distance: either it shows the loop, or the caller looks again a few milliseconds later. A game
+    that falls behind its bounds is looked for in longer and longer steps.
+    """
+
+    def __init__(self, loops_per_s: float) -> None:
+        self._loops_per_s = loops_per_s
+        self.forget()
+
+    def forget(self) -> None:
+        """The game was stopped, or another episode begins: nothing is known."""
+        self._earliest_s, self._latest_s = -math.inf, math.inf
+        self._noted_s = 0.0
+        self._behind_s = 0.0
+        """The newest step to a game that is behind its bounds; 0 if it is not."""
+
+    def note(self, loop: int, asked_s: float, answered_s: float) -> None:
+        """An observation that was asked for and answered at these times shows this loop."""
+        # A little more each second: the two clocks may run apart.
+        self._earliest_s -= _DRIFT * (answered_s - self._noted_s)
+        self._noted_s = answered_s
+        earliest_s = asked_s - (loop + 1) / self._loops_per_s
+        latest_s = answered_s - loop / self._loops_per_s
+        if (
+            earliest_s > self._latest_s - _LEAST_S
+        ):  # the game is behind the prediction, and may stay so
+            self._behind_s = min(max(2 * self._behind_s, _EXACT_S), 1 / self._loops_per_s)
+            self._earliest_s = earliest_s
+            self._latest_s = min(latest_s, earliest_s + self._behind_s)
+            return
+        self._behind_s = 0.0
+        if latest_s < self._earliest_s:  # it is ahead of the prediction
+            self._earliest_s = earliest_s
+        self._earliest_s = max(earliest_s, self._earliest_s)
+        self._latest_s = min(latest_s, self._latest_s)
+
+    def due_s(self, loop: int) -> float:
+        """When to look for this loop; minus infinity if nothing is known."""
+        apart_s = self._latest_s - self._earliest_s
+        if apart_s == math.inf:
+            return -math.inf
+        halve = apart_s > _EXACT_S and not self._behind_s
+        begun_s = self._latest_s - apart_s / 2 if halve else self._latest_s
+        return begun_s + loop / self._loops_per_s
+
+
+_EXACT_S: Final = 0.003
+"""Bounds this close are close enough."""
+_LEAST_S: Final = 0.0001
+"""A look at the latest instant that does not show the loop: the game is behind it."""
+_DRIFT: Final = 0.0005
+"""Seconds per second by which the game's clock may differ from ours, and more than it should."""
 
 
 def loops_passed(before: int, after: int, ran_s: float) -> int:

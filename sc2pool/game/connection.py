@@ -67,6 +67,8 @@ class Connection(picows.WSListener):
     """An open connection; used by one asyncio task at a time."""
 
     def __init__(self, sock: socket.socket) -> None:
+        self.warn: Callable[[str], None] = lambda _: None
+        """Called with what the game says beside a reply that did what was asked."""
         self._sock = sock
         self._loop = asyncio.get_running_loop()
         self._transport: picows.WSTransport | None = None
@@ -214,8 +216,8 @@ class Connection(picows.WSListener):
         if self._answered is not None and not self._answered.done():
             self._answered.set_exception(fault)
 
-    def unread_bytes(self) -> int:
-        """How much of what was sent the game has not read; 0 also if the system does not say."""
+    def unread_bytes(self) -> int | None:
+        """How much of what was sent the game has not read; None if the system does not say."""
         return unread_bytes(self._sock)
 
     def abort(self) -> None:
@@ -364,6 +366,8 @@ class Connection(picows.WSListener):
                 FaultKind.BAD_REPLY, f"the reply to {kind} cannot be decoded: {error}"
             ) from None
         replies.check(reply, request_id, kind)
+        if reply.error and not replies.is_refusal(reply):
+            self.warn(f"the game says beside its reply to {kind}: {'; '.join(reply.error)}")
         return reply
 
     def _take_other(self, frame: Any) -> None:

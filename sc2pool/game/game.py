@@ -6,37 +6,45 @@
 
 Rules:
 - one step is one burst: action, step, observation; every reply is checked before any is used;
-- in real time the game steps by itself: the burst is action and the observation of the loop that
-  is due (see `clock`), and no request is in flight when it is over;
+- in real time the game steps by itself: the actions are sent at once, and the state is asked for
+  when the loop that is due has come (see `clock`). No request waits at the game for a loop that is
+  still to come, and no request is in flight when the step is over;
 - an event that the game reports once is delivered once, with the next observation that is used
   (see `events`);
 - any `GameFault` is the end: the game is not repaired, the caller closes it and takes a new one;
-- that the game has ended is data, not an error.
+- that the game has ended is data, not an error, in whatever form it comes (see `ends`).
 """
 
 from __future__ import annotations
 
+import asyncio
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from s2clientprotocol import error_pb2
+from s2clientprotocol import common_pb2, error_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.config import GameSetup, Limits
 from sc2pool.deadline import Deadline
-from sc2pool.errors import UserCodeError
+from sc2pool.errors import FaultKind, GameFault, UserCodeError
+from sc2pool.game import ends
 from sc2pool.game.api import GameAPI
-from sc2pool.game.clock import ElasticClock, Tick
+from sc2pool.game.clock import ElasticClock, LoopTimer, Tick
 from sc2pool.game.connection import Extend
 from sc2pool.game.events import PendingEvents
-from sc2pool.game.hang_detection import HangDetector
-from sc2pool.game.loop_count import LoopCount
-from sc2pool.game.program.installation import Installation
+from sc2pool.game.hang_detection import Activity, HangDetector
+from sc2pool.game.loop_count import LoopCost, LoopCount
+from sc2pool.game.program.installation import Installation, made_with
 from sc2pool.game.program.launch import launch
+from sc2pool.game.program.settled import NOTHING_SETTLED, Settled
+from sc2pool.game.resets import Beginning, ResetLadder
+from sc2pool.platform import WINDOWS
 from sc2pool.protocol import replies, requests
 from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.protocol.observed import Observed
@@ -45,9 +53,16 @@ from sc2pool.protocol.sparse import Head
 from sc2pool.protocol.status import Status
 
 if TYPE_CHECKING:
-    from sc2pool._fast import Plain
+    pass
 
 _SUCCESS: Final = int(error_pb2.Success)
+_MOST_CREATED: Final = 99 if WINDOWS else math.inf
+"""Games that one process creates. On Windows each leaves one of a hundred names of a temporary file
+(`TempLaunchMap~00` …) behind, and after those create_game fails."""
+_LOADING_FAULTS: Final = frozenset(
+    {FaultKind.GAME_EXITED, FaultKind.CONNECTION_LOST, FaultKind.DEADLINE}
+)
+"""Faults that a map may cause which the game cannot load."""
 
 
 class ResetKind(StrEnum):
@@ -66,6 +81,25 @@ class Step(NamedTuple):
     ended: bool
 
 
+@dataclass(frozen=True)
+class Surroundings:
+    """What a game needs to know of the place where it plays.
+
+    Attributes:
+        directory: for its temporary files; None for the system's.
+        settled: what `sc2pool doctor` has found out about the installation.
+        warn: called with a sentence for the user, who should read it once.
+    """
+
+    directory: Path | None = None
+    settled: Settled = NOTHING_SETTLED
+    warn: Callable[[str], None] = lambda _: None
+
+
+NOWHERE: Final = Surroundings()
+"""The system's folder for temporary files, no facts, and nobody to warn."""
+
+
 class Game:
     """A running game; used by one asyncio task at a time.
 
@@ -78,29 +112,48 @@ class Game:
         base_build: the number of its build.
         player_id: of the own player, in the running episode.
         result: the own player's `Result`, once the game has ended with one.
+        untold_end: by which sign the end was noticed, if the game did not tell it; else empty.
         tick: how late the episode's newest step was; None before the first, and if the game does
             not run in real time.
         realtime: the running episode's game steps by itself.
         clock: its decision periods, in real time.
         events: of observations that were not used.
+        answered_s: when it showed its state last.
+        cost: CPU time that a loop costs.
     """
 
-    def __init__(self, api: GameAPI, limits: Limits, maps: Path | None) -> None:
+    def __init__(
+        self, api: GameAPI, limits: Limits, maps: Path | None, surroundings: Surroundings
+    ) -> None:
         self._api = api
-        self._awaited = [api.process]
-        """The processes of which one has to work before a reply can come."""
-        self._detector = HangDetector(self._cpu_seconds_of_awaited)
+        self._others: list[Game] = []
+        """The games that have to work, too, before a reply can come."""
+        self._detector = HangDetector(self._activity_of_all, self._is_asleep, surroundings.warn)
         self._maps = maps
         self._limits = limits
-        self._setup: GameSetup | None = None
-        self._map_path: Path | None = None
-        self._restartable = False
+        self._warn = surroundings.warn
+        self._ladder = ResetLadder(surroundings.settled)
+        self._area: common_pb2.RectangleI | None = None
         self._needs_hard_reset = False
+        self._gone_silent = False
+        self._n_created = 0
+        self._first_map: Path | None = None
+        """The map that the process loads for its first episode; None before that and after it."""
+        self._began = False
+        """Whether an episode has begun in this process."""
         self._loops = LoopCount()
+        self._timer = LoopTimer(LOOPS_PER_S)
+        self._signs = ends.EndSigns()
+        self._newest: Observed | None = None
+        """The episode's newest observation that holds a state."""
+        self._unused: Observed | None = None
+        """The episode's first one, until `observe` returns it."""
 
         self.realtime = False
         self.clock = ElasticClock(LOOPS_PER_S)
         self.events = PendingEvents()
+        self.cost = LoopCost()
+        self.answered_s = 0.0
         self.process = api.process
         self.pid = api.pid
         self.port = api.port
@@ -109,6 +162,7 @@ class Game:
         self.base_build = 0
         self.player_id = 0
         self.result: int | None = None
+        self.untold_end = ""
         self.tick: Tick | None = None
 
     @classmethod
@@ -118,20 +172,25 @@ class Game:
         limits: Limits,
         *,
         deadline: Deadline,
-        directory: Path | None = None,
+        surroundings: Surroundings = NOWHERE,
     ) -> Game:
         """Starts a game and waits until it answers.
 
         Args:
             limits: how long each later part may take.
-            directory: for its temporary files; None for the system's.
 
         Raises:
             ConfigError: the executable cannot be started at all.
             GameFault: the game ended, hung, or found no free port.
         """
-        api = await launch(installation, deadline, directory=directory)
-        game = cls(api, limits, installation.maps)
+        api = await launch(
+            installation,
+            deadline,
+            directory=surroundings.directory,
+            core_file_bytes=limits.core_file_bytes,
+            warn=surroundings.warn,
+        )
+        game = cls(api, limits, installation.maps, surroundings)
         try:
             pong = (await game._api.ask(requests.ping(), deadline)).ping
             game.version = pong.game_version
@@ -142,9 +201,13 @@ class Game:
         return game
 
     @property
-    def recycle_due(self) -> bool:
-        """True if the game should be replaced at the end of its episode."""
-        return self._needs_hard_reset or self._loops.used_up
+    def recycle_due(self) -> str:
+        """Why the game should be replaced at the end of its episode; empty if it need not be."""
+        if self._gone_silent:
+            return "silence"
+        if self._needs_hard_reset or self._loops.used_up:
+            return "game-loops"
+        return "games-created" if self._n_created >= _MOST_CREATED else ""
 
     def close(self) -> None:
         """Kills the game and gives everything back; bounded, and may be called again."""
@@ -157,18 +220,34 @@ class Game:
         """The game's status in its newest reply."""
         return self._api.status
 
-    def unread_bytes(self) -> int:
-        """How much of what was asked it has not read; 0 also if the system does not say."""
+    def unread_bytes(self) -> int | None:
+        """How much of what was asked it has not read; None if the system does not say."""
         return self._api.connection.unread_bytes()
 
     def plays_with(self, other: Game) -> None:
         """From now on each step waits for the other game too, so it is slow if that one is."""
-        self._awaited.append(other.process)
+        self._others.append(other)
+
+    def pause(self, now_s: float) -> None:
+        """The game is stopped from now on."""
+        self.clock.pause(now_s)
+
+    def resume(self, now_s: float) -> None:
+        """The stopped game goes on."""
+        self.clock.resume(now_s)
+        self._timer.forget()
+        self._signs.resume()
+
+    def note_cost(self) -> None:
+        """An episode has ended: compare what its loops have cost with the first episodes'."""
+        now_s = time.monotonic()
+        if self.cost.may_read(now_s):
+            self.cost.note(self.process.cpu_seconds(), self._loops.in_all, now_s)
 
     # ---- episodes ---------------------------------------------------------------------------
 
     async def start_episode(self, setup: GameSetup, map_path: Path, seed: int | None) -> ResetKind:
-        """Begins an episode by the cheapest way there is; `observe` gives its first state.
+        """Begins an episode by the cheapest way that is proven; `observe` gives its first state.
 
         Args:
             setup: players and options.
@@ -176,97 +255,145 @@ class Game:
             seed: of the game, or None to let the game choose.
 
         Raises:
-            ConfigError: the map or the players are wrong.
-            GameFault: the game failed.
+            GameFault: the game failed, or refuses the map or the players.
         """
-        if (
-            self._restartable
-            and seed is None
-            and (setup, map_path) == (self._setup, self._map_path)
-            and await self._restart()
-        ):
-            kind = ResetKind.RESTART
-        else:
-            deadline = Deadline.after(self._limits.create_join_s)
-            if self.status is Status.IN_GAME:
-                await self.leave(deadline)
-            data = self.content_to_send(map_path)
-            await self.create(setup, map_path, seed, deadline, data)
-            await self._join(requests.join_game(setup), deadline)
-            kind = ResetKind.CREATE
-        self._setup, self._map_path = setup, map_path
-        # A game made with a seed might repeat it when restarted, so it is never restarted.
-        self._restartable = seed is None
+        world = (setup, map_path)
+        if self._ladder.may_restart(world, seed) and await self._restart(setup):
+            lacks = await self._lacks(restarted=True)
+            if not lacks:
+                return ResetKind.RESTART
+            self._warn(
+                f"restart_game does not bring {map_path.stem} back to its beginning ({lacks}), so "
+                f"its episodes are begun with create_game"
+            )
+        await self._create_and_join(setup, map_path, seed)
+        self._ladder.created(world, seed)
+        await self._lacks(restarted=False)
+        return ResetKind.CREATE
+
+    async def _restart(self, setup: GameSetup) -> bool:
+        if not self._loops.restartable or self.status not in (Status.IN_GAME, Status.ENDED):
+            return False
+        self._detector.begin(self._limits.reset_s)
+        reply = await self._ask(requests.restart_game())
+        if reply.restart_game.need_hard_reset:
+            self._needs_hard_reset = True
+            return False
+        if self.status is not Status.IN_GAME:
+            return False
         self._begin(setup)
-        return kind
+        return True
+
+    async def _create_and_join(self, setup: GameSetup, map_path: Path, seed: int | None) -> None:
+        self.begin_phase(self._limits.create_join_s, map_path)
+        try:
+            if self.status is Status.IN_GAME:
+                await self.leave()
+            await self.create(setup, map_path, seed, self.content_to_send(map_path))
+            await self._join(requests.join_game(setup))
+        except GameFault as fault:
+            raise self.about_map(fault, map_path) from fault
+        self._begin(setup)
+
+    def exit_fault(self) -> GameFault:
+        """The fault that says how the game's process has ended."""
+        fault = self.process.exit_fault()
+        return fault if self._first_map is None else self.about_map(fault, self._first_map)
+
+    def about_map(self, fault: GameFault, map_path: Path) -> GameFault:
+        """A fault while an episode begins; with a note if the map may be its cause."""
+        is_loading = self._first_map is not None and not self.process.was_killed
+        loading_failed = is_loading and fault.kind in _LOADING_FAULTS
+        if fault.map_note or not (loading_failed or fault.kind is FaultKind.SETUP_FAILED):
+            return fault
+        editor = made_with(map_path)
+        note = (
+            f"map {map_path}{f', made with version {editor}' if editor else ''}; game version "
+            f"{self.version} (Base{self.base_build}): the map may be newer than the game"
+        )
+        return fault.noting_map(note)
+
+    async def _lacks(self, *, restarted: bool) -> str:
+        """Look at the episode's first state.
+
+        Returns:
+            What a restart has not brought back; empty for nothing.
+        """
+        self._unused = observed = await self._see_first()
+        beginning = Beginning.of(observed.observation, self._area)
+        return self._ladder.difference(beginning, restarted=restarted)
+
+    async def _see_first(self) -> Observed:
+        observed = await self._see()
+        self.clock.begin(observed.game_loop, time.monotonic())
+        return observed
 
     def _begin(self, setup: GameSetup) -> None:
         self.realtime = setup.realtime
         self._loops.begin_episode()
+        self._timer.forget()
+        self._signs.begin(has_opponent=setup.participants > 1 or bool(setup.opponents))
         self.events.clear()
+        self._newest = self._unused = None
+        self._began, self._first_map = True, None
         self.result = None
+        self.untold_end = ""
         self.tick = None
 
-    async def _restart(self) -> bool:
-        if not self._loops.restartable or self.status not in (Status.IN_GAME, Status.ENDED):
-            return False
-        deadline = Deadline.after(self._limits.reset_s)
-        reply = await self._api.ask(requests.restart_game(), deadline)
-        if reply.restart_game.need_hard_reset:
-            self._needs_hard_reset = True
-            return False
-        return self.status is Status.IN_GAME
+    def begin_phase(self, limit_s: float, map_path: Path) -> None:
+        """The requests that begin an episode have this time together, more if the game works."""
+        self._first_map = None if self._began else map_path
+        self._detector.begin(limit_s)
 
     async def create(
-        self,
-        setup: GameSetup,
-        map_path: Path,
-        seed: int | None,
-        deadline: Deadline,
-        map_data: bytes = b"",
+        self, setup: GameSetup, map_path: Path, seed: int | None, map_data: bytes = b""
     ) -> None:
         """Creates a game, as the host of a match does; see `requests.create_game`.
 
         Raises:
-            ConfigError: the map or the players are wrong.
-            GameFault: the game failed.
+            GameFault: the game failed, or refuses the map or the players.
         """
-        await self._api.ask(requests.create_game(setup, map_path, seed, map_data), deadline)
+        self._n_created += 1
+        await self._ask(requests.create_game(setup, map_path, seed, map_data))
 
-    async def _join(self, request: sc_pb.Request, deadline: Deadline) -> None:
-        joined = await self._api.ask(request, deadline)
-        self.player_id = joined.join_game.player_id
+    async def _join(self, request: sc_pb.Request) -> None:
+        joined = (await self._ask(request)).join_game
+        if not joined.player_id or self.status is not Status.IN_GAME:
+            raise GameFault(
+                FaultKind.SETUP_FAILED,
+                f"the game let nobody join (player_id {joined.player_id}, status "
+                f"{self.status.name.lower()}): it cannot use the map's file",
+            )
+        self.player_id = joined.player_id
         self._loops.created()
 
-    async def join_match(
-        self, setup: GameSetup, ports: MatchPorts, player_name: str, deadline: Deadline
-    ) -> None:
+    async def join_match(self, setup: GameSetup, ports: MatchPorts, player_name: str) -> None:
         """Begins an episode of a match; returns when the other player has joined too.
 
         Raises:
             GameFault: the game failed, or the other player did not come.
         """
-        self._restartable = False
-        await self._join(requests.join_game(setup, ports, player_name), deadline)
+        self._ladder.match_created()
+        await self._join(requests.join_game(setup, ports, player_name))
         self._begin(setup)
 
-    async def leave(self, deadline: Deadline) -> None:
+    async def leave(self) -> None:
         """Leaves the game that it plays or has played; does nothing if there is none.
 
         Raises:
             GameFault: the game failed.
         """
         if self.status in (Status.IN_GAME, Status.ENDED):
-            await self._api.ask(requests.leave_game(), deadline)
+            # A refusal says that there is nothing to leave; create_game decides.
+            await self._burst([requests.leave_game()])
 
-    async def save_map(self, name: str, content: bytes, deadline: Deadline) -> None:
+    async def save_map(self, name: str, content: bytes) -> None:
         """Stores a map's content in the game, which can then create a game on it by this name.
 
         Raises:
-            ConfigError: the game takes it for no map.
-            GameFault: the game failed.
+            GameFault: the game failed, or does not take the content for a map.
         """
-        await self._api.ask(requests.save_map(name, content), deadline)
+        await self._ask(requests.save_map(name, content))
 
     def content_to_send(self, map_path: Path) -> bytes:
         """The content of a map outside of the game's map folder: the game need not open it."""
@@ -285,10 +412,10 @@ class Game:
         Raises:
             GameFault: the game failed.
         """
-        first = self._loops.nothing_seen
-        observed = await self._see()
-        if first:
-            self.clock.begin(observed.game_loop, time.monotonic())
+        observed, self._unused = self._unused, None
+        if observed is None:
+            first = self._loops.nothing_seen
+            observed = await (self._see_first() if first else self._see())
         return self.events.deliver(observed)
 
     async def current_loop(self) -> int:
@@ -308,7 +435,7 @@ class Game:
         return self._loops.now or 0
 
     async def step(self, actions: Sequence[sc_pb.Action], loops: int) -> Step:
-        """Gives commands, advances the game, and observes, all in one burst.
+        """Gives commands, advances the game, and observes.
 
         In real time it waits until the end of the decision period; a game that is there already
         is observed at once, with a later loop than was due, and `tick` says how late it was.
@@ -323,47 +450,100 @@ class Game:
         """
         if (type(loops) is not int and not isinstance(loops, Integral)) or loops < 1:
             raise UserCodeError(f"step_mul must be a whole number of at least 1, got {loops!r}")
-        before = self._loops.now
-        deadline, extend = self._time_limit(loops / LOOPS_PER_S if self.realtime else 0.0)
-        answered: Plain | list[Any]
+        self._unused = None
+        if self.untold_end:
+            assert self._newest is not None, "an episode ends after its first observation"
+            return Step(self.events.deliver(ends.shown_again(self._newest)), [], ended=True)
         if self.realtime:
-            due = self.clock.act(loops, time.monotonic())
-            asked = [requests.observation(None if before is None else due)]
-            if actions:
-                asked.insert(0, requests.action(actions))
-            answered = await self._api.burst(asked, deadline, extend, sparse=True)
-        else:
-            answered = await self._api.step(actions, loops, deadline, extend)
+            return await self._step_in_real_time(actions, loops)
+        answered = await self._api.step(actions, loops, *self._time_limit())
         if not isinstance(answered, list):
             self._loops.play(loops, answered.simulation_loop)
             newest, ended = self._accept(answered, loops)
             return Step(self.events.deliver(newest), [_SUCCESS] * answered.n_results, ended)
         *others, observed = answered
         for reply in others:
-            if reply.error and not replies.is_game_over(reply):
-                replies.require(reply, reply.WhichOneof("response") or "step")
+            _require_unless_over(reply)
         action_results = list(others[0].action.result) if actions else []
-        if not self.realtime:
-            self._loops.play(loops, others[-1].step.simulation_loop)
-        if observed.error and replies.is_game_over(observed):
-            # The game ended under the burst: what it ended with can still be observed.
-            asked = [requests.observation()]
-            (observed,) = await self._api.burst(asked, deadline, extend, sparse=True)
-        newest, ended = self._accept(observed, loops)
-        if self.realtime:
-            self._loops.play(newest.game_loop - (before or 0))
-            self._note_tick(newest.game_loop, moved=before is None)
-        if ended and self.result is None and not observed.observation.player_result:
-            # The result may come one observation after the end.
+        self._loops.play(loops, others[-1].step.simulation_loop)
+        newest, ended = await self._accept_or_look_again(observed, loops)
+        return await self._stepped(newest, action_results, ended=ended)
+
+    async def _step_in_real_time(self, actions: Sequence[sc_pb.Action], loops: int) -> Step:
+        due = self.clock.act(loops, time.monotonic())
+        before = self._loops.now
+        action_results: list[int] = []
+        if actions:
+            (reply,) = await self._burst([requests.action(actions)], *self._time_limit())
+            _require_unless_over(reply)
+            action_results = list(reply.action.result)
+            self._signs.note_results(action_results, before or 0)
+        newest, ended = await self._see_at(0 if before is None else due)
+        self._loops.play(newest.game_loop - (before or 0))
+        self._note_tick(newest.game_loop, moved=before is None)
+        return await self._stepped(newest, action_results, ended=ended)
+
+    async def _see_at(self, due: int) -> tuple[Observed, bool]:
+        """The state at the loop that is due, or a later one; earlier if the game has ended.
+
+        Returns:
+            The observation, and whether the game has ended with it.
+        """
+        while True:
+            wait_s = self._timer.due_s(due) - time.monotonic()
+            if wait_s > 0:
+                await asyncio.sleep(wait_s)
+            asked_s = time.monotonic()
+            limit_s = self._limits.reset_s if self._loops.nothing_seen else self._limits.step_s
+            self._detector.begin(limit_s, may_fall_silent=True)
+            try:
+                (reply,) = await self._burst([requests.observation()], sparse=True)
+            except GameFault:
+                if not self._detector.silent or self._newest is None:
+                    raise
+                self._gone_silent = True  # its late answer would be taken for another one's
+                return self._end_untold(ends.SILENT), True
+            newest, ended = await self._accept_or_look_again(reply, loops=0)
+            if ended:
+                return newest, True
+            now_s = self.answered_s = time.monotonic()
+            self._timer.note(newest.game_loop, asked_s, now_s)
+            others_answered_s = min((one.answered_s for one in self._others), default=math.inf)
+            sign = self._signs.look(newest, now_s, others_answered_s)
+            if sign:
+                self._end_untold(sign)
+            elif self._signs.stood_s >= self._limits.step_s and self._is_held_up():
+                raise GameFault(
+                    FaultKind.DEADLINE, f"the game loop stood still for {self._signs.stood_s:.1f} s"
+                )
+            if sign or newest.game_loop >= due:
+                return newest, bool(sign)
             self.events.keep(newest)
-            newest = await self._see()
+
+    def _end_untold(self, sign: str) -> Observed:
+        """The game is over without saying so; returns its last state again."""
+        assert self._newest is not None, "an episode ends after its first observation"
+        self.untold_end = sign
+        self._ladder.lost()
+        return ends.shown_again(self._newest)
+
+    async def _stepped(self, newest: Observed, action_results: list[int], *, ended: bool) -> Step:
+        """The result of a step; of its last one once the game has told its result, too."""
+        if ended and self.result is None and not self.untold_end:
+            # The result may come one observation after the end.
+            (reply,) = await self._burst([requests.observation()], *self._time_limit(), sparse=True)
+            if not replies.is_game_over(reply):
+                self.events.keep(newest)
+                newest, _ = self._accept(reply, loops=0)
         return Step(self.events.deliver(newest), action_results, ended)
 
     # ---- everything else --------------------------------------------------------------------
 
     async def game_info(self) -> sc_pb.ResponseGameInfo:
         """Map, players and terrain."""
-        return (await self._api.ask(requests.game_info(), *self._time_limit())).game_info
+        info = (await self._api.ask(requests.game_info(), *self._time_limit())).game_info
+        self._area = info.start_raw.playable_area if info.HasField("start_raw") else None
+        return info
 
     async def data(self) -> sc_pb.ResponseData:
         """Names, costs and attributes of everything there is in the game."""
@@ -388,7 +568,8 @@ class Game:
             GameFault: the game failed.
         """
         reply: sc_pb.Response
-        (reply,) = await self._api.burst([request], *self._time_limit())
+        self._unused = None
+        (reply,) = await self._burst([request], *self._time_limit())
         if reply.HasField("step"):
             self._loops.play(request.step.count, reply.step.simulation_loop)
             self._loops.move(request.step.count)
@@ -398,17 +579,46 @@ class Game:
 
     # ---- the inside -------------------------------------------------------------------------
 
-    def _time_limit(self, due_in_s: float = 0.0) -> tuple[Deadline, Extend]:
+    def _time_limit(self) -> tuple[Deadline, Extend]:
         limit_s = self._limits.reset_s if self._loops.nothing_seen else self._limits.step_s
-        return self._detector.begin(due_in_s + limit_s), self._detector.extend
+        return self._detector.begin(limit_s), self._detector.extend
 
-    def _cpu_seconds_of_awaited(self) -> float:
-        return sum(process.cpu_seconds() for process in self._awaited)
+    def _activity_of_all(self) -> Sequence[Activity]:
+        return [game.process.activity() for game in (self, *self._others)]
+
+    def _is_asleep(self) -> bool:
+        stopped = self.process.is_stopped() or self._is_held_up()
+        return self.unread_bytes() == 0 and not stopped
+
+    def _is_held_up(self) -> bool:
+        """True if another game of the match is stopped, without which no loop is played."""
+        return any(game.process.is_stopped() for game in self._others)
+
+    async def _ask(self, request: sc_pb.Request) -> sc_pb.Response:
+        """One request of the running phase, which must be carried out."""
+        return await self._api.ask(request, self._detector.deadline, self._detector.extend)
+
+    async def _burst(
+        self,
+        asked: Sequence[sc_pb.Request],
+        deadline: Deadline | None = None,
+        extend: Extend | None = None,
+        *,
+        sparse: bool = False,
+    ) -> list[Any]:
+        """Requests whose refusal is the caller's affair; by default in the running phase's time."""
+        if deadline is None:
+            deadline, extend = self._detector.deadline, self._detector.extend
+        return await self._api.burst(asked, deadline, extend, sparse=sparse)
 
     async def _see(self) -> Observed:
         asked = [requests.observation()]
-        (reply,) = await self._api.burst(asked, *self._time_limit(), sparse=True)
-        return self._accept(reply, loops=0)[0]
+        asked_s = time.monotonic()
+        (reply,) = await self._burst(asked, *self._time_limit(), sparse=True)
+        observed, _ = await self._accept_or_look_again(reply, loops=0)
+        self.answered_s = time.monotonic()
+        self._timer.note(observed.game_loop, asked_s, self.answered_s)
+        return observed
 
     def _note_tick(self, loop: int, *, moved: bool) -> None:
         now_s = time.monotonic()
@@ -417,6 +627,15 @@ class Game:
             self.tick = None
         else:
             self.tick = self.clock.observe(loop, now_s)
+
+    async def _accept_or_look_again(self, reply: Any, loops: int) -> tuple[Observed, bool]:
+        """As `_accept`; a game that refuses because it is over may still show its last state."""
+        if not isinstance(reply, Head) or not replies.is_game_over(reply):
+            return self._accept(reply, loops)
+        (reply,) = await self._burst([requests.observation()], *self._time_limit(), sparse=True)
+        if isinstance(reply, Head) and replies.is_game_over(reply) and self._newest is not None:
+            return self._end_untold(ends.REFUSED), True
+        return self._accept(reply, loops)
 
     def _accept(self, reply: Any, loops: int) -> tuple[Observed, bool]:
         """Checks a sparse observation `loops` after the last one, and notes its game loop.
@@ -429,15 +648,26 @@ class Game:
             first, last = self._loops.expected(loops, ended=False, free=self.realtime)
             if first <= reply.game_loop <= last:
                 self._loops.see(reply.game_loop)
-                return Observed(payload, reply), False
+                self._newest = observed = Observed(payload, reply)
+                return observed, False
             reply = Head.FromString(payload)
         replies.require(reply, "observation")
         answer = reply.observation
         ended = self._api.status is Status.ENDED or len(answer.player_result) > 0
-        first, last = self._loops.expected(loops, ended=ended, free=self.realtime)
-        replies.check_observation(answer, first_loop=first, last_loop=last)
-        self._loops.see(answer.observation.game_loop)
         result = replies.result_of(answer, self.player_id)
         if result is not None:  # else an earlier look may have brought it
             self.result = result
-        return Observed(payload, reply), ended
+        if answer.player_result and replies.is_stub(answer) and self._newest is not None:
+            told = sc_pb.Response.FromString(payload).observation
+            return ends.shown_again(self._newest, told), True
+        first, last = self._loops.expected(loops, ended=ended, free=self.realtime)
+        replies.check_observation(answer, first_loop=first, last_loop=last)
+        self._loops.see(answer.observation.game_loop)
+        self._newest = observed = Observed(payload, reply)
+        return observed, ended
+
+
+def _require_unless_over(reply: Any) -> None:
+    """Raise if the game refused a request for another reason than its end."""
+    if reply.error and not replies.is_game_over(reply):
+        replies.require(reply, reply.WhichOneof("response") or "step")

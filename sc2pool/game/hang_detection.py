@@ -1,21 +1,22 @@
-"""Slow or hung? When a reply that does not come means that the game has to be replaced.
+"""Slow, starved, silent or hung? Decides how long a missing reply is waited for.
 
-    sent ──── ½ limit ──── limit ──────────────── 3 × limit
-              CPU time     has it grown?  yes ┄┄► hung after all
-              is noted                    no  ┄┄► hung
+    sent ──── ½ limit ──── limit ─────────────── 3 × limit
+              CPU time     has it grown?   yes ┄┄► hung after all
+              is noted                     no  ┄┄► hung
+    A process that waits for a processor is starved, not hung: its limit is extended while it waits.
+    In real time a game that sleeps through `SILENCE_S` has ended without a word (`silent`).
 
-The worker applies this to each burst (`HangDetector`). The supervisor's deadline of a step, behind
-it, and the watchdog's samples use the same figures.
-
-Rule: a game that answers in time pays for none of this; its CPU time is first read when half of
-the limit has passed without an answer.
+The worker applies this to each burst (`HangDetector`). The supervisor's deadline of a step and the
+watchdog's samples use the same figures. A game that answers in time pays for none of this: its CPU
+time is first read when half of the limit has passed without an answer.
 """
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 from sc2pool.deadline import Deadline
 
@@ -23,8 +24,53 @@ SLOW_FACTOR: Final = 3.0
 """A game that is slow but works may take this many times the limit of a step."""
 IDLE_CPU_SHARE: Final = 0.01
 """CPU seconds per second below which a process does no work; its idle threads use less."""
+STARVED_SHARE: Final = 0.5
+"""Seconds per second of waiting for a processor from which on a process is starved. One that is
+hung waits for none."""
 STALL_S: Final = 1.0
 """A timer this late means that this process itself was stopped (Ctrl-Z, a closed lid) or busy."""
+_MOST_EXTENSIONS: Final = 20
+"""How often a limit is extended by half while a game is starved."""
+SILENCE_S: Final = 1.0
+"""How long a game in real time may sleep beside an unanswered observation. One that plays uses
+CPU time in each of its loops, 22 times a second."""
+
+
+class Activity(NamedTuple):
+    """What a process has done since its start."""
+
+    cpu_s: float
+    """CPU time used."""
+    waited_s: float
+    """Time for which it was ready to run and waited for a processor; 0 if the system does not say.
+    """
+
+
+class Doing(NamedTuple):
+    """Shares of a stretch of time."""
+
+    cpu_share: float
+    waited_share: float
+
+    @property
+    def is_idle(self) -> bool:
+        """True if the process neither worked nor wanted to."""
+        return self.cpu_share < IDLE_CPU_SHARE and self.waited_share < IDLE_CPU_SHARE
+
+    @property
+    def is_starved(self) -> bool:
+        """True if the process spent much of the time waiting for a processor."""
+        return self.waited_share >= STARVED_SHARE
+
+
+def doing(before: Sequence[Activity], after: Sequence[Activity], lasted_s: float) -> Doing:
+    """What processes did between two readings: all together, and the one that waited most."""
+    lasted_s = max(lasted_s, 1e-9)
+    pairs = list(zip(before, after, strict=True))
+    return Doing(
+        sum(now.cpu_s - then.cpu_s for then, now in pairs) / lasted_s,
+        max(now.waited_s - then.waited_s for then, now in pairs) / lasted_s,
+    )
 
 
 def unless_stalled(deadline: Deadline, grace_s: float) -> Deadline:
@@ -41,31 +87,76 @@ class HangDetector:
     """The wait for one answer after another: a first deadline, and what follows when it passes.
 
     Args:
-        cpu_seconds: reads the CPU time that the game has used.
+        activity: reads what each game has done that must work before there can be an answer.
+        is_asleep: whether the game has read all that it was asked and no signal has stopped it;
+            looked at only to tell silence from a hang.
+        warn: called with a sentence about the machine, if the game is starved.
+
+    Attributes:
+        deadline: the newest one.
+        silent: the newest wait ended because the game has ended without a word.
     """
 
-    def __init__(self, cpu_seconds: Callable[[], float]) -> None:
-        self._cpu_seconds = cpu_seconds
-        self._limit_s = 0.0
-        self._noted_cpu_s: float | None = None
-        self._extended = False
+    def __init__(
+        self,
+        activity: Callable[[], Sequence[Activity]],
+        is_asleep: Callable[[], bool] = lambda: False,
+        warn: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._activity = activity
+        self._is_asleep = is_asleep
+        self._warn = warn
+        self._waits: Iterator[float] = iter(())
+        self.deadline = Deadline(math.inf)
+        self.silent = False
 
-    def begin(self, limit_s: float) -> Deadline:
-        """The first deadline for the next answer."""
-        self._limit_s = limit_s
-        self._noted_cpu_s = None
-        self._extended = False
-        return Deadline.after(limit_s / 2)
+    def begin(self, limit_s: float, *, may_fall_silent: bool = False) -> Deadline:
+        """The first deadline for the next answer.
+
+        Args:
+            limit_s: that an answer may take if the game does no work.
+            may_fall_silent: a game in real time is asked for its state now: it answers at once,
+                unless it has ended.
+        """
+        self.silent = False
+        self._waits = self._waits_for(limit_s, may_fall_silent=may_fall_silent)
+        self.deadline = Deadline.after(next(self._waits))
+        return self.deadline
 
     def extend(self) -> Deadline | None:
-        """The next deadline, or None if the game is hung."""
-        half_s = self._limit_s / 2
-        if self._noted_cpu_s is None:
-            self._noted_cpu_s = self._cpu_seconds()
-            return Deadline.after(half_s)
-        if self._extended:
+        """The next deadline, or None if the game is hung, or `silent`."""
+        wait_s = next(self._waits, None)
+        if wait_s is None:
             return None
-        if self._cpu_seconds() - self._noted_cpu_s < IDLE_CPU_SHARE * half_s:
-            return None
-        self._extended = True
-        return Deadline.after((SLOW_FACTOR - 1) * self._limit_s)
+        self.deadline = Deadline.after(wait_s)
+        return self.deadline
+
+    def _waits_for(self, limit_s: float, *, may_fall_silent: bool) -> Iterator[float]:
+        """How long to wait each time; it ends when the game is given up."""
+        half_s = limit_s / 2
+        if may_fall_silent and half_s > SILENCE_S:
+            yield SILENCE_S / 2
+            noted, noted_at_s = self._activity(), time.monotonic()
+            yield SILENCE_S
+            now = doing(noted, self._activity(), time.monotonic() - noted_at_s)
+            if now.is_idle and self._is_asleep():
+                self.silent = True
+                return
+        yield half_s
+        noted, noted_at_s = self._activity(), time.monotonic()
+        yield half_s
+        was_extended = False
+        for _ in range(_MOST_EXTENSIONS):
+            now = doing(noted, self._activity(), time.monotonic() - noted_at_s)
+            noted, noted_at_s = self._activity(), time.monotonic()
+            if now.is_starved:
+                self._warn(
+                    "the machine is too busy: a game waits for a processor "
+                    f"{min(now.waited_share, 1.0):.0%} of the time, so its limits are extended"
+                )
+                yield half_s
+            elif now.cpu_share >= IDLE_CPU_SHARE and not was_extended:
+                was_extended = True
+                yield (SLOW_FACTOR - 1) * limit_s
+            else:
+                return

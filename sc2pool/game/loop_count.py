@@ -1,4 +1,7 @@
-"""Which game loop a game is at, which its next observation may show, and how many it has played.
+"""Which game loop a game is at, how many loops it has played, and what a loop costs.
+
+    LoopCount   the loop now, those that the next observation may show, the loops played so far
+    LoopCost    CPU time for a loop, in the newest episodes and in the first ones
 
 Rules: pure; after a request that moves the game to another loop (a loaded save) the loop is unknown
 until an observation shows it; a game in real time may show any later loop.
@@ -6,7 +9,7 @@ until an observation shows it; a game in real time may show any later loop.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from sc2pool.protocol import replies
 
@@ -27,6 +30,8 @@ class LoopCount:
         self.nothing_seen = False
         self._played = 0
         """Loops since create_game: a restart does not set them to 0."""
+        self._before_create = 0
+        """Loops of earlier games of the process."""
 
     @property
     def restartable(self) -> bool:
@@ -38,8 +43,14 @@ class LoopCount:
         """True if the game should begin no further episode."""
         return self._played > replies.LAST_LOOP - _LAST_EPISODE_LOOPS
 
+    @property
+    def in_all(self) -> int:
+        """Loops that the process has played."""
+        return self._before_create + self._played
+
     def created(self) -> None:
         """A new game was created in the process."""
+        self._before_create += self._played
         self._played = 0
 
     def begin_episode(self) -> None:
@@ -75,3 +86,75 @@ class LoopCount:
     def play(self, loops: int, simulation_loop: int = 0) -> None:
         """Count loops that were played; `simulation_loop` is the game's own count, 0 if unknown."""
         self._played = max(self._played + loops, simulation_loop)
+
+
+class _Use(NamedTuple):
+    """What some episodes have cost."""
+
+    cpu_s: float
+    loops: int
+    episodes: int
+
+    def plus(self, cpu_s: float, loops: int, episodes: int) -> _Use:
+        return _Use(self.cpu_s + cpu_s, self.loops + loops, self.episodes + episodes)
+
+    @property
+    def cost(self) -> float:
+        """CPU seconds for a loop."""
+        return self.cpu_s / self.loops
+
+    @property
+    def is_enough(self) -> bool:
+        return self.cpu_s >= _ENOUGH_CPU_S and self.episodes >= _ENOUGH_EPISODES and self.loops > 0
+
+
+_NOTHING: Final = _Use(0.0, 0, 0)
+_ENOUGH_CPU_S: Final = 1.0
+"""CPU time is counted in hundredths of a second, so a comparison needs some."""
+_ENOUGH_EPISODES: Final = 4
+"""Episodes differ; a comparison needs some."""
+_LOOK_EVERY_S: Final = 0.5
+"""To read a process's CPU time costs some tenths of a millisecond, as much as a short step."""
+
+
+class LoopCost:
+    """CPU time that a game needs for a loop, compared with its first episodes.
+
+    Reports of the real game say that its processes become slower over hours. It is CPU time and not
+    wall time that is compared: a busy machine does not make a game older.
+
+    Attributes:
+        growth: the newest cost divided by the first one, of the newest two comparisons the smaller;
+            None until they are made.
+    """
+
+    def __init__(self) -> None:
+        self.growth: float | None = None
+        self._ratio: float | None = None
+        self._first: _Use | None = None
+        self._recent = _NOTHING
+        self._episodes = 0
+        self._read: tuple[float, int, float] | None = None
+        """The newest reading: CPU time, loops played, and when."""
+
+    def may_read(self, now_s: float) -> bool:
+        """An episode has ended; true if the CPU time should be read, for `note`."""
+        self._episodes += 1
+        return self._read is None or now_s - self._read[2] >= _LOOK_EVERY_S
+
+    def note(self, cpu_s: float, loops: int, now_s: float) -> None:
+        """The game has used this CPU time and played this many loops since its start."""
+        before, self._read = self._read, (cpu_s, loops, now_s)
+        episodes, self._episodes = self._episodes, 0
+        if before is None:
+            return  # the launch and the first map are no measure
+        self._recent = self._recent.plus(cpu_s - before[0], loops - before[1], episodes)
+        if not self._recent.is_enough:
+            return
+        newest, self._recent = self._recent, _NOTHING
+        if self._first is None:
+            self._first = newest
+        else:
+            before_ratio, self._ratio = self._ratio, newest.cost / self._first.cost
+            if before_ratio is not None:
+                self.growth = min(before_ratio, self._ratio)

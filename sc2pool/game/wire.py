@@ -51,21 +51,21 @@ def connect(port: int) -> socket.socket:
     return sock
 
 
-def unread_bytes(sock: socket.socket) -> int:
+def unread_bytes(sock: socket.socket) -> int | None:
     """How much of what was sent to a socket's peer on this machine the peer has not read.
 
-    0 also if the system does not say, or the connection is closed.
+    None if the system does not say, or the connection is closed.
     """
     try:
         own, peer = sock.getsockname()[1], sock.getpeername()[1]
         lines = _CONNECTIONS.read_text().splitlines()[1:]
     except OSError:
-        return 0
+        return None
     for line in lines:
         _, local, remote, _, queues = line.split(maxsplit=5)[:5]
         if (_port_of(local), _port_of(remote)) == (peer, own):
             return int(queues.partition(":")[2], 16)
-    return 0
+    return None
 
 
 def _port_of(address: str) -> int:

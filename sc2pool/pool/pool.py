@@ -101,6 +101,7 @@ class Pool:
         max_concurrency: int | None = None,
         agree: Callable[[Sequence[Hello]], Hello] = agreed,
         task: str | None = None,
+        settled: Mapping[str, Any] | None = None,
         system: System = REAL,
     ) -> None:
         self.n = len(specs)
@@ -120,6 +121,7 @@ class Pool:
             self._bookkeeping = loop.bookkeeping
             self._supervisor = loop.supervisor
             self._supervisor.stats.task = task
+            self._supervisor.stats.settled = settled or {}
             self._episodes = Episodes(self._supervisor, one_book=one_book)
             self._pauses = Pauses(loop)
             runtime.serve_metrics()

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import psutil
@@ -152,6 +154,21 @@ def process_table(root_pid: int) -> PsutilTable:
     if LINUX:
         return ProcTable(root_pid)
     return PsutilTable(root_pid)
+
+
+def waited_s(pid: int) -> float:
+    """How long the threads of a process were ready to run and waited for a processor, in sum.
+
+    0 if the process has ended, or if the system does not say. It reads a file for each thread, so
+    it is for a process whose answer is late, not for each sample.
+    """
+    waited_ns = 0
+    if LINUX:
+        with suppress(OSError):
+            for thread in Path(f"/proc/{pid}/task").iterdir():
+                with suppress(OSError, ValueError, IndexError):
+                    waited_ns += int((thread / "schedstat").read_text().split()[1])
+    return waited_ns / 1e9
 
 
 def usable_cores() -> int:

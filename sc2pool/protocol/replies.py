@@ -7,9 +7,10 @@ is checked in three steps, each a pure function:
     require  the request was carried out, neither refused nor failed    else GameFault, ConfigError
     check_observation  its state is complete and of the expected loop   else GameFault BAD_REPLY
 
-Rules: an error that no retry can cure (missing map, wrong players) is a `ConfigError`; every other
-is a `GameFault`, after which the game gets no more requests. The end of a game is data, not an
-error: `is_game_over` recognises that refusal.
+Rules: a game that cannot create or join a game is a fault SETUP_FAILED, because a fresh process may
+cure it; an error in a replay's file or options is a `ConfigError`; every other is a `GameFault`,
+after which the game gets no more requests. Text in `error` beside the reply that was asked for is a
+warning. The end of a game is data, not an error: `is_game_over` recognises that refusal.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ STATUS_AFTER: dict[str, frozenset[int]] = {
     "available_maps": _ANY,
     "save_map": _ANY,
     "create_game": frozenset({Status.INIT_GAME}),
-    "join_game": frozenset({Status.IN_GAME}),
+    # A game that cannot use the map's file stays launched, and gives the player the id 0.
+    "join_game": frozenset({Status.IN_GAME, Status.LAUNCHED}),
     "restart_game": _RUNNING,
     "leave_game": frozenset({Status.LAUNCHED, Status.ENDED}),
     "game_info": _PLAYED,
@@ -65,24 +67,20 @@ _GAME_OVER_ERRORS = frozenset(
     }
 )
 
-_Create = sc_pb.ResponseCreateGame
-_Join = sc_pb.ResponseJoinGame
-_SaveMap = sc_pb.ResponseSaveMap
 _ReplayInfo = sc_pb.ResponseReplayInfo
 _Replay = sc_pb.ResponseStartReplay
 
+_SETUP: Final = frozenset({"create_game", "join_game", "save_map"})
+"""Requests whose errors are about the map or the players, or about what the process has left
+behind."""
 _PERMANENT: dict[str, frozenset[int]] = {
-    # Every error of create_game is about the map or the players.
-    "create_game": frozenset(_Create.Error.values()),
-    "join_game": frozenset(_Join.Error.values())
-    - {_Join.LaunchError, _Join.NoSpaceForUser, _Join.NetworkError, _Join.OtherError},
-    "restart_game": frozenset(),
-    "save_map": frozenset(_SaveMap.Error.values()),
     # Every other error is about the file or the options.
     "replay_info": frozenset(_ReplayInfo.Error.values()) - {_ReplayInfo.DownloadError},
     "start_replay": frozenset(_Replay.Error.values()) - {_Replay.LaunchError},
 }
 """The errors of each request that a new game would not cure."""
+_MAY_FAIL: Final = _SETUP | _PERMANENT.keys() | {"restart_game"}
+"""Requests whose reply has an error of its own."""
 
 
 def _bad(detail: str) -> GameFault:
@@ -118,27 +116,41 @@ def require(reply: sc_pb.Response, kind: str) -> None:
     """Raises unless `reply`, which passed `check`, confirms that the request was carried out.
 
     Raises:
-        ConfigError: the request cannot succeed: wrong map, wrong players.
-        GameFault: BAD_REPLY; the game refused the request, or could not carry it out.
+        ConfigError: the request cannot succeed: a replay's file or options are wrong.
+        GameFault: BAD_REPLY (the game refused the request, or could not carry it out), or
+            SETUP_FAILED (it cannot create or join the game).
     """
-    if reply.error:
+    if is_refusal(reply):
         status = _status(reply)
         raise _bad(f"the game refused {kind} (status {status}): {'; '.join(reply.error)}")
-    if kind not in _PERMANENT or not _has_failed(reply, kind):
+    if not _has_failed(reply, kind):
         return
     answer = getattr(reply, kind)
     name = type(answer).Error.Name(answer.error)
     details = getattr(answer, "error_details", "")  # not every reply has them
     detail = f"the game cannot {kind}: {name} {details}".rstrip()
-    if answer.error in _PERMANENT[kind]:
+    if kind in _SETUP:
+        raise GameFault(FaultKind.SETUP_FAILED, detail)
+    if answer.error in _PERMANENT.get(kind, ()):
         raise ConfigError(detail)
     raise _bad(detail)
 
 
+def is_refusal(reply: sc_pb.Response) -> bool:
+    """True if `reply` is an error in place of the reply that was asked for."""
+    return bool(reply.error) and reply.WhichOneof("response") is None
+
+
 def is_game_over(reply: sc_pb.Response) -> bool:
     """True if `reply` refuses a request because the game has ended."""
-    errors = reply.error
-    return bool(errors) and any(error.strip(" .").lower() in _GAME_OVER_ERRORS for error in errors)
+    return is_refusal(reply) and any(
+        error.strip(" .").lower() in _GAME_OVER_ERRORS for error in reply.error
+    )
+
+
+def is_stub(answer: sc_pb.ResponseObservation) -> bool:
+    """True if the observation holds no state; the game may still tell its result with it."""
+    return not answer.HasField("observation") or answer.observation.game_loop == _STUB_LOOP
 
 
 def check_observation(
@@ -187,7 +199,7 @@ def expected_kind(request: sc_pb.Request) -> str:
 
 
 def _has_failed(reply: sc_pb.Response, kind: str) -> bool:
-    return kind in _PERMANENT and getattr(reply, kind).HasField("error")
+    return kind in _MAY_FAIL and getattr(reply, kind).HasField("error")
 
 
 def _status(reply: sc_pb.Response) -> str:

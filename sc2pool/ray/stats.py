@@ -95,6 +95,8 @@ def merge(
             if (took := _durations([part.reset_s.get(kind) for part in every]))
         },
         recovery_s=_durations([recovery_s, *(part.recovery_s for part in every)]),
+        untold_ends=sum(part.untold_ends for part in every),
+        contradictions=sum(part.contradictions for part in every),
         pauses=PauseStats(
             sum(part.pauses.count for part in every),
             sum(part.pauses.paused_s for part in every),
@@ -102,6 +104,7 @@ def merge(
         ),
         realtime=_realtime([part.realtime for part in living], names),
         watchdog_cpu_s=sum(part.watchdog_cpu_s for part in every),
+        settled=first.settled,
         events=sorted(events, key=lambda event: event.at_s),
         instances=sorted(instances, key=lambda row: row.seat.startswith(_SPARE)),
     )

@@ -40,6 +40,8 @@ class TaskDefinition(ABC):
         opponents: built-in opponents of a task for one player; none for the mini-games, whose
             enemies belong to the map.
         disable_fog: whether the whole map is visible.
+        restart: "auto" begins an episode by restart_game where that is proven to bring everything
+            back; "never" creates a game for each episode, which takes longer.
         metadata: as in `gymnasium.Env`; `render_fps` is that of real time unless it is given.
         render_mode: None, or one of the metadata's `render_modes`.
 
@@ -57,6 +59,7 @@ class TaskDefinition(ABC):
     players: ClassVar[int] = 1
     opponents: ClassVar[tuple[Computer, ...]] = ()
     disable_fog: ClassVar[bool] = False
+    restart: ClassVar[str] = "auto"
     metadata: Mapping[str, Any] = {"render_modes": ["human", "rgb_array"]}
     render_mode: str | None = None
 
@@ -137,6 +140,8 @@ class TaskDefinition(ABC):
         check_loops("step_mul", cls.step_mul)
         if cls.max_loops is not None:
             check_loops("max_loops", cls.max_loops)
+        if cls.restart not in ("auto", "never"):
+            raise ConfigError(f"restart must be 'auto' or 'never', got {cls.restart!r}")
         modes = cls.metadata.get("render_modes", ())
         if not isinstance(modes, list | tuple):
             raise ConfigError(f"metadata['render_modes'] must be a list of names, got {modes!r}")
@@ -171,6 +176,7 @@ class TaskDefinition(ABC):
             opponents=tuple(opponents),
             disable_fog=cls.disable_fog,
             participants=cls.players,
+            restart=cls.restart,
         )
 
 

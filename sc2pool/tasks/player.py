@@ -9,9 +9,10 @@ passed on unchanged.
 
 from __future__ import annotations
 
+import logging
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -45,6 +46,10 @@ class Episode:
     both_keywords: bool = False
 
 
+RECYCLE_CAUSES = ("", "game-loops", "silence", "games-created")
+"""Why a player's game is replaced between two episodes."""
+
+
 @dataclass(frozen=True)
 class GameFacts:
     """The facts that the trainer records about a launched game.
@@ -75,11 +80,13 @@ class Player(ABC):
         realtime: the game runs by itself.
         is_a_pool: it is an env of sc2pool's, with a pool of its own.
         directory: for the temporary files of its game; None for the system's.
+        warn: called with a sentence about its game that the user should read once.
     """
 
     strict: bool
     rows: int = 1
     directory: Path | None = None
+    warn: Callable[[str], None] = logging.getLogger("sc2pool").warning
     realtime = False
     is_a_pool = False
     attributes: Sequence[Mapping[str, Any]]
@@ -115,9 +122,19 @@ class Player(ABC):
         return "reset"
 
     @property
-    def recycle_due(self) -> bool:
-        """True if the game should be replaced once its episode is over."""
-        return False
+    def recycle_due(self) -> str:
+        """Why the game should be replaced once its episode is over, one of `RECYCLE_CAUSES`.
+
+        Empty if it need not be.
+        """
+        return ""
+
+    def loop_cost_growth(self) -> float:
+        """An episode is over: how many times the CPU time of its first episodes a game loop costs.
+
+        0 if that is not known.
+        """
+        return 0.0
 
     def latest_view(self) -> tuple[Any, Any] | None:
         """The game's newest observation and the map's description, the messages themselves.

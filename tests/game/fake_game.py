@@ -6,6 +6,11 @@ Started like the game. `behaviour.json` in its data directory says what goes wro
     on_step    {"3": FRAMES}   what to answer to the third step in place of the right reply
     no_result  true            the first observation after the end has no player_result
     stub       true            observations are stubs
+    stub_at_end true           those after the end are, with the result
+    not_in_game true           after the end all but create_game is refused, in these words
+    warns      true            each reply has a text in `error`
+    player_id  N               that of join_game; with 0 the status stays launched
+    units_fade true            each restart has one unit less than before
     ends_at    LOOP            the game ends here
     hard_reset true            restarts ask for a hard reset
     same_again true            every episode is the same; without it the minerals tell its number
@@ -42,6 +47,7 @@ class FakeGame(picows.WSListener):
         self.behaviour = behaviour
         self.status = sc_pb.launched
         self.loop = 0
+        self.units = 3
         self.steps = 0
         self.results_held_back = 1 if behaviour.get("no_result") else 0
         self.episodes = 0
@@ -55,7 +61,15 @@ class FakeGame(picows.WSListener):
         kind = request.WhichOneof("request")
         # All but the last message of a burst have another one behind them.
         self.in_burst |= not frame.last_in_buffer
-        reply = getattr(self, kind)(request)
+        if self.behaviour.get("not_in_game") and self.status == sc_pb.ended and kind != "step":
+            self.status = sc_pb.launched
+        refused = self.status == sc_pb.launched and kind in ("action", "observation", "leave_game")
+        if refused and self.behaviour.get("not_in_game"):
+            reply = sc_pb.Response(error=["Not in a game"])
+        else:
+            reply = getattr(self, kind)(request)
+        if self.behaviour.get("warns"):
+            reply.error.append("Something is deprecated.")
         if not self.behaviour.get("without_ids"):
             reply.id = request.id
         reply.status = self.status
@@ -82,12 +96,16 @@ class FakeGame(picows.WSListener):
         return sc_pb.Response(create_game=sc_pb.ResponseCreateGame())
 
     def join_game(self, request):
-        self.status, self.loop = sc_pb.in_game, 0
-        return sc_pb.Response(join_game=sc_pb.ResponseJoinGame(player_id=1))
+        self.status, self.loop, self.units = sc_pb.in_game, 0, 3
+        player_id = self.behaviour.get("player_id", 1)
+        if not player_id:
+            self.status = sc_pb.launched
+        return sc_pb.Response(join_game=sc_pb.ResponseJoinGame(player_id=player_id))
 
     def restart_game(self, request):
         restart = sc_pb.ResponseRestartGame(need_hard_reset=bool(self.behaviour.get("hard_reset")))
         self.status, self.loop = sc_pb.in_game, 0
+        self.units -= bool(self.behaviour.get("units_fade"))
         self.episodes += not self.behaviour.get("repeats_seed")
         return sc_pb.Response(restart_game=restart)
 
@@ -118,7 +136,12 @@ class FakeGame(picows.WSListener):
 
     def observation(self, request):
         reply = sc_pb.ResponseObservation()
-        reply.observation.game_loop = 2**32 - 1 if self.behaviour.get("stub") else self.loop
+        is_stub = self.behaviour.get("stub") or (
+            self.behaviour.get("stub_at_end") and self.status == sc_pb.ended
+        )
+        reply.observation.game_loop = 2**32 - 1 if is_stub else self.loop
+        for tag in range(self.units if self.behaviour.get("units_fade") else 0):
+            reply.observation.raw_data.units.add(tag=tag + 1, unit_type=48, owner=1, alliance=1)
         reply.observation.raw_data.player.SetInParent()
         reply.observation.player_common.player_id = 1
         self.observations += 1

@@ -16,7 +16,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.config import GameSetup, Limits
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError, FaultKind, GameFault
-from sc2pool.game.game import Game, ResetKind
+from sc2pool.game.game import NOWHERE, Game, ResetKind, Surroundings
 from sc2pool.game.program import launch as launch_module
 from sc2pool.game.program.installation import Installation, find
 from sc2pool.game.program.lease import HOST, PortLease
@@ -33,10 +33,19 @@ LIMITS = Limits(launch_s=20, create_join_s=10, reset_s=10, step_s=10)
 
 @asynccontextmanager
 async def playing(
-    installation: Installation, limits: Limits = LIMITS, *, episode: bool = True
+    installation: Installation,
+    limits: Limits = LIMITS,
+    *,
+    episode: bool = True,
+    surroundings: Surroundings = NOWHERE,
 ) -> AsyncIterator[Game]:
     """Launches a game, begins an episode if asked to, and closes the game."""
-    launching = Game.launch(installation, limits, deadline=Deadline.after(limits.launch_s))
+    launching = Game.launch(
+        installation,
+        limits,
+        deadline=Deadline.after(limits.launch_s),
+        surroundings=surroundings,
+    )
     with closing(await launching) as game:
         if episode:
             await game.start_episode(SETUP, MAP, None)
@@ -114,6 +123,62 @@ class TestEpisodes:
             assert not (await game.step([], 16)).ended
 
     @in_each_loop
+    async def test_a_stub_at_the_end_shows_the_last_state_again(self, fake):
+        async with playing(fake(ends_at=20, stub_at_end=True)) as game:
+            before = (await game.step([], 16)).observed
+            step = await game.step([sc_pb.Action()], 16)
+            assert step.ended
+            assert game.result == sc_pb.Victory
+            assert not game.untold_end
+            assert step.observed.game_loop == before.game_loop == 16
+            assert [told.result for told in step.observed.response.player_result] == [game.result]
+            assert await game.start_episode(SETUP, MAP, None) is ResetKind.RESTART
+
+    @in_each_loop
+    async def test_a_game_that_refuses_everything_after_its_end(self, fake):
+        async with playing(fake(ends_at=20, not_in_game=True)) as game:
+            before = (await game.step([], 16)).observed
+            step = await game.step([sc_pb.Action()], 16)
+            assert step.ended
+            assert game.result is None
+            assert "refused to show its state" in game.untold_end
+            assert step.observed.game_loop == before.game_loop
+            assert (await game.step([], 16)).ended
+            assert await game.start_episode(SETUP, MAP, None) is ResetKind.CREATE
+            assert not game.untold_end
+            assert not (await game.step([], 16)).ended
+
+    @in_each_loop
+    async def test_text_beside_a_good_reply_is_a_warning(self, fake):
+        warnings: list[str] = []
+        surroundings = Surroundings(warn=warnings.append)
+        async with playing(fake(warns=True), surroundings=surroundings) as game:
+            step = await game.step([sc_pb.Action()], 8)
+            assert step.observed.game_loop == 8
+            assert step.action_results == [1]
+        assert {warning.partition(":")[0] for warning in warnings} == {
+            f"the game says beside its reply to {kind}"
+            for kind in ("ping", "create_game", "join_game", "action", "step", "observation")
+        }
+
+    async def test_a_game_that_lets_nobody_join(self, fake):
+        async with playing(fake(player_id=0), episode=False) as game:
+            with pytest.raises(GameFault, match="let nobody join") as raised:
+                await game.start_episode(SETUP, MAP, None)
+        assert raised.value.kind is FaultKind.SETUP_FAILED
+        assert f"map {MAP}; game version fake (Base99999)" in raised.value.map_note
+
+    async def test_a_restart_that_leaves_something_out_is_none(self, fake):
+        warnings: list[str] = []
+        surroundings = Surroundings(warn=warnings.append)
+        async with playing(fake(units_fade=True), surroundings=surroundings) as game:
+            for _ in range(2):
+                assert await game.start_episode(SETUP, MAP, None) is ResetKind.CREATE
+                assert len((await game.observe()).observation.raw_data.units) == 3
+        (warning,) = warnings
+        assert "1 units of type 48 of player 1 are missing" in warning
+
+    @in_each_loop
     async def test_close_at_every_stage_and_twice(self, fake):
         async with playing(fake(), episode=False) as game:
             game.close()
@@ -167,11 +232,10 @@ class TestFaults:
         async with playing(fake(on_step={"1": unusual})) as game:
             assert (await game.step([], 8)).observed.observation.game_loop == 8
 
-    async def test_stub_observation(self, fake):
+    async def test_stub_without_a_result(self, fake):
         async with playing(fake(stub=True), episode=False) as game:
-            await game.start_episode(SETUP, MAP, None)
             with pytest.raises(GameFault, match="stub"):
-                await game.observe()
+                await game.start_episode(SETUP, MAP, None)
 
     async def test_game_killed_during_a_step(self, fake):
         async with playing(fake(on_step={"1": "stop"})) as game:

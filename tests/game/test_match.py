@@ -17,7 +17,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.config import GameSetup, Limits
 from sc2pool.deadline import Deadline
-from sc2pool.errors import ConfigError, FaultKind, GameFault
+from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.game import Game, ResetKind
 from sc2pool.game.match.blame import Side
 from sc2pool.game.match.match import Match
@@ -130,9 +130,16 @@ def test_a_side_without_a_result_has_the_opposite_one():
     match.host.result, match.guest.result = int(sc_pb.Tie), None
     match._settle()
     assert match.guest.result == sc_pb.Tie
-    match.host.result, match.guest.result = int(sc_pb.Victory), int(sc_pb.Victory)
-    with pytest.raises(GameFault, match="expected opposite ones"):
+    assert not match.contradiction
+
+
+def test_two_victories_are_undecided():
+    match = Match(Mock(), Mock(), Mock(), LIMITS)
+    match.host.result = match.guest.result = int(sc_pb.Victory)
+    for _ in range(2):
         match._settle()
+        assert match.host.result == match.guest.result == sc_pb.Undecided
+        assert match.contradiction == "Victory and Victory"
 
 
 async def test_a_map_outside_of_the_map_folder(standin_dir, tmp_path):
@@ -170,14 +177,16 @@ async def test_a_map_that_is_none(standin_dir, tmp_path):
     elsewhere = tmp_path / "Elsewhere.SC2Map"
     elsewhere.write_bytes(b"no map")
     async with matching(standin_dir) as match:
-        with pytest.raises(ConfigError, match="InvalidMapData"):
+        with pytest.raises(GameFault, match="InvalidMapData") as raised:
             await match.start_episode(SETUP, elsewhere, 1)
+        assert raised.value.kind is FaultKind.SETUP_FAILED
+        assert str(elsewhere) in raised.value.map_note
 
 
 async def test_a_map_for_one_player(standin_dir):
     async with matching(standin_dir) as match:
         path = find_map(find(standin_dir), "DefeatRoaches")
-        with pytest.raises(ConfigError, match=r"InvalidPlayerSetup .* map for 1 participant"):
+        with pytest.raises(GameFault, match=r"InvalidPlayerSetup .* map for 1 participant"):
             await match.start_episode(replace(SETUP, map_name="DefeatRoaches"), path, 1)
 
 
@@ -265,11 +274,11 @@ async def test_the_cpu_time_of_both_counts(standin_dir):
     """While one side plays its loops the other one waits, idle, and is not hung."""
     async with matching(standin_dir, seed=1) as match:
         for waiting, working in (match.games, match.games[::-1]):
-            before_s = waiting._cpu_seconds_of_awaited()
+            before_s = sum(one.cpu_s for one in waiting._activity_of_all())
             own_s = working.process.cpu_seconds()
             while working.process.cpu_seconds() < own_s + 0.05:
                 await working.data()
-            assert waiting._cpu_seconds_of_awaited() > before_s + 0.04
+            assert sum(one.cpu_s for one in waiting._activity_of_all()) > before_s + 0.04
 
 
 @pytest.mark.timing

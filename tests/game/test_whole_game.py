@@ -15,7 +15,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.config import GameSetup, Limits
 from sc2pool.deadline import Deadline
-from sc2pool.errors import ConfigError, FaultKind, GameFault
+from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.game import Game, ResetKind
 from sc2pool.game.program.installation import Installation, find_map
 from sc2pool.protocol.replies import FIRST_LOOP_MAX
@@ -99,7 +99,7 @@ async def test_seed_decides(game_installation):
 
 
 async def test_missing_map(game_installation, tmp_path):
-    refused = pytest.raises(ConfigError, match="create_game")
+    refused = pytest.raises(GameFault, match="create_game")
     with closing(await launched(game_installation)) as game, refused:
         await game.start_episode(SETUP, tmp_path / "Nowhere.SC2Map", None)
 

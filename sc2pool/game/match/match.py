@@ -9,7 +9,9 @@ Rules:
 - a fault of either side is the fault of the match, and its detail names the side; if a reply is
   missing, `blame` finds the side that owes it;
 - a game that has ended on one side has ended on both, and one side's result is the opposite of the
-  other's;
+  other's; results that contradict each other are undecided, and counted;
+- the games are started one after the other, as python-sc2 does on Linux: two that start in the same
+  moment were seen to fail;
 - an episode always begins with create_game: a game of two players cannot be restarted;
 - in real time the game goes on when both processes have come to a loop by their own clocks.
 """
@@ -28,8 +30,8 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.config import GameSetup, Limits
 from sc2pool.deadline import Deadline
-from sc2pool.errors import ConfigError, FaultKind, GameFault
-from sc2pool.game.game import Game, ResetKind, Step
+from sc2pool.errors import FaultKind, GameFault
+from sc2pool.game.game import NOWHERE, Game, ResetKind, Step, Surroundings
 from sc2pool.game.match.blame import Evidence, Side, judge
 from sc2pool.game.match.ports import MatchLeases
 from sc2pool.game.program.installation import Installation
@@ -64,10 +66,15 @@ class Match:
     Attributes:
         host: the game of player 1, which creates.
         guest: the game of player 2.
+        contradiction: the results that the sides have told, if they contradict each other; else
+            empty.
     """
 
     def __init__(self, host: Game, guest: Game, leases: MatchLeases, limits: Limits) -> None:
         self.host, self.guest = host, guest
+        self.contradiction = ""
+        self._over = False
+        """Whether the running episode's game has ended, on either side."""
         self._leases = leases
         self._limits = limits
         host.plays_with(guest)
@@ -80,7 +87,7 @@ class Match:
         limits: Limits,
         *,
         deadline: Deadline,
-        directory: Path | None = None,
+        surroundings: Surroundings = NOWHERE,
     ) -> Match:
         """Starts both games, and waits until both answer. As `Game.launch`.
 
@@ -91,22 +98,21 @@ class Match:
         with refusals_as_faults():
             leases = MatchLeases()
 
-        def launching() -> Coroutine[Any, Any, Game]:
-            return Game.launch(installation, limits, deadline=deadline, directory=directory)
-
-        tasks = [asyncio.ensure_future(launching()) for _ in Side]
+        games: list[Game] = []
         try:
-            for naming, failure in zip(_NAMING, await _failures(tasks), strict=True):
-                if failure is not None:
-                    with naming:
-                        raise failure
+            for naming in _NAMING:
+                with naming:
+                    games.append(
+                        await Game.launch(
+                            installation, limits, deadline=deadline, surroundings=surroundings
+                        )
+                    )
         except BaseException:
-            for task in tasks:
-                if not task.cancelled() and task.exception() is None:
-                    task.result().close()
+            for game in games:
+                game.close()
             leases.release()
             raise
-        host, guest = (task.result() for task in tasks)
+        host, guest = games
         return cls(host, guest, leases, limits)
 
     @property
@@ -124,7 +130,7 @@ class Match:
         """The end of a process as a fault, which names the side."""
         for side, game in zip(Side, self.games, strict=True):
             if game.process.exit_code() is not None:
-                return _named(side, game.process.exit_fault())
+                return _named(side, game.exit_fault())
         return GameFault(FaultKind.GAME_EXITED, "a game of the match ended")
 
     def log_tail(self) -> str:
@@ -150,32 +156,39 @@ class Match:
             races: the host's and the guest's; None if both play the setup's.
 
         Raises:
-            ConfigError: the map or the players are wrong.
-            GameFault: a game failed.
+            GameFault: a game failed, or refuses the map or the players.
         """
-        deadline = Deadline.after(self._limits.create_join_s)
-        await self._both(self.host.leave(deadline), self.guest.leave(deadline))
-        path = await self._saved(map_path, deadline)
+        self._over, self.contradiction = False, ""
+        for game in self.games:
+            game.begin_phase(self._limits.create_join_s, map_path)
         try:
-            await self._alone(Side.HOST, self.host.create(setup, path, seed, deadline))
-        except ConfigError:
-            if path == map_path:
+            await self._create_and_join(setup, map_path, seed, races or [setup.race] * 2)
+        except GameFault as fault:
+            raise self.host.about_map(fault, map_path) from fault
+        return ResetKind.CREATE
+
+    async def _create_and_join(
+        self, setup: GameSetup, map_path: Path, seed: int | None, races: Sequence[int]
+    ) -> None:
+        await self._both(self.host.leave(), self.guest.leave())
+        path = await self._saved(map_path)
+        try:
+            await self._alone(Side.HOST, self.host.create(setup, path, seed))
+        except GameFault as fault:
+            if path == map_path or fault.kind is not FaultKind.SETUP_FAILED:
                 raise
             # A cleaner of temporary files may just have deleted what was sent.
-            await self._saved(map_path, deadline)
-            await self._alone(Side.HOST, self.host.create(setup, path, seed, deadline))
+            await self._saved(map_path)
+            await self._alone(Side.HOST, self.host.create(setup, path, seed))
         ports = self._leases.ports
         await self._both(
             *(
-                game.join_match(replace(setup, race=race), ports, str(side), deadline)
-                for side, game, race in zip(
-                    Side, self.games, races or [setup.race] * 2, strict=True
-                )
+                game.join_match(replace(setup, race=race), ports, str(side))
+                for side, game, race in zip(Side, self.games, races, strict=True)
             )
         )
-        return ResetKind.CREATE
 
-    async def _saved(self, map_path: Path, deadline: Deadline) -> Path:
+    async def _saved(self, map_path: Path) -> Path:
         """The path by which both games know the map; one outside of their map folder is sent."""
         content = self.host.content_to_send(map_path)
         if not content:
@@ -183,7 +196,7 @@ class Match:
         name = map_path.name
         # Not at the same time: two games may share the folder that it is saved in.
         for side, game in zip(Side, self.games, strict=True):
-            await self._alone(side, game.save_map(name, content, deadline))
+            await self._alone(side, game.save_map(name, content))
         return Path(name)
 
     async def observe(self) -> tuple[Observed, Observed]:
@@ -198,7 +211,7 @@ class Match:
         """Gives both sides' commands, advances the game, and observes, as `Game.step`.
 
         Raises:
-            GameFault: a game failed, or the sides disagree on the result.
+            GameFault: a game failed.
         """
         if self.host.realtime:
             self._align()
@@ -229,33 +242,40 @@ class Match:
             index: of the side; 0 is the host's.
 
         Raises:
-            GameFault: a game failed, or the sides disagree on the result.
+            GameFault: a game failed.
         """
         side = list(Side)[index]
         try:
             step = await self.games[index].step(actions, loops)
         except GameFault as fault:
             raise await self._blamed(side, fault, answered=(False, False)) from fault
-        if step.ended:
+        if step.ended or self._over:
             self._settle()
-        return step
+        return step._replace(ended=self._over)
 
     async def game_info(self) -> tuple[sc_pb.ResponseGameInfo, sc_pb.ResponseGameInfo]:
         """Map, players and terrain, from each side's game."""
         return await self._both(self.host.game_info(), self.guest.game_info())
 
+    @property
+    def untold_end(self) -> str:
+        """By which sign the end was noticed, if neither game told its result; else empty."""
+        if self.host.result is not None:
+            return ""
+        return self.host.untold_end or self.guest.untold_end
+
     def _settle(self) -> None:
         """The game has ended: complete the results, of which one side may not have its own."""
+        self._over = True
         host, guest = self.host.result, self.guest.result
         if host is None and guest is not None:
             self.host.result = _OPPOSITE[guest]
         elif guest is None and host is not None:
             self.guest.result = _OPPOSITE[host]
-        elif host is not None and _OPPOSITE[host] != guest:
-            raise GameFault(
-                FaultKind.BAD_REPLY,
-                f"host and guest report the results {host} and {guest}, expected opposite ones",
-            )
+        elif host is not None and guest is not None and _OPPOSITE[host] != guest:
+            self.host.result = self.guest.result = sc_pb.Undecided
+            names = (sc_pb.Result.Name(result) for result in (host, guest))
+            self.contradiction = " and ".join(names)
 
     # ---- two sides --------------------------------------------------------------------------
 
@@ -304,7 +324,7 @@ class Match:
         if fault.kind is not FaultKind.DEADLINE:
             return _named(side, fault)
         sides, why = judge(evidence)
-        return GameFault(fault.kind, f"{' or '.join(sides)}: {fault.detail}; {why}")
+        return fault.with_detail(f"{' or '.join(sides)}: {fault.detail}; {why}")
 
     async def _evidence(self, answered: Sequence[bool]) -> dict[Side, Evidence]:
         began_s = time.monotonic()
@@ -316,7 +336,7 @@ class Match:
                 answered=has_answered,
                 exited=game.process.exit_code() is not None,
                 stopped=game.process.is_stopped(),
-                unread=game.unread_bytes() > 0,
+                unread=bool(game.unread_bytes()),
                 cpu_share=(game.process.cpu_seconds() - used_s) / watched_s,
             )
             for side, game, has_answered, used_s in zip(
@@ -344,7 +364,7 @@ async def _failures(tasks: Sequence[asyncio.Future[Any]]) -> list[BaseException 
 
 
 def _named(side: Side, fault: GameFault) -> GameFault:
-    return GameFault(fault.kind, f"{side}: {fault.detail}", refused=fault.refused)
+    return fault.with_detail(f"{side}: {fault.detail}")
 
 
 class _Naming(AbstractContextManager[None]):

@@ -18,6 +18,7 @@ import hashlib
 import logging
 import os
 import re
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -224,6 +225,27 @@ def find_map(installation: Installation, name: str) -> Path:
             if tuple(same(part) for part in file.parts[-len(tail) :]) == tail:
                 return file
     raise ConfigError(f"no map {name!r} in {installation.maps}{_similar(wanted.stem, known)}")
+
+
+def made_with(map_path: Path) -> str:
+    """The version of the editor that saved a map, as `4.7.0 (build 70154)`.
+
+    The archive's `DocumentHeader` holds it: the letters H2CS, two words, one byte, three bytes with
+    the version's numbers, and the build as a little-endian word. Read off maps whose versions are
+    known.
+
+    Returns:
+        Empty if the file cannot be read, is no archive, or if mpyq is not installed, which
+        python-sc2 brings.
+    """
+    try:
+        import mpyq  # type: ignore[import-untyped]  # noqa: PLC0415 - only a map that cannot be played is looked into
+
+        header = mpyq.MPQArchive(str(map_path)).read_file("DocumentHeader")
+        magic, *version, build = struct.unpack_from("<4s8x x3B I", header)
+    except Exception:  # of an archive that is broken it raises whatever comes
+        return ""
+    return "{}.{}.{} (build {})".format(*version, build) if magic == b"H2CS" else ""
 
 
 def _require_utf8(path: Path) -> None:

@@ -9,6 +9,7 @@ Rules:
 - a port that turns out to be taken costs one try; an executable that is missing, may not be
   executed or is being written may be in the middle of an update, and is tried again until the
   deadline; anything else that fails is final;
+- two games never start in the same instant;
 - whatever fails, process, port, descriptors and files are given back.
 """
 
@@ -18,8 +19,10 @@ import asyncio
 import errno
 import os
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -30,9 +33,10 @@ from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.game.api import GameAPI
 from sc2pool.game.connection import Connection
 from sc2pool.game.program.installation import Installation
-from sc2pool.game.program.lease import PortLease
-from sc2pool.game.program.process import BEING_WRITTEN, GameProcess
+from sc2pool.game.program.lease import PortLease, lease_directory
+from sc2pool.game.program.process import BEING_WRITTEN, KILLED, GameProcess
 from sc2pool.game.wire import NotReadyError, connect
+from sc2pool.processes.filelock import try_lock, unlock_and_remove
 from sc2pool.processes.shortage import is_shortage
 
 _POLL_S: Final = 0.004
@@ -40,11 +44,12 @@ _POLL_S: Final = 0.004
 could connect before us. Looking this often takes 3 % of a core."""
 _SEAT_POLL_S: Final = 0.25
 """Poll interval for the owner of the port, while the game does not answer the handshake."""
+_APART_S: Final = 0.1
+"""Least time between the starts of two games."""
+_TURN_POLL_S: Final = 0.01
 _UPDATE_POLL_S: Final = 0.2
 """Time between two tries to start an executable that may be in the middle of an update."""
 _PORT_TRIES: Final = 5
-_KILLED: Final = -9
-"""The exit code that `subprocess` gives for SIGKILL."""
 
 
 async def launch(
@@ -52,26 +57,37 @@ async def launch(
     deadline: Deadline,
     *,
     directory: Path | None = None,
+    core_file_bytes: int = 0,
+    warn: Callable[[str], None] = lambda _: None,
     lease_port: Callable[[], PortLease] = PortLease.acquire,
 ) -> GameAPI:
     """Starts a game and connects to it.
 
     Args:
         directory: for the game's temporary files; None for the system's.
+        core_file_bytes: see `GameProcess.spawn`.
+        warn: called with what the game says beside a reply that did what was asked.
 
     Raises:
         ConfigError: the executable cannot be started at all, or not before the deadline.
         GameFault: LAUNCH_FAILED (it ended, or the system refuses what it needs), GAME_EXITED (it
             was killed), PORT_TAKEN (again and again), DEADLINE.
     """
+    spawn = partial(
+        GameProcess.spawn, installation, directory=directory, core_file_bytes=core_file_bytes
+    )
     with refusals_as_faults():
-        for _ in range(_PORT_TRIES - 1):
+        for left in reversed(range(_PORT_TRIES)):
+            lease = lease_port()
             try:
-                return await _try_port(installation, lease_port(), deadline, directory)
+                api = await _try_port(installation, lease, deadline, partial(spawn, lease))
             except GameFault as fault:
-                if fault.kind is not FaultKind.PORT_TAKEN:
+                if fault.kind is not FaultKind.PORT_TAKEN or not left:
                     raise
-        return await _try_port(installation, lease_port(), deadline, directory)
+            else:
+                api.connection.warn = warn
+                return api
+    raise AssertionError("the last try returns or raises")
 
 
 @contextmanager
@@ -89,30 +105,70 @@ def refusals_as_faults() -> Iterator[None]:
 
 
 async def _try_port(
-    installation: Installation, lease: PortLease, deadline: Deadline, directory: Path | None
+    installation: Installation,
+    lease: PortLease,
+    deadline: Deadline,
+    spawn: Callable[[], GameProcess],
 ) -> GameAPI:
-    process = None
+    process, turn = None, _Turn()
     try:
-        process = await _spawn(installation, lease, deadline, directory)
-        connection, listener_pid = await _when_ready(process, lease.port, deadline)
+        await turn.take(deadline)
+        process = await _spawn(installation, deadline, spawn)
+        connection, listener_pid = await _when_ready(process, lease.port, deadline, turn)
     except BaseException:
         if process is not None:
             process.close()
         lease.release()
         raise
+    finally:
+        turn.end()
     return GameAPI(process, lease, connection, listener_pid)
 
 
 async def _spawn(
-    installation: Installation, lease: PortLease, deadline: Deadline, directory: Path | None
+    installation: Installation, deadline: Deadline, spawn: Callable[[], GameProcess]
 ) -> GameProcess:
     while True:
         try:
-            return GameProcess.spawn(installation, lease, directory)
+            return spawn()
         except ConfigError as error:
             if deadline.expired() or not _is_being_replaced(installation.executable, error):
                 raise
         await asyncio.sleep(_UPDATE_POLL_S)
+
+
+class _Turn:
+    """The right to start a game: no other game of this user starts within `_APART_S`.
+
+    Games that are started in the same instant were seen to fail on Linux. The right is a lock that
+    all pools of this user ask for; it ends with the process that has it. If there can be no lock,
+    games are started without one.
+    """
+
+    def __init__(self) -> None:
+        self._held: tuple[int, Path] | None = None
+        self._over_s = 0.0
+
+    async def take(self, deadline: Deadline) -> None:
+        """Wait for the right, but not beyond the deadline."""
+        with suppress(ConfigError, OSError):
+            path = lease_directory() / "launch-turn"
+            while (held := try_lock(path)) is None and not deadline.expired():
+                await asyncio.sleep(_TURN_POLL_S)
+            if held is not None:
+                self._held = held, path
+        self._over_s = time.monotonic() + _APART_S
+
+    def end_in_time(self) -> None:
+        """Give the right up once it is over."""
+        if time.monotonic() >= self._over_s:
+            self.end()
+
+    def end(self) -> None:
+        """Give the right up; may be called again."""
+        held, self._held = self._held, None
+        if held is not None:
+            unlock_and_remove(*held)
 
 
 def _is_being_replaced(executable: Path, error: ConfigError) -> bool:
@@ -125,15 +181,16 @@ def _is_being_replaced(executable: Path, error: ConfigError) -> bool:
 
 
 async def _when_ready(
-    process: GameProcess, port: int, deadline: Deadline
+    process: GameProcess, port: int, deadline: Deadline, turn: _Turn
 ) -> tuple[Connection, int | None]:
     while True:
+        turn.end_in_time()
         code = process.exit_code()  # first: what it printed before it ended is there then
         if process.port_refused():
             raise GameFault(FaultKind.PORT_TAKEN, f"the game could not listen on port {port}")
         if code is not None:
             # A game that the kernel kills (memory pressure) has not failed: the next may start.
-            kind = FaultKind.GAME_EXITED if code == _KILLED else FaultKind.LAUNCH_FAILED
+            kind = FaultKind.GAME_EXITED if code == KILLED else FaultKind.LAUNCH_FAILED
             raise process.exit_fault(kind)
         if deadline.expired():
             raise GameFault(

@@ -145,11 +145,13 @@ def _delete_unlocked(directory: Path) -> None:
 
 
 def _is_free(port: int) -> bool:
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        if WINDOWS:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError:
-            return False
+    # The games of a match may also find each other by datagrams: nobody documents it.
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+        with socket.socket(socket.AF_INET, kind) as probe:
+            if WINDOWS:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
+            try:
+                probe.bind((HOST, port))
+            except OSError:
+                return False
     return True

@@ -17,14 +17,17 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 import psutil
 
 from sc2pool.errors import ConfigError, FaultKind, GameFault
+from sc2pool.game.hang_detection import Activity
+from sc2pool.game.program.diagnoses import diagnose
 from sc2pool.game.program.installation import Installation
 from sc2pool.game.program.lease import HOST, PortLease
 from sc2pool.game.program.output import Output, read_tail
@@ -32,10 +35,16 @@ from sc2pool.platform import WINDOWS
 from sc2pool.processes.exit import describe_exit, watch_exit
 from sc2pool.processes.follower import is_follower
 from sc2pool.processes.shortage import is_shortage
+from sc2pool.processes.table import waited_s
 from sc2pool.processes.tree import UNREADABLE, descendants, kill_tree
 from sc2pool.processes.uninterrupted import uninterrupted
 from sc2pool.processes.with_parent import die_with_parent, end_with_this_process
 
+if not WINDOWS:
+    import resource
+
+KILLED: Final = -9
+"""The exit code that `subprocess` gives for SIGKILL."""
 _REAP_S: Final = 5.0
 """How long a killed process may take to be gone; only one stuck in the kernel takes any time."""
 _FOLDER_PREFIX: Final = "sc2pool-game-"
@@ -59,6 +68,7 @@ _WINDOWS_NAMES = (
 _ALLOWED_NAMES: Final = frozenset(f"{_POSIX_NAMES} {_MACOS_NAMES} {_WINDOWS_NAMES}".split())
 _ALLOWED_PREFIX: Final = "LC_"
 
+_limiting_core_files = threading.Lock()
 _CREATION_FLAGS = 0
 if WINDOWS:
     # A console of its own, without a window: a Ctrl-C in ours is for this program alone.
@@ -95,8 +105,11 @@ def command_line(installation: Installation, port: int, temp_dir: Path) -> list[
 class GameProcess:
     """A running game; the object owns all that the process leaves on this machine."""
 
-    def __init__(self, child: subprocess.Popen[bytes], temp_dir: Path, output: Output) -> None:
+    def __init__(
+        self, child: subprocess.Popen[bytes], temp_dir: Path, output: Output, base_build: int
+    ) -> None:
         self._child = child
+        self._base_build = base_build
         self._temp_dir = temp_dir
         self._output = output
         self._stats = psutil.Process(child.pid)  # first: the watch may reap the child
@@ -108,12 +121,19 @@ class GameProcess:
 
     @classmethod
     def spawn(
-        cls, installation: Installation, lease: PortLease, directory: Path | None = None
+        cls,
+        installation: Installation,
+        lease: PortLease,
+        directory: Path | None = None,
+        *,
+        core_file_bytes: int = 0,
     ) -> GameProcess:
         """Starts the game on the leased port; does not wait for it to be ready.
 
         Args:
             directory: in which it gets a folder of its own; None for the system's.
+            core_file_bytes: the largest core file that it may write if it crashes: the real game's
+                is as large as its memory, 0.8 to 2.7 GB.
 
         Raises:
             ConfigError: the executable is missing, not executable, or no program of this system.
@@ -125,12 +145,13 @@ class GameProcess:
             output = Output(temp_dir / _LOG)
             undo.callback(output.close)
             try:
-                child = _start(installation, lease, temp_dir, output.writing_end)
+                with _core_files_limited(core_file_bytes):
+                    child = _start(installation, lease, temp_dir, output.writing_end)
             finally:
                 output.hand_over()
             undo.callback(child.wait)
             undo.callback(child.kill)
-            game = cls(child, temp_dir, output)
+            game = cls(child, temp_dir, output, installation.base_build)
             undo.pop_all()
         return game
 
@@ -143,13 +164,21 @@ class GameProcess:
         """The exit code, negative for a signal; None while the game runs."""
         return self._child.poll()
 
+    @property
+    def was_killed(self) -> bool:
+        """True if SIGKILL ended the game: memory pressure, or a person, but not the game itself."""
+        return self._child.poll() == KILLED
+
     def exit_fault(self, kind: FaultKind = FaultKind.GAME_EXITED) -> GameFault:
-        """The fault that says how the game has ended."""
+        """The fault that says how the game has ended, with advice if its cause is known."""
         code = self._child.poll()
         how = "exit code unknown" if code is None else describe_exit(code)
+        advice = diagnose(self.log_tail(), code, self._base_build)
         # Without the pid: two games that end alike must have equal faults, which shows a start that
         # can never succeed.
-        return GameFault(kind, f"the game ended: {how}{self.log_note()}")
+        return GameFault(
+            kind, f"the game ended: {how}{f' ({advice})' if advice else ''}{self.log_note()}"
+        )
 
     def port_refused(self) -> bool:
         """True if the game's output says that it could not have its port."""
@@ -165,12 +194,12 @@ class GameProcess:
 
     def cpu_seconds(self) -> float:
         """CPU time used so far by the game and its children; 0.0 once it is gone."""
-        total_s = 0.0
-        for process in self.family():
-            with suppress(*UNREADABLE):
-                times = process.cpu_times()
-                total_s += times.user + times.system
-        return total_s
+        return _cpu_seconds(self.family())
+
+    def activity(self) -> Activity:
+        """What the game and its children have done so far; zeros once it is gone."""
+        family = self.family()
+        return Activity(_cpu_seconds(family), sum(waited_s(process.pid) for process in family))
 
     def rss_bytes(self) -> int:
         """Resident memory of the game and its children; 0 once it is gone."""
@@ -233,6 +262,31 @@ def log_left_in(directory: Path) -> str:
         for path in sorted(directory.glob(f"{_FOLDER_PREFIX}*/{_LOG}")):
             tails.append(_last_lines(read_tail(path), _LINES))
     return "\n".join(tail for tail in tails if tail)
+
+
+def _cpu_seconds(processes: Sequence[psutil.Process]) -> float:
+    total_s = 0.0
+    for process in processes:
+        with suppress(*UNREADABLE):
+            times = process.cpu_times()
+            total_s += times.user + times.system
+    return total_s
+
+
+@contextmanager
+def _core_files_limited(size_bytes: int) -> Iterator[None]:
+    """Let processes that are started in the block write core files of at most this size."""
+    if WINDOWS:
+        yield
+        return
+    with _limiting_core_files:  # another thread would restore this thread's limit
+        soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+        lower = size_bytes if hard == resource.RLIM_INFINITY else min(size_bytes, hard)
+        resource.setrlimit(resource.RLIMIT_CORE, (lower, hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
 
 
 def _last_lines(log: bytes, lines: int) -> str:

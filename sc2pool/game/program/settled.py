@@ -57,6 +57,10 @@ class Settled:
     """The date of the measurement (ISO 8601); empty if nothing was measured."""
 
 
+NOTHING_SETTLED: Final = Settled()
+"""No fact was measured."""
+
+
 def settled_on(installation: Installation) -> Settled:
     """The facts that were settled on this installation; all unknown if none were.
 
@@ -66,15 +70,15 @@ def settled_on(installation: Installation) -> Settled:
         path = _path(installation)
         content = _own_content(path)
     except FileNotFoundError:
-        return Settled()
+        return NOTHING_SETTLED
     except (ConfigError, OSError) as error:
         logger.debug("no settled facts: %s", error)
-        return Settled()
+        return NOTHING_SETTLED
     try:
         return _parsed(content)
     except (ValueError, RecursionError) as error:
         _say_broken(path, str(error))
-        return Settled()
+        return NOTHING_SETTLED
 
 
 def settle(installation: Installation, settled: Settled) -> Path:

@@ -243,6 +243,7 @@ class Fleet:
                     state in STOPPED or (state is State.RESETTING and instance.holds),
                     instance.pauses,
                     instance.worker is None or instance.worker.alone,
+                    instance.episodes,
                 )
             )
         return watched

@@ -29,7 +29,6 @@ from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.pickling import for_worker
 from sc2pool.pool.queues.layout import slot_layout
-from sc2pool.pool.queues.slot import Flag
 from sc2pool.pool.queues.slots import Slots
 from sc2pool.pool.queues.trainer_end import TrainerEnd
 from sc2pool.processes.identity import created_at_s, end_orphan
@@ -304,6 +303,12 @@ class Instance:
         """It has been sent these actions, in steps that are answered."""
         self.last_actions.extend(actions)
 
+    def starved(self, grace_s: float) -> None:
+        """Its processes wait for a processor: it has this much more time from now on."""
+        later = Deadline.after(grace_s)
+        if self.deadline.instant_s < later.instant_s:
+            self.deadline = later
+
     def too_large(self, problem: str) -> None:
         """It has reached the soft memory limit, as these words say."""
         self.memory_problem = problem
@@ -333,8 +338,10 @@ class Instance:
         """Which soft limit it has reached, as a word for the counters; None for none."""
         if self.memory_problem:
             return "memory"
-        if self.queue.flags() & Flag.RECYCLE_DUE:
-            return "game-loops"
+        if self.queue.recycle_due():
+            return self.queue.recycle_due()
+        if policy.slowdown is not None and self.queue.loop_cost_growth() >= policy.slowdown:
+            return "slowdown"
         if policy.episodes is not None and self.episodes >= policy.episodes:
             return "episodes"
         if policy.age_s is not None and time.monotonic() - self.made_at_s >= policy.age_s:

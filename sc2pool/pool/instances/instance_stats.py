@@ -61,6 +61,7 @@ def stats_of(seat: Seat, instance: Instance, sample: Sample | None) -> InstanceS
         listener=None if first is None else "proven" if first.listener_proven else "unproven",
         memory_bytes=memory_bytes(sample) if sample else None,
         cpu_s=cpu_s(sample) if sample else None,
+        loop_cost_growth=instance.queue.loop_cost_growth() or None,
         other_games=[{"pid": game.pid, "port": game.port} for game in games[1:]],
     )
 

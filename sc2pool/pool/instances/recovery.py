@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sc2pool.config import PoolConfig
-from sc2pool.errors import CrashLoopError, Fault, FaultKind, SC2PoolError
+from sc2pool.errors import ConfigError, CrashLoopError, Fault, FaultKind, SC2PoolError
 from sc2pool.game.program.process import log_left_in
 from sc2pool.pool.instances import restart
 from sc2pool.pool.instances.fleet import Fleet
@@ -64,7 +64,7 @@ class Recovery:
         evidence: messages.Evidence | None = None,
         *,
         of_worker: bool = False,
-    ) -> CrashLoopError | None:
+    ) -> SC2PoolError | None:
         """The instance has failed: put another in its place unless that is hopeless.
 
         Args:
@@ -90,10 +90,13 @@ class Recovery:
         seat.failed(FaultReport(fault, instance.number, now_s, folder))
         counts = death is None or death.charged == instance.number
         hopeless = self._hopeless(seat, now_s) if counts else None
-        if hopeless:
+        unplayable = restart.unplayable(seat.setups_failed, fault, self._was_ready)
+        if hopeless or unplayable:
             log_instance(*about, "%s", fault)
             instance.on(Event.PERMANENT)
             self._fleet.retire(instance)
+            if unplayable:
+                return ConfigError(f"{seat.name}: {unplayable}")
             causes = "\n".join(f"  {cause}" for cause in seat.causes)
             tail = evidence.log_tail and f"\nEnd of the game's log:\n{evidence.log_tail}"
             return CrashLoopError(f"{seat.name}: {hopeless}; the last causes:\n{causes}{tail}")
@@ -106,6 +109,11 @@ class Recovery:
         wait_s = restart.backoff_s(self._policy, seat.recycles_s, now_s, refused=fault.refused)
         seat.instance.wait_before_start(now_s + wait_s)
         return None
+
+    @property
+    def _was_ready(self) -> bool:
+        """True if any instance of the pool ever reached a first observation."""
+        return self._stats.resets > 0
 
     def is_blocked(self, seat: Seat) -> bool:
         """True if a hook does not return in the worker of the seat's instance."""
@@ -153,9 +161,9 @@ class Recovery:
         of_env, of_pool = policy.per_env_window_s, policy.per_pool_window_s
         seat.recycled(now_s, of_env)
         self._recycles_s = [*restart.recent(self._recycles_s, of_pool, now_s), now_s]
-        return restart.hopeless(
-            seat.causes, any_was_ready=self._stats.resets > 0
-        ) or restart.exceeded(policy, self._n_envs, seat.recycles_s, self._recycles_s, now_s)
+        return restart.hopeless(seat.causes, any_was_ready=self._was_ready) or restart.exceeded(
+            policy, self._n_envs, seat.recycles_s, self._recycles_s, now_s
+        )
 
     def of_raised(self, seat: Seat, message: messages.Raised) -> SC2PoolError:
         """The user's code raised: write a fault report.

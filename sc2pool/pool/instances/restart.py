@@ -102,6 +102,25 @@ def hopeless(causes: Sequence[Fault], *, any_was_ready: bool) -> str | None:
     return _HOPELESS.get(causes[-1].kind)
 
 
+def unplayable(setups_failed: int, fault: Fault, any_was_ready: bool) -> str | None:
+    """Why the map or the players cannot be played; None if a fresh process may still play them.
+
+    A process that has played may have used something up, so the first failure says nothing. A fresh
+    process that fails, too, shows that the map or the players are the cause; one that crashes or
+    hangs shows it only if no game of the pool has ever begun an episode.
+
+    Args:
+        setups_failed: how many of the env's instances in a row could not begin an episode.
+        fault: the newest one's.
+        any_was_ready: whether any instance of the pool ever reached a first observation.
+    """
+    if setups_failed < 2 or not fault.map_note:
+        return None
+    if fault.kind is not FaultKind.SETUP_FAILED and any_was_ready:
+        return None
+    return f"{fault.detail}; two processes in a row failed; {fault.map_note}"
+
+
 def backoff_s(
     policy: RestartPolicy, env_recycles_s: Sequence[float], now_s: float, *, refused: bool = False
 ) -> float:

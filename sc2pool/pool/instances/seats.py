@@ -51,6 +51,7 @@ class Seat:
         attributes: what `set_attr` set, by row of the env: the pickled value of each name.
         recycles_s: monotonic times of its recycles.
         causes: its newest faults.
+        setups_failed: how many of its instances in a row could not begin an episode on their map.
     """
 
     index: int
@@ -65,6 +66,7 @@ class Seat:
     attributes: dict[int, dict[str, bytes]] = field(default_factory=dict)
     recycles_s: list[float] = field(default_factory=list)
     causes: deque[Fault] = field(default_factory=lambda: deque(maxlen=CAUSES_KEPT))
+    setups_failed: int = 0
 
     def replaced(self, instance: Instance) -> None:
         """Another instance sits here; it goes on to the same episode."""
@@ -103,6 +105,7 @@ class Seat:
     def failed(self, report: FaultReport) -> None:
         """The instance that sits here has failed."""
         self.causes.append(report.fault)
+        self.setups_failed += bool(report.fault.map_note)
         if self.fault is None:
             self.fault = report
         if self.down_since_s is None:
@@ -118,6 +121,7 @@ class Seat:
         Returns:
             How long the seat was without an instance after a fault, in seconds; None if it had one.
         """
+        self.setups_failed = 0
         since_s, self.down_since_s = self.down_since_s, None
         return None if since_s is None else now_s - since_s
 

@@ -34,6 +34,8 @@ from sc2pool.pool.statistics.stats import Counters
 from sc2pool.processes.shortage import is_shortage
 from sc2pool.tasks.player import Episode
 
+_WITHOUT_DIGITS = str.maketrans("", "", "0123456789")
+
 
 class Listener:
     """Hears of what concerns the envs' steps; this one ignores it all."""
@@ -96,6 +98,8 @@ class Supervisor:
         self.failure: SC2PoolError | None = None
         self.failed = ""
         self.raised: list[tuple[Seat, messages.Raised]] = []
+        self._warned: set[str] = set()
+        """The warnings that were logged, without their figures."""
         self._handlers: dict[type, Callable[[Seat, Any], None]] = {
             messages.Hello: self._on_hello,
             messages.Launched: self._on_launched,
@@ -104,6 +108,7 @@ class Supervisor:
             messages.Paused: self._on_paused,
             messages.Resumed: self._on_resumed,
             messages.NotHeld: self._on_not_held,
+            messages.Warned: self._on_warned,
             messages.Faulted: self._on_faulted,
             messages.Raised: self._on_raised,
         }
@@ -156,7 +161,9 @@ class Supervisor:
     def _reset(self, seat: Seat) -> None:
         assert seat.episode is not None
         limits = self._config.limits
-        deadline = Deadline.after(limits.create_join_s + limits.reset_s + limits.worker_grace_s)
+        # The worker gives a game that works up to three times each limit.
+        its_limits_s = SLOW_FACTOR * (limits.create_join_s + limits.reset_s)
+        deadline = Deadline.after(its_limits_s + limits.worker_grace_s)
         hold = (seat.is_spare or seat.hold) and not self.cannot_hold
         seat.instance.reset(
             seat.episode, seat.attributes, deadline, hold=hold, of_spare=seat.is_spare
@@ -303,6 +310,17 @@ class Supervisor:
             about = (seat.name, seat.instance.number, seat.instance.phase())
             log_instance(logging.WARNING, *about, words, message.problem)
 
+    def _on_warned(self, seat: Seat, message: messages.Warned) -> None:
+        self._warn_once(seat, message.text)
+
+    def _warn_once(self, seat: Seat, text: str) -> None:
+        """Log a warning about the machine or a game that is the same for all envs."""
+        kind = text.translate(_WITHOUT_DIGITS)
+        if kind not in self._warned:
+            self._warned.add(kind)
+            instance = seat.instance
+            log_instance(logging.WARNING, seat.name, instance.number, instance.phase(), "%s", text)
+
     def _on_faulted(self, seat: Seat, message: messages.Faulted) -> None:
         self._fault(seat, message.fault, message.evidence)
 
@@ -321,6 +339,10 @@ class Supervisor:
             instance = seat.instance
             verdict = by_instance.get(instance.number)
             if verdict is None:
+                continue
+            if verdict.starved:
+                instance.starved(self._config.limits.step_s)
+                self._warn_once(seat, verdict.detail)
                 continue
             if verdict.kind is None:
                 instance.too_large(verdict.detail)

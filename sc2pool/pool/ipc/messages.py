@@ -6,7 +6,7 @@ of an instance.
 Trainer to worker, in the order of an instance's life: `Start`, then `UseMemory` and `Launch` in
 either order, then `Reset`, `ActionOutOfBand`, `Call`, `Pause` and `Resume` as they come, and
 `Close`. Worker to trainer: `Hello`, `Launched`, `OutOfBand`, `Answer`, `Paused`, `Resumed`,
-`NotHeld`, and, last of all, `Faulted` or `Raised`.
+`NotHeld`, `Warned`, and, last of all, `Faulted` or `Raised`.
 Rule: fields named `payload` are pickled by the user's rules and only opened where they belong.
 """
 
@@ -171,6 +171,13 @@ class NotHeld:
     """The game runs on from its first observation, because of a `problem`."""
 
     problem: str
+
+
+@dataclass(frozen=True)
+class Warned:
+    """A sentence about the game that the user should read once."""
+
+    text: str
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,11 @@ from dataclasses import dataclass, replace
 
 from sc2pool.config import RecyclePolicy
 from sc2pool.errors import FaultKind
-from sc2pool.game.hang_detection import IDLE_CPU_SHARE
+from sc2pool.game.hang_detection import IDLE_CPU_SHARE, Activity, doing
 from sc2pool.game.match.blame import Side
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.processes.shortage import start_thread
-from sc2pool.processes.table import Processes, ProcessRow, process_table
+from sc2pool.processes.table import Processes, ProcessRow, process_table, waited_s
 
 log = logging.getLogger("sc2pool")
 
@@ -52,6 +52,7 @@ class Watched:
         paused: the pool itself has stopped the game, or is about to.
         pauses: how often it has, so far.
         alone: no other instance lives in its worker.
+        episodes: how many it has begun, the running one included.
     """
 
     instance: int
@@ -62,6 +63,7 @@ class Watched:
     paused: bool = False
     pauses: int = 0
     alone: bool = True
+    episodes: int = 0
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,8 @@ class Sample:
     game: ProcessSample | None
     stopped_games: Sequence[int] = ()
     """Which of several games are stopped, as places in `watched.game_pids`."""
+    waited_s: float | None = None
+    """How long its processes have waited for a processor; None unless its reply is late."""
 
 
 @dataclass(frozen=True)
@@ -94,12 +98,14 @@ class Verdict:
             instances for that of all of them.
         detail: one sentence with figures.
         of_worker: the worker is to blame, not the game.
+        starved: it is none of that: the instance waits for a processor, so its limits are extended.
     """
 
     instance: int
     kind: FaultKind | None
     detail: str
     of_worker: bool = False
+    starved: bool = False
 
 
 def decide(
@@ -108,7 +114,7 @@ def decide(
     """The verdict on one instance.
 
     Args:
-        first: its first sample, for growth.
+        first: its last sample in its first episode, or before it, for growth.
         previous: the sample before, unless there was a gap.
         now: the newest.
         policy: memory limits.
@@ -179,14 +185,22 @@ def _hung(_: Sample, previous: Sample | None, now: Sample, __: RecyclePolicy) ->
     since_s = now.watched.awaited_since_s
     if previous is None or since_s is None or since_s != previous.watched.awaited_since_s:
         return None
-    waited_s = now.at_s - since_s
-    worked_s = cpu_s(now) - cpu_s(previous)
-    if waited_s <= now.watched.limit_s:
+    late_s = now.at_s - since_s
+    did = doing([_activity(previous)], [_activity(now)], now.at_s - previous.at_s)
+    if previous.waited_s is not None and did.is_starved:
+        detail = (
+            f"no reply for {late_s:.1f} s, because the machine is too busy: its processes wait for "
+            "a processor"
+        )
+        return Verdict(now.watched.instance, None, detail, starved=True)
+    if late_s <= now.watched.limit_s or did.cpu_share > IDLE_CPU_SHARE:
         return None
-    if worked_s > IDLE_CPU_SHARE * (now.at_s - previous.at_s):
-        return None
-    detail = f"no reply for {waited_s:.1f} s and no CPU time used"
+    detail = f"no reply for {late_s:.1f} s and no CPU time used"
     return Verdict(now.watched.instance, FaultKind.HUNG, detail)
+
+
+def _activity(sample: Sample) -> Activity:
+    return Activity(cpu_s(sample), sample.waited_s or 0.0)
 
 
 def _grown(first: Sample, _: Sample | None, now: Sample, policy: RecyclePolicy) -> Verdict | None:
@@ -326,7 +340,8 @@ class Watchdog:
             now = take_sample(watched, processes)
             number = watched.instance
             newest[number] = now
-            first[number] = self._first.get(number, now)
+            in_first_episode = watched.episodes <= 1
+            first[number] = now if in_first_episode else self._first.get(number, now)
             previous = None if after_gap else self._previous.get(number)
             verdict = decide(first[number], previous, now, self._policy)
             if verdict is not None:
@@ -339,6 +354,15 @@ class Watchdog:
 
 def take_sample(watched: Watched, processes: Processes) -> Sample:
     """Sample an instance; all below a worker without a game counts as its own."""
+    sample = _resources(watched, processes)
+    since_s = watched.awaited_since_s
+    if since_s is None or sample.at_s - since_s <= watched.limit_s / 2:
+        return sample
+    pids = [watched.worker_pid, *watched.game_pids]
+    return replace(sample, waited_s=sum(map(waited_s, pids)))
+
+
+def _resources(watched: Watched, processes: Processes) -> Sample:
     worker = processes.at(watched.worker_pid)
     if not watched.alone:
         game = [row for pid in watched.game_pids for row in processes.tree(pid)]

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from sc2pool.pool.queues.layout import Array, SlotLayout, SpaceLayout
 
-HEADER_WORDS = 16
+HEADER_WORDS = 24
 
 
 class Word:
@@ -36,6 +36,7 @@ class Word:
     GAP = 13
     LOST = 14
     SKIPPED = 15
+    COST_GROWTH = 16
 
 
 class Flag:
@@ -45,14 +46,15 @@ class Flag:
     TRUNCATED = 2
     OUT_OF_BAND = 4
     MASKED = 8
-    RECYCLE_DUE = 16
-    """The game should be replaced at the end of its episode."""
     TICK = 32
     """The game runs by itself, and the slot says how late this step was."""
     HELD = 64
     """The worker has stopped the game at this first observation."""
     NOT_HELD = 128
     """The worker could not stop it."""
+
+    CAUSE_SHIFT = 8
+    """Above this bit: the index in `RECYCLE_CAUSES` of why it should be replaced."""
 
     TELLING = TERMINATED | TRUNCATED | OUT_OF_BAND | TICK
     """Without any of these a reply is plain: an observation, a reward, and nothing else to tell."""

@@ -21,6 +21,7 @@ from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.queues.layout import Array, SlotLayout, SpaceLayout
 from sc2pool.pool.queues.slot import RESET_KINDS, Flag, Slot, Word, of_row
 from sc2pool.pool.queues.slots import Slots
+from sc2pool.tasks.player import RECYCLE_CAUSES
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,15 @@ class TrainerEnd:
     def flags(self) -> int:
         """The flags of the newest reply."""
         return self._slot.words[Word.FLAGS]
+
+    def recycle_due(self) -> str:
+        """Why the game should be replaced, one of `RECYCLE_CAUSES`."""
+        return RECYCLE_CAUSES[self.flags() >> Flag.CAUSE_SHIFT]
+
+    def loop_cost_growth(self) -> float:
+        """As of the newest episode that has ended, see `Player.loop_cost_growth`."""
+        slot: Slot | None = vars(self).get("_slot")  # `unmap` may take it meanwhile
+        return 0.0 if slot is None else slot.reals[Word.COST_GROWTH]
 
     @property
     def rows(self) -> int:

@@ -132,6 +132,8 @@ class InstanceStats:
             of the worker, which counts with the first of its instances if it has several; None if
             there is no sample yet.
         cpu_s: CPU time of the worker and all below it; None if there is no sample yet.
+        loop_cost_growth: CPU time of the game for a loop, divided by that of its first episodes;
+            None until both are known. At `RecyclePolicy.slowdown` the game is replaced.
         steps_per_s: over the newest 5 s; None if there are no two samples yet.
         cpu_share: of one core, worker and game, over the newest 5 s; None as above.
         recycles: instances replaced on this seat, by cause.
@@ -156,6 +158,9 @@ class InstanceStats:
         metadata=gauge("Resident memory of the game and of its worker.")
     )
     cpu_s: float | None
+    loop_cost_growth: float | None = field(
+        default=None, metadata=gauge("CPU time of a game loop, relative to the first episodes.")
+    )
     steps_per_s: float | None = None
     cpu_share: float | None = None
     recycles: dict[str, int] = field(
@@ -193,9 +198,14 @@ class PoolStats:
             "reset" (an env of the user).
         recovery_s: from a fault to the first observation of the instance that took over; None
             before the first.
+        untold_ends: episodes that ended without the game saying so, see `sc2pool.untold_end` in
+            their last info.
+        contradictions: matches whose sides were told results that contradict each other.
         pauses: see `PauseStats`.
         realtime: how late actions came, in real time; see `RealtimeStats`.
         watchdog_cpu_s: CPU time of the watchdog's thread.
+        settled: what `sc2pool doctor --full` has found out about this installation of the game, see
+            `sc2pool.game.program.settled`; empty for envs of the user.
         events: the newest thousand launches, faults and recycles, oldest first.
         instances: one for each env, then one for each spare.
     """
@@ -225,9 +235,14 @@ class PoolStats:
     recovery_s: Durations | None = field(
         metadata=durations("From a fault to the next first observation.")
     )
+    untold_ends: int = field(metadata=counter("Episodes that ended without the game saying so."))
+    contradictions: int = field(
+        metadata=counter("Matches whose sides were told results that contradict each other.")
+    )
     pauses: PauseStats
     realtime: RealtimeStats
     watchdog_cpu_s: float = field(metadata=counter("CPU time of the watchdog's thread."))
+    settled: Mapping[str, Any]
     events: Sequence[PoolEvent] = field(repr=False)
     instances: Sequence[InstanceStats] = field(repr=False)
 
@@ -241,6 +256,7 @@ class Counters:
 
     Attributes:
         learner: the newest figures that the training has logged, by name; replaced as a whole.
+        settled: see `PoolStats`.
         lateness: counts how late actions came.
         newest_game: facts of the game launched last; None if there is none.
     """
@@ -252,6 +268,9 @@ class Counters:
         self.episodes = 0
         self.task: str | None = None
         self.learner: Mapping[str, float] = {}
+        self.settled: Mapping[str, Any] = {}
+        self._untold_ends = 0
+        self._contradictions = 0
         self.lateness = LatenessCounter()
         self._made_at_s = time.monotonic()
         self.newest_game: GameFacts | None = None
@@ -297,6 +316,12 @@ class Counters:
         """Count a match that ended; see `MatchCounter.count`."""
         with self._lock:
             self._matches.count(opponent, result)
+
+    def count_odd_end(self, *, untold: bool, contradiction: bool) -> None:
+        """Count an episode whose end the game did not tell, or told in two ways."""
+        with self._lock:
+            self._untold_ends += untold
+            self._contradictions += contradiction
 
     def count_recovery(self, took_s: float) -> None:
         """Count a fault whose seat has a first observation again."""
@@ -386,9 +411,12 @@ class Counters:
                     kind: took for kind, each in self._reset_s.items() if (took := figures(each))
                 },
                 recovery_s=figures(self._recovery_s),
+                untold_ends=self._untold_ends,
+                contradictions=self._contradictions,
                 pauses=PauseStats(self._pauses, self._paused_s, self._paused_loops),
                 realtime=realtime,
                 watchdog_cpu_s=watchdog_cpu_s,
+                settled=self.settled,
                 events=list(self._events),
                 instances=instances,
             )

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -40,7 +40,7 @@ from sc2pool.pool.stepping.batch import (
 from sc2pool.pool.stepping.env_step import EnvStep, Stage
 from sc2pool.pool.stepping.lockstep import Lockstep
 from sc2pool.protocol.game_time import LOOPS_PER_S
-from sc2pool.tasks.opponents.results import outcome_of
+from sc2pool.tasks.opponents.results import CONTRADICTION, UNTOLD_END, outcome_of
 
 _AT_REST = (Stage.IDLE, Stage.OVER, Stage.NEW)
 _UNANSWERED = (Stage.SENT, Stage.QUEUED)
@@ -383,12 +383,18 @@ class Stepping(Listener):
             if outcome is not None:
                 if outcome.over:
                     self._stats.count_episode(step.seat.name, outcome.episode_return)
-                    match = outcome_of(outcome.infos[0])
-                    if match is not None:
-                        self._stats.count_match(*match)
+                    self._count_end(outcome.infos[0])
                 self._supervisor.keep_replay(step.seat, outcome.infos[0])
             self._stats.env_steps += 0 if step.is_reset else self._rows
         return self.gatherer.gather(envs, [self._queue_of(step) for step in steps], outcomes)
+
+    def _count_end(self, last_info: Mapping[str, Any]) -> None:
+        match = outcome_of(last_info)
+        if match is not None:
+            self._stats.count_match(*match)
+        untold, contradiction = UNTOLD_END in last_info, CONTRADICTION in last_info
+        if untold or contradiction:
+            self._stats.count_odd_end(untold=untold, contradiction=contradiction)
 
     def _delays_loops(self, envs: Sequence[int]) -> list[int] | None:
         """How many loops later each env's next period is to begin."""

@@ -32,6 +32,9 @@ from sc2pool.processes.shortage import is_shortage
 from sc2pool.tasks.player import Player, PlayerSpec
 from sc2pool.tasks.players.operations import OPERATIONS
 
+_MOST_WARNINGS = 20
+"""Different sentences that an instance sends; a game may put another number into each."""
+
 
 class SpecSource(Protocol):
     """Has the spec of an instance's player."""
@@ -88,6 +91,8 @@ class HostedInstance:
         self._pausing: asyncio.Task[None] | None = None
         self._watched_games: Sequence[int] = ()
         self._over = False
+        self._warned: set[str] = set()
+        """What it has warned of."""
         self._handlers: dict[type, Callable[[Any], None]] = {
             messages.Start: self._start,
             messages.UseMemory: self._use_memory,
@@ -125,6 +130,7 @@ class HostedInstance:
         sys.path[:] = message.sys_path
         self.player = player = self._spec.take().player()
         player.directory = self.directory
+        player.warn = self._warn
         self._channel.send(
             messages.Hello(
                 player.observation_space,
@@ -149,6 +155,12 @@ class HostedInstance:
             send_out_of_band=self._send_out_of_band,
             hold=self._hold,
         )
+
+    def _warn(self, text: str) -> None:
+        if text not in self._warned and len(self._warned) < _MOST_WARNINGS:
+            self._warned.add(text)
+            with suppress(ChannelClosedError):
+                self._channel.send(messages.Warned(text))
 
     def _send_out_of_band(self, sequence: int, payload: bytes) -> None:
         self._channel.send(messages.OutOfBand(sequence, payload))
@@ -276,7 +288,7 @@ class HostedInstance:
         log_tail = self.player.log_tail() if self.player is not None else ""
         evidence = messages.Evidence(log_tail, trace_of(error), replay)
         if isinstance(error, GameFault):
-            fault = Fault(error.kind, phase, error.detail, error.refused)
+            fault = Fault(error.kind, phase, error.detail, error.refused, error.map_note)
             return messages.Faulted(fault, evidence)
         return describe(error, str(phase), evidence)
 

@@ -22,7 +22,7 @@ from sc2pool.pool.queues.slot import RESET_KINDS, Flag, Slot, Word, of_row
 from sc2pool.pool.worker.doorbells import Doorbells
 from sc2pool.pool.worker.writing import check_observation, write_mask, write_observation
 from sc2pool.protocol import compiled
-from sc2pool.tasks.player import Player
+from sc2pool.tasks.player import RECYCLE_CAUSES, Player
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 
 
@@ -236,7 +236,10 @@ class WorkerEnd(QueuePair):
 
     def _flags_of_end(self, terminated: bool, truncated: bool) -> int:
         flags = Flag.TERMINATED * bool(terminated) | Flag.TRUNCATED * bool(truncated)
-        return flags | Flag.RECYCLE_DUE if flags and self._player.recycle_due else flags
+        if not flags:
+            return 0
+        self._slot.reals[Word.COST_GROWTH] = self._player.loop_cost_growth()
+        return flags | RECYCLE_CAUSES.index(self._player.recycle_due) << Flag.CAUSE_SHIFT
 
     def _publish(self, flags: int, reward: float, payload: bytes | None) -> None:
         """Complete what is in the slot, and answer the request with it.

@@ -17,6 +17,12 @@ from sc2pool.replacing import replacing
 
 OPPONENT = "sc2pool.opponent"
 RESULT = "sc2pool.result"
+UNTOLD_END = "sc2pool.untold_end"
+"""The sign by which the end was noticed, if the game did not tell it; the result is undecided
+then."""
+CONTRADICTION = "sc2pool.contradiction"
+"""The results that the sides of a match were told, if they contradict each other; it is
+undecided."""
 
 _POINTS = {"win": 1.0, "loss": 0.0, "tie": 0.5, "undecided": 0.5}
 _KEPT = 0.99

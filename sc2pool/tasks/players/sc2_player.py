@@ -20,7 +20,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.deadline import Deadline
 from sc2pool.errors import GameFault
 from sc2pool.game.clock import Tick, loops_passed
-from sc2pool.game.game import Game
+from sc2pool.game.game import Game, Surroundings
 from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.player import Episode, GameFacts, Player
@@ -69,9 +69,13 @@ class SC2Player(Player):
     async def launch(self, deadline: Deadline) -> Sequence[GameFacts]:
         spec = self.spec
         self._game = game = await Game.launch(
-            spec.installation, spec.limits, deadline=deadline, directory=self.directory
+            spec.installation, spec.limits, deadline=deadline, surroundings=self._surroundings
         )
         return [facts_of(game)]
+
+    @property
+    def _surroundings(self) -> Surroundings:
+        return Surroundings(self.directory, self.spec.settled, self.warn)
 
     @property
     def games(self) -> Sequence[Game]:
@@ -83,6 +87,12 @@ class SC2Player(Player):
         return [game.process.exited_fd for game in self.games]
 
     async def play(self, episode: Episode, pair: QueuePair) -> None:
+        try:
+            await self._play(episode, pair)
+        except GameFault as fault:
+            raise self.game.about_map(fault, self.spec.map_path) from fault
+
+    async def _play(self, episode: Episode, pair: QueuePair) -> None:
         if self._replays is None:
             await self.play_episode(episode, pair)
             return
@@ -109,13 +119,17 @@ class SC2Player(Player):
         """As `play`."""
 
     def with_outcome(self, last: Transition) -> Transition:
-        """The last transition, whose info has the result if the game's computer plays, too."""
-        if not self._computers:
+        """The last transition, whose info has the result if the game's computer plays, too.
+
+        Also if the game has not told that it ended.
+        """
+        untold_end = self.game.untold_end
+        if not self._computers and not untold_end:
             return last
         task, result = self.task, self.game.result
         if isinstance(task, Task):
             result = as_result(task, task.result())
-        return with_result(last, result, self._computers)
+        return with_result(last, result, self._computers, untold_end=untold_end)
 
     async def start_episode(self, episode: Episode) -> Observed:
         """Begin the episode in the game's cheapest way; its first observation."""
@@ -163,11 +177,16 @@ class SC2Player(Player):
         return self._reset_kind
 
     def exit_fault(self) -> GameFault:
-        return self.game.process.exit_fault()
+        return self.game.exit_fault()
 
     @property
-    def recycle_due(self) -> bool:
-        return any(game.recycle_due for game in self.games)
+    def recycle_due(self) -> str:
+        return next((game.recycle_due for game in self.games if game.recycle_due), "")
+
+    def loop_cost_growth(self) -> float:
+        for game in self.games:
+            game.note_cost()
+        return max(game.cost.growth or 0.0 for game in self.games)
 
     async def replay(self) -> bytes:
         # Half of a step's limit, because this happens within a step.
@@ -191,14 +210,14 @@ class SC2Player(Player):
     def hold(self) -> None:
         super().hold()
         for game in self.games:
-            game.clock.pause(time.monotonic())
+            game.pause(time.monotonic())
         self._loop_before_pause = self.game.loop_seen
         self._ran_around_pause_s = time.monotonic() - self._seen_before_pause_s
 
     async def resume(self) -> int | None:
         began_s = time.monotonic()
         for game in self.games:
-            game.clock.resume(time.monotonic())
+            game.resume(time.monotonic())
         super().resume_now()
         if not self.realtime:
             return 0  # the game advances only when it is asked to

@@ -11,6 +11,7 @@ from typing import Any
 
 from sc2pool.config import Computer, GameSetup, Limits, ReplayPolicy
 from sc2pool.game.program.installation import Installation
+from sc2pool.game.program.settled import NOTHING_SETTLED, Settled
 from sc2pool.optional import require
 from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.tasks.definition import TaskDefinition, check_loops
@@ -41,6 +42,8 @@ class TaskSpec:
     """The time limit of an episode in game loops; None for the task's own."""
     opponent: Opponent | Computer | None = None
     """Who plays the other side of a task of two players; None for a learner."""
+    settled: Settled = NOTHING_SETTLED
+    """What `sc2pool doctor` has found out about the installation."""
 
     def __post_init__(self) -> None:
         for name, loops in self.overrides.items():

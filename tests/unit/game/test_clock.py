@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from sc2pool.game.clock import ElasticClock, Tick, loops_passed
+from sc2pool.game.clock import ElasticClock, LoopTimer, Tick, loops_passed
 
 PACE = 10.0
 """Loops a second, so that a loop is 0.1 s."""
@@ -119,3 +121,73 @@ def test_a_game_that_is_delayed_has_one_longer_period(clock):
 )
 def test_loops_passed(before, after, ran_s, expected):
     assert loops_passed(before, after, ran_s) == expected
+
+
+class Played:
+    """A game in real time that begins at 20 s, looked at by the predictions of a timer."""
+
+    def __init__(self, loops_per_s: float = PACE) -> None:
+        self.timer = LoopTimer(PACE)
+        self.now_s = 20.33
+        self.looks = 0
+        self._begun_s, self._loops_per_s = 20.0, loops_per_s
+
+    def loop(self) -> int:
+        return int((self.now_s - self._begun_s) * self._loops_per_s + 1e-9)
+
+    def look(self) -> int:
+        """Look at it; a reply takes 0.2 ms."""
+        self.looks += 1
+        asked_s, self.now_s = self.now_s, self.now_s + 0.0002
+        loop = self.loop()
+        self.timer.note(loop, asked_s, self.now_s)
+        return loop
+
+    def late_at(self, due: int) -> float:
+        """Look until this loop is there; how long it has been there then, in seconds."""
+        while True:
+            self.now_s = max(self.now_s, self.timer.due_s(due))
+            if self.look() >= due:
+                return self.now_s - self._begun_s - due / self._loops_per_s
+
+    def stop(self, seconds: float) -> None:
+        """It stands still for a while, and continues where it was."""
+        self.now_s += seconds
+        self._begun_s += seconds
+
+
+class TestLoopTimer:
+    def test_nothing_known_is_due_at_once(self):
+        assert LoopTimer(PACE).due_s(7) == -math.inf
+
+    def test_it_finds_the_beginning_of_loops_in_a_few_looks(self):
+        game = Played()
+        game.look()
+        lateness_s = [game.late_at(due) for due in range(10, 200, 4)]
+        assert max(lateness_s) < 1 / PACE
+        assert max(lateness_s[8:]) < 0.004
+        assert game.looks < 1.3 * len(lateness_s)
+
+    @pytest.mark.parametrize("pace", [0.999, 1.001, 0.9])
+    def test_it_follows_a_game_whose_clock_is_another(self, pace):
+        game = Played(pace * PACE)
+        game.look()
+        lateness_s = [game.late_at(due) for due in range(10, 400, 4)]
+        assert max(lateness_s[8:]) < 0.5 / PACE
+        assert game.looks < 10 * len(lateness_s)
+
+    def test_a_game_that_stood_still_is_found_again(self):
+        game = Played()
+        game.look()
+        game.late_at(10)
+        game.stop(3.3)
+        assert game.late_at(14) < 1 / PACE
+        for due in range(18, 60, 4):
+            lateness_s = game.late_at(due)
+        assert lateness_s < 0.004
+
+    def test_what_is_forgotten_is_due_at_once(self):
+        game = Played()
+        game.look()
+        game.timer.forget()
+        assert game.timer.due_s(1000) == -math.inf

@@ -2,26 +2,120 @@
 
 from __future__ import annotations
 
-from sc2pool.game.hang_detection import HangDetector
+import time
+from collections.abc import Sequence
+from itertools import chain, repeat
+
+import pytest
+
+from sc2pool.game import hang_detection
+from sc2pool.game.hang_detection import SILENCE_S, Activity, HangDetector
+
+LIMIT_S = 1000.0
+IDLE, STARVED = (0.0, 0.0), (0.0, 0.9)
+WORKS = (0.4, 0.0)
+"""Shares of the time, of a processor and of waiting for one."""
 
 
-def play(*cpu_s: float) -> list[float]:
-    """The waits, in units of the limit, of a game whose CPU time reads as given."""
-    readings = iter(cpu_s)
-    detector = HangDetector(lambda: next(readings))
-    waits = [detector.begin(1000.0).remaining_s()]
-    while (later := detector.extend()) is not None:
-        waits.append(later.remaining_s())
-    return [round(wait / 1000.0, 2) for wait in waits]
+class Clock:
+    """Time passes only in waits."""
+
+    now_s = 50.0
+
+    def monotonic(self) -> float:
+        return self.now_s
 
 
-def test_idle_is_hung():
-    assert play(7.0, 7.0) == [0.5, 0.5]
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(time, "monotonic", clock.monotonic)
+    return clock
 
 
-def test_hardly_working_is_hung():
-    assert play(7.0, 11.0) == [0.5, 0.5]
+def play(
+    clock: Clock,
+    *shares: tuple[float, float],
+    most: int = 10,
+    asleep: bool = True,
+    in_real_time: bool = False,
+) -> tuple[Sequence[float], HangDetector, list[str]]:
+    """The waits of a game that does this in one wait after the other, the last share for ever."""
+    used = Activity(0.0, 0.0)
+    warnings: list[str] = []
+    detector = HangDetector(lambda: [used], lambda: asleep, warnings.append)
+    deadline = detector.begin(LIMIT_S, may_fall_silent=in_real_time)
+    waits = []
+    for cpu, waiting in chain(shares, repeat(shares[-1])):
+        wait_s = deadline.instant_s - clock.now_s
+        waits.append(wait_s)
+        clock.now_s += wait_s
+        used = Activity(used.cpu_s + cpu * wait_s, used.waited_s + waiting * wait_s)
+        later = detector.extend()
+        if later is None or len(waits) == most:
+            return waits, detector, warnings
+        deadline = later
+    raise AssertionError("unreachable")
 
 
-def test_working_is_slow_once():
-    assert play(7.0, 400.0) == [0.5, 0.5, 2.0]
+def test_idle_is_hung(clock):
+    waits, detector, _ = play(clock, IDLE)
+    assert waits == [LIMIT_S / 2] * 2
+    assert not detector.silent
+
+
+def test_hardly_working_is_hung(clock):
+    waits, _, _ = play(clock, (0.5 * hang_detection.IDLE_CPU_SHARE, 0.0))
+    assert waits == [LIMIT_S / 2] * 2
+
+
+def test_working_is_slow_once(clock):
+    waits, _, _ = play(clock, WORKS)
+    assert waits == [LIMIT_S / 2] * 2 + [2 * LIMIT_S]
+
+
+def test_starved_is_waited_for_while_it_is_starved(clock):
+    waits, _, warnings = play(clock, *[STARVED] * 5, IDLE)
+    assert waits == [LIMIT_S / 2] * 6
+    assert "waits for a processor 90% of the time" in warnings[0]
+
+
+def test_starved_and_then_working_is_slow_once(clock):
+    waits, _, _ = play(clock, STARVED, STARVED, WORKS, WORKS)
+    assert waits[-1] == 2 * LIMIT_S
+
+
+class TestInRealTime:
+    def test_a_game_that_sleeps_has_ended_in_silence(self, clock):
+        waits, detector, _ = play(clock, IDLE, in_real_time=True)
+        assert sum(waits) == pytest.approx(1.5 * SILENCE_S)
+        assert detector.silent
+
+    @pytest.mark.parametrize(
+        ("share", "asleep"), [(IDLE, False), (WORKS, True), (STARVED, True)], ids=str
+    )
+    def test_one_that_is_stopped_works_or_is_starved_has_not(self, clock, share, asleep):
+        waits, detector, _ = play(clock, share, asleep=asleep, in_real_time=True, most=4)
+        assert sum(waits) > LIMIT_S
+        assert not detector.silent
+
+    def test_the_next_wait_is_not_silent(self, clock):
+        _, detector, _ = play(clock, IDLE, in_real_time=True)
+        detector.begin(LIMIT_S)
+        assert not detector.silent
+
+    def test_a_limit_shorter_than_the_silence_leaves_no_time_for_it(self, clock):
+        detector = HangDetector(lambda: [Activity(0.0, 0.0)], lambda: True)
+        deadline = detector.begin(SILENCE_S, may_fall_silent=True)
+        assert deadline.instant_s - clock.now_s == SILENCE_S / 2
+        detector.extend()
+        assert detector.extend() is None
+        assert not detector.silent
+
+
+def test_of_several_processes_work_adds_up_and_the_hungriest_is_starved():
+    before = [Activity(1.0, 1.0), Activity(2.0, 0.0)]
+    did = hang_detection.doing(before, [Activity(1.2, 1.1), Activity(2.3, 1.6)], 2.0)
+    assert did.cpu_share == pytest.approx(0.25)
+    assert did.waited_share == pytest.approx(0.8)
+    assert did.is_starved

@@ -25,9 +25,6 @@ class BotPlayer(SC2Player):
         self._shared = SharedData()
 
     async def play_episode(self, episode: Episode, pair: QueuePair) -> None:
-        if not self._computers:
-            await self._play_bot(episode, pair)
-            return
         held = LastHeld(pair)
         await self._play_bot(episode, held)
         (last,) = held.last

@@ -109,9 +109,16 @@ class MatchEpisode:
             await running.rest()
             running.check()
         results = [side.result for side in self._sides]
-        last = as_one_episode(self._newest, results, self._opponent)
+        match = self._match
+        last = as_one_episode(
+            self._newest,
+            results,
+            self._opponent,
+            untold_end=match.untold_end,
+            contradiction=match.contradiction,
+        )
         for i, side in enumerate(self._sides):
-            with self._match.naming(i):
+            with match.naming(i):
                 await side.end(last[i])
         pair.put_rows(await self._rows(last))
 

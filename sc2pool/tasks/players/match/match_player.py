@@ -70,7 +70,7 @@ class MatchPlayer(SC2Player):
     async def launch(self, deadline: Deadline) -> Sequence[GameFacts]:
         spec = self.spec
         self._match = match = await Match.launch(
-            spec.installation, spec.limits, deadline=deadline, directory=self.directory
+            spec.installation, spec.limits, deadline=deadline, surroundings=self._surroundings
         )
         self._game = match.host
         return [facts_of(game) for game in match.games]

@@ -17,7 +17,7 @@ from s2clientprotocol import sc2api_pb2
 
 from sc2pool.commands import Commands
 from sc2pool.config import Computer
-from sc2pool.errors import ConfigError
+from sc2pool.errors import FaultKind, GameFault
 from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.teams.smac import actions, features
 from sc2pool.tasks.teams.smac.battle import DRAWN, LOST, WON, Battle, Bools
@@ -97,7 +97,7 @@ class BattleTask(TeamTask):
             begun: the battle that an observation shows; None if units are missing.
 
         Raises:
-            ConfigError: units are missing for too long.
+            GameFault: SETUP_FAILED; units are missing for too long.
         """
         for _ in range(_LOOPS_FOR_UNITS):
             battle = begun(self.lazy_observation)
@@ -113,11 +113,12 @@ class BattleTask(TeamTask):
         self.battle = battle
         self._heuristic = Heuristic(battle)
 
-    def not_the_units(self) -> ConfigError:
-        """The error if the map is another scenario's."""
-        return ConfigError(
+    def not_the_units(self) -> GameFault:
+        """The fault if the units do not come; another process may have them."""
+        return GameFault(
+            FaultKind.SETUP_FAILED,
             f"the map {self.map_name!r} has not the units of the scenario {self.scenario.name!r}: "
-            f"{self.scenario.n_agents} of the team and {self.scenario.n_enemies} enemies"
+            f"{self.scenario.n_agents} of the team and {self.scenario.n_enemies} enemies",
         )
 
     def outcome(self) -> int | None:

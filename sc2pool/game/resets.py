@@ -1,0 +1,145 @@
+"""How a game's next episode is begun: restarted if that is allowed and proven, else created.
+
+    begin ─► may_restart? ── yes ─► restart_game ─► first observation as after create_game? ─ no ┐
+                  │ no                                      │ yes                                │
+                  └────────► create_game, join_game ◄───────┼────────────────────────────────────┘
+                                                            └─► episode
+
+A restart costs a fraction of create_game, but the real game does not bring everything back
+(exhausted mineral fields stay away), and no client restarts games with a computer or a Random race.
+So the first observation after a restart is compared with the one after create_game; on a map where
+they differ no game is restarted any more.
+
+Rules: pure; nothing is asked of the game here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from s2clientprotocol import common_pb2, raw_pb2
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.config import GameSetup
+from sc2pool.game.program.settled import Settled
+
+_VISIBLE: Final = b"\x02"
+"""A cell of `map_state.visibility` that the player sees now."""
+World = tuple[GameSetup, Path]
+"""Players and options, and the map file."""
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """What must be the same whenever an episode begins on a map."""
+
+    units: Counter[tuple[int, int]]
+    """Number of units by owner and type; without the enemy's if fog hides a part of the map."""
+    minerals: int
+    vespene: int
+    """What the visible mineral fields and geysers hold, in sum."""
+    upgrades: frozenset[int]
+    score: int
+
+    @classmethod
+    def of(cls, first: sc_pb.Observation, area: common_pb2.RectangleI | None) -> Beginning:
+        """Read it from an episode's first observation.
+
+        Args:
+            first: the observation.
+            area: the map's playable area; None if it is not known, as under fog.
+        """
+        raw = first.raw_data
+        shows_enemies = area is not None and _all_visible(raw.map_state.visibility, area)
+        shown = [unit for unit in raw.units if shows_enemies or unit.alliance != raw_pb2.Enemy]
+        return cls(
+            Counter((unit.owner, unit.unit_type) for unit in shown),
+            sum(unit.mineral_contents for unit in raw.units),
+            sum(unit.vespene_contents for unit in raw.units),
+            frozenset(raw.player.upgrade_ids),
+            first.score.score,
+        )
+
+    def difference(self, later: Beginning) -> str:
+        """What a later beginning has otherwise, in words; empty for nothing."""
+        for (owner, unit_type), n in (self.units - later.units).items():
+            return f"{n} units of type {unit_type} of player {owner} are missing"
+        for (owner, unit_type), n in (later.units - self.units).items():
+            return f"{n} more units of type {unit_type} of player {owner} are there"
+        for name in ("minerals", "vespene", "score"):
+            ours, theirs = getattr(self, name), getattr(later, name)
+            if ours != theirs:
+                return f"{name}: {theirs} in place of {ours}"
+        if self.upgrades != later.upgrades:
+            return f"other upgrades: {sorted(self.upgrades ^ later.upgrades)}"
+        return ""
+
+
+class ResetLadder:
+    """Decides how the episodes of one game process are begun.
+
+    Args:
+        settled: what `sc2pool doctor` has found out about this installation.
+    """
+
+    def __init__(self, settled: Settled) -> None:
+        self._settled = settled
+        self._world: World | None = None
+        self._seeded = False
+        self._created: Beginning | None = None
+        self._unfaithful: set[World] = set()
+
+    def may_restart(self, world: World, seed: int | None) -> bool:
+        """True if an episode of this world may be begun by restarting the running game."""
+        setup, _ = world
+        # A game made with a seed might repeat its seed when it is restarted.
+        if self._world != world or self._seeded or seed is not None or setup.restart == "never":
+            return False
+        if self._settled.restart_faithful is False or world in self._unfaithful:
+            return False
+        has_chance = bool(setup.opponents) or setup.race == common_pb2.Random
+        return not has_chance or self._settled.restart_with_computer is True
+
+    def created(self, world: World, seed: int | None) -> None:
+        """A game of this world was created."""
+        self._world = world
+        self._seeded = seed is not None
+        self._created = None
+
+    def match_created(self) -> None:
+        """A game of two players was created, which cannot be restarted."""
+        self._world = None
+
+    def lost(self) -> None:
+        """The game has ended without saying so: it is not restarted."""
+        self._world = None
+
+    def difference(self, beginning: Beginning, *, restarted: bool) -> str:
+        """Look at an episode's first observation.
+
+        Returns:
+            What the restart has not brought back; empty if it is faithful, or was none. Then the
+            world is not restarted any more.
+        """
+        if not restarted or self._created is None:
+            self._created = beginning
+            return ""
+        difference = self._created.difference(beginning)
+        if difference and self._world is not None:
+            self._unfaithful.add(self._world)
+        return difference
+
+
+def _all_visible(visibility: common_pb2.ImageData, area: common_pb2.RectangleI) -> bool:
+    """True if the player sees every cell of the playable area."""
+    width, cells = visibility.size.x, visibility.data
+    if not width or len(cells) != width * visibility.size.y:
+        return False
+    row = _VISIBLE * (area.p1.x - area.p0.x)
+    return all(
+        cells[y * width + area.p0.x : y * width + area.p1.x] == row
+        for y in range(area.p0.y, area.p1.y)
+    )
