@@ -320,8 +320,8 @@ class Game:
             What a restart has not brought back; empty for nothing.
         """
         self._unused = observed = await self._see_first()
-        beginning = Beginning.of(observed.observation, self._area)
-        return self._ladder.difference(beginning, restarted=restarted)
+        beginning = Beginning.of(observed.observation)
+        return self._ladder.difference(beginning, self._area, restarted=restarted)
 
     async def _see_first(self) -> Observed:
         observed = await self._see()

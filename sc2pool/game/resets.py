@@ -37,42 +37,50 @@ class Beginning:
     """What must be the same whenever an episode begins on a map."""
 
     units: Counter[tuple[int, int]]
-    """Number of units by owner and type; without the enemy's if fog hides a part of the map."""
-    minerals: int
-    vespene: int
-    """What the visible mineral fields and geysers hold, in sum."""
+    """Number of units by owner and type, without the enemy's."""
+    enemies: Counter[tuple[int, int]]
+    """The same of those that are the enemy's. Under fog chance decides how many are seen."""
+    visibility: common_pb2.ImageData
+    resources: Counter[str]
+    """What the visible mineral fields and geysers hold, in sum; and the score."""
     upgrades: frozenset[int]
-    score: int
 
     @classmethod
-    def of(cls, first: sc_pb.Observation, area: common_pb2.RectangleI | None) -> Beginning:
-        """Read it from an episode's first observation.
-
-        Args:
-            first: the observation.
-            area: the map's playable area; None if it is not known, as under fog.
-        """
+    def of(cls, first: sc_pb.Observation) -> Beginning:
+        """Read it from an episode's first observation."""
         raw = first.raw_data
-        shows_enemies = area is not None and _all_visible(raw.map_state.visibility, area)
-        shown = [unit for unit in raw.units if shows_enemies or unit.alliance != raw_pb2.Enemy]
+        by_side: dict[bool, Counter[tuple[int, int]]] = {True: Counter(), False: Counter()}
+        resources = Counter(score=first.score.score)
+        for unit in raw.units:
+            by_side[unit.alliance == raw_pb2.Enemy][unit.owner, unit.unit_type] += 1
+            resources["minerals"] += unit.mineral_contents
+            resources["vespene"] += unit.vespene_contents
         return cls(
-            Counter((unit.owner, unit.unit_type) for unit in shown),
-            sum(unit.mineral_contents for unit in raw.units),
-            sum(unit.vespene_contents for unit in raw.units),
+            by_side[False],
+            by_side[True],
+            raw.map_state.visibility,
+            resources,
             frozenset(raw.player.upgrade_ids),
-            first.score.score,
         )
 
-    def difference(self, later: Beginning) -> str:
-        """What a later beginning has otherwise, in words; empty for nothing."""
-        for (owner, unit_type), n in (self.units - later.units).items():
-            return f"{n} units of type {unit_type} of player {owner} are missing"
-        for (owner, unit_type), n in (later.units - self.units).items():
-            return f"{n} more units of type {unit_type} of player {owner} are there"
-        for name in ("minerals", "vespene", "score"):
-            ours, theirs = getattr(self, name), getattr(later, name)
-            if ours != theirs:
-                return f"{name}: {theirs} in place of {ours}"
+    def difference(self, later: Beginning, area: common_pb2.RectangleI | None) -> str:
+        """What a later beginning has otherwise, in words; empty for nothing.
+
+        Args:
+            later: the other beginning.
+            area: the map's playable area; None if it is not known, as if there were fog.
+        """
+        counted = [(self.units, later.units)]
+        if area is not None and all(_all_visible(one.visibility, area) for one in (self, later)):
+            counted.append((self.enemies, later.enemies))
+        for ours, theirs in counted:
+            for (owner, unit_type), n in (ours - theirs).items():
+                return f"{n} units of type {unit_type} of player {owner} are missing"
+            for (owner, unit_type), n in (theirs - ours).items():
+                return f"{n} more units of type {unit_type} of player {owner} are there"
+        for name in sorted(self.resources.keys() | later.resources.keys()):
+            if self.resources[name] != later.resources[name]:
+                return f"{name}: {later.resources[name]} in place of {self.resources[name]}"
         if self.upgrades != later.upgrades:
             return f"other upgrades: {sorted(self.upgrades ^ later.upgrades)}"
         return ""
@@ -117,8 +125,15 @@ class ResetLadder:
         """The game has ended without saying so: it is not restarted."""
         self._world = None
 
-    def difference(self, beginning: Beginning, *, restarted: bool) -> str:
+    def difference(
+        self, beginning: Beginning, area: common_pb2.RectangleI | None, *, restarted: bool
+    ) -> str:
         """Look at an episode's first observation.
+
+        Args:
+            beginning: read from the observation.
+            area: see `Beginning.difference`.
+            restarted: whether the episode was begun by a restart.
 
         Returns:
             What the restart has not brought back; empty if it is faithful, or was none. Then the
@@ -127,7 +142,7 @@ class ResetLadder:
         if not restarted or self._created is None:
             self._created = beginning
             return ""
-        difference = self._created.difference(beginning)
+        difference = self._created.difference(beginning, area)
         if difference and self._world is not None:
             self._unfaithful.add(self._world)
         return difference

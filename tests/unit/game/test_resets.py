@@ -34,15 +34,15 @@ def first(
     return seen
 
 
-def beginning(area: common_pb2.RectangleI | None = AREA, **what: object) -> Beginning:
-    return Beginning.of(first(**what), area)  # type: ignore[arg-type]
+def beginning(**what: object) -> Beginning:
+    return Beginning.of(first(**what))  # type: ignore[arg-type]
 
 
 @pytest.fixture
 def ladder() -> ResetLadder:
     ladder = ResetLadder(Settled())
     ladder.created(ALONE, None)
-    assert not ladder.difference(beginning(), restarted=False)
+    assert not ladder.difference(beginning(), AREA, restarted=False)
     return ladder
 
 
@@ -89,7 +89,7 @@ class TestWhatIsRestarted:
 
 class TestWhatARestartBringsBack:
     def test_the_same_again(self, ladder):
-        assert not ladder.difference(beginning(), restarted=True)
+        assert not ladder.difference(beginning(), AREA, restarted=True)
         assert ladder.may_restart(ALONE, None)
 
     @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ class TestWhatARestartBringsBack:
         ],
     )
     def test_a_difference_ends_restarts_on_this_map_alone(self, ladder, otherwise, words):
-        assert ladder.difference(beginning(**otherwise), restarted=True) == words
+        assert ladder.difference(beginning(**otherwise), AREA, restarted=True) == words
         assert not ladder.may_restart(ALONE, None)
         elsewhere = (GameSetup("MoveToBeacon"), Path("/maps/MoveToBeacon.SC2Map"))
         ladder.created(elsewhere, None)
@@ -113,18 +113,18 @@ class TestWhatARestartBringsBack:
     def test_upgrades(self, ladder):
         upgraded = first()
         upgraded.raw_data.player.upgrade_ids.append(15)
-        found = ladder.difference(Beginning.of(upgraded, AREA), restarted=True)
+        found = ladder.difference(Beginning.of(upgraded), AREA, restarted=True)
         assert found == "other upgrades: [15]"
 
     def test_another_game_begins_otherwise_for_good_reason(self, ladder):
         ladder.created(ALONE, None)
-        assert not ladder.difference(beginning(minerals=5), restarted=False)
+        assert not ladder.difference(beginning(minerals=5), AREA, restarted=False)
         assert ladder.may_restart(ALONE, None)
 
     def test_enemies_in_the_fog_are_not_counted(self, ladder):
-        assert not ladder.difference(beginning(enemies=3), restarted=True)
+        assert not ladder.difference(beginning(enemies=3), AREA, restarted=True)
 
     @pytest.mark.parametrize("area", [AREA, None], ids=["known", "unknown"])
     def test_enemies_on_a_map_that_is_seen_as_a_whole_are(self, area):
-        seen = [beginning(area, enemies=n, fog=False) for n in (1, 3)]
-        assert bool(seen[0].difference(seen[1])) == (area is not None)
+        seen = [beginning(enemies=n, fog=False) for n in (1, 3)]
+        assert bool(seen[0].difference(seen[1], area)) == (area is not None)
