@@ -227,7 +227,7 @@ class SlotLayout:
         return self.action.leaves, self.observation.leaves, (self.mask,)
 
 
-HEADER_BYTES = 2 * ALIGNMENT_BYTES
+HEADER_BYTES = 3 * ALIGNMENT_BYTES
 
 
 def slot_layout(

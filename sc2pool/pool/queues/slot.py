@@ -18,9 +18,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from sc2pool.pool.queues.layout import Array, SlotLayout, SpaceLayout
+from sc2pool.pool.queues.layout import HEADER_BYTES, Array, SlotLayout, SpaceLayout
 
-HEADER_WORDS = 24
+HEADER_WORDS = HEADER_BYTES // 8
 
 
 class Word:

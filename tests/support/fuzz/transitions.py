@@ -60,7 +60,11 @@ class Putting:
         self._seen: Counter[str] = Counter()
         self._sent: list[tuple[int, bytes]] = []
         player: Any = SimpleNamespace(
-            strict=strict, realtime=False, recycle_due=True, reset_kind=lambda: "create"
+            strict=strict,
+            realtime=False,
+            recycle_due="silence",
+            loop_cost_growth=lambda: 2.5,
+            reset_kind=lambda: "create",
         )
         doorbells: Any = SimpleNamespace(ring=lambda: self._seen.update(["ring"]), blocked_in=None)
         self.end = WorkerEnd(

@@ -76,7 +76,8 @@ class Worker:
         self._player = SimpleNamespace(
             strict=not world.schedule.pickled,
             realtime=world.schedule.realtime,
-            recycle_due=False,
+            recycle_due="",
+            loop_cost_growth=lambda: 1.0,
             reset_kind=lambda: "create",
             tick=lambda: _TICK,
         )

@@ -45,7 +45,8 @@ class Pair:
             strict=strict,
             realtime=True,
             reset_kind=partial(next, chain(["restart"], repeat("create"))),
-            recycle_due=False,
+            recycle_due="",
+            loop_cost_growth=lambda: 1.5,
             tick=lambda: None,
             delay=lambda _: None,
         )

@@ -85,23 +85,38 @@ RESTART_ERROR = R(
 
 FAILED = [
     *(
-        (create_error(name), "create_game", ConfigError, name)
+        (create_error(name), "create_game", FaultKind.SETUP_FAILED, name)
         for name, _ in sc_pb.ResponseCreateGame.Error.items()
     ),
-    (join_error("MapDoesNotExist"), "join_game", ConfigError, "MapDoesNotExist"),
-    (join_error("GameFull"), "join_game", ConfigError, "GameFull"),
-    (join_error("LaunchError"), "join_game", GameFault, "LaunchError"),
-    (join_error("OtherError"), "join_game", GameFault, "OtherError"),
-    (RESTART_ERROR, "restart_game", GameFault, "LaunchError"),
-    (R(error=["no", "never"], status=sc_pb.ended), "step", GameFault, "refused step.*no; never"),
+    (join_error("MapDoesNotExist"), "join_game", FaultKind.SETUP_FAILED, "MapDoesNotExist"),
+    (join_error("LaunchError"), "join_game", FaultKind.SETUP_FAILED, "LaunchError"),
+    (RESTART_ERROR, "restart_game", FaultKind.BAD_REPLY, "LaunchError"),
+    (
+        R(error=["no", "never"], status=sc_pb.ended),
+        *("step", FaultKind.BAD_REPLY, "refused step.*no; never"),
+    ),
 ]
 
 
-@pytest.mark.parametrize(("reply", "kind", "error", "said"), FAILED)
-def test_failed(reply, kind, error, said):
+@pytest.mark.parametrize(("reply", "kind", "fault", "said"), FAILED)
+def test_failed(reply, kind, fault, said):
     replies.check(reply, 1, kind)
-    with pytest.raises(error, match=said):
+    with pytest.raises(GameFault, match=said) as raised:
         replies.require(reply, kind)
+    assert raised.value.kind is fault
+
+
+def test_an_error_of_a_replays_file_is_final():
+    error = sc_pb.ResponseStartReplay.Error.Value("InvalidReplayData")
+    with pytest.raises(ConfigError, match="InvalidReplayData"):
+        replies.require(R(start_replay=sc_pb.ResponseStartReplay(error=error)), "start_replay")
+
+
+def test_text_beside_the_reply_that_was_asked_for_is_no_refusal():
+    reply = R(step=STEP, error=["Game has already ended", "careful"], status=sc_pb.in_game)
+    assert not replies.is_refusal(reply)
+    assert not replies.is_game_over(reply)
+    replies.require(reply, "step")
 
 
 def test_carried_out():

@@ -24,7 +24,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not im
 PACKAGE = Path(sc2pool.__file__).parent
 FOUNDATIONS = set("config deadline waiting errors optional platform replacing _fast".split())
 MAY_IMPORT = {
-    "config": {"errors"},
+    "config": {"errors", "platform"},
     "deadline": set(),
     "waiting": {"platform"},
     "errors": set(),

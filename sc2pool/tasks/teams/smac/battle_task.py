@@ -104,8 +104,11 @@ class BattleTask(TeamTask):
             if battle is not None:
                 self.begin(battle)
                 return
-            # The map's script, or the game, may create the units some loops after the start.
+            # The map's script, or the game, may create the units some loops after the start. The
+            # battle's time begins with them.
             self.lazy_observation = (await self.game.step([], 1)).observed
+            if self.max_loops is not None:
+                self.max_loops += 1  # type: ignore[misc]  # of this episode's object alone
         raise self.not_the_units()
 
     def begin(self, battle: Battle) -> None:

@@ -14,6 +14,7 @@ from gymnasium import spaces
 from sc2pool.errors import ObservationError, Phase, UserCodeError
 from sc2pool.game.clock import Tick
 from sc2pool.pool.queues import slot
+from sc2pool.tasks.player import RECYCLE_CAUSES
 from tests.unit.pool.queue_pairs import VECTOR
 
 pytestmark = pytest.mark.usefixtures("variant")
@@ -75,13 +76,14 @@ def test_flags(pair, ended, mask, info):
 
 
 @pytest.mark.parametrize("over", [False, True])
-@pytest.mark.parametrize("recycle_due", [False, True])
+@pytest.mark.parametrize("recycle_due", RECYCLE_CAUSES)
 def test_a_recycle_is_due_at_the_end_of_an_episode_only(pair, over, recycle_due):
     both = pair()
     both.begin()
     both.player.recycle_due = recycle_due
     both.put(np.zeros(2, np.float32), ended=(over, False))
-    assert bool(both.trainer.flags() & slot.Flag.RECYCLE_DUE) == (over and recycle_due)
+    assert both.trainer.recycle_due() == (recycle_due if over else "")
+    assert both.trainer.loop_cost_growth() == (1.5 if over else 0.0)
 
 
 def test_copies_do_not_change_with_the_slot(pair):

@@ -45,6 +45,7 @@ def test_a_report_has_all_that_is_known(tmp_path):
         "phase": "stepping",
         "detail": "the reply to step is empty",
         "refused": False,
+        "map_note": "",
     }
     assert about["episode"] == {
         "number": 5,
