@@ -55,6 +55,9 @@ from sc2pool.protocol.status import Status
 if TYPE_CHECKING:
     pass
 
+if TYPE_CHECKING:
+    from sc2pool._fast import Plain
+
 _SUCCESS: Final = int(error_pb2.Success)
 _MOST_CREATED: Final = 99 if WINDOWS else math.inf
 """Games that one process creates. On Windows each leaves one of a hundred names of a temporary file
@@ -133,6 +136,9 @@ class Game:
         self._limits = limits
         self._warn = surroundings.warn
         self._ladder = ResetLadder(surroundings.settled)
+        self._bursts_in_matches = surroundings.settled.bursts_in_matches is not False
+        self._one_by_one = False
+        """Whether each request of the running episode waits for the reply to the one before."""
         self._area: common_pb2.RectangleI | None = None
         self._needs_hard_reset = False
         self._gone_silent = False
@@ -325,11 +331,15 @@ class Game:
 
     async def _see_first(self) -> Observed:
         observed = await self._see()
-        self.clock.begin(observed.game_loop, time.monotonic())
+        now_s = time.monotonic()
+        self.clock.begin(observed.game_loop, now_s)
+        if self.realtime:
+            self._signs.look(observed, now_s)  # the units that may be gone later
         return observed
 
     def _begin(self, setup: GameSetup) -> None:
         self.realtime = setup.realtime
+        self._one_by_one = setup.participants > 1 and not self._bursts_in_matches
         self._loops.begin_episode()
         self._timer.forget()
         self._signs.begin(has_opponent=setup.participants > 1 or bool(setup.opponents))
@@ -456,7 +466,7 @@ class Game:
             return Step(self.events.deliver(ends.shown_again(self._newest)), [], ended=True)
         if self.realtime:
             return await self._step_in_real_time(actions, loops)
-        answered = await self._api.step(actions, loops, *self._time_limit())
+        answered = await self._ask_step(actions, loops)
         if not isinstance(answered, list):
             self._loops.play(loops, answered.simulation_loop)
             newest, ended = self._accept(answered, loops)
@@ -468,6 +478,15 @@ class Game:
         self._loops.play(loops, others[-1].step.simulation_loop)
         newest, ended = await self._accept_or_look_again(observed, loops)
         return await self._stepped(newest, action_results, ended=ended)
+
+    async def _ask_step(self, actions: Sequence[sc_pb.Action], loops: int) -> Plain | list[Any]:
+        deadline, extend = self._time_limit()
+        if not self._one_by_one:
+            return await self._api.step(actions, loops, deadline, extend)
+        replied: list[Any] = []
+        for request in requests.step_burst(actions, loops):
+            replied += await self._burst([request], sparse=True)
+        return replied
 
     async def _step_in_real_time(self, actions: Sequence[sc_pb.Action], loops: int) -> Step:
         due = self.clock.act(loops, time.monotonic())

@@ -24,6 +24,7 @@ from gymnasium import spaces
 from sc2pool.errors import ConfigError
 from sc2pool.game.game import Game
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+from sc2pool.tasks.task import Task
 from tests.support.audit.audited.task import harm_request
 from tests.support.systems import strike
 
@@ -72,6 +73,30 @@ class Saboteur(MoveToBeacon):
             else:
                 strike(self.game.pid if target == "game" else os.getpid(), name)
         return super().act(action % N_WALKS)
+
+
+class CreatedEachTime(MoveToBeacon):
+    """Short episodes, none of which is begun by a restart."""
+
+    restart = "never"
+    max_loops = 16
+
+
+class Mines(Task):
+    """Sees what the mineral fields hold, while the map's own orders let workers mine."""
+
+    map_name = "BuildMarines"
+    step_mul = 100
+    max_loops = 400
+    observation_space = spaces.Box(0, np.inf, (1,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def observe(self) -> Any:
+        units = self.observation.raw_data.units
+        return np.array([sum(unit.mineral_contents for unit in units)], np.float32)
+
+    def act(self, action: int) -> None:
+        """Nothing: the workers mine by themselves."""
 
 
 class Exhausts(MoveToBeacon):

@@ -6,7 +6,10 @@ import asyncio
 import socket
 import subprocess
 import sys
+import time
 from contextlib import ExitStack
+from itertools import pairwise
+from typing import Any
 
 import psutil
 import pytest
@@ -14,9 +17,13 @@ import pytest
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.program import launch as module
+from sc2pool.game.program.installation import find
 from sc2pool.game.program.launch import _prove_listener, launch
-from sc2pool.game.program.lease import PortLease
+from sc2pool.game.program.lease import PortLease, lease_directory
+from sc2pool.game.program.process import GameProcess
 from sc2pool.game.wire import NotReadyError, connect
+from sc2pool.processes.filelock import try_lock, unlock_and_remove
+from sc2pool.protocol import requests
 from tests.support.systems import not_told_by_wine
 
 LISTEN = """
@@ -93,6 +100,38 @@ def test_a_game_that_is_killed_once_it_has_answered_has_not_lost_its_port(fake, 
 
 
 @not_told_by_wine
+async def test_games_of_all_programs_start_apart(game_installation, monkeypatch):
+    """By a lock, so that a launch in another process waits, too."""
+    started_s = []
+    spawn = module.GameProcess.spawn
+
+    def noting(*arguments: Any, **keywords: Any) -> GameProcess:
+        started_s.append(time.monotonic())
+        return spawn(*arguments, **keywords)
+
+    monkeypatch.setattr(module.GameProcess, "spawn", noting)
+    launching = [launch(game_installation, Deadline.after(60)) for _ in range(3)]
+    for api in await asyncio.gather(*launching):
+        api.close()
+    apart_s = [later - earlier for earlier, later in pairwise(sorted(started_s))]
+    assert min(apart_s) >= module._APART_S
+    held = try_lock(lease_directory() / "launch-turn")
+    assert held is not None
+    unlock_and_remove(held, lease_directory() / "launch-turn")
+
+
+async def test_a_game_with_a_pending_reply_is_killed_before_its_socket_closes(tempered):
+    """The end of its socket would be a fatal error for it."""
+    api = await launch(find(tempered("fatal-close")), Deadline.after(60))
+    asked = asyncio.ensure_future(api.burst([requests.ping()] * 200, Deadline.after(30)))
+    await asyncio.sleep(0)  # the requests are sent
+    api.close()
+    with pytest.raises(GameFault):
+        await asked
+    assert api.process.was_killed
+    assert "Error" not in api.process.log_tail()
+
+
 def test_ports_that_are_all_taken_are_tried_five_times(game_installation):
     with ExitStack() as listeners:
         leased: list[int] = []

@@ -105,10 +105,12 @@ COLUMNS: Sequence[Column] = (
     Column(GAP, 6, 5, _of("gap_s"), milliseconds),
     Column("memory", 6, 7, _of("memory_bytes"), size),
     Column("cpu", 4, 6, _of("cpu_share"), percent),
+    Column("cost", 4, 13, _of("loop_cost_growth"), percent),
     Column("faults", 6, 4, _of("faults"), whole),
     Column(RECYCLES, 24, 12, lambda row: causes(row["recycles"]) or None, str, is_text=True),
 )
-"""An env without a game shows its worker's pid: see `rows`."""
+"""An env without a game shows its worker's pid: see `rows`. The cost is the CPU time of a game
+loop, in per cent of that in the game's first episodes."""
 
 NAMES = [column.name for column in COLUMNS]
 

@@ -10,9 +10,12 @@ from typing import Any
 import gymnasium
 import psutil
 from gymnasium import spaces
+from s2clientprotocol import debug_pb2
+from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.tasks.in_flight import ActionInFlight
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+from sc2pool.units import Kind, select
 
 GENERATIONS = """
 import subprocess, sys, time
@@ -51,6 +54,20 @@ class Short(TellsLoop):
     """Episodes of two steps."""
 
     max_loops = 8
+
+
+class Mortal(TellsLoop):
+    """With its last action the only unit dies, which ends the game, and the score becomes 7."""
+
+    action_space = spaces.Discrete(2)
+    DIE, LAST_SCORE = 1, 7
+
+    async def act(self, action: int) -> None:
+        if action == self.DIE:
+            (own,) = select(self.lazy_observation, Kind("Marine"))
+            score = debug_pb2.DebugCommand(score=debug_pb2.DebugSetScore(score=self.LAST_SCORE))
+            kill = debug_pb2.DebugCommand(kill_unit=debug_pb2.DebugKillUnit(tag=own.tags))
+            await self.game.request(sc_pb.Request(debug=sc_pb.RequestDebug(debug=[score, kill])))
 
 
 class OneIsSlow(TellsLoop):

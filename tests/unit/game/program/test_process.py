@@ -39,10 +39,11 @@ def spawn(tmp_path):
     """Starts a program of Python as a game."""
     started = []
 
-    def start(program: str) -> GameProcess:
+    def start(program: str, core_file_bytes: int = 0) -> GameProcess:
         executable = write_program(tmp_path / "SC2_x64", program)
         lease = PortLease.acquire(tmp_path)
-        game = GameProcess.spawn(Installation(tmp_path, executable, 1, None, None), lease)
+        installation = Installation(tmp_path, executable, 1, None, None)
+        game = GameProcess.spawn(installation, lease, core_file_bytes=core_file_bytes)
         started.append((game, lease))
         return game
 
@@ -64,6 +65,25 @@ def test_temp_directory_is_private_and_goes(spawn):
     game.close()
     assert not directory.exists()
     assert game.exit_code() in KILLED
+
+
+@pytest.mark.skipif(WINDOWS, reason="it has no such limit")
+@pytest.mark.parametrize("size_bytes", [0, 4096])
+def test_core_files_are_limited_for_the_game_alone(spawn, limited, size_bytes):
+    resource = pytest.importorskip("resource")
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    if hard != resource.RLIM_INFINITY and hard < 8192:
+        pytest.skip("this process may have no larger limit")
+    with limited("CORE", 8192):
+        game = spawn(SLEEP, size_bytes)
+        assert psutil.Process(game.pid).rlimit(psutil.RLIMIT_CORE)[0] == size_bytes
+        assert resource.getrlimit(resource.RLIMIT_CORE)[0] == 8192
+
+
+def test_advice_is_part_of_the_fault_if_the_cause_is_known(spawn):
+    game = spawn("print('Fatal error encountered! e_fileCorruptRepairable'); raise SystemExit(9)")
+    assert ended(game)
+    assert "exit code 9 (the installation's files are damaged" in game.exit_fault().detail
 
 
 @has_groups

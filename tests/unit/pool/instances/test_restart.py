@@ -8,7 +8,14 @@ import pytest
 
 from sc2pool.config import RestartPolicy
 from sc2pool.errors import Fault, FaultKind, Phase
-from sc2pool.pool.instances.restart import Housemate, backoff_s, charged, exceeded, hopeless
+from sc2pool.pool.instances.restart import (
+    Housemate,
+    backoff_s,
+    charged,
+    exceeded,
+    hopeless,
+    unplayable,
+)
 
 POLICY = RestartPolicy(per_env=2, per_env_window_s=60, per_pool_per_env=3, per_pool_window_s=600)
 NOW_S = 10_000.0
@@ -77,3 +84,27 @@ def test_a_refusal_of_the_system_is_never_tried_again_at_once():
 )
 def test_a_workers_death_counts_as_the_recycle_of_one_instance(housemates, killed, expected):
     assert charged(housemates, killed=killed) == expected
+
+
+NOTE = "map Odd; game version 4.10"
+REFUSED = Fault(FaultKind.SETUP_FAILED, Phase.RESETTING, "no such map", map_note=NOTE)
+CRASHED = Fault(FaultKind.GAME_EXITED, Phase.RESETTING, "signal SIGSEGV", map_note=NOTE)
+
+
+@pytest.mark.parametrize(
+    ("failed_in_a_row", "fault", "any_was_ready", "is_final"),
+    [
+        (1, REFUSED, False, False),
+        (2, REFUSED, False, True),
+        (2, REFUSED, True, True),
+        (2, CRASHED, False, True),
+        (2, CRASHED, True, False),
+        (2, replace(CRASHED, map_note=""), False, False),
+    ],
+)
+def test_a_map_is_unplayable_if_two_processes_in_a_row_fail_on_it(
+    failed_in_a_row, fault, any_was_ready, is_final
+):
+    why = unplayable(failed_in_a_row, fault, any_was_ready)
+    assert (why is not None) == is_final
+    assert not is_final or (fault.detail in why and NOTE in why)
