@@ -120,12 +120,22 @@ async def test_games_of_all_programs_start_apart(game_installation, monkeypatch)
     unlock_and_remove(held, lease_directory() / "launch-turn")
 
 
-async def test_a_game_with_a_pending_reply_is_killed_before_its_socket_closes(tempered):
+async def test_a_game_with_a_pending_reply_is_killed_before_its_socket_closes(
+    tempered, monkeypatch
+):
     """The end of its socket would be a fatal error for it."""
     api = await launch(find(tempered("fatal-close")), Deadline.after(60))
     asked = asyncio.ensure_future(api.burst([requests.ping()] * 200, Deadline.after(30)))
     await asyncio.sleep(0)  # the requests are sent
+    abort, ended = api.connection.abort, []
+
+    def noting() -> None:
+        ended.append(api.process.exit_code() is not None)
+        abort()
+
+    monkeypatch.setattr(api.connection, "abort", noting)
     api.close()
+    assert ended == [True]
     with pytest.raises(GameFault):
         await asked
     assert api.process.was_killed
