@@ -1,8 +1,8 @@
 """Tempers: reported behaviours of StarCraft II that are hard on its clients.
 
 `Temper` holds the behaviours that are chosen for a process, and makes their decisions; `State`,
-the session, the requests and the server ask it at one place each. Behaviours that change the rules
-of an episode are its `Quirks`, which its replay keeps.
+the session, the requests and the server ask it at one place each, and act. Behaviours that change
+the rules of an episode are its `Quirks`, which its replay keeps.
 
 A choice is a text such as `stub-end,untold-end:still`: names of `TEMPERS`, some with a value, and
 names of `GROUPS`. The README has the same table for readers; a test compares them.
@@ -17,22 +17,15 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
-from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.cost import burn
 from sc2standin.simulation.game import Game, Quirks
-from sc2standin.simulation.units import ENEMY, ME
-from sc2standin.status import Status
-from sc2standin.view.prepared import action_reply, reply_tail
 
 if sys.platform != "win32":
     import fcntl
-
-if TYPE_CHECKING:
-    from sc2standin.process.state import State
 
 STUB_LOOP: Final = (1 << 32) - 1
 """The loop that a stub observation shows."""
@@ -261,6 +254,13 @@ class Temper:
         """The value of each chosen name."""
         self.alters_replies = not self._chosen.keys().isdisjoint(("stub-end", "warnings"))
         """True if each reply must be given to `altered`."""
+        self.silent_end = "silent-end" in self._chosen
+        """True if observations of later loops get no reply after the end, in real time."""
+        self.refuses_after_end = "not-in-game" in self._chosen
+        """True if the end of a game in real time puts the status to launched."""
+        self.untold_end = self._chosen.get("untold-end")
+        """Set if the clients of a match in real time do not learn of its end. If it is not empty,
+        the game stands still."""
         self.takes_any_file = "no-player" in self._chosen
         """True if create_game succeeds with a file that is not a map."""
         self.loads_newer_maps = "map-crash" in self._chosen
@@ -314,40 +314,17 @@ class Temper:
         play(stop)
         burn((time.thread_time() - began_s) * share, stop)
 
-    def end(self, state: State) -> None:
-        """The game has its result: give the state a status, and in real time stop the clock."""
-        in_real_time = state.clock is not None and state.playback is None
-        if in_real_time and state.match is not None and "untold-end" in self._chosen:
-            self._end_untold(state)
-            return
-        state.clock = None
-        if in_real_time and "silent-end" in self._chosen:
-            state.is_silent = True
-        else:
-            self._tell_end(state, in_real_time=in_real_time)
+    def results(self, true: list[sc_pb.PlayerResult]) -> list[sc_pb.PlayerResult]:
+        """The results that the clients of a match get, from the true ones."""
+        if "both-win" not in self._chosen:
+            return true
+        return [sc_pb.PlayerResult(player_id=p.player_id, result=sc_pb.Victory) for p in true]
 
-    def after_hidden_end(self, state: State, request: sc_pb.Request) -> bytes | None:
-        """The reply to a request after an end that the client cannot see; None if it is usual."""
-        if state.is_untold:
-            if not request.HasField("action"):
-                return None
-            results = [error_pb.YouCantControlThatUnit] * len(request.action.actions)
-            return action_reply(results, reply_tail(request, state.status))
-        if request.HasField("action") or request.HasField("observation"):
-            self._tell_end(state, in_real_time=True)
-        return None
-
-    def results(self, state: State, true: list[sc_pb.PlayerResult]) -> list[sc_pb.PlayerResult]:
-        """The results that an observation shows, from the true ones."""
-        if state.match is not None and "both-win" in self._chosen:
-            return [sc_pb.PlayerResult(player_id=p.player_id, result=sc_pb.Victory) for p in true]
-        return true
-
-    def altered(self, state: State, reply: bytes) -> bytes:
-        """A reply as it is sent."""
+    def altered(self, reply: bytes, *, is_over: bool) -> bytes:
+        """A reply as it is sent; `is_over` if the game has its result."""
         self._replies_unwarned += 1
         warns = "warnings" in self._chosen and self._replies_unwarned >= WARNED_EVERY
-        stubs = "stub-end" in self._chosen and state.game is not None and state.game.result
+        stubs = "stub-end" in self._chosen and is_over
         if not warns and not stubs:
             return reply
         response = sc_pb.Response.FromString(reply)
@@ -358,23 +335,6 @@ class Temper:
             response.error.append(WARNING)
             self._replies_unwarned = 0
         return bytes(response.SerializeToString(deterministic=True))
-
-    def _tell_end(self, state: State, *, in_real_time: bool) -> None:
-        if in_real_time and "not-in-game" in self._chosen:
-            state.leave_game()
-        else:
-            state.status = Status.ENDED
-
-    def _end_untold(self, state: State) -> None:
-        game = state.playing()
-        for result, loser in ((sc_pb.Defeat, ME), (sc_pb.Victory, ENEMY)):
-            if game.result == result:
-                game.world.remove(game.world.owned_by(loser))
-        state.is_untold = state.results_sent = True
-        if self._chosen["untold-end"]:
-            state.is_silent = True
-        else:
-            game.play_on()
 
 
 class Crowd:
@@ -389,13 +349,11 @@ class Crowd:
     """
 
     def __init__(self, file: Path, wait_s: float, instant_s: float) -> None:
-        if sys.platform == "win32":
-            raise OSError("there are no such locks on Windows")
-        self._file = file.open("rb+", buffering=0)
         self._wait_s, self.instant_s = wait_s, instant_s
         self._place: int | None = None
         """The byte that the launch or join of this process has locked."""
         self._join_at_s: float | None = None
+        self._file = file.open("rb+", buffering=0)
 
     def may_start(self) -> bool:
         """Begin the instant of a start; False if it is another one's."""
@@ -433,15 +391,17 @@ class Crowd:
         return not is_free
 
     def _lock(self, place: int, *, exclusive: bool = True) -> bool:
-        kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
-        try:
-            fcntl.lockf(self._file, kind | fcntl.LOCK_NB, 1, place)
-        except OSError:
-            return False
+        if sys.platform != "win32":  # it has no such locks: each process is alone
+            kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
+            try:
+                fcntl.lockf(self._file, kind | fcntl.LOCK_NB, 1, place)
+            except OSError:
+                return False
         return True
 
     def _unlock(self, place: int) -> None:
-        fcntl.lockf(self._file, fcntl.LOCK_UN, 1, place)
+        if sys.platform != "win32":
+            fcntl.lockf(self._file, fcntl.LOCK_UN, 1, place)
 
 
 def _read(text: str) -> dict[str, str]:

@@ -15,6 +15,7 @@ import sys
 import traceback
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.process import canned
@@ -24,6 +25,7 @@ from sc2standin.requests import HANDLERS, IN_BYTES
 from sc2standin.requests.join import invitation
 from sc2standin.requests.lifecycle import loops_asked
 from sc2standin.status import LEGAL, Status
+from sc2standin.view.prepared import action_reply, reply_tail
 
 NOT_STARTED = "A game has not been started yet"
 """The game's answer after a join to a map that it could not read."""
@@ -100,7 +102,10 @@ def decode(frame: bytes) -> sc_pb.Request | None:
 def answer(state: State, request: sc_pb.Request | None, frame: bytes) -> bytes:
     """Carry out one request, decoded from a frame, and serialize its reply."""
     reply = _answer(state, request, frame)
-    return state.temper.altered(state, reply) if state.temper.alters_replies else reply
+    if not state.temper.alters_replies:
+        return reply
+    is_over = state.game is not None and state.game.result is not None
+    return state.temper.altered(reply, is_over=is_over)
 
 
 def _answer(state: State, request: sc_pb.Request | None, frame: bytes) -> bytes:
@@ -128,10 +133,11 @@ def _carried_out(
     name = request.WhichOneof("request")
     if name is None:
         raise RequestRefused("The Request is empty, or of a kind this version does not know")
-    if state.is_silent or state.is_untold:
-        unusual = state.temper.after_hidden_end(state, request)
-        if unusual is not None:
-            return unusual
+    if state.is_untold and name == "action":
+        refused = [error_pb.YouCantControlThatUnit] * len(request.action.actions)
+        return action_reply(refused, reply_tail(request, state.status))
+    if state.is_silent and not state.is_untold and name in ("action", "observation"):
+        state.tell_end()
     if name in _ALLOWED and state.status not in _ALLOWED[name] and not _was_legal(state, name):
         why = NOT_STARTED if state.map_is_unreadable else _WHY_ILLEGAL[state.status]
         raise RequestRefused(

@@ -320,7 +320,29 @@ class State:
         else:
             advance(loops, self._must_stop)
         if game.result is not None:
-            self.temper.end(self)
+            self._end(game)
+
+    def _end(self, game: Game) -> None:
+        """The game has its result; in real time, tempers may hide that from the client."""
+        in_real_time = self.clock is not None and self.playback is None
+        if in_real_time and self.match is not None and self.temper.untold_end is not None:
+            game.clear_loser()
+            self.is_untold = self.results_sent = True
+            self.is_silent = self.temper.untold_end != ""
+            if not self.is_silent:
+                game.play_on()
+            return
+        self.clock = None
+        self.is_silent = in_real_time and self.temper.silent_end
+        if not self.is_silent:
+            self.tell_end(in_real_time=in_real_time)
+
+    def tell_end(self, *, in_real_time: bool = True) -> None:
+        """Let the status show that the game is over."""
+        if in_real_time and self.temper.refuses_after_end:
+            self.leave_game()
+        else:
+            self.status = Status.ENDED
 
     def recorded(self) -> Recording:
         """The recording of the current episode. Raises RequestRefused if no game was created."""

@@ -78,7 +78,8 @@ def player_results(state: State) -> list[sc_pb.PlayerResult]:
     if state.results_sent or state.playing().result is None:
         return []
     state.results_sent = True
-    return state.temper.results(state, results(state))
+    found = results(state)
+    return found if state.match is None else state.temper.results(found)
 
 
 def results(state: State) -> list[sc_pb.PlayerResult]:

@@ -338,6 +338,12 @@ class Game:
         """End the episode with the next loop; the result is that of this player."""
         self._ending = result if player == ME else OPPOSITE[result]
 
+    def clear_loser(self) -> None:
+        """Take the units of the player who has lost off the map."""
+        for result, loser in ((sc_pb.Defeat, ME), (sc_pb.Victory, ENEMY)):
+            if self.result == result:
+                self.world.remove(self.world.owned_by(loser))
+
     def play_on(self) -> None:
         """Continue after the end; from now on the game cannot be won or lost."""
         self.result = self._ending = None

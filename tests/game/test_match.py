@@ -175,7 +175,7 @@ async def test_a_map_that_is_deleted_once_it_was_sent_is_sent_again(
 
 async def test_a_map_that_is_none(standin_dir, tmp_path):
     elsewhere = tmp_path / "Elsewhere.SC2Map"
-    elsewhere.write_bytes(b"no map")
+    elsewhere.write_bytes(b"{no map")
     async with matching(standin_dir) as match:
         with pytest.raises(GameFault, match="InvalidMapData") as raised:
             await match.start_episode(SETUP, elsewhere, 1)

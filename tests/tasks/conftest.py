@@ -19,13 +19,13 @@ from tests.matches.playing import Policy
 
 
 @pytest.fixture(scope="session")
-def play(game_installation: Installation) -> Callable[..., list[list[Transition]]]:
+def play(kind_installation: Installation) -> Callable[..., list[list[Transition]]]:
     """Plays episodes of a task, one for each seed, on one game; the transitions of each."""
 
     def run(
         task: str | type[TaskDefinition], policy: Policy, seeds: list[int], **spec: Any
     ) -> list[list[Transition]]:
-        with playing.player_of(game_installation.root, resolve(task), **spec) as player:
+        with playing.player_of(kind_installation.root, resolve(task), **spec) as player:
             return [transitions for (transitions,) in playing.play(player, [policy], seeds)]
 
     return run
@@ -37,7 +37,7 @@ def smac(game_installation: Installation) -> Iterator[Callable[..., StarCraft2En
     with ExitStack() as stack:
 
         def make(map_name: str, **options: Any) -> StarCraft2Env:
-            env = StarCraft2Env(map_name, game=game_installation.root, **options)
+            env = StarCraft2Env(map_name, **{"game": game_installation.root} | options)
             stack.callback(env.close)
             return env
 
