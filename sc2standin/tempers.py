@@ -232,8 +232,8 @@ _NEVER: Final = 1 << 62
 _KNOWN: Final = {one.name: one for one in TEMPERS}
 _PLACES: Final = 64
 """How many launches and joins are counted, at most."""
-_INSTANT: Final = _PLACES
-"""The byte that the newest start locks."""
+_TICKS_PER_S: Final = 100
+"""Linux tells when a process started in hundredths of a second."""
 _ITEM: Final = re.compile(r"([a-z-]+)(?::(.+))?")
 
 
@@ -345,23 +345,23 @@ class Crowd:
     Args:
         file: a file of the installation.
         wait_s: how much longer a launch or a join takes for each other one.
-        instant_s: how long after a start another one fails.
+        instant_s: a start fails if another one was less than this before or after it.
     """
 
     def __init__(self, file: Path, wait_s: float, instant_s: float) -> None:
-        self._wait_s, self.instant_s = wait_s, instant_s
+        self._wait_s, self._instant_s = wait_s, instant_s
         self._place: int | None = None
         """The byte that the launch or join of this process has locked."""
         self._join_at_s: float | None = None
         self._file = file.open("rb+", buffering=0)
 
     def may_start(self) -> bool:
-        """Begin the instant of a start; False if it is another one's."""
-        return self.instant_s == 0.0 or self._lock(_INSTANT)
+        """False if another process has started in the same instant.
 
-    def end_instant(self) -> None:
-        """The instant of the start is over: another process may start."""
-        self._unlock(_INSTANT)
+        A process locks the bytes of its instant as long as it runs, a byte for each tick.
+        """
+        ticks = round(self._instant_s * _TICKS_PER_S)
+        return ticks == 0 or self._lock(_PLACES + _started_at(), max(1, ticks))
 
     def enter_s(self) -> float:
         """Begin a launch or a join; returns how much longer it takes."""
@@ -390,11 +390,11 @@ class Crowd:
             self._unlock(place)
         return not is_free
 
-    def _lock(self, place: int, *, exclusive: bool = True) -> bool:
+    def _lock(self, place: int, length: int = 1, *, exclusive: bool = True) -> bool:
         if sys.platform != "win32":  # it has no such locks: each process is alone
             kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
             try:
-                fcntl.lockf(self._file, kind | fcntl.LOCK_NB, 1, place)
+                fcntl.lockf(self._file, kind | fcntl.LOCK_NB, length, place)
             except OSError:
                 return False
         return True
@@ -402,6 +402,15 @@ class Crowd:
     def _unlock(self, place: int) -> None:
         if sys.platform != "win32":
             fcntl.lockf(self._file, fcntl.LOCK_UN, 1, place)
+
+
+def _started_at() -> int:
+    """When this process started, in ticks; when it asks if the system does not tell."""
+    if sys.platform == "linux":
+        # Fields after the name, which is in brackets: the 20th is the 22nd of the line.
+        stat = Path("/proc/self/stat").read_bytes()
+        return int(stat.rpartition(b")")[2].split()[19])
+    return int(time.monotonic() * _TICKS_PER_S)
 
 
 def _read(text: str) -> dict[str, str]:

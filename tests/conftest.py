@@ -178,14 +178,6 @@ def game_installation(request: pytest.FixtureRequest, standin_dir: Path) -> Inst
 
 
 @pytest.fixture(scope="session")
-def kind_installation(
-    request: pytest.FixtureRequest, tempered: Callable[[str], Path]
-) -> Installation:
-    """The same for tests whose numbers are those of the stand-in without tempers."""
-    return request.config.stash.get(CHOSEN, None) or find(tempered("kind"))
-
-
-@pytest.fixture(scope="session")
 def python_with() -> Callable[[str], str]:
     """`python_with("ray")`: the interpreter that has this library; skips the test if none has."""
 

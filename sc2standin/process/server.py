@@ -179,7 +179,6 @@ class GameServer:
             if not crowd.may_start():
                 _print("Fatal error encountered! Another game started in the same instant.")
                 return 1
-            loop.call_later(crowd.instant_s, crowd.end_instant)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._ended.wait(), crowd.enter_s())
         try:

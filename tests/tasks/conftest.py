@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,13 +20,20 @@ from tests.matches.playing import Policy
 
 
 @pytest.fixture(scope="session")
-def play(kind_installation: Installation) -> Callable[..., list[list[Transition]]]:
-    """Plays episodes of a task, one for each seed, on one game; the transitions of each."""
+def play(
+    game_installation: Installation, standin_dir: Path, tempered: Callable[[str], Path]
+) -> Callable[..., list[list[Transition]]]:
+    """Plays episodes of a task, one for each seed, on one game; the transitions of each.
+
+    The stand-in has no tempers there, as in the games that the published scores are from.
+    """
+    root = game_installation.root
+    root = tempered("kind") if root == standin_dir else root
 
     def run(
         task: str | type[TaskDefinition], policy: Policy, seeds: list[int], **spec: Any
     ) -> list[list[Transition]]:
-        with playing.player_of(kind_installation.root, resolve(task), **spec) as player:
+        with playing.player_of(root, resolve(task), **spec) as player:
             return [transitions for (transitions,) in playing.play(player, [policy], seeds)]
 
     return run
@@ -37,7 +45,7 @@ def smac(game_installation: Installation) -> Iterator[Callable[..., StarCraft2En
     with ExitStack() as stack:
 
         def make(map_name: str, **options: Any) -> StarCraft2Env:
-            env = StarCraft2Env(map_name, **{"game": game_installation.root} | options)
+            env = StarCraft2Env(map_name, game=game_installation.root, **options)
             stack.callback(env.close)
             return env
 

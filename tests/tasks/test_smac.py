@@ -131,10 +131,8 @@ def test_the_last_info_of_each_agent_tells_who_has_won(vec):
     assert env.stats().matches == {"computer-VeryHard": MatchResults(win=1)}
 
 
-def test_the_time_limit(smac, kind_installation):
-    # The limit counts the loops before late units appear, too.
-    game = kind_installation.root
-    env = smac("2s_vs_1sc", seed=1, continuing_episode=True, game=game)
+def test_the_time_limit(smac):
+    env = smac("2s_vs_1sc", seed=1, continuing_episode=True)
     env.reset()
     for step in range(1, env.episode_limit + 1):
         reward, terminated, info = env.step([1, 1])
