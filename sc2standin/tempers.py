@@ -138,7 +138,7 @@ TEMPERS: Final = (
     ),
     Known(
         "no-player",
-        "create_game succeeds with a file that is no map; join_game then gives player_id 0 and "
+        "create_game succeeds with a file that is not a map; join_game then gives player_id 0 and "
         "the status launched, and later requests `A game has not been started yet`",
         "Q16",
         "Dentosal/python-sc2#52, #65, #68, python-sc2#36",
@@ -152,7 +152,7 @@ TEMPERS: Final = (
         "Q06, Q07",
         "pysc2#319, pysc2#326, s2client-proto#210, source 66455013837, source 66459715964",
         "S",
-        value="crash|spin|flood",
+        value="crash/spin/flood",
         pattern="crash|spin|flood",
         default="crash",
     ),
@@ -167,8 +167,8 @@ TEMPERS: Final = (
     ),
     Known(
         "crowd",
-        "a launch or a join takes 0.15 s longer, or SECONDS, for each other one that is under way "
-        "on this installation (not on Windows)",
+        "a launch or a join takes 0.15 s longer, or SECONDS, for each other launch or join that is "
+        "under way on this installation (not on Windows)",
         "Q17",
         "python-sc2#94, #236, Sc2LadderServer#142, source 55654501162, pymarl#29",
         "S",
@@ -178,8 +178,8 @@ TEMPERS: Final = (
     ),
     Known(
         "same-instant",
-        "a process that starts less than 20 ms, or SECONDS, after another one of this installation "
-        "exits with 1 (not on Windows)",
+        "a process that starts within 20 ms, or SECONDS, of another one of this installation exits "
+        "with 1 (not on Windows)",
         "Q11",
         "python-sc2 main.py, source 66444455259, source 66612780244",
         "W",
@@ -360,8 +360,8 @@ class Crowd:
 
         A process locks the bytes of its instant as long as it runs, a byte for each tick.
         """
-        ticks = round(self._instant_s * _TICKS_PER_S)
-        return ticks == 0 or self._lock(_PLACES + _started_at(), max(1, ticks))
+        ticks = max(1, round(self._instant_s * _TICKS_PER_S))
+        return self._instant_s == 0.0 or self._lock(_PLACES + _started_at(), ticks)
 
     def enter_s(self) -> float:
         """Begin a launch or a join; returns how much longer it takes."""
@@ -405,7 +405,7 @@ class Crowd:
 
 
 def _started_at() -> int:
-    """When this process started, in ticks; when it asks if the system does not tell."""
+    """The time at which this process started, in ticks; on other systems than Linux, now."""
     if sys.platform == "linux":
         # Fields after the name, which is in brackets: the 20th is the 22nd of the line.
         stat = Path("/proc/self/stat").read_bytes()
