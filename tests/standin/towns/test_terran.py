@@ -394,8 +394,8 @@ def test_a_game_with_all_of_it_is_replayed(melee):
     session = melee(sc_pb.VeryHard, seed=3)
     center, workers = session.one(CENTER), session.units(SCV)
     geyser, field = (_nearest(session, kind, center) for kind in (GEYSER, FIELD))
-    session.create((BARRACKS, 1, *PLACES[0]), (REFINERY, 1, *place_of(geyser)))
-    session.create((ORBITAL, 1, *PLACES[2]))
+    session.spawn((BARRACKS, 1, *PLACES[0]), (REFINERY, 1, *place_of(geyser)))
+    session.spawn((ORBITAL, 1, *PLACES[2]))
     session.step()
     barracks, orbital = session.one(BARRACKS), session.one(ORBITAL)
     frames = []
