@@ -57,7 +57,7 @@ def _show_factory(message: raw_pb.Unit, unit: Unit, job: Factory, world: World) 
     message.is_active = made[0] is not None
     for place, (shown, kind) in enumerate(zip(message.orders, made, strict=False)):
         begun = place < len(job.done_at)
-        if kind is not None and (begun or place == 0):
+        if kind is not None:
             left = job.done_at[place] - world.loop if begun else kind.build_time_loops
             shown.progress = 1.0 - left / kind.build_time_loops
     if job.add_on:

@@ -289,6 +289,8 @@ def _z(hills: Terrain | None, x: float, y: float) -> float:
 
 def _fill_orders(message: raw_pb.Unit, unit: Unit, hills: Terrain | None) -> None:
     del message.orders[:]
+    if unit.type.works:
+        message.is_active = unit.order.kind != OrderKind.IDLE
     if unit.order.kind == OrderKind.IDLE:
         return
     for order in (unit.order, *unit.queue):

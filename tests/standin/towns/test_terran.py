@@ -109,6 +109,7 @@ def test_a_reactor_makes_two_at_once(town):
     assert session.order(barracks, TRAIN_MARINE) == error_pb.QueueIsFull
     orders = session.one(BARRACKS).orders
     assert [order.progress > 0 for order in orders] == [True] * 2 + [False] * 6
+    assert all(order.HasField("progress") for order in orders)
     assert session.order(barracks, TRAIN_MARAUDER) == error_pb.TechRequirementsNotMet
     for made in (0, 2, 4):
         session.step(385)
