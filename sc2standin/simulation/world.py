@@ -19,7 +19,7 @@ from typing import NamedTuple
 from s2clientprotocol import debug_pb2 as debug_pb
 
 from sc2standin.data.abilities import OrderKind
-from sc2standin.data.unit_types import MULE, SCV, STRUCTURE, UnitType
+from sc2standin.data.unit_types import MULE, STRUCTURE, WARP_GATE, UnitType
 from sc2standin.simulation.terrain import Cells
 from sc2standin.simulation.units import (
     ENEMY,
@@ -74,6 +74,7 @@ class Army:
     """Structures that are not finished."""
     workers: int = 0
     soldiers: int = 0
+    warp_gates: int = 0
     mobile: bool = False
     armed: bool = False
 
@@ -300,7 +301,7 @@ class World:
         sites = [unit.type for unit in structures if isinstance(unit.job, Site)]
         types = [unit.type for unit in units]
         provided = sum(kind.food_provided for kind in types)
-        workers = types.count(SCV)
+        workers = sum(kind.is_counted_worker for kind in types)
         return Army(
             count=len(types),
             minerals=float(sum(kind.minerals for kind in types)),
@@ -311,6 +312,7 @@ class World:
             sites=len(sites),
             workers=workers,
             soldiers=len(types) - len(structures) - workers - types.count(MULE),
+            warp_gates=sum(unit.type is WARP_GATE for unit in structures),
             mobile=any(kind.mobile for kind in types),
             armed=any(kind.mobile and kind.weapon is not None for kind in types),
         )
