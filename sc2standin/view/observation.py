@@ -151,9 +151,7 @@ def _fill_common(player: sc_pb.PlayerCommon, army: Army, player_id: int) -> None
 
 def _idle_workers(world: World, player: int) -> int:
     return sum(
-        unit.type.is_counted_worker
-        and unit.owner == player
-        and unit.order.kind == OrderKind.IDLE
+        unit.type.is_counted_worker and unit.owner == player and unit.order.kind == OrderKind.IDLE
         for unit in world.walkers
     )
 
