@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from s2clientprotocol import error_pb2 as error_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.data.abilities import OrderKind
 from sc2standin.data.spells import Aim, Side, Spell
@@ -86,6 +87,7 @@ class Spells:
             left.job.left = max(0, cast.until - self._world.loop)
             if over:
                 left.job = None
+                self._world.news.alert(left.owner, sc_pb.MergeComplete)
                 self._world.sort_walkers()
         elif over:
             self._world.doomed.append(left.tag)

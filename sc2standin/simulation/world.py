@@ -17,6 +17,7 @@ from random import Random
 from typing import NamedTuple
 
 from s2clientprotocol import debug_pb2 as debug_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.data.abilities import OrderKind
 from sc2standin.data.unit_types import MULE, STRUCTURE, WARP_GATE, UnitType
@@ -27,6 +28,7 @@ from sc2standin.simulation.units import (
     PLAYERS,
     Site,
     Unit,
+    way_to,
 )
 from sc2standin.simulation.upgrades import Upgrades
 
@@ -35,6 +37,10 @@ _TAG_STEP = 1 << 18
 
 DOWN = 1.5 * math.pi
 """The facing of a new unit."""
+
+ATTACK_ALERT_LOOPS, ATTACK_ALERT_CELLS, MOST_ATTACK_ALERTS = 240, 15.0, 2
+"""After an alert of an attack, none follows for 15 s of 16 loops within 15 cells of its place, nor
+elsewhere after the second: `Attack` of the alerts in the game's data."""
 
 MOST_FOOD = 200
 """The game's limit for supply, however much is provided."""
@@ -112,6 +118,43 @@ class Ledger:
         )
 
 
+class News:
+    """Deaths and alerts since the last observation.
+
+    Attributes:
+        dead_tags: tags of the units that died.
+        alerts: the players that were alerted, and of what.
+    """
+
+    def __init__(self) -> None:
+        self.dead_tags: list[int] = []
+        self.alerts: list[tuple[int, sc_pb.Alert.ValueType]] = []
+        self._attacks: dict[tuple[int, bool], list[tuple[int, Unit]]] = {}
+        """Loops and targets of recent alerts of attacks, by owner; True for structures."""
+
+    def clear(self) -> None:
+        """Forget what an observation has shown."""
+        self.dead_tags.clear()
+        self.alerts.clear()
+
+    def alert(self, owner: int, alert: sc_pb.Alert.ValueType) -> None:
+        """Alert a player."""
+        self.alerts.append((owner, alert))
+
+    def alert_of_attack(self, target: Unit, loop: int) -> None:
+        """Alert the owner of a unit that was hit, unless an alert of such an attack is recent."""
+        is_structure = STRUCTURE in target.type.attributes
+        recent = self._attacks.setdefault((target.owner, is_structure), [])
+        while recent and recent[0][0] <= loop - ATTACK_ALERT_LOOPS:
+            del recent[0]
+        if len(recent) < MOST_ATTACK_ALERTS and all(
+            way_to(target, one.x, one.y)[2] > ATTACK_ALERT_CELLS for _loop, one in recent
+        ):
+            recent.append((loop, target))
+            alerted = sc_pb.BuildingUnderAttack if is_structure else sc_pb.UnitUnderAttack
+            self.alert(target.owner, alerted)
+
+
 class World:
     """The units, the loop, and the events since the last observation.
 
@@ -129,8 +172,7 @@ class World:
         """The scores of player 1 and of player 2."""
         self.minerals = 0
         self.ledger = Ledger()
-        self.dead_tags: list[int] = []
-        """Tags of the units that died since the last observation."""
+        self.news = News()
 
         self.units: list[Unit] = []
         self.by_tag: dict[int, Unit] = {}
@@ -243,7 +285,7 @@ class World:
     def bury(self, dead: list[Unit]) -> None:
         """Remove units and record their deaths."""
         for unit in dead:
-            self.dead_tags.append(unit.tag)
+            self.news.dead_tags.append(unit.tag)
             self._account_death(unit)
         self.remove(dead)
 

@@ -4,8 +4,8 @@ The message is filled once; an update sets what may have changed since the last 
 not change are kept as bytes in `Terrain`.
 
 Rules it keeps: what is out of sight appears only as it is remembered; a cloaked unit that is not
-detected appears only if the interface says `show_cloaked`; deaths appear once, in the
-first observation after them; the result is the same as that of a message filled anew.
+detected appears only if the interface says `show_cloaked`; deaths and alerts appear once, in
+the first observation after them; the result is the same as that of a message filled anew.
 """
 
 from __future__ import annotations
@@ -85,7 +85,9 @@ class View:
         if self._raw is not None or self._screens is not None:
             in_fog = self._in_fog() if lifted else _NO_UNITS
             self._show_map(*self._seen_units(fog=fog), selected, in_fog)
-        world.dead_tags.clear()
+        if world.news.alerts or seen.alerts:
+            seen.alerts[:] = [alert for owner, alert in world.news.alerts if owner == self._player]
+        world.news.clear()
         return seen
 
     def _show_map(
@@ -205,8 +207,8 @@ class RawView:
         self._all_lit = grid is None
         self._effects.update(effects)
         raw.ClearField("event")
-        if game.world.dead_tags:
-            raw.event.dead_units.extend(game.world.dead_tags)
+        if game.world.news.dead_tags:
+            raw.event.dead_units.extend(game.world.news.dead_tags)
 
     def _show_power(self) -> None:
         """Show what powers the structures of Protoss."""

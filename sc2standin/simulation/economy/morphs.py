@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.data.unit_types import TYPE_BY_NAME
 from sc2standin.simulation import orders
@@ -69,3 +70,4 @@ class Morphs:
                 orders.finish(world, unit)
                 unit.life = BANELING.life
                 world.become(unit, BANELING)
+                world.news.alert(self._owner, sc_pb.MorphComplete)

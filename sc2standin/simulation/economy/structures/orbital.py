@@ -6,6 +6,8 @@ after a while; a scan shows a part of the map for a while, and what is cloaked i
 
 from __future__ import annotations
 
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
 from sc2standin.data.abilities import OrderKind
 from sc2standin.data.unit_types import MULE
 from sc2standin.simulation import orders
@@ -60,5 +62,6 @@ class Orbital:
             _until, tag = self._mules.pop(0)
             if tag in world.by_tag:
                 world.doomed.append(tag)
+                world.news.alert(self._owner, sc_pb.MULEExpired)
         if world.scans:
             world.scans = [one for one in world.scans if one.until > world.loop]
