@@ -19,7 +19,7 @@ from sc2standin.data.unit_types.kinds import hallucination_of
 from sc2standin.simulation import orders
 from sc2standin.simulation.fights.damage import explode, harm
 from sc2standin.simulation.fights.pairs import hostile
-from sc2standin.simulation.units import NEVER, STOPPED, Site, Unit, way_to
+from sc2standin.simulation.units import NEVER, STOPPED, Site, Term, Unit, way_to
 from sc2standin.simulation.world import Effect, World
 
 
@@ -139,6 +139,9 @@ class Spells:
             world.remove([caster, target])
             cast.target_tag = 0
         units = world.spawn(kind, caster.owner, [(cast.x, cast.y)] * cast.spell.count)
+        if cast.spell.summons:
+            for one in units:
+                one.term = Term(cast.until, cast.spell.lasts_loops)
         if cast.spell.becomes:
             units[0].job = Site(cast.spell.lasts_loops, cast.spell.lasts_loops)
             world.sort_walkers()
@@ -184,7 +187,7 @@ class Spells:
             if spell.takes_shields:
                 unit.shields = max(0.0, unit.shields - spell.takes_shields)
             if spell.heals:
-                unit.life = min(unit.type.life, unit.life + spell.heals)
+                self._world.heal(unit, min(spell.heals, unit.type.life - unit.life))
             if spell.takes_energy or spell.takes_energy_share:
                 taken = max(spell.takes_energy, unit.energy * spell.takes_energy_share)
                 taken = min(unit.energy, taken)

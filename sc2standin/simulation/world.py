@@ -98,6 +98,8 @@ class Ledger:
     dealt_shields: float = 0.0
     taken_life: float = 0.0
     taken_shields: float = 0.0
+    healed_life: float = 0.0
+    rival_healed_life: float = 0.0
     killed: Counter[UnitType] = field(default_factory=Counter)
     lost: Counter[UnitType] = field(default_factory=Counter)
 
@@ -113,6 +115,8 @@ class Ledger:
             dealt_shields=self.taken_shields,
             taken_life=self.dealt_life,
             taken_shields=self.dealt_shields,
+            healed_life=self.rival_healed_life,
+            rival_healed_life=self.healed_life,
             killed=self.lost,
             lost=self.killed,
         )
@@ -222,6 +226,14 @@ class World:
     def army_of(self, player: int) -> Army:
         """The totals over the units of a client."""
         return self.armies[player]
+
+    def heal(self, unit: Unit, life: float) -> None:
+        """Give a unit life, and count it for its owner."""
+        unit.life += life
+        if unit.owner == ME:
+            self.ledger.healed_life += life
+        else:
+            self.ledger.rival_healed_life += life
 
     def score_of(self, player: int) -> int:
         """The score of a client."""

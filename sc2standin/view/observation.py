@@ -18,6 +18,7 @@ from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.data.abilities import OrderKind
+from sc2standin.layers.layers import Ground
 from sc2standin.layers.screens import ScreensView
 from sc2standin.layers.window import Window
 from sc2standin.simulation.fights.cloak import is_hidden
@@ -110,7 +111,8 @@ class View:
             self._raw.update(units, grid, selected, in_fog, effects)
             self._raw.show_creep(creep)
         if self._screens is not None:
-            self._screens.update(units, grid, selected, effects)
+            power = [(unit.x, unit.y, radius) for unit, radius in _power(self._game)]
+            self._screens.update(units, grid, selected, Ground(effects, creep, power))
         if self._raw is not None and self._screens is not None:
             self._raw.show_on_screen(self._screens.window)
 
@@ -156,6 +158,15 @@ def _idle_workers(world: World, player: int) -> int:
         unit.type.is_counted_worker and unit.owner == player and unit.order.kind == OrderKind.IDLE
         for unit in world.walkers
     )
+
+
+def _power(game: Game) -> list[tuple[Unit, float]]:
+    """What powers the client's structures, and the radius within which each does."""
+    return [
+        (unit, POWER_CELLS[unit.type.name])
+        for unit in game.world.owned_by(game.viewer)
+        if unit.type.name in POWER_CELLS and not isinstance(unit.job, Site)
+    ]
 
 
 class RawView:
@@ -211,14 +222,12 @@ class RawView:
             raw.event.dead_units.extend(game.world.news.dead_tags)
 
     def _show_power(self) -> None:
-        """Show what powers the structures of Protoss."""
+        """Show what powers the client's structures."""
         sources = self._raw.player.power_sources
         del sources[:]
-        for unit in self._game.world.owned_by(self._game.viewer):
-            radius = POWER_CELLS.get(unit.type.name)
-            if radius is not None and not isinstance(unit.job, Site):
-                source = sources.add(radius=radius, tag=unit.tag)
-                source.pos.x, source.pos.y = unit.x, unit.y
+        for unit, radius in _power(self._game):
+            source = sources.add(radius=radius, tag=unit.tag)
+            source.pos.x, source.pos.y = unit.x, unit.y
 
     def show_creep(self, creep: Cells | None) -> None:
         """Show which cells have creep."""

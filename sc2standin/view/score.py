@@ -75,6 +75,7 @@ class ScoreView:
         details.total_damage_dealt.shields = ledger.dealt_shields
         details.total_damage_taken.life = ledger.taken_life
         details.total_damage_taken.shields = ledger.taken_shields
+        details.total_healed.life = ledger.healed_life
 
 
 def _fill_economy(

@@ -12,7 +12,7 @@ from sc2standin.data.abilities import OrderKind
 from sc2standin.data.unit_types import MULE
 from sc2standin.simulation import orders
 from sc2standin.simulation.paths.routes import Routes
-from sc2standin.simulation.units import Order, Unit
+from sc2standin.simulation.units import Order, Term, Unit
 from sc2standin.simulation.world import Scan, World
 
 ENERGY = 50.0
@@ -50,7 +50,8 @@ class Orbital:
         place = (order.x, order.y) if target is None else (target.x, target.y)
         self._routes.update()
         (mule,) = world.spawn(MULE, self._owner, [self._routes.blocks.free_point(*place)])
-        self._mules.append((world.loop + MULE_LOOPS, mule.tag))
+        mule.term = Term(world.loop + MULE_LOOPS, MULE_LOOPS)
+        self._mules.append((mule.term.until, mule.tag))
         if target is not None:
             gather = Order(OrderKind.GATHER, 0.0, 0.0, target.tag)
             orders.give(world, mule, gather, queued=False)
