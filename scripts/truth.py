@@ -4,6 +4,7 @@
     python scripts/truth.py check MODS      compares them, and spells and upgrades, with the data
     python scripts/truth.py score           measures the stand-in as a client would
     python scripts/truth.py duels           plays groups of equal cost, and reckons who wins
+    python scripts/truth.py fields FOLDER   the fields of recorded observations that ours never fill
 
 MODS is the folder with the game's mods as XML (`core.sc2mod`, `liberty.sc2mod` and so on, each with
 `base.sc2data/GameData`), as SC2Mapster/SC2GameData publishes them for every build; the stand-in
@@ -21,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
-from truth import catalog, duels, experiments, spells, units, upgrades
+from truth import catalog, duels, experiments, fields, spells, units, upgrades
 
 from sc2pool.cli.bench.output import markdown
 from sc2standin.data import jsonc, tables
@@ -94,6 +95,15 @@ def fight(battles: int) -> int:
     return 0
 
 
+def compare_fields(folder: Path) -> int:
+    """Print the table of the fields that the stand-in never fills; the exit status."""
+    with tempfile.TemporaryDirectory(prefix="sc2pool-truth-") as data_dir:
+        install(Path(data_dir) / "game")
+        ours = fields.count(fields.tour(Path(data_dir) / "game"))
+    print(markdown(fields.HEAD, list(fields.rows(fields.count(fields.recorded(folder)), ours))))
+    return 0
+
+
 def main() -> int:
     """Do what the command line says; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -101,12 +111,15 @@ def main() -> int:
     for name in ("write", "check"):
         commands.add_parser(name).add_argument("mods", type=Path)
     commands.add_parser("score")
+    commands.add_parser("fields").add_argument("folder", type=Path)
     commands.add_parser("duels").add_argument("--battles", type=int, default=200)
     options = parser.parse_args()
     if options.command == "score":
         return score()
     if options.command == "duels":
         return fight(options.battles)
+    if options.command == "fields":
+        return compare_fields(options.folder)
     try:
         return compare(options.mods, write=options.command == "write")
     except (OSError, ElementTree.ParseError) as error:

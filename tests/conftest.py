@@ -50,7 +50,7 @@ from tests.tiers import FOLDERS, LONGER
 if WINDOWS:  # the loop of `asyncio.run` has no `add_reader` there
     asyncio.set_event_loop_policy(asyncio.WindowsSelectorEventLoopPolicy())
 WaitFor = Callable[..., None]
-CONTRACT = ("unit/protocol", "game", "tasks")
+CONTRACT = ("unit/protocol", "game", "tasks", "standin/assertions")
 """The folders of tests that `--game` runs by default."""
 CHOSEN = pytest.StashKey[Installation]()
 

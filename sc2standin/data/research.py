@@ -14,6 +14,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from s2clientprotocol import data_pb2 as data_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.data.jsonc import Entry, read
 from sc2standin.data.tables import kept
@@ -34,6 +35,8 @@ class Research:
     """Names of the structures of which one has to stand."""
     after: int = 0
     """Id of the upgrade that has to be done before, 0 for none."""
+    alert: sc_pb.Alert.ValueType = sc_pb.ResearchComplete
+    """The alert that it is done."""
 
     food = 0.0
 
@@ -63,7 +66,8 @@ def _researched(entry: Entry) -> Iterator[Research]:
     """The upgrade of an entry, or its levels."""
     id, ability_id, by = entry["id"], entry["build_ability_id"], entry["by"]
     if "general_id" not in entry:
-        yield Research(id, ability_id, by, needs=tuple(entry.get("needs", ())))
+        alert = sc_pb.Alert.Value(entry.get("alert", "ResearchComplete"))
+        yield Research(id, ability_id, by, needs=tuple(entry.get("needs", ())), alert=alert)
         return
     for level, needs in enumerate(entry.get("needs", [()] * LEVELS)):
         yield Research(
@@ -73,6 +77,7 @@ def _researched(entry: Entry) -> Iterator[Research]:
             entry["general_id"],
             needs=tuple(needs),
             after=id + level - 1 if level else 0,
+            alert=sc_pb.UpgradeComplete,
         )
 
 

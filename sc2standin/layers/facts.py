@@ -1,7 +1,7 @@
 """The values that units have on the layers: one row for each unit, and a first row of zeros.
 
-Rule it keeps: of a unit that the client only remembers, or that is cloaked and not detected, it
-sees the type and the owner.
+Rules it keeps: of a unit that the client only remembers, or that is cloaked and not detected, it
+sees the type and the owner; only its own hallucinations are marked.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ COLUMNS = (
     "unit_shields",
     "unit_shields_ratio",
     "unit_energy",
+    "unit_energy_ratio",
+    "hallucinations",
     "buffs",
     "active",
     "build_progress",
@@ -94,7 +96,9 @@ def _row(
         int(seen.shields),
         ratio(seen.shields, kind.shields),
         int(seen.energy),
-        _buff(seen, loop),
+        ratio(seen.energy, kind.energy),
+        kind.hallucination and seen.owner == player,
+        next(iter(buffs_of(seen, loop, mine=True)), 0),
         is_producing(seen),
         int(FULL * progress(seen, loop)),
         kind.cloaked,
@@ -106,14 +110,12 @@ def ratio(value: float, most: float) -> int:
     return int(FULL * min(max(value / most, 0.0), 1.0)) if most else 0
 
 
-def _buff(unit: Unit, loop: int) -> int:
-    minerals, vespene = unit.cargo
-    if minerals:
-        return CARRIES_MINERALS
-    if vespene:
-        return CARRIES_VESPENE
-    left = (buff for buff, until in unit.buffs.items() if until > loop)
-    return unit.type.buff_id or next(left, 0)
+def buffs_of(unit: Unit, loop: int, *, mine: bool) -> list[int]:
+    """The buffs of a unit: of an own one by what it carries, by its type, by spells."""
+    minerals, vespene = unit.cargo if mine else (0, 0)
+    carried = [CARRIES_MINERALS] * (minerals > 0) + [CARRIES_VESPENE] * (vespene > 0)
+    stimmed = [unit.type.buff_id] if unit.type.buff_id else []
+    return carried + stimmed + [buff for buff, until in unit.buffs.items() if until > loop]
 
 
 def is_producing(unit: Unit) -> bool:

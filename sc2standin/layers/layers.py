@@ -1,7 +1,7 @@
 """The layers of screen and minimap in the observation.
 
 Rules it keeps: sizes and bits per pixel are those of recorded messages; what is nowhere on the
-map, such as power fields, is a layer of zeros; the type of units on the minimap is one
+map, such as blips, is a layer of zeros; the type of units on the minimap is one
 too, unless the client asks for `allow_cheating_layers`; what changes with the camera alone is drawn
 again when the camera has moved.
 """
@@ -9,7 +9,7 @@ again when the camera has moved.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,21 @@ from sc2standin.simulation.units import Unit
 from sc2standin.simulation.world import Effect
 
 Cells = NDArray[np.uint8]
+
+
+class Ground(NamedTuple):
+    """What a client sees on the ground.
+
+    Attributes:
+        effects: those of spells and scans.
+        creep: the cells on which the client knows of creep; None if there are none.
+        power: the circles in which structures have power: x, y and radius, in cells.
+    """
+
+    effects: list[Effect]
+    creep: NDArray[np.bool_] | None
+    power: list[tuple[float, float, float]]
+
 
 SCREEN: Final = {
     **dict.fromkeys(("height_map", "visibility_map"), 8),
@@ -73,9 +88,9 @@ class LayersView:
         console: Console,
         loop: int,
         *,
-        effects: list[Effect],
+        ground: Ground,
     ) -> None:
-        """Draw these units and effects.
+        """Draw these units, and what lies on the ground.
 
         Args:
             lit: the visibility of each cell; None if all are visible.
@@ -91,11 +106,13 @@ class LayersView:
         screen.draw_units(facts.COLUMNS, table, index)
         screen.draw("unit_density", density)
         screen.draw("unit_density_aa", discs.smooth_density())
-        screen.draw_effects(effects)
+        screen.draw_effects(ground.effects)
+        screen.draw_power(ground.power)
         index, _ = Discs(minimap.window, *places).index()
         minimap.draw_units(self._on_minimap, table, index)
         for image in (screen, minimap):
             image.draw_visibility(lit)
+            image.draw_creep(ground.creep)
 
 
 class _Image:
@@ -139,6 +156,23 @@ class _Image:
         cells = np.full(self._open.shape, VISIBLE, dtype=np.uint8) if lit is None else lit
         self.draw("visibility_map", self.window.sample(cells))
 
+    def draw_creep(self, creep: NDArray[np.bool_] | None) -> None:
+        """Show the cells with creep; None if there is none."""
+        if creep is not None:
+            self.draw("creep", self.window.sample(creep.view(np.uint8)))
+            self._zero["creep"] = False
+        else:
+            self._clear("creep")
+
+    def draw_power(self, circles: list[tuple[float, float, float]]) -> None:
+        """Show the circles with power."""
+        if circles:
+            index, _ = Discs(self.window, *np.array(circles).T).index()
+            self.draw("power", index > 0)
+            self._zero["power"] = False
+        else:
+            self._clear("power")
+
     def draw_units(
         self, names: tuple[str, ...], table: NDArray[np.int32], index: NDArray[np.intp]
     ) -> None:
@@ -160,9 +194,14 @@ class _Image:
             index, _ = Discs(self.window, x, y, radius).index()
             self.draw("effects", np.array([0, *(one.id for one in effects)])[index])
             self._zero["effects"] = False
-        elif not self._zero.get("effects", True):
-            self._zero["effects"] = True
-            plane = self._planes["effects"]
+        else:
+            self._clear("effects")
+
+    def _clear(self, name: str) -> None:
+        """Make a layer all zeros, as it is before it is drawn."""
+        if not self._zero.get(name, True):
+            self._zero[name] = True
+            plane = self._planes[name]
             plane.data = bytes(len(plane.data))
 
     def draw(self, name: str, image: NDArray[Any]) -> None:

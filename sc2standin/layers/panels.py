@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from s2clientprotocol import ui_pb2 as ui_pb
 
 from sc2standin.data.unit_types import UnitType
-from sc2standin.layers.facts import is_producing, order_progress, progress, relative
+from sc2standin.layers.facts import buffs_of, is_producing, order_progress, progress, relative
 from sc2standin.simulation.console import Controls
 from sc2standin.simulation.units import Site, Unit
+from sc2standin.simulation.world import World
 
 
 def fill(
-    shown: ui_pb.ObservationUI, selected: Sequence[Unit], controls: Controls, loop: int
+    shown: ui_pb.ObservationUI, selected: Sequence[Unit], controls: Controls, world: World
 ) -> None:
     """Fill the panels.
 
@@ -25,7 +26,7 @@ def fill(
         selected: the selected units that the client sees.
     """
     shown.Clear()
-    player = controls.now.player
+    player, loop = controls.now.player, world.loop
     for number, members in enumerate(controls.now.groups):
         alive = controls.alive(members)
         if alive:
@@ -37,9 +38,12 @@ def fill(
     elif selected and is_producing(selected[0]):
         _fill_production(shown.production, selected[0], player, loop)
     elif selected:
-        shown.single.unit.CopyFrom(_info(selected[0], player, loop))
-        shown.single.attack_upgrade_level = shown.single.armor_upgrade_level = 0
-        shown.single.shield_upgrade_level = 0
+        unit, panel = selected[0], shown.single
+        panel.unit.CopyFrom(_info(unit, player, loop))
+        levels = world.upgrades.levels_of(unit.owner, unit.type)
+        panel.attack_upgrade_level, panel.armor_upgrade_level = levels.attack, levels.armor
+        panel.shield_upgrade_level = levels.shields
+        panel.buffs.extend(buffs_of(unit, loop, mine=unit.owner == player))
 
 
 def _fill_production(panel: ui_pb.ProductionPanel, factory: Unit, player: int, loop: int) -> None:
@@ -70,5 +74,5 @@ def _info(unit: Unit, player: int, loop: int) -> ui_pb.UnitInfo:
         build_progress=progress(unit, loop) if isinstance(unit.job, Site) else 0.0,
         max_health=int(kind.life),
         max_shields=int(kind.shields),
-        max_energy=0,
+        max_energy=int(kind.energy),
     )

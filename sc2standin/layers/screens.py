@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.layers import panels, window
-from sc2standin.layers.layers import LayersView
+from sc2standin.layers.layers import Ground, LayersView
 from sc2standin.layers.pictures import PicturesView
 from sc2standin.layers.window import Window
 from sc2standin.simulation.game import Game
 from sc2standin.simulation.sight import Snapshot
 from sc2standin.simulation.units import Unit
-from sc2standin.simulation.world import Effect
 
 
 class ScreensView:
@@ -47,7 +46,7 @@ class ScreensView:
         units: Sequence[Unit | Snapshot],
         lit: NDArray[np.uint8] | None,
         selected: tuple[Unit, ...],
-        effects: list[Effect],
+        ground: Ground,
     ) -> None:
         """Show the current loop.
 
@@ -55,12 +54,11 @@ class ScreensView:
             units: what the client sees and remembers.
             lit: the visibility of each cell, if there is fog.
             selected: the selected units that live.
-            effects: what the client sees on the ground.
         """
         now, loop = self._controls.now, self._game.world.loop
         shown = [unit for unit in selected if unit.owner == now.player or unit in units]
         if self._layers is not None:
-            self._layers.update(units, lit, shown, now, loop, effects=effects)
+            self._layers.update(units, lit, shown, now, loop, ground=ground)
         if self._pictures is not None:
             self._pictures.update(units, lit, shown, now)
-        panels.fill(self._seen.ui_data, shown, self._controls, loop)
+        panels.fill(self._seen.ui_data, shown, self._controls, self._game.world)

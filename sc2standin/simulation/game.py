@@ -279,6 +279,8 @@ class Game:
         while world.loop < end and self.result is None and not stop():
             began = world.loop
             until = end
+            # Before what is asked for: what a command creates or sets recovers from the next loop.
+            recover(world.recovering, began + 1, 1)
             if self._asked:
                 until = min(end, self.do_asked())
             quiet = self._quiet_loops()
@@ -290,8 +292,8 @@ class Game:
                 self._run_loop()
             if sight is not None and world.loop >= sight.next_look:
                 sight.scan()
-            if world.recovering:
-                recover(world.recovering, world.loop, world.loop - began)
+            if world.loop > began + 1:
+                recover(world.recovering, world.loop, world.loop - began - 1)
 
     def employ(self, units: list[Unit]) -> None:
         """Let structures that were put on the map, and not built, work, and tumors spread creep."""

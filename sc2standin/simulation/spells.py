@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from s2clientprotocol import error_pb2 as error_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.data.abilities import OrderKind
 from sc2standin.data.spells import Aim, Side, Spell
@@ -18,7 +19,7 @@ from sc2standin.data.unit_types.kinds import hallucination_of
 from sc2standin.simulation import orders
 from sc2standin.simulation.fights.damage import explode, harm
 from sc2standin.simulation.fights.pairs import hostile
-from sc2standin.simulation.units import NEVER, STOPPED, Site, Unit, way_to
+from sc2standin.simulation.units import NEVER, STOPPED, Site, Term, Unit, way_to
 from sc2standin.simulation.world import Effect, World
 
 
@@ -86,6 +87,7 @@ class Spells:
             left.job.left = max(0, cast.until - self._world.loop)
             if over:
                 left.job = None
+                self._world.news.alert(left.owner, sc_pb.MergeComplete)
                 self._world.sort_walkers()
         elif over:
             self._world.doomed.append(left.tag)
@@ -137,6 +139,9 @@ class Spells:
             world.remove([caster, target])
             cast.target_tag = 0
         units = world.spawn(kind, caster.owner, [(cast.x, cast.y)] * cast.spell.count)
+        if cast.spell.summons:
+            for one in units:
+                one.term = Term(cast.until, cast.spell.lasts_loops)
         if cast.spell.becomes:
             units[0].job = Site(cast.spell.lasts_loops, cast.spell.lasts_loops)
             world.sort_walkers()
@@ -182,7 +187,7 @@ class Spells:
             if spell.takes_shields:
                 unit.shields = max(0.0, unit.shields - spell.takes_shields)
             if spell.heals:
-                unit.life = min(unit.type.life, unit.life + spell.heals)
+                self._world.heal(unit, min(spell.heals, unit.type.life - unit.life))
             if spell.takes_energy or spell.takes_energy_share:
                 taken = max(spell.takes_energy, unit.energy * spell.takes_energy_share)
                 taken = min(unit.energy, taken)

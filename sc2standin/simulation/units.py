@@ -96,6 +96,13 @@ class Factory:
     """The order of new units, if there is one."""
 
 
+class Term(NamedTuple):
+    """A limited time: the loop at which it is over, and how many loops it takes in all."""
+
+    until: int
+    loops: int
+
+
 Job = Errand | Deposit | Site | Factory
 
 
@@ -148,6 +155,8 @@ class Unit:
     """The abilities of its spells with a cooldown, and the loop from which it may cast each."""
     buffs: dict[int, int] = field(default_factory=dict)
     """The ids of its buffs, and the loop at which each one ends."""
+    term: Term | None = None
+    """The time for which it is there; None for a unit that stays."""
 
     def attacks(self, target: Unit) -> bool:
         """True if an attack on this unit is under way."""

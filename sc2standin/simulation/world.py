@@ -17,9 +17,10 @@ from random import Random
 from typing import NamedTuple
 
 from s2clientprotocol import debug_pb2 as debug_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.data.abilities import OrderKind
-from sc2standin.data.unit_types import MULE, SCV, STRUCTURE, UnitType
+from sc2standin.data.unit_types import MULE, STRUCTURE, WARP_GATE, UnitType
 from sc2standin.simulation.terrain import Cells
 from sc2standin.simulation.units import (
     ENEMY,
@@ -27,6 +28,7 @@ from sc2standin.simulation.units import (
     PLAYERS,
     Site,
     Unit,
+    way_to,
 )
 from sc2standin.simulation.upgrades import Upgrades
 
@@ -35,6 +37,10 @@ _TAG_STEP = 1 << 18
 
 DOWN = 1.5 * math.pi
 """The facing of a new unit."""
+
+ATTACK_ALERT_LOOPS, ATTACK_ALERT_CELLS, MOST_ATTACK_ALERTS = 240, 15.0, 2
+"""After an alert of an attack, none follows for 15 s of 16 loops within 15 cells of its place, nor
+elsewhere after the second: `Attack` of the alerts in the game's data."""
 
 MOST_FOOD = 200
 """The game's limit for supply, however much is provided."""
@@ -74,6 +80,7 @@ class Army:
     """Structures that are not finished."""
     workers: int = 0
     soldiers: int = 0
+    warp_gates: int = 0
     mobile: bool = False
     armed: bool = False
 
@@ -91,6 +98,8 @@ class Ledger:
     dealt_shields: float = 0.0
     taken_life: float = 0.0
     taken_shields: float = 0.0
+    healed_life: float = 0.0
+    rival_healed_life: float = 0.0
     killed: Counter[UnitType] = field(default_factory=Counter)
     lost: Counter[UnitType] = field(default_factory=Counter)
 
@@ -106,9 +115,48 @@ class Ledger:
             dealt_shields=self.taken_shields,
             taken_life=self.dealt_life,
             taken_shields=self.dealt_shields,
+            healed_life=self.rival_healed_life,
+            rival_healed_life=self.healed_life,
             killed=self.lost,
             lost=self.killed,
         )
+
+
+class News:
+    """Deaths and alerts since the last observation.
+
+    Attributes:
+        dead_tags: tags of the units that died.
+        alerts: the players that were alerted, and of what.
+    """
+
+    def __init__(self) -> None:
+        self.dead_tags: list[int] = []
+        self.alerts: list[tuple[int, sc_pb.Alert.ValueType]] = []
+        self._attacks: dict[tuple[int, bool], list[tuple[int, Unit]]] = {}
+        """Loops and targets of recent alerts of attacks, by owner; True for structures."""
+
+    def clear(self) -> None:
+        """Forget what an observation has shown."""
+        self.dead_tags.clear()
+        self.alerts.clear()
+
+    def alert(self, owner: int, alert: sc_pb.Alert.ValueType) -> None:
+        """Alert a player."""
+        self.alerts.append((owner, alert))
+
+    def alert_of_attack(self, target: Unit, loop: int) -> None:
+        """Alert the owner of a unit that was hit, unless an alert of such an attack is recent."""
+        is_structure = STRUCTURE in target.type.attributes
+        recent = self._attacks.setdefault((target.owner, is_structure), [])
+        while recent and recent[0][0] <= loop - ATTACK_ALERT_LOOPS:
+            del recent[0]
+        if len(recent) < MOST_ATTACK_ALERTS and all(
+            way_to(target, one.x, one.y)[2] > ATTACK_ALERT_CELLS for _loop, one in recent
+        ):
+            recent.append((loop, target))
+            alerted = sc_pb.BuildingUnderAttack if is_structure else sc_pb.UnitUnderAttack
+            self.alert(target.owner, alerted)
 
 
 class World:
@@ -128,8 +176,7 @@ class World:
         """The scores of player 1 and of player 2."""
         self.minerals = 0
         self.ledger = Ledger()
-        self.dead_tags: list[int] = []
-        """Tags of the units that died since the last observation."""
+        self.news = News()
 
         self.units: list[Unit] = []
         self.by_tag: dict[int, Unit] = {}
@@ -179,6 +226,14 @@ class World:
     def army_of(self, player: int) -> Army:
         """The totals over the units of a client."""
         return self.armies[player]
+
+    def heal(self, unit: Unit, life: float) -> None:
+        """Give a unit life, and count it for its owner."""
+        unit.life += life
+        if unit.owner == ME:
+            self.ledger.healed_life += life
+        else:
+            self.ledger.rival_healed_life += life
 
     def score_of(self, player: int) -> int:
         """The score of a client."""
@@ -242,7 +297,7 @@ class World:
     def bury(self, dead: list[Unit]) -> None:
         """Remove units and record their deaths."""
         for unit in dead:
-            self.dead_tags.append(unit.tag)
+            self.news.dead_tags.append(unit.tag)
             self._account_death(unit)
         self.remove(dead)
 
@@ -300,7 +355,7 @@ class World:
         sites = [unit.type for unit in structures if isinstance(unit.job, Site)]
         types = [unit.type for unit in units]
         provided = sum(kind.food_provided for kind in types)
-        workers = types.count(SCV)
+        workers = sum(kind.is_counted_worker for kind in types)
         return Army(
             count=len(types),
             minerals=float(sum(kind.minerals for kind in types)),
@@ -311,6 +366,7 @@ class World:
             sites=len(sites),
             workers=workers,
             soldiers=len(types) - len(structures) - workers - types.count(MULE),
+            warp_gates=sum(unit.type is WARP_GATE for unit in structures),
             mobile=any(kind.mobile for kind in types),
             armed=any(kind.mobile and kind.weapon is not None for kind in types),
         )

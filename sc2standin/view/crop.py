@@ -26,7 +26,10 @@ class Crop:
     def observation(self, raw: raw_pb.ObservationRaw) -> None:
         """Move everything in an observation into the area."""
         self._move_in([raw.player.camera, *(unit.pos for unit in raw.units)])
+        self._move_in(source.pos for source in raw.player.power_sources)
+        self._move_in(point for effect in raw.effects for point in effect.pos)
         for unit in raw.units:
+            self._move_in(target.point for target in unit.rally_targets)
             self._move_in(
                 order.target_world_space_pos
                 for order in unit.orders

@@ -5,7 +5,6 @@ from __future__ import annotations
 from s2clientprotocol import raw_pb2 as raw_pb
 
 from sc2standin.data.unit_types import SCV, TOWN_HALLS
-from sc2standin.map_reader.economy import CARRIES_MINERALS, CARRIES_VESPENE
 from sc2standin.simulation.terrain import GROUND_Z
 from sc2standin.simulation.units import Deposit, Factory, Job, Order, Site, Unit, way_to
 from sc2standin.simulation.world import World
@@ -16,8 +15,11 @@ HARVESTERS_A_FIELD, HARVESTERS_A_REFINERY = 2, 3
 """Ideal number of harvesters."""
 
 
-def show_job(message: raw_pb.Unit, unit: Unit, job: Job, world: World) -> None:
-    """Set the fields of one of the client's units that has a job."""
+def show_job(message: raw_pb.Unit, unit: Unit, job: Job | None, world: World) -> None:
+    """Set the fields of one of the client's units that has a job, or is there for a while."""
+    if unit.term is not None:
+        message.buff_duration_remain = unit.term.until - world.loop
+        message.buff_duration_max = unit.term.loops
     if isinstance(job, Site):
         show_progress(message, job)
     elif isinstance(job, Factory):
@@ -28,14 +30,6 @@ def show_job(message: raw_pb.Unit, unit: Unit, job: Job, world: World) -> None:
         message.assigned_harvesters = _assigned(world, {unit.tag})
         message.ideal_harvesters = HARVESTERS_A_REFINERY
         show_contents(message, unit, job)
-
-
-def buffs_of(unit: Unit, loop: int, *, mine: bool) -> list[int]:
-    """The buffs of a unit: by its type, by spells, and of an own one by what it carries."""
-    minerals, vespene = unit.cargo if mine else (0, 0)
-    carried = [CARRIES_MINERALS] * (minerals > 0) + [CARRIES_VESPENE] * (vespene > 0)
-    stimmed = [unit.type.buff_id] if unit.type.buff_id else []
-    return carried + stimmed + [buff for buff, until in unit.buffs.items() if until > loop]
 
 
 def show_progress(message: raw_pb.Unit, job: Site | Factory) -> None:
@@ -57,7 +51,7 @@ def _show_factory(message: raw_pb.Unit, unit: Unit, job: Factory, world: World) 
     message.is_active = made[0] is not None
     for place, (shown, kind) in enumerate(zip(message.orders, made, strict=False)):
         begun = place < len(job.done_at)
-        if kind is not None and (begun or place == 0):
+        if kind is not None:
             left = job.done_at[place] - world.loop if begun else kind.build_time_loops
             shown.progress = 1.0 - left / kind.build_time_loops
     if job.add_on:

@@ -4,8 +4,8 @@ The message is filled once; an update sets what may have changed since the last 
 not change are kept as bytes in `Terrain`.
 
 Rules it keeps: what is out of sight appears only as it is remembered; a cloaked unit that is not
-detected appears only if the interface says `show_cloaked`; deaths appear once, in the
-first observation after them; the result is the same as that of a message filled anew.
+detected appears only if the interface says `show_cloaked`; deaths and alerts appear once, in
+the first observation after them; the result is the same as that of a message filled anew.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.data.abilities import OrderKind
-from sc2standin.data.unit_types import SCV
+from sc2standin.layers.layers import Ground
 from sc2standin.layers.screens import ScreensView
 from sc2standin.layers.window import Window
-from sc2standin.simulation.economy.economy import Economy
 from sc2standin.simulation.fights.cloak import is_hidden
 from sc2standin.simulation.game import Game
 from sc2standin.simulation.sight import Snapshot
 from sc2standin.simulation.terrain import FOGGED, HIDDEN, VISIBLE, Cells
-from sc2standin.simulation.units import ME, Point, Unit
+from sc2standin.simulation.units import ME, Point, Site, Unit
 from sc2standin.simulation.world import MOST_FOOD, Army, Effect, World
 from sc2standin.view.card import CardView
 from sc2standin.view.effects import EffectsView, seen_effects
@@ -34,7 +33,8 @@ from sc2standin.view.score import ScoreView
 from sc2standin.view.units import UnitsView
 
 Grid = NDArray[np.uint8]
-"""Id of the effect of a scan."""
+POWER_CELLS = {"Pylon": 6.5, "WarpPrismPhasing": 3.75}
+"""The radius within which a type powers structures, in cells, by the type's name."""
 _NO_UNITS: frozenset[Unit] = frozenset()
 
 
@@ -73,8 +73,11 @@ class View:
         if self._army is not army:
             self._army = army
             _fill_common(seen.player_common, army, self._player)
+        if army.workers:
+            seen.player_common.idle_worker_count = _idle_workers(world, self._player)
         if self._economy is not None:
-            _fill_economy(seen.player_common, self._economy, world)
+            seen.player_common.vespene = self._economy.vespene
+            seen.player_common.food_used = int(self._economy.food_used)
         if self._score is not None:
             self._score.update()
         controls = self._game.controls[self._player]
@@ -83,7 +86,9 @@ class View:
         if self._raw is not None or self._screens is not None:
             in_fog = self._in_fog() if lifted else _NO_UNITS
             self._show_map(*self._seen_units(fog=fog), selected, in_fog)
-        world.dead_tags.clear()
+        if world.news.alerts or seen.alerts:
+            seen.alerts[:] = [alert for owner, alert in world.news.alerts if owner == self._player]
+        world.news.clear()
         return seen
 
     def _show_map(
@@ -106,7 +111,8 @@ class View:
             self._raw.update(units, grid, selected, in_fog, effects)
             self._raw.show_creep(creep)
         if self._screens is not None:
-            self._screens.update(units, grid, selected, effects)
+            power = [(unit.x, unit.y, radius) for unit, radius in _power(self._game)]
+            self._screens.update(units, grid, selected, Ground(effects, creep, power))
         if self._raw is not None and self._screens is not None:
             self._raw.show_on_screen(self._screens.window)
 
@@ -144,17 +150,23 @@ def _fill_common(player: sc_pb.PlayerCommon, army: Army, player_id: int) -> None
     player.food_workers = army.workers
     player.idle_worker_count = 0
     player.army_count = army.soldiers
-    player.warp_gate_count = 0
+    player.warp_gate_count = army.warp_gates
 
 
-def _fill_economy(player: sc_pb.PlayerCommon, economy: Economy, world: World) -> None:
-    """Set what an economy changes without a birth or a death."""
-    player.vespene = economy.vespene
-    player.food_used = int(economy.food_used)
-    player.idle_worker_count = sum(
-        unit.type is SCV and unit.owner == economy.owner and unit.order.kind == OrderKind.IDLE
+def _idle_workers(world: World, player: int) -> int:
+    return sum(
+        unit.type.is_counted_worker and unit.owner == player and unit.order.kind == OrderKind.IDLE
         for unit in world.walkers
     )
+
+
+def _power(game: Game) -> list[tuple[Unit, float]]:
+    """What powers the client's structures, and the radius within which each does."""
+    return [
+        (unit, POWER_CELLS[unit.type.name])
+        for unit in game.world.owned_by(game.viewer)
+        if unit.type.name in POWER_CELLS and not isinstance(unit.job, Site)
+    ]
 
 
 class RawView:
@@ -169,6 +181,8 @@ class RawView:
         """The creep shown."""
         self._camera: Point | None = None
         """The camera shown."""
+        self._powered_by: Army | None = None
+        """The totals at the last look for power sources: new ones replace them at each change."""
         self._effects = EffectsView(raw, game.viewer)
         terrain, state = game.terrain, raw.map_state
         for grid, bits in ((state.visibility, 8), (state.creep, 1)):
@@ -189,6 +203,10 @@ class RawView:
         upgrades = game.world.upgrades.of(game.viewer)
         if len(raw.player.upgrade_ids) != len(upgrades):
             raw.player.upgrade_ids[:] = upgrades
+        army = game.world.army_of(game.viewer)
+        if army is not self._powered_by:
+            self._powered_by = army
+            self._show_power()
         camera = game.controls[game.viewer].now.camera
         if camera != self._camera:
             self._camera = raw.player.camera.x, raw.player.camera.y = camera
@@ -200,8 +218,16 @@ class RawView:
         self._all_lit = grid is None
         self._effects.update(effects)
         raw.ClearField("event")
-        if game.world.dead_tags:
-            raw.event.dead_units.extend(game.world.dead_tags)
+        if game.world.news.dead_tags:
+            raw.event.dead_units.extend(game.world.news.dead_tags)
+
+    def _show_power(self) -> None:
+        """Show what powers the client's structures."""
+        sources = self._raw.player.power_sources
+        del sources[:]
+        for unit, radius in _power(self._game):
+            source = sources.add(radius=radius, tag=unit.tag)
+            source.pos.x, source.pos.y = unit.x, unit.y
 
     def show_creep(self, creep: Cells | None) -> None:
         """Show which cells have creep."""

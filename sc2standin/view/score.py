@@ -6,6 +6,7 @@ from operator import attrgetter
 
 from s2clientprotocol import score_pb2 as score_pb
 
+from sc2standin.game_time import LOOPS_PER_DATA_S
 from sc2standin.simulation.economy.economy import Economy
 from sc2standin.simulation.game import Game
 from sc2standin.simulation.world import Army, Ledger
@@ -34,6 +35,7 @@ class ScoreView:
         money = rates = None
         if economy is not None:
             rates = economy.earnings.rates(world.loop)
+            self._show_idle(economy)
             money = (economy.earnings.collected, rates, economy.spent, economy.minerals)
         player = self._player
         army, ledger = world.army_of(player), world.ledger_of(player)
@@ -47,6 +49,12 @@ class ScoreView:
                 _fill_economy(self._score.score_details, army, economy, rates)
                 if self._melee:
                     fill_melee(self._score, world, economy)
+
+    def _show_idle(self, economy: Economy) -> None:
+        """Show times, which change in every loop, in seconds of 16 loops."""
+        details = self._score.score_details
+        details.idle_worker_time = economy.idle_worker_loops / LOOPS_PER_DATA_S
+        details.idle_production_time = economy.idle_production_loops / LOOPS_PER_DATA_S
 
     def _fill_details(self, army: Army, ledger: Ledger) -> None:
         details = self._score.score_details
@@ -67,6 +75,7 @@ class ScoreView:
         details.total_damage_dealt.shields = ledger.dealt_shields
         details.total_damage_taken.life = ledger.taken_life
         details.total_damage_taken.shields = ledger.taken_shields
+        details.total_healed.life = ledger.healed_life
 
 
 def _fill_economy(

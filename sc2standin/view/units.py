@@ -17,13 +17,14 @@ from s2clientprotocol import raw_pb2 as raw_pb
 from sc2standin.data.abilities import OrderKind, shown_as
 from sc2standin.data.unit_types import UnitType
 from sc2standin.data.upgrades import Levels
+from sc2standin.layers.facts import buffs_of
 from sc2standin.layers.window import Window
 from sc2standin.simulation.fights.cloak import is_detected, is_hidden
 from sc2standin.simulation.sight import SNAPSHOT_TAG, Snapshot
 from sc2standin.simulation.terrain import GROUND_Z, Terrain
 from sc2standin.simulation.units import NEUTRAL, Deposit, Factory, Order, Site, Unit
 from sc2standin.simulation.world import World
-from sc2standin.view.jobs import buffs_of, show_contents, show_job, show_progress
+from sc2standin.view.jobs import show_contents, show_job, show_progress
 
 _WITHOUT_GOAL = (OrderKind.HOLD, OrderKind.RETURN, OrderKind.CHANGE_MODE)
 FLYING_Z = 3.75
@@ -197,7 +198,7 @@ class _Changing:
             if unit.order is not self._order or unit.queue != self._queue:
                 self._order, self._queue = unit.order, unit.queue.copy()
                 _fill_orders(message, unit, self._hills)
-            if unit.job is not None:
+            if unit.job is not None or unit.term is not None:
                 show_job(message, unit, unit.job, self._world)
         elif isinstance(unit.job, Site | Factory):
             show_progress(message, unit.job)
@@ -289,6 +290,8 @@ def _z(hills: Terrain | None, x: float, y: float) -> float:
 
 def _fill_orders(message: raw_pb.Unit, unit: Unit, hills: Terrain | None) -> None:
     del message.orders[:]
+    if unit.type.works:
+        message.is_active = unit.order.kind != OrderKind.IDLE
     if unit.order.kind == OrderKind.IDLE:
         return
     for order in (unit.order, *unit.queue):
@@ -329,6 +332,7 @@ def _outline(kind: UnitType) -> raw_pb.Unit:
     """Those of them that a client knows of a cloaked unit that it has not detected."""
     return raw_pb.Unit(
         display_type=raw_pb.Visible,
+        detect_range=kind.detection or None,
         unit_type=kind.id,
         pos=common.Point(z=GROUND_Z + (FLYING_Z if kind.flies else 0.0)),
         radius=kind.radius,

@@ -76,6 +76,10 @@ class Client:
         joined = self.ask(join_game=sc_pb.RequestJoinGame(race=race, options=interface))
         assert (joined.join_game.player_id, joined.status) == (1, sc_pb.in_game), joined
 
+    def spawn(self, *units: Spawn) -> None:
+        """Create these units, with the next loop."""
+        self.debug(*(debug_pb.DebugCommand(create_unit=_spawn(*unit)) for unit in units))
+
     def kill(self, units: Units) -> None:
         """Kill these units, with the next loop."""
         self.debug(debug_pb.DebugCommand(kill_unit=debug_pb.DebugKillUnit(tag=_tags(units))))
@@ -220,7 +224,7 @@ class OfflineSession(Client):
 
     def create(self, *units: Spawn) -> None:
         """Create these units now; a client would have to play a loop first."""
-        self.debug(*(debug_pb.DebugCommand(create_unit=_spawn(*unit)) for unit in units))
+        self.spawn(*units)
         self.state.playing().do_asked()
 
     def brought(self) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 
 import pytest
 from s2clientprotocol import data_pb2 as data_pb
-from truth import catalog, duels, experiments, spells, units, upgrades
+from truth import catalog, duels, experiments, fields, spells, units, upgrades
 
 from sc2standin.data.unit_types import TYPE_BY_NAME
 
@@ -203,3 +204,22 @@ def test_the_stand_in_is_as_true_as_it_was(installation):
         fact.name for fact, ours in experiments.measured(installation) if not fact.agrees(ours)
     }
     assert wrong == NOT_YET
+
+
+@pytest.fixture(scope="module")
+def never_filled(installation) -> set[str]:
+    """The fields that the stand-in never fills."""
+    return fields.never_filled(fields.count(fields.tour(installation)))
+
+
+def test_there_is_a_reason_for_each_field_that_is_never_filled(never_filled):
+    assert {path for path in never_filled if not fields.reason(path)} == set()
+    unused = [one for one in fields.WHY if not any(re.search(one, path) for path in never_filled)]
+    assert unused == []
+
+
+def test_the_stand_in_fills_each_field_that_a_recorded_observation_fills(
+    never_filled, recorded_dir
+):
+    theirs = fields.count(fields.recorded(recorded_dir))
+    assert {path for path in never_filled if theirs[path].filled} == set()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf import text_format
 from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
@@ -102,3 +103,17 @@ def recorded(recorded_dir: Path) -> list[Game]:
         )
         for path in infos
     ]
+
+
+@pytest.fixture(scope="session")
+def recorded_observations(recorded_dir: Path) -> list[sc_pb.ResponseObservation]:
+    """All recorded observations: first ones of melee games, and one in the middle of a game."""
+    found = [
+        sc_pb.ResponseObservation.FromString(lzma.decompress(path.read_bytes()))
+        for path in sorted(recorded_dir.glob("*.observation.pb.xz"))
+    ] + [
+        text_format.Parse(lzma.decompress(path.read_bytes()), sc_pb.ResponseObservation())
+        for path in sorted(recorded_dir.glob("*_observation.pbtxt.xz"))
+    ]
+    assert found
+    return found

@@ -95,9 +95,9 @@ def test_a_run_in_parallel_and_a_second_one_which_names_what_passes_only_now(sui
 
 
 def test_game_alone_runs_the_contract_with_the_game(suite, standin_dir):
-    for folder in ("unit/protocol", "game", "tasks", "cli"):
+    for folder in ("unit/protocol", "game", "tasks", "standin/assertions", "cli"):
         place = suite / "tests" / folder
-        place.mkdir(exist_ok=True)
+        place.mkdir(parents=True, exist_ok=True)
         (place / "test_one.py").write_text("def test_one(): pass")
     code, out = run(suite, f"--game={standin_dir}", "--collect-only")
     assert code == 0
@@ -105,6 +105,7 @@ def test_game_alone_runs_the_contract_with_the_game(suite, standin_dir):
         "tests/unit/protocol/test_one.py",
         "tests/game/test_one.py",
         "tests/tasks/test_one.py",
+        "tests/standin/assertions/test_one.py",
     ]
 
 

@@ -25,6 +25,7 @@ from sc2standin.data.unit_types.groups import (
     SCV,
     TECH_LAB,
     TOWN_HALLS,
+    WARP_GATE,
     WORKERS,
 )
 from sc2standin.data.unit_types.kinds import (
@@ -69,6 +70,7 @@ __all__ = [
     "TYPE_BY_ID",
     "TYPE_BY_NAME",
     "UNIT_TYPES",
+    "WARP_GATE",
     "WORKERS",
     "HealType",
     "UnitType",

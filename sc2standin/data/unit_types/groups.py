@@ -20,6 +20,7 @@ COMMAND_CENTER, ORBITAL_COMMAND, PLANETARY_FORTRESS = (
 TOWN_HALLS = frozenset({COMMAND_CENTER, ORBITAL_COMMAND, PLANETARY_FORTRESS})
 
 BARRACKS, FACTORY, STARPORT = (TYPE_BY_NAME[name] for name in ("Barracks", "Factory", "Starport"))
+WARP_GATE = TYPE_BY_NAME["WarpGate"]
 TECH_LAB, REACTOR = TYPE_BY_NAME["TechLab"], TYPE_BY_NAME["Reactor"]
 ADD_ON_OFFSET = (2.5, -0.5)
 """Where an add-on stands, from the middle of its structure."""

@@ -216,6 +216,11 @@ class UnitType:
         return self.footprint[0] > 0 and self.name != "SupplyDepotLowered"
 
     @cached_property
+    def is_counted_worker(self) -> bool:
+        """True for a worker that takes supply; a hallucination of one takes none."""
+        return self.works and self.food > 0
+
+    @cached_property
     def recovers(self) -> bool:
         """True if shields, life or energy come back by themselves."""
         return self.shields > 0 or self.life_per_s > 0 or self.energy > 0

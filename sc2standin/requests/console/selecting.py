@@ -14,7 +14,7 @@ from s2clientprotocol import spatial_pb2 as spatial_pb
 from s2clientprotocol import ui_pb2 as ui_pb
 
 from sc2standin.data.abilities import OrderKind
-from sc2standin.data.unit_types import SCV, STRUCTURE, WORKERS
+from sc2standin.data.unit_types import MULE, STRUCTURE
 from sc2standin.simulation.console import Console
 from sc2standin.simulation.units import Unit
 
@@ -65,13 +65,17 @@ def rectangle(console: Console, units: Sequence[Unit], *, add: bool) -> Console:
 
 def army(console: Console, own: Sequence[Unit], *, add: bool) -> Console:
     """Select all units that are neither workers nor structures."""
-    soldiers = [u for u in own if u.type not in WORKERS and STRUCTURE not in u.type.attributes]
+    soldiers = [
+        unit
+        for unit in own
+        if not (unit.type.works or unit.type is MULE or STRUCTURE in unit.type.attributes)
+    ]
     return select(console, soldiers, add=add)
 
 
 def idle_workers(console: Console, own: Sequence[Unit], kind: Worker.Type.ValueType) -> Console:
     """Select the next idle worker, or all of them."""
-    idle = [unit for unit in own if unit.type is SCV and unit.order.kind == OrderKind.IDLE]
+    idle = [unit for unit in own if unit.type.works and unit.order.kind == OrderKind.IDLE]
     if kind in (Worker.All, Worker.AddAll):
         return select(console, idle, add=kind == Worker.AddAll)
     last = next((i for i, unit in enumerate(idle) if unit in console.selected), -1)

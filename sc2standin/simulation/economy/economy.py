@@ -7,10 +7,18 @@ command (`World.cheats`).
 
 from __future__ import annotations
 
+from functools import cache
+
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2standin.data.abilities import TRAINED_BY_ABILITY, OrderKind
+from sc2standin.data.abilities import (
+    KIND_BY_ABILITY,
+    TRAINED_BY_ABILITY,
+    OrderKind,
+    available_to,
+)
 from sc2standin.data.research import Research
 from sc2standin.data.unit_types import SCV, STRUCTURE, TYPE_BY_ID, UnitType
 from sc2standin.map_reader.economy import EconomyRules
@@ -47,6 +55,8 @@ class Economy:
         town: where the player of a melee begins.
         earnings: what its workers have brought home.
         spent: minerals and gas paid in this episode.
+        idle_worker_loops, idle_production_loops: loops in which a worker had no order, or a
+            finished structure that trains units made nothing; the sums over all of them.
     """
 
     def __init__(
@@ -68,6 +78,7 @@ class Economy:
         self._minerals = 0
         self.minerals, self.vespene = rules.minerals, rules.vespene
         self.earnings, self.spent = Earnings(), (0, 0)
+        self.idle_worker_loops = self.idle_production_loops = 0
         walking = Walking(world, routes)
         self.building = Building(
             world, terrain, walking, self.pay, self.refund, owner=owner, loops_for=self._loops_for
@@ -164,7 +175,22 @@ class Economy:
         self.orbital.advance()
         self.morphs.advance()
         self.stimpacks.advance()
+        if self.owner in world.clients:
+            self._count_idle()
         return loop + 1
+
+    def _count_idle(self) -> None:
+        """Count this loop for each worker and each structure that could work and does not."""
+        self.idle_worker_loops += sum(
+            unit.order.kind == OrderKind.IDLE
+            and unit.owner == self.owner
+            and unit.type.is_counted_worker
+            for unit in self._world.walkers
+        )
+        self.idle_production_loops += sum(
+            unit.order.makes is None and isinstance(unit.job, Factory) and _trains(unit.type)
+            for unit in self._world.structures[self.owner]
+        )
 
     @property
     def food_cap(self) -> int:
@@ -286,6 +312,8 @@ class Economy:
     def _done(self, factory: Unit, order: Order) -> None:
         """A structure has made what was ordered, or has become another one."""
         kind = order.makes
+        if kind is not None and order.kind != OrderKind.LIFT:
+            self._world.news.alert(self.owner, _alert_of(kind, order.kind))
         if isinstance(kind, Research):
             self._world.upgrade(self.owner, kind.id)
         elif order.kind == OrderKind.TRAIN:
@@ -304,3 +332,22 @@ class Economy:
         self.earnings.add(self._world.loop, minerals, vespene)
         if self.owner == ME:
             self._world.score += self._income_score * (minerals + vespene)
+
+
+def _alert_of(made: UnitType | Research, kind: OrderKind) -> sc_pb.Alert.ValueType:
+    """The alert that a structure has made something, which an order of this kind asked for."""
+    if isinstance(made, Research):
+        return made.alert
+    if kind == OrderKind.ADD_ON:
+        return sc_pb.AddOnComplete
+    if kind == OrderKind.UPGRADE:
+        return sc_pb.UpgradeComplete
+    if made.name == "Mothership":
+        return sc_pb.MothershipComplete
+    return sc_pb.TrainWorkerComplete if made.is_counted_worker else sc_pb.TrainUnitComplete
+
+
+@cache
+def _trains(kind: UnitType) -> bool:
+    """True for a structure that trains units."""
+    return any(KIND_BY_ABILITY.get(one) == OrderKind.TRAIN for one in available_to(kind))

@@ -66,6 +66,8 @@ def harm(world: World, target: Unit, damage: float) -> bool:
     target.hit_at = world.loop + 1  # the loop that this one becomes
     target.shields -= to_shields
     target.life -= to_life
+    if target.owner in world.clients:
+        world.news.alert_of_attack(target, world.loop)
     ledger = world.ledger
     if target.owner == ME:
         ledger.taken_life += to_life

@@ -39,7 +39,7 @@ def heal(world: World, pairs: Pairs, ways: list[Way | None]) -> bool:
         ways[i] = None
         affordable = unit.energy * ability.life_per_energy
         life = min(ability.life_per_loop, patient.type.life - patient.life, affordable)
-        patient.life += life
+        world.heal(patient, life)
         unit.energy -= life / ability.life_per_energy
     return heals
 

@@ -58,6 +58,8 @@ LEADS_TO = {
     ("leave_game", Status.ENDED): Status.LAUNCHED,
 }
 REACHABLE = [status for status in Status if status not in (Status.QUIT, Status.UNKNOWN)]
+PYLON, BARRACKS, ORBITAL = 60, 21, 132
+RALLY_UNITS, SCAN = 195, 399
 
 
 def _create(session, local_map: sc_pb.LocalMap) -> sc_pb.Response:
@@ -279,6 +281,32 @@ def test_coordinates_within_the_playable_area(session_for):
         assert moved.pos.y == pytest.approx(unit.pos.y - corner.y, abs=1e-4)
     assert set(cut.observation.raw_data.map_state.visibility.data) == {2}
     assert cut.observation.raw_data.map_state.creep.size == common.Size2DI(x=size.x, y=size.y)
+
+
+def test_every_point_of_an_observation_is_within_the_playable_area(session_for):
+    found = []
+    for cropped in (False, True):
+        session = session_for()
+        interface = sc_pb.InterfaceOptions(raw=True, raw_crop_to_playable_area=cropped)
+        session.start("Melee/Simple64", interface=interface)
+        area = session.state.playing().terrain
+        session.create((PYLON, 1, 44, 48), (BARRACKS, 1, 24.5, 45.5), (ORBITAL, 1, 30.5, 41.5))
+        session.step()
+        corner = (area.x0, area.y0) if cropped else (0, 0)
+        asked = (30 - corner[0], 40 - corner[1])
+        assert session.order(session.one(BARRACKS), RALLY_UNITS, asked) == 1
+        assert session.order(session.one(ORBITAL), SCAN, asked) == 1
+        session.step(4)
+        raw = session.observe().raw_data
+        points = [
+            *(source.pos for source in raw.player.power_sources),
+            *(point for effect in raw.effects for point in effect.pos),
+            *(target.point for unit in raw.units for target in unit.rally_targets),
+        ]
+        found.append([n for at in points for n in (at.x + corner[0], at.y + corner[1])])
+    whole, cut = found
+    assert len(whole) >= 6
+    assert cut == pytest.approx(whole)
 
 
 def test_a_new_game_may_be_created_in_a_running_one(offline):

@@ -109,6 +109,7 @@ def test_a_reactor_makes_two_at_once(town):
     assert session.order(barracks, TRAIN_MARINE) == error_pb.QueueIsFull
     orders = session.one(BARRACKS).orders
     assert [order.progress > 0 for order in orders] == [True] * 2 + [False] * 6
+    assert all(order.HasField("progress") for order in orders)
     assert session.order(barracks, TRAIN_MARAUDER) == error_pb.TechRequirementsNotMet
     for made in (0, 2, 4):
         session.step(385)
@@ -394,8 +395,8 @@ def test_a_game_with_all_of_it_is_replayed(melee):
     session = melee(sc_pb.VeryHard, seed=3)
     center, workers = session.one(CENTER), session.units(SCV)
     geyser, field = (_nearest(session, kind, center) for kind in (GEYSER, FIELD))
-    session.create((BARRACKS, 1, *PLACES[0]), (REFINERY, 1, *place_of(geyser)))
-    session.create((ORBITAL, 1, *PLACES[2]))
+    session.spawn((BARRACKS, 1, *PLACES[0]), (REFINERY, 1, *place_of(geyser)))
+    session.spawn((ORBITAL, 1, *PLACES[2]))
     session.step()
     barracks, orbital = session.one(BARRACKS), session.one(ORBITAL)
     frames = []

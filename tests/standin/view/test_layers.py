@@ -17,6 +17,7 @@ from tests.standin.sessions import options
 from tests.standin.view.conftest import look
 
 MARINE, ROACH, COMMAND_CENTER, MINERALS = 48, 110, 18, 341
+SENTRY, PHOENIX, PYLON, TUMOR, HALLUCINATE_PHOENIX = 77, 78, 60, 87, 154
 TYPES = {1: np.uint8, 8: np.uint8, 24: np.uint8, 32: np.int32}
 
 
@@ -119,6 +120,36 @@ def test_fog_hides_units_and_cells(arena):
     assert seen.visibility_map[42, 42] == 2 and seen.visibility_map[0, 0] == 0
     everything = session.observed(disable_fog=True).observation
     assert (minimap(everything).player_id == 2).any()
+
+
+def test_creep_and_power_are_where_they_lie(arena):
+    session = arena((TUMOR, 1, 28.0, 32.0), (PYLON, 1, 38.0, 32.0), (MARINE, 1, 50.0, 50.0))
+    session.step(400)
+    seen = session.observe()
+    shown, state = screen(seen), seen.raw_data.map_state.creep
+    assert shown.creep[42, 42 - 14] and not shown.creep[0].any()
+    lit = np.unpackbits(np.frombuffer(state.data, np.uint8)).reshape(64, 64)[::-1]
+    assert (minimap(seen).creep == lit).all() and lit.any()
+    assert shown.power.sum() == pytest.approx(np.pi * (6.5 * 3.5) ** 2, rel=0.05)
+    assert shown.power[42, 42 + 21] and not shown.power[42, 42 - 21]
+    session.kill(session.units(TUMOR) + session.units(PYLON))
+    session.step(600)
+    shown = screen(session.observe())
+    assert not shown.creep.any() and not shown.power.any()
+
+
+def test_own_hallucinations_and_shares_of_energy_are_shown(arena):
+    session = arena((SENTRY, 1, 32.0, 32.0))
+    session.set_value(session.one(SENTRY), "Energy", 175)
+    session.step()
+    shown = screen(session.observe())
+    assert shown.unit_energy_ratio[42, 42] == 255 * 7 // 8
+    assert not shown.hallucinations.any()
+    assert session.order(session.units(SENTRY), HALLUCINATE_PHOENIX) == 1
+    session.step(4)
+    (phoenix,), shown = session.units(PHOENIX), screen(session.observe())
+    assert shown.hallucinations.sum() == (shown.unit_type == PHOENIX).sum() > 0
+    assert phoenix.is_hallucination
 
 
 def test_a_structure_under_construction_shows_its_progress(offline):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 from s2clientprotocol import spatial_pb2 as spatial_pb
 from s2clientprotocol import ui_pb2 as ui_pb
 
 from tests.standin.sessions import options
+from tests.standin.view.conftest import look
 
 SUCCESS, NOT_SUPPORTED = error_pb.Success, error_pb.NotSupported
 MARINE, SCV, ROACH, COMMAND_CENTER, BARRACKS = 48, 45, 110, 18, 21
 MOVE, ATTACK, STOP, TRAIN_SCV = 16, 23, 4, 524
+MEDIVAC, STIM, STIMPACK = 54, 380, 27
 GENERAL_MOVE, GENERAL_ATTACK = 3794, 3674
 Click, Group = spatial_pb.ActionSpatialUnitSelectionPoint, ui_pb.ActionControlGroup
 Icon, Worker = ui_pb.ActionMultiPanel, ui_pb.ActionSelectIdleWorker
@@ -55,6 +58,15 @@ def order(ability_id: int, place: tuple[float, float] | None = None, *, queued=F
 
 def ui(**action) -> sc_pb.Action:
     return sc_pb.Action(action_ui=ui_pb.ActionUI(**action))
+
+
+@pytest.fixture
+def town_on_screen(changed, offline):
+    """A melee alone on flat ground, with the camera at the middle of a map of 64 × 64."""
+    offline.start(changed("Melee/Flat64", endless=True), interface=options())
+    offline.act(look((32.0, 32.0)))
+    offline.step()
+    return offline
 
 
 def army(*, add=False) -> sc_pb.Action:
@@ -341,3 +353,20 @@ def test_a_replay_shows_the_players_screen(offline):
         seen = offline.observe()
         assert (seen.game_loop, seen.SerializeToString()) == (loop, content)
         offline.step(4)
+
+
+def test_the_panel_of_a_unit_shows_its_levels_energy_and_buffs(town_on_screen):
+    session = town_on_screen
+    for _ in range(2):
+        session.debug(debug_pb.DebugCommand(game_state=debug_pb.upgrade))
+        session.step()
+    session.create((MARINE, 1, 32.0, 32.0), (MEDIVAC, 1, 32.0, 40.0))
+    session.act(at((32.0, 32.0)))
+    session.order(session.units(MARINE), STIM)
+    session.step(2)
+    panel = session.observe().ui_data.single
+    assert (panel.attack_upgrade_level, panel.armor_upgrade_level) == (2, 2)
+    assert list(panel.buffs) == [STIMPACK]
+    session.act(at((32.0, 40.0)))
+    session.step()
+    assert session.observe().ui_data.single.unit.max_energy == 200

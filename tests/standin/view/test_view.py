@@ -13,7 +13,7 @@ from sc2standin.data.abilities import ABILITIES
 from sc2standin.data.unit_types import UNIT_TYPES
 from tests.standin.sessions import COLLECT
 
-SCV = 45
+SCV, MARINE, MEDIVAC, OBSERVER, RAVEN, TURRET, AUTO_TURRET = 45, 48, 54, 82, 56, 31, 1764
 
 
 def _disturb(session, rng: np.random.Generator) -> None:
@@ -73,3 +73,29 @@ def test_a_units_fields_are_those_of_recorded_ones(offline, recorded_dir):
     offline.order(marine, 16, (10, 20))
     offline.step()
     assert not offline.units(48)[0].HasField("engaged_target_tag")
+
+
+def test_a_units_range_of_detection_and_the_time_it_is_there(offline):
+    """Only units that have them carry these fields; recorded ones of other types do not."""
+    offline.arena((OBSERVER, 1, 20, 20), (MARINE, 1, 20, 24), (RAVEN, 1, 24, 24))
+    offline.set_value(offline.one(RAVEN), "Energy", 200)
+    offline.step()
+    offline.order(offline.units(RAVEN), AUTO_TURRET, (25, 24))
+    offline.step(9)
+    observer, marine, turret = (offline.one(kind) for kind in (OBSERVER, MARINE, TURRET))
+    assert (observer.detect_range, marine.HasField("detect_range")) == (11, False)
+    assert turret.buff_duration_max == 224
+    assert 214 <= turret.buff_duration_remain <= 224
+    offline.step(10)
+    later = offline.one(TURRET)
+    assert later.buff_duration_remain == turret.buff_duration_remain - 10
+    assert not marine.HasField("buff_duration_remain")
+
+
+def test_healed_life_is_in_the_score(offline):
+    offline.arena((MEDIVAC, 1, 20, 20), (MARINE, 1, 21, 20), (MEDIVAC, 2, 50, 50))
+    offline.set_value(offline.one(MARINE), "Life", 20)
+    offline.set_value(offline.units(MEDIVAC)[0], "Energy", 100)
+    offline.step(100)
+    assert offline.one(MARINE).health == 45
+    assert offline.observe().score.score_details.total_healed.life == pytest.approx(25, abs=1)

@@ -24,6 +24,7 @@ RULES = UNIT / "rules"
 NOT_ONE_MODULE = {
     "test_bad_input.py": "wrong arguments of the env classes",
     "test_tiers.py": "the options --tier and --game of tests/conftest.py",
+    "protocol/test_recorded.py": "recorded observations, through every reader of units",
     "pool/test_rows.py": "envs of several rows, through the whole pool",
     "tasks/minigames/test_spaces.py": "one property of every mini-game",
     "tasks/test_real_messages.py": "recorded messages, through everything that reads messages",

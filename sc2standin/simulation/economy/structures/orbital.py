@@ -6,11 +6,13 @@ after a while; a scan shows a part of the map for a while, and what is cloaked i
 
 from __future__ import annotations
 
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
 from sc2standin.data.abilities import OrderKind
 from sc2standin.data.unit_types import MULE
 from sc2standin.simulation import orders
 from sc2standin.simulation.paths.routes import Routes
-from sc2standin.simulation.units import Order, Unit
+from sc2standin.simulation.units import Order, Term, Unit
 from sc2standin.simulation.world import Scan, World
 
 ENERGY = 50.0
@@ -48,7 +50,8 @@ class Orbital:
         place = (order.x, order.y) if target is None else (target.x, target.y)
         self._routes.update()
         (mule,) = world.spawn(MULE, self._owner, [self._routes.blocks.free_point(*place)])
-        self._mules.append((world.loop + MULE_LOOPS, mule.tag))
+        mule.term = Term(world.loop + MULE_LOOPS, MULE_LOOPS)
+        self._mules.append((mule.term.until, mule.tag))
         if target is not None:
             gather = Order(OrderKind.GATHER, 0.0, 0.0, target.tag)
             orders.give(world, mule, gather, queued=False)
@@ -60,5 +63,6 @@ class Orbital:
             _until, tag = self._mules.pop(0)
             if tag in world.by_tag:
                 world.doomed.append(tag)
+                world.news.alert(self._owner, sc_pb.MULEExpired)
         if world.scans:
             world.scans = [one for one in world.scans if one.until > world.loop]

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import error_pb2 as error_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.data.abilities import OrderKind
 from sc2standin.data.research import Research
@@ -242,6 +243,7 @@ class Building:
                 worker.queue.append(Order(OrderKind.GATHER, 0.0, 0.0, site.tag))
         else:
             site.job = Factory()
+        world.news.alert(site.owner, sc_pb.BuildingComplete)
         world.count_units()
         world.sort_walkers()  # a turret is armed now
         orders.finish(world, worker)

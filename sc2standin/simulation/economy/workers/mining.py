@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
 from sc2standin.data.abilities import OrderKind
 from sc2standin.data.unit_types import MULE, TOWN_HALLS, UnitType
 from sc2standin.simulation import orders
@@ -117,8 +119,11 @@ class Mining:
         amount = min(_amount(worker, minerals=minerals), job.left)
         job.left -= amount
         worker.cargo = (amount, 0) if minerals else (0, amount)
-        if job.left == 0 and minerals:
-            self._world.remove([deposit])
+        if job.left == 0:
+            alert = sc_pb.MineralsExhausted if minerals else sc_pb.VespeneExhausted
+            self._world.news.alert(worker.owner, alert)
+            if minerals:
+                self._world.remove([deposit])
         self.bring_home(worker)
 
     def _deliver(self, worker: Unit) -> None:

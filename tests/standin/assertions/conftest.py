@@ -1,0 +1,173 @@
+"""Games for the assertions of other clients' tests: one client against a computer, or two clients.
+
+The numbers in the tests' names are those of `sc2standin/README.md`: P for pysc2's tests, S for the
+tests of Blizzard's C++ API, which ran against the real game. Each test here is written from a
+description of the assertion, and plays the stand-in, or the installation that `--game` names, on
+maps that both games have.
+"""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from s2clientprotocol import debug_pb2 as debug_pb
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.deadline import Deadline
+from sc2pool.game.program.installation import Installation, find_map
+from sc2pool.game.program.lease import PortLease
+from sc2pool.game.program.process import GameProcess
+from sc2pool.units import unit_id
+from tests.standin.sessions import Client, Spawn, Wire, against
+from tests.support.duels import Pair
+from tests.support.fuzz.wire import HandshakeRefused
+
+FIELD = "Flat64"
+"""A flat map of Blizzard's Melee pack, for two players."""
+LAUNCH_S, REPLY_S = 180.0, 120.0
+"""Limits for a real game: its launch, and the reply to create_game or join_game."""
+_POLL_S = 0.02
+Begin = Callable[..., Wire]
+
+
+@dataclass
+class Running:
+    """A game process, and the clients' connections to it."""
+
+    process: GameProcess
+    lease: PortLease
+    wires: list[Wire] = field(default_factory=list)
+
+    def connect(self) -> Wire:
+        """Wait until the game accepts a client."""
+        deadline = Deadline.after(LAUNCH_S)
+        while True:
+            try:
+                wire = Wire(self.lease.port)
+            except (OSError, HandshakeRefused):
+                assert self.process.exit_code() is None, self.process.log_tail()
+                assert not deadline.expired(), self.process.log_tail()
+                select.select([self.process.exited_fd], [], [], _POLL_S)
+            else:
+                wire.socket.settimeout(REPLY_S)
+                self.wires.append(wire)
+                return wire
+
+    def let_go(self) -> None:
+        """Leave the game that was played, and end all connections."""
+        while self.wires:
+            self.wires.pop().close()
+        wire = self.connect()
+        wire.ask(leave_game=sc_pb.RequestLeaveGame())
+        wire.close()
+        self.wires.clear()
+
+
+@contextmanager
+def running(installation: Installation, folder: Path) -> Iterator[Running]:
+    """A game process that ends with the block."""
+    lease = PortLease.acquire()
+    try:
+        process = GameProcess.spawn(installation, lease, folder)
+        try:
+            game = Running(process, lease)
+            game.connect().close()
+            game.wires.clear()
+            yield game
+            for wire in game.wires:
+                wire.socket.close()
+        finally:
+            process.close()
+    finally:
+        lease.release()
+
+
+@pytest.fixture(scope="module")
+def first_game(
+    game_installation: Installation, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Running]:
+    with running(game_installation, tmp_path_factory.mktemp("first")) as game:
+        yield game
+
+
+@pytest.fixture(scope="module")
+def second_game(
+    game_installation: Installation, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Running]:
+    with running(game_installation, tmp_path_factory.mktemp("second")) as game:
+        yield game
+
+
+@pytest.fixture
+def own_game(game_installation: Installation, tmp_path: Path) -> Iterator[Running]:
+    """A process of this test's own, which the test may end."""
+    with running(game_installation, tmp_path) as game:
+        yield game
+
+
+@pytest.fixture
+def local_map(game_installation: Installation) -> Callable[[str], sc_pb.LocalMap]:
+    """The map of this name in the installation."""
+    return lambda name: sc_pb.LocalMap(map_path=str(find_map(game_installation, name)))
+
+
+@pytest.fixture
+def wire(first_game: Running) -> Iterator[Wire]:
+    """A connection to a game in which nothing is played yet."""
+    yield first_game.connect()
+    first_game.let_go()
+
+
+@pytest.fixture
+def begin(wire: Wire, local_map: Callable[[str], sc_pb.LocalMap]) -> Begin:
+    """Begin a game of one client, on the field against a computer unless told otherwise."""
+
+    def begin_game(map_name: str = FIELD, **fields: Any) -> Wire:
+        setup = {"player_setup": against(sc_pb.VeryEasy)} if map_name == FIELD else {}
+        wire.start("", **{"local_map": local_map(map_name)} | setup | fields)
+        return wire
+
+    return begin_game
+
+
+@pytest.fixture
+def pair(first_game: Running, second_game: Running) -> Iterator[Pair]:
+    """The two clients of one game, which is still to be created."""
+    games = first_game, second_game
+    yield Pair(*(game.connect() for game in games))
+    for game in games:
+        game.let_go()
+
+
+@pytest.fixture
+def begin_duel(
+    pair: Pair, local_map: Callable[[str], sc_pb.LocalMap]
+) -> Callable[..., tuple[Wire, Wire]]:
+    """Begin a game of two clients on the field."""
+
+    def begin(**fields: Any) -> tuple[Wire, Wire]:
+        pair.begin(local_map(FIELD), **fields)
+        return pair.wires
+
+    return begin
+
+
+def units(*named: tuple[Any, ...]) -> list[Spawn]:
+    """Units to create: name, owner, x, y, and how many if it is not one."""
+    return [(unit_id(one[0]), *one[1:]) for one in named]
+
+
+def of(client: Client, name: str, owner: int = 1) -> list[Any]:
+    """The units of this type and owner in the client's next observation."""
+    return [unit for unit in client.units(unit_id(name)) if unit.owner == owner]
+
+
+def cheat(client: Client, *states: debug_pb.DebugGameState.ValueType) -> None:
+    """Change the rules for this client, with the next loop."""
+    client.debug(*(debug_pb.DebugCommand(game_state=state) for state in states))

@@ -1,0 +1,239 @@
+"""Assertions about units: created, hurt, healed, moved, ordered, counted, upgraded."""
+
+from __future__ import annotations
+
+import pytest
+from s2clientprotocol import debug_pb2 as debug_pb
+
+from tests.standin.assertions.conftest import cheat, of, units
+from tests.standin.sessions import Wire, place_of
+from tests.support.duels import Pair
+
+MOVE, ATTACK, PATROL, STOP, STIM, TRAIN_PROBE = 16, 23, 17, 4, 380, 1006
+STIMPACK_BUFF = 27
+
+
+@pytest.fixture
+def field(begin) -> Wire:
+    """A game in which nothing has happened yet."""
+    return begin()
+
+
+def test_p13_p14_units_are_created_killed_and_hurt_after_two_loops(field):
+    before = len(of(field, "Marine"))
+    field.spawn(*units(("Marine", 1, 44, 48, 5)))
+    field.step(2)
+    marines = of(field, "Marine")
+    assert len(marines) == before + 5
+    killed, hurt, *_ = marines
+    field.kill(killed)
+    field.set_value(hurt, "Life", 5)
+    field.step(2)
+    left = {unit.tag: unit.health for unit in of(field, "Marine")}
+    assert len(left) == before + 4
+    assert killed.tag not in left
+    assert left[hurt.tag] == 5
+
+
+def test_p19_an_action_of_two_clients_takes_effect_after_two_loops(begin_duel, pair: Pair):
+    host, _ = begin_duel()
+    host.spawn(*units(("Marine", 1, 44, 48)))
+    pair.step(4)
+    loop = host.observe().game_loop
+    marines = of(host, "Marine")
+    host.order(marines, MOVE, (40, 48))
+    pair.step(1)
+    seen = host.observed()
+    assert [one for one in seen.actions if one.HasField("action_raw")] == []
+    pair.step(1)
+    seen = host.observed()
+    raw = [one for one in seen.actions if one.HasField("action_raw")]
+    assert len(raw) >= 1
+    assert {one.game_loop for one in raw} == {loop + 1}
+    assert not seen.action_errors
+    (marine,) = of(host, "Marine")
+    assert [order.ability_id for order in marine.orders] == [MOVE]
+
+
+class TestPlaces:
+    """P25: units are created where it is asked for, and walk or fly to where they are ordered."""
+
+    PLACES = (("Marine", 44, 44), ("Zealot", 40, 50), ("Banshee", 48, 52), ("Observer", 50, 46))
+
+    def test_p25_they_are_exactly_there_and_flyers_are_higher(self, field):
+        field.spawn(*units(*((name, 1, x, y) for name, x, y in self.PLACES)))
+        field.step(1)
+        heights = {}
+        for name, x, y in self.PLACES:
+            (unit,) = of(field, name)
+            assert place_of(unit) == pytest.approx((x, y), abs=1e-3)
+            heights[name] = unit.pos.z
+        assert min(heights["Banshee"], heights["Observer"]) > max(
+            heights["Marine"], heights["Zealot"]
+        )
+
+    def test_p25_they_arrive_within_40_loops(self, field):
+        field.spawn(*units(*((name, 1, x, y) for name, x, y in self.PLACES)))
+        field.step(1)
+        for name, x, y in self.PLACES:
+            field.order(of(field, name), MOVE, (x + 3, y))
+        field.step(40)
+        for name, x, y in self.PLACES:
+            (unit,) = of(field, name)
+            assert place_of(unit) == pytest.approx((x + 3, y), abs=0.05)
+
+    def test_s29_a_hydralisk_walks_5_cells_and_faces_its_way(self, field):
+        field.spawn(*units(("Hydralisk", 1, 48, 48)))
+        field.step(1)
+        field.order(of(field, "Hydralisk"), MOVE, (43, 48))
+        field.step(100)
+        (hydralisk,) = of(field, "Hydralisk")
+        assert place_of(hydralisk) == pytest.approx((43, 48), abs=1e-3)
+        assert 3.093 <= hydralisk.facing <= 3.191
+
+    def test_s30_a_patrol_goes_to_the_target_and_back(self, field):
+        field.spawn(*units(("Marine", 1, 44, 48)))
+        field.step(1)
+        field.order(of(field, "Marine"), PATROL, (46, 48))
+        goals = set()
+        for _ in range(80):
+            field.step(1)
+            (marine,) = of(field, "Marine")
+            goal = marine.orders[0].target_world_space_pos
+            goals.add((round(goal.x, 2), round(goal.y, 2)))
+        assert goals == {(46, 48), (44, 48)}
+
+    def test_s34_a_unit_that_is_stopped_has_moved_and_has_no_orders(self, field):
+        field.spawn(*units(("Marine", 1, 44, 48)))
+        field.step(1)
+        field.order(of(field, "Marine"), MOVE, (54, 48))
+        field.step(20)
+        field.order(of(field, "Marine"), STOP)
+        field.step(2)
+        (marine,) = of(field, "Marine")
+        assert 45 < marine.pos.x < 53
+        assert not marine.orders
+        field.step(20)
+        (later,) = of(field, "Marine")
+        assert place_of(later) == pytest.approx(place_of(marine), abs=0.5)
+
+
+def test_s06_player_common_counts_what_is_created(field):
+    field.step(1)
+    before = field.observe().player_common
+    created = units(
+        ("Zealot", 1, 42, 48, 10),
+        ("Probe", 1, 48, 42, 10),
+        ("Pylon", 1, 40, 54),
+        ("Pylon", 1, 44, 54),
+        ("WarpGate", 1, 48.5, 54.5),
+    )
+    field.spawn(*created)
+    field.step(10)
+    seen = field.observe()
+    after = seen.player_common
+    grown = {
+        name: getattr(after, name) - getattr(before, name)
+        for name in (
+            *("army_count", "food_army", "food_workers", "idle_worker_count", "food_used"),
+            *("food_cap", "warp_gate_count"),
+        )
+    }
+    assert grown == {
+        "army_count": 10,
+        "food_army": 20,
+        "food_workers": 10,
+        "idle_worker_count": 10,
+        "food_used": 30,
+        "food_cap": 16,
+        "warp_gate_count": 1,
+    }
+    sources = {(one.pos.x, one.pos.y, one.radius) for one in seen.raw_data.player.power_sources}
+    assert sources == {(40, 54, 6.5), (44, 54, 6.5)}
+    assert {one.tag for one in seen.raw_data.player.power_sources} == {
+        unit.tag for unit in of(field, "Pylon")
+    }
+
+
+def test_s08_debug_gives_5000_of_each_resource(field):
+    minerals, vespene = field.money()
+    cheat(field, debug_pb.all_resources)
+    field.step(2)
+    after = field.money()
+    assert minerals + 5000 <= after[0] <= minerals + 5020  # the workers bring some home, too
+    assert after[1] == vespene + 5000
+
+
+def test_s12_all_upgrades_twice_are_two_levels(field):
+    field.spawn(*units(("Zealot", 1, 44, 48), ("Marine", 1, 40, 48)))
+    field.step(2)
+    for _ in range(2):
+        cheat(field, debug_pb.upgrade)
+        field.step(2)
+    (zealot,) = of(field, "Zealot")
+    levels = (
+        zealot.attack_upgrade_level,
+        zealot.armor_upgrade_level,
+        zealot.shield_upgrade_level,
+    )
+    assert levels == (2, 2, 2)
+    (marine,) = of(field, "Marine")
+    assert (marine.attack_upgrade_level, marine.armor_upgrade_level) == (2, 2)
+
+
+def test_s25_a_medivac_heals_a_marauder(field):
+    field.spawn(*units(("Medivac", 1, 44, 48), ("Marauder", 1, 46, 48)))
+    field.step(2)
+    (marauder,), (medivac,) = of(field, "Marauder"), of(field, "Medivac")
+    field.set_value(marauder, "Life", 50)
+    field.set_value(medivac, "Energy", 200)
+    field.step(250)
+    (marauder,) = of(field, "Marauder")
+    assert marauder.health == marauder.health_max
+
+
+def test_s26_a_stimpack_is_a_buff_and_costs_life(field):
+    cheat(field, debug_pb.tech_tree, debug_pb.upgrade)
+    field.spawn(*units(("Marine", 1, 44, 48)))
+    field.step(2)
+    field.order(of(field, "Marine"), STIM)
+    field.step(4)
+    (marine,) = of(field, "Marine")
+    assert STIMPACK_BUFF in marine.buff_ids
+    assert marine.health < marine.health_max
+
+
+def test_s33_a_zealots_shield_is_set_and_recovers(field):
+    field.spawn(*units(("Zealot", 1, 44, 48)))
+    field.step(1)
+    (zealot,) = of(field, "Zealot")
+    assert zealot.shield == 50
+    field.set_value(zealot, "Shields", 25)
+    field.step(2)
+    (zealot,) = of(field, "Zealot")
+    assert 25 <= zealot.shield <= 25.2
+
+
+def test_s36_a_zergling_becomes_a_baneling(field):
+    cheat(field, debug_pb.free, debug_pb.tech_tree, debug_pb.fast_build)
+    field.spawn(*units(("Zergling", 1, 44, 48)))
+    field.step(2)
+    field.order(of(field, "Zergling"), 80)
+    field.step(50)
+    assert of(field, "Zergling") == []
+    assert len(of(field, "Baneling")) == 1
+
+
+def test_p29_what_works_is_active(begin):
+    wire = begin()
+    cheat(wire, debug_pb.all_resources, debug_pb.tech_tree)
+    wire.spawn(*units(("Nexus", 1, 40.5, 40.5), ("Nexus", 1, 48.5, 54.5)))
+    wire.step(16)
+    nexuses = of(wire, "Nexus")
+    assert [one.is_active for one in nexuses] == [False, False]
+    wire.order(nexuses[0], TRAIN_PROBE)
+    wire.step(32)
+    assert [one.is_active for one in of(wire, "Nexus")] == [True, False]
+    gathering = [one for one in of(wire, "SCV") if one.orders]
+    assert gathering
+    assert all(one.is_active for one in gathering)
