@@ -51,6 +51,8 @@ class Known:
     protocol's documentation."""
     hangs: bool = False
     """True if a client that behaves as python-sc2 does would wait for ever."""
+    rarer: str = ""
+    """Why it is rarer in the real game than here; then an installation has it only if asked."""
     value: str = ""
     """Notation of the value that may follow the name, after a colon."""
     pattern: str = ""
@@ -124,6 +126,7 @@ TEMPERS: Final = (
         "Q14",
         "s2client-proto#102, pysc2#340",
         "S",
+        rarer="reported on Windows only",
         value="N",
         pattern=_COUNT,
         default="100",
@@ -205,6 +208,7 @@ TEMPERS: Final = (
         "Q24",
         "pysc2#65, SoyGema#2",
         "S",
+        rarer="people score 729 in spite of it, the scripted player here 260",
     ),
     Known(
         "slowing",
@@ -222,7 +226,9 @@ TEMPERS: Final = (
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "kind": (),
-    "default": tuple(one.name for one in TEMPERS if one.certainty == "S" and not one.hangs),
+    "default": tuple(
+        one.name for one in TEMPERS if one.certainty == "S" and not (one.hangs or one.rarer)
+    ),
     "recorded": tuple(one.name for one in TEMPERS if one.certainty in ("S", "1")),
     "all": tuple(one.name for one in TEMPERS),
 }

@@ -27,6 +27,7 @@ def test_the_readme_has_the_same_table():
             one.source,
             one.certainty,
             "yes" if one.hangs else "no",
+            one.rarer or "–",
         ]
         for one in TEMPERS
     ]
