@@ -45,7 +45,7 @@ from sc2pool.platform import WINDOWS
 from tests.pacing import GivesWay, gives_way
 from tests.reporting import Meter, Reporter
 from tests.support.audit.belongings import Belongings
-from tests.tiers import FOLDERS, LONGER
+from tests.tiers import FOLDERS, LONGER, is_long
 
 if WINDOWS:  # the loop of `asyncio.run` has no `add_reader` there
     asyncio.set_event_loop_policy(asyncio.WindowsSelectorEventLoopPolicy())
@@ -149,12 +149,12 @@ def limited() -> Callable[[str, int], AbstractContextManager[None]]:
 
 
 @pytest.fixture(scope="session")
-def standin_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An installation of the stand-in."""
-    folder: Path = tmp_path_factory.mktemp("standin") / "StarCraftII"
-    command = [sys.executable, "-m", "sc2standin", "install", str(folder)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=300)
-    return folder
+def standin_dir(tempered: Callable[[str], Path]) -> Path:
+    """An installation of the stand-in, as unkind as the record of the real game; see `TEMPERS`.
+
+    In the long tier it has all tempers, those too that only other clients' workarounds tell of.
+    """
+    return tempered("all" if is_long() else "recorded")
 
 
 @pytest.fixture(scope="session")
