@@ -22,6 +22,8 @@ from sc2pool.protocol.game_time import LOOPS_PER_S
 from tests.support.installations import changed
 
 PERIOD_S = Mortal.step_mul / LOOPS_PER_S
+MOST_STEPS = 12
+"""The end of a match is noticed within two seconds, that is six periods, on a calm machine."""
 REFUSED = "the game refused to show its state, as one that is over"
 SILENT = "the game did not answer any more and did nothing"
 MUTE_GAME = Path(__file__).parent / "programs" / "mute_game.py"
@@ -64,7 +66,7 @@ def check_nothing_was_wrong(env: Any, info: dict[str, Any]) -> None:
 @pytest.mark.parametrize("temper", ["kind", "silent-end", "stub-end", "not-in-game"])
 def test_an_end_costs_no_time_and_loses_no_reward_that_was_told(make_env, tempered, temper):
     env = make_env(task=Mortal, game=tempered(temper))
-    rewards, infos, took_s = play_to_the_end(env)
+    rewards, infos, _ = play_to_the_end(env)
     refused = temper == "not-in-game"
     shown = temper in ("kind", "silent-end")
     assert rewards[0] == (Mortal.LAST_SCORE if shown else 0.0), "the last state that was shown"
@@ -73,7 +75,6 @@ def test_an_end_costs_no_time_and_loses_no_reward_that_was_told(make_env, temper
     check_nothing_was_wrong(env, infos[0])
     assert env.stats().recycles == {}
     assert env.stats().untold_ends == refused
-    assert took_s < PERIOD_S + 5.0, "far below any limit"
 
 
 @pytest.mark.timing
@@ -83,6 +84,7 @@ def test_the_end_is_noticed_within_a_period_and_a_fifth_of_a_second(make_env, te
     assert took_s < PERIOD_S + 0.2
 
 
+@pytest.mark.timing
 def test_a_game_that_says_nothing_any_more_is_replaced_after_its_end(make_env, mute):
     env = make_env(task=Mortal, game=mute)
     rewards, infos, took_s = play_to_the_end(env)
@@ -103,11 +105,11 @@ def test_a_match_whose_end_is_not_told(make_env, tempered, temper, opponent):
     rows = env.num_envs
     action = np.full(rows, 0)
     action[0] = TellsLoops.DIE
-    began_s = time.monotonic()
-    while not (stepped := env.step(action))[2].any():
+    for _ in range(MOST_STEPS):
+        _, _, dones, infos = env.step(action)
         action = np.full(rows, 0)
-        assert time.monotonic() - began_s < 15.0
-    _, _, dones, infos = stepped
+        if dones.any():
+            break
     assert dones.all()
     for info in infos:
         assert not info["TimeLimit.truncated"]

@@ -16,7 +16,7 @@ from gymnasium.error import ResetNeeded
 from sc2pool import StarCraft2Env, TeamTask
 from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
-from sc2pool.errors import ConfigError
+from sc2pool.errors import ConfigError, GameFault
 from sc2pool.game.game import Game
 from sc2pool.game.program.installation import Installation
 from sc2pool.pool.statistics.matches import MatchResults
@@ -215,5 +215,5 @@ def test_a_map_without_the_units_is_an_error(play):
     class Wrong(smac_task("3m")):
         map_name = "8m"
 
-    with pytest.raises(ConfigError, match="has not the units of the scenario '3m'"):
+    with pytest.raises(GameFault, match="has not the units of the scenario '3m'"):
         play(Wrong, lambda _: 1, seeds=[1])

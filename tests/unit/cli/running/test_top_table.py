@@ -37,6 +37,7 @@ def row(seat: str, **more: Any) -> dict[str, Any]:
         "steps_per_s": 130.04,
         "memory_bytes": 1_234_567_890,
         "cpu_share": 0.5,
+        "loop_cost_growth": 1.3,
         "recycles": {},
         "faults": 0,
         **more,
@@ -101,9 +102,10 @@ def test_a_line():
     recycles = {"soft-age": 1, "hung": 2, "deadline": 2}
     one = row("env 3", recycles=recycles, faults=4)
     line = drawn(TableView(told(instances=[one]), "env"))[5]
-    shown = "env 3 0 100 5000 playing 7 12 -3.2 130.0 1.2G 50% 4 deadline 2 hung 2 soft-age 1"
+    shown = "env 3 0 100 5000 playing 7 12 -3.2 130.0 1.2G 50% 130% 4 deadline 2 hung 2 soft-age 1"
     assert " ".join(line.split()) == shown
-    unknown = dict.fromkeys(("pid", "port", "episodes", "steps_per_s", "memory_bytes", "cpu_share"))
+    names = "pid port episodes steps_per_s memory_bytes cpu_share loop_cost_growth".split()
+    unknown = dict.fromkeys(names)
     one = row("env 3", **unknown | {"worker_pid": None})
     line = drawn(TableView(told(instances=[one]), "env"))[5]
     assert line.count(table.NONE) == len(unknown) + 1
