@@ -132,6 +132,7 @@ class MatchPlayer(SC2Player):
             else:
                 assert isinstance(who, QueuePair), "an opponent is a pair or a bot"
                 self.prepare(side.task, episode, ())
+                side.task.max_episode_steps = None  # the learner's steps count
                 sides.append(OpponentSide(side, who, name))
         return sides, tasks
 
