@@ -157,7 +157,7 @@ class RolloutStore:
             BaseException: the error given to `fail`, once all earlier rollouts were taken.
         """
         while True:
-            error = self._error  # read first: what was added before it is taken before it
+            error = self._error  # read before the steps, which were added before it was set
             with self._lock:
                 waiting, self._waiting = self._waiting, None
                 rollout = self._in_progress if waiting is None else waiting

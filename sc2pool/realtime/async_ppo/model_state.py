@@ -4,13 +4,14 @@
                                           │ train
     trainer   Packed.adopt  ◄───────── Unpacked.changes
 
-There: one pickle of all that the model has, so the process computes with exactly that: parameters,
-which of them are frozen, the optimizer, attributes of the user's. Back: what has changed. What
-torch shares by identity (modules, parameters, buffers, optimizers) is numbered in the order in
-which pickle meets it, and changed in place, so references of the user's to these objects stay true.
+The model is sent as one pickle, so the process computes with all that the user has made of it:
+parameters, which of them are frozen, the optimizer, attributes of the user's. The process sends
+back the changes. Modules, parameters, buffers and optimizers are numbered in the order in which
+they are pickled, and the trainer changes its own objects in place, so the user's references to them
+stay valid.
 
-Rules: env and logger stay with the trainer; an attribute that cannot be pickled stays where it is;
-an attribute that has not changed is not replaced, one that has is.
+Rules: env and logger are not sent, and neither is an attribute that cannot be pickled. An attribute
+is replaced only if it has changed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from torch.nn.utils.parametrize import is_parametrized
 _STAYS: Final = frozenset({"env", "_vec_normalize_env", "_logger", "_actor"})
 """Attributes of a model that only the trainer has."""
 _INPUTS: Final = frozenset({"rollout_buffer"})
-"""Attributes that an update reads: the trainer fills them anew before the next one."""
+"""Attributes that an update only reads: the trainer fills them before each update."""
 _OBJECTS = (nn.Module, th.optim.Optimizer)
 
 
@@ -39,8 +40,9 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
     """Pickles a model, or a part of one.
 
     Args:
-        model: pickled without the attributes of `left_out`; None if there is no model to meet.
-        numbers: the objects that are written as numbers, by their ids; None to collect them.
+        model: pickled without the attributes of `left_out`.
+        numbers: the numbers that are written in place of objects, by the objects' ids; None to
+            collect objects in `parts`.
 
     Attributes:
         parts: the objects that were collected: the model, and torch's.
@@ -91,7 +93,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _holds_values(value: Any) -> bool:
-    """True of a tensor that can be written to: a parameter, a buffer, an optimizer's average."""
+    """True for a tensor that can be written to: a parameter, a buffer, an optimizer's average."""
     return (
         isinstance(value, th.Tensor)
         and value.is_leaf
