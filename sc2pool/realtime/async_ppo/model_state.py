@@ -112,7 +112,10 @@ def copied(policy: ActorCriticPolicy) -> ActorCriticPolicy:
     try:
         _Pickler(file, numbers={id(policy.optimizer): 0}).dump(policy)
     except Exception as error:
-        error.add_note("AsyncPPO's actor acts with a copy of the policy, which is made by pickle")
+        error.add_note(
+            "AsyncPPO's actor acts with a copy of the policy, which is made by pickle; its "
+            "__getstate__ can leave out what cannot be pickled"
+        )
         raise
     copy: ActorCriticPolicy = _Unpickler(file.getvalue(), [None]).load()
     return copy
