@@ -1,6 +1,7 @@
 """SMAC's and SMACv2's tasks with options of your own.
 
     smac_task("3m", Rules(reward_sparse=True))          a scenario of SMAC
+    smac_task(own_scenario("mine", 80, …))              one of your own map
     smac_duel("3m", ZERO_SUM)                           learners on both sides
     smacv2_task("10gen_zerg", example_config("10gen_zerg", 5, 8))
 
@@ -12,8 +13,20 @@ from __future__ import annotations
 
 from sc2pool.tasks.teams.smac.duel import smac_duel
 from sc2pool.tasks.teams.smac.rules import ZERO_SUM, Rules
+from sc2pool.tasks.teams.smac.scenarios import UNIT_TYPES, Scenario, UnitType, own_scenario
 from sc2pool.tasks.teams.smac.task import smac_task
 from sc2pool.tasks.teams.smacv2.config import example_config
 from sc2pool.tasks.teams.smacv2.task import smacv2_task
 
-__all__ = ["ZERO_SUM", "Rules", "example_config", "smac_duel", "smac_task", "smacv2_task"]
+__all__ = [
+    "UNIT_TYPES",
+    "ZERO_SUM",
+    "Rules",
+    "Scenario",
+    "UnitType",
+    "example_config",
+    "own_scenario",
+    "smac_duel",
+    "smac_task",
+    "smacv2_task",
+]

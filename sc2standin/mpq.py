@@ -1,30 +1,40 @@
 """MPQ archives, the container of the game's replay files.
 
+    user data     in replays of the real game: a block before the header, which says where that is
     header        offsets and sizes of the two tables
-    contents      each file in one piece, with zlib if that makes it smaller
+    contents      each file in one piece or in sectors, compressed if that makes it smaller
     hash table    three hashes of a file's name → its number in the block table
     block table   place, sizes and flags of each file
 
 Rules it keeps: both tables are encrypted with their names, as everywhere in this format; the file
-`(listfile)` names the others; reading checks every place and size, and reads what `pack` writes.
+`(listfile)` names the others; `pack` writes files in one piece, with zlib; reading checks every
+place and size.
 """
 
 from __future__ import annotations
 
+import bz2
 import struct
 import zlib
 from collections.abc import Mapping
 from functools import lru_cache
 
 MAGIC = b"MPQ\x1a"
+USER_DATA = b"MPQ\x1b"
 LIST_FILE = "(listfile)"
+_USER_DATA = struct.Struct("<4sII")
+"""Magic, size of the block, and the header's offset."""
 _HEADER = struct.Struct("<4sIIHHIIII")
 _HASH = struct.Struct("<IIHHI")
 _BLOCK = struct.Struct("<IIII")
 _VERSION, _SECTOR_SHIFT = 0, 3
 _EXISTS, _ONE_PIECE, _COMPRESSED = 0x80000000, 0x01000000, 0x00000200
-_ZLIB = b"\x02"
-"""First byte of compressed contents."""
+_ENCRYPTED, _IMPLODED = 0x00010000, 0x00000100
+_SECTOR_BYTES = 512
+"""Of a sector, times two to the power of the header's shift."""
+_MOST_SHIFT = 15
+_ZLIB, _BZIP2 = b"\x02", b"\x10"
+"""First bytes of compressed contents."""
 _FREE = 0xFFFFFFFF
 """Block number of an entry of the hash table that no file has."""
 _MAX_FILES = 64
@@ -70,33 +80,67 @@ def pack(files: Mapping[str, bytes]) -> bytes:
 
 def unpack(archive: bytes, name: str, max_bytes: int) -> bytes:
     """The content of one file; raises MpqError, also if it is longer than `max_bytes`."""
+    if archive.startswith(USER_DATA):
+        if len(archive) < _USER_DATA.size:
+            raise MpqError("an MPQ archive that is cut off")
+        _, _, begin = _USER_DATA.unpack_from(archive)
+        archive = archive[begin:]
+    if not archive.startswith(MAGIC):
+        raise MpqError("not an MPQ archive")
     try:
-        magic, _, _, _, _, hashes_at, blocks_at, hashes, blocks = _HEADER.unpack_from(archive)
-        if magic != MAGIC:
-            raise MpqError("not an MPQ archive")
+        _, _, _, _, shift, hashes_at, blocks_at, hashes, blocks = _HEADER.unpack_from(archive)
         if hashes > 4 * _MAX_FILES or blocks > _MAX_FILES:
             raise MpqError("too many files")
         number = _find(_table(archive, hashes_at, hashes, _HASH, "(hash table)"), name)
         block = _table(archive, blocks_at, blocks, _BLOCK, "(block table)")[number]
     except (struct.error, IndexError):
-        raise MpqError("a broken MPQ archive") from None
+        raise MpqError("an MPQ archive that is cut off") from None
     place, stored_size, size, flags = block
     stored = archive[place : place + stored_size]
-    if len(stored) != stored_size or size > max_bytes or not flags & _ONE_PIECE:
-        raise MpqError(f"{name} cannot be read")
-    content = _inflated(stored, size) if flags & _COMPRESSED and size > stored_size else stored
+    if len(stored) != stored_size:
+        raise MpqError(f"{name} is cut off")
+    if size > max_bytes:
+        raise MpqError(f"{name} has {size} bytes, more than {max_bytes}")
+    if flags & (_ENCRYPTED | _IMPLODED):
+        raise MpqError(f"{name} is encrypted or imploded, which is not supported")
+    if flags & _ONE_PIECE or not flags & _COMPRESSED or not size:
+        content = _expanded(stored, size) if flags & _COMPRESSED else stored
+    else:
+        content = _sectors(stored, size, _SECTOR_BYTES << min(shift, _MOST_SHIFT))
     if len(content) != size:
         raise MpqError(f"{name} is broken")
     return content
 
 
-def _inflated(stored: bytes, size: int) -> bytes:
-    if not stored.startswith(_ZLIB):
-        raise MpqError("only zlib is supported")
+def _sectors(stored: bytes, size: int, sector_bytes: int) -> bytes:
+    """The content of a file in sectors: first where each begins and ends, then the sectors."""
+    count = -(-size // sector_bytes)
     try:
-        return zlib.decompressobj().decompress(stored[1:], size + 1)
-    except zlib.error as error:
+        places = struct.unpack_from(f"<{count + 1}I", stored)
+    except struct.error:
+        raise MpqError("a table of sectors is cut off") from None
+    left = [min(sector_bytes, size - at) for at in range(0, size, sector_bytes)]
+    return b"".join(
+        _expanded(stored[begin:end], length)
+        for begin, end, length in zip(places, places[1:], left, strict=False)
+    )
+
+
+def _expanded(stored: bytes, size: int) -> bytes:
+    """A file or sector, which is compressed only if that makes it smaller."""
+    return _inflated(stored, size) if len(stored) < size else stored
+
+
+def _inflated(stored: bytes, size: int) -> bytes:
+    kind, compressed = stored[:1], stored[1:]
+    try:
+        if kind == _ZLIB:
+            return zlib.decompressobj().decompress(compressed, size + 1)
+        if kind == _BZIP2:
+            return bz2.BZ2Decompressor().decompress(compressed, size + 1)
+    except (zlib.error, OSError) as error:
         raise MpqError(str(error)) from None
+    raise MpqError("a way to compress that is neither zlib nor bzip2")
 
 
 def _hash_table(names: list[str]) -> list[tuple[int, int, int, int, int]]:

@@ -11,10 +11,11 @@
 
 SMAC's random agents and code bases such as PyMARL call it unchanged. Rules: the options, the order
 of the agents, what each method returns, and that an action which is not available is an
-AssertionError, are SMAC's; a game that fails ends the battle with reward 0, as in SMAC, and is also
-marked in the info, with `episode_limit`, so that no learner takes it for a defeat. What differs is
-said at `reset`; and SMAC's methods that take a unit of pysc2, such as `unit_max_cooldown`, are not
-here: the units are in the game's process.
+AssertionError, are SMAC's; an option without effect here takes any value, and a value that would
+change the game is an error; a game that fails ends the battle with reward 0, as in SMAC, and is
+also marked in the info, with `episode_limit`, so that no learner takes it for a defeat. What
+differs is said at `reset`; and SMAC's methods that take a unit of pysc2, such as
+`unit_max_cooldown`, are not here: the units are in the game's process.
 """
 
 from __future__ import annotations
@@ -30,14 +31,16 @@ from gymnasium.error import ResetNeeded
 
 from sc2pool.config import Computer, PoolConfig, ReplayPolicy
 from sc2pool.envs.specs import Game, make_players, whole_number
-from sc2pool.errors import ConfigError
+from sc2pool.errors import ActionError, ConfigError
+from sc2pool.pool import actions as action_checks
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.stepping.batch import Batch
 from sc2pool.tasks.opponents.results import OPPONENT, RESULT, UNTOLD_END
+from sc2pool.tasks.teams.smac.actions import FIRST_TARGET, N_MOVES
 from sc2pool.tasks.teams.smac.battle_task import STEP_MUL, BattleTask
 from sc2pool.tasks.teams.smac.rules import Rules
-from sc2pool.tasks.teams.smac.scenarios import SCENARIOS
+from sc2pool.tasks.teams.smac.scenarios import SCENARIOS, Scenario
 from sc2pool.tasks.teams.smac.task import smac_task
 from sc2pool.tasks.teams.smacv2.names import observation_names, state_names
 from sc2pool.tasks.teams.smacv2.task import SCENARIOS as RANDOM_TEAMS
@@ -45,12 +48,20 @@ from sc2pool.tasks.teams.smacv2.task import smacv2_task
 
 _DIFFICULTIES = {name: number for number, name in enumerate("123456789A", start=1)}
 """SMAC's names of the built-in opponent's levels, as the API's numbers."""
-_FIXED: dict[str, Any] = {
-    **{"conic_fov": False, "num_fov_actions": 12, "fully_observable": False, "obs_starcraft": True},
-    **{"prob_obs_enemy": 1.0, "action_mask": True, "kill_unit_step_mul": 2},
-    **{"game_version": None, "debug": False},
+_FIXED: dict[str, tuple[Any, ...]] = {
+    "game_version": (None, "latest"),
+    "conic_fov": (False,),
+    "fully_observable": (False,),
+    "obs_starcraft": (True,),
+    "prob_obs_enemy": (1.0,),
+    "action_mask": (True,),
 }
-"""Options of SMACv2 that have no other value here; its example configs have these."""
+"""Options of SMAC and SMACv2 with only these values here: another one would change the game."""
+_WITHOUT_EFFECT = frozenset(
+    {"window_size_x", "window_size_y", "debug", "kill_unit_step_mul", "num_fov_actions"}
+)
+"""Options that take any value: the size of a window that is not opened, log lines of SMAC's, the
+loops in which SMACv2's units die between battles, the actions of `conic_fov`."""
 _NOT_SMACS = {"sc2pool.synthetic", OPPONENT, RESULT, UNTOLD_END}
 """Keys of an info that learners of SMAC, which add its values up, do not know."""
 
@@ -60,10 +71,12 @@ class StarCraft2Env:
 
     Args:
         map_name: the scenario: SMAC's, such as "8m", or SMACv2's, such as "terran_5_vs_5"; with a
-            `capability_config` SMACv2's map, such as "10gen_terran".
+            `capability_config` SMACv2's map, such as "10gen_terran"; or a scenario of your own
+            map, from `sc2pool.smac.own_scenario`.
         capability_config: how SMACv2's teams and places are drawn, as SMACv2 takes it; see
             `sc2pool.tasks.teams.smacv2.config`.
         step_mul: game loops per env step.
+        episode_limit: env steps after which a battle is over; None for the scenario's own number.
         difficulty: of the built-in opponent, "1" to "9" or "A".
         seed: repeats all battles; None for the game's own choice.
         continuing_episode: whether the info of a battle that reached its time limit says
@@ -74,18 +87,31 @@ class StarCraft2Env:
         rules: SMAC's and SMACv2's other options, such as `obs_last_action` or `heuristic_ai`, by
             name; see `sc2pool.tasks.teams.smac.rules.Rules`. Those that are not given have SMAC's
             defaults; in a scenario of SMACv2 that is given by its name alone, those of its example
-            config.
+            config. `window_size_x`, `window_size_y`, `debug`, `kill_unit_step_mul` and
+            `num_fov_actions` have no effect; `game_version` may be None or "latest".
+
+    Attributes:
+        map_name: the scenario's name.
+        n_agents: the number of agents; `n_enemies` of enemies; `n_actions` of each agent's actions.
+        n_actions_no_attack: the number of the first actions, which have no target;
+            `n_actions_move` of those of them that are moves.
+        unit_type_bits: how many numbers tell a unit's type.
+        shield_bits_ally: 1 if the team's units have shields, else 0; `shield_bits_enemy` likewise.
 
     Raises:
         ConfigError: an unknown map or option, a wrong value, no installation, or no such map in it.
     """
 
+    n_actions_no_attack = FIRST_TARGET
+    n_actions_move = N_MOVES
+
     def __init__(
         self,
-        map_name: str = "8m",
+        map_name: str | Scenario = "8m",
         *,
         capability_config: Mapping[str, Any] | None = None,
         step_mul: int = STEP_MUL,
+        episode_limit: int | None = None,
         difficulty: str = "7",
         seed: int | None = None,
         continuing_episode: bool = False,
@@ -101,13 +127,19 @@ class StarCraft2Env:
             )
         if seed is not None:
             seed = whole_number("seed", seed, 0)
-        self.map_name = map_name
-        self._task = task = _battle_of(map_name, capability_config, rules, difficulty)
-        scenario = task.scenario
+        if episode_limit is not None:
+            episode_limit = whole_number("episode_limit", episode_limit, 1)
+        self._task = task = _battle_of(
+            map_name, capability_config, rules, difficulty, episode_limit
+        )
+        scenario, sizes = task.scenario, task.sizes
+        self.map_name = task.__name__
         self.n_agents = scenario.n_agents
         self.n_enemies = scenario.n_enemies
-        self.n_actions = task.sizes.n_actions
-        self.episode_limit = scenario.limit
+        self.n_actions = sizes.n_actions
+        self.unit_type_bits = scenario.n_types
+        self.shield_bits_ally = sizes.shield_of_allies
+        self.shield_bits_enemy = sizes.shield_of_enemies
         self.continuing_episode = continuing_episode
         self.replay_dir = replay_dir
         self.replay_prefix = replay_prefix
@@ -134,6 +166,11 @@ class StarCraft2Env:
         self._capabilities: Array = np.zeros((self.n_agents, scenario.n_types), np.float32)
         self._max_reward: float | None = None
         """The best return of the first battle of random teams, by which all rewards are scaled."""
+
+    @property
+    def episode_limit(self) -> int:
+        """Env steps after which a battle is over; the constructor's keyword sets it."""
+        return self._task.scenario.limit
 
     # Episodes.
 
@@ -162,11 +199,12 @@ class StarCraft2Env:
         self._capabilities = np.stack(self._observations)[:, last - n_types : last]
         return self.get_obs(), self.get_state()
 
-    def step(self, actions: Sequence[int]) -> tuple[float, bool, dict[str, Any]]:
+    def step(self, actions: Sequence[Any]) -> tuple[float, bool, dict[str, Any]]:
         """Play one step.
 
         Args:
-            actions: the number of an action for each agent.
+            actions: the number of an action for each agent, in any shape of one element, such as
+                an array of (n_agents, 1).
 
         Returns:
             The team's reward, whether the battle is over, and `battle_won`, `dead_allies` and
@@ -175,10 +213,11 @@ class StarCraft2Env:
 
         Raises:
             AssertionError: an action is not available to its agent.
-            ActionError: there are too few actions, or too many.
+            ActionError: there are too few actions, or too many, or one is not a number.
             ResetNeeded: no battle is running.
         """
-        taken = [int(action) for action in actions]
+        action_checks.count(actions, self.n_agents, "agent")
+        taken = [_number(agent, action) for agent, action in enumerate(actions)]
         # The scripted player acts in their place.
         checked = [] if self._task.rules.heuristic_ai else taken
         for agent, (action, mask) in enumerate(zip(checked, self._masks, strict=False)):
@@ -380,38 +419,63 @@ class StarCraft2Env:
             self._pool.close()
 
 
+def _number(agent: int, action: Any) -> int:
+    """The action's number.
+
+    Raises:
+        ActionError: it is not one number; nothing was sent.
+    """
+    try:
+        # Tensors have `item` too, and numpy cannot read those of a GPU.
+        element = action if hasattr(action, "item") else np.asarray(action)
+        return int(element.item())
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        shape = getattr(action, "shape", None)
+        given = repr(action) if shape is None else f"an array of shape {tuple(shape)}"
+        raise ActionError(f"agent {agent}: an action must be one number, got {given}") from None
+
+
 def _battle_of(
-    map_name: str,
+    map_name: str | Scenario,
     capability_config: Mapping[str, Any] | None,
     options: Mapping[str, Any],
     difficulty: str,
+    limit: int | None,
 ) -> type[BattleTask]:
     """The scenario's task, with what SMAC's interface shows of each step."""
-    if capability_config is None and map_name not in {**SCENARIOS, **RANDOM_TEAMS}:
-        raise ConfigError(
-            f"no scenario {map_name!r}; SMAC has {', '.join(SCENARIOS)}; SMACv2 has "
-            f"{', '.join(RANDOM_TEAMS)}"
-        )
     rules = _rules_of(options)
     members: dict[str, Any] = {"shares_state": True, "tells_deaths": True}
     parent: type[BattleTask]
-    if capability_config is None and map_name in SCENARIOS:
+    if isinstance(map_name, Scenario):
+        if capability_config is not None:
+            raise ConfigError("a scenario of your own has no capability_config, which is SMACv2's")
         parent = smac_task(map_name)
+    elif capability_config is None and map_name in SCENARIOS:
+        parent = smac_task(map_name)
+    elif capability_config is None and map_name not in RANDOM_TEAMS:
+        raise ConfigError(
+            f"no scenario {map_name!r}; SMAC has {', '.join(SCENARIOS)}; SMACv2 has "
+            f"{', '.join(RANDOM_TEAMS)}; sc2pool.smac.own_scenario makes one of your own map"
+        )
     else:
         parent = smacv2_task(map_name, capability_config)
         members["tells_best_return"] = True
         if capability_config is None:
-            values = {name: getattr(rules, name) for name in options if name not in _FIXED}
+            known = [field.name for field in fields(Rules)]
+            values = {name: getattr(rules, name) for name in options if name in known}
             rules = replace(parent.rules, **values)
-    opponent = Computer(parent.scenario.enemy_kinds[0].race, _DIFFICULTIES[difficulty])
+    scenario = parent.scenario
+    if limit is not None:
+        scenario = replace(scenario, limit=limit)
+    opponent = Computer(scenario.enemy_kinds[0].race, _DIFFICULTIES[difficulty])
     members |= {
         "__module__": parent.__module__,
         "__doc__": parent.__doc__,
-        "scenario": parent.scenario,
+        "scenario": scenario,
         "rules": rules,
         "opponents": (opponent,),
     }
-    return type(map_name, (parent,), members)
+    return type(parent.__name__, (parent,), members)
 
 
 def _rules_of(options: Mapping[str, Any]) -> Rules:
@@ -422,8 +486,9 @@ def _rules_of(options: Mapping[str, Any]) -> Rules:
     """
     known = [field.name for field in fields(Rules)]
     for name, value in options.items():
-        if name in _FIXED and value != _FIXED[name]:
-            raise ConfigError(f"{name} can only be {_FIXED[name]!r} here, got {value!r}")
-        if name not in _FIXED and name not in known:
+        if name in _FIXED and value not in _FIXED[name]:
+            possible = " or ".join(map(repr, _FIXED[name]))
+            raise ConfigError(f"{name} can only be {possible} here, got {value!r}")
+        if name not in _FIXED and name not in _WITHOUT_EFFECT and name not in known:
             raise ConfigError(f"no option {name!r}; SMAC's are {', '.join(known)}")
-    return Rules(**{name: value for name, value in options.items() if name not in _FIXED})
+    return Rules(**{name: value for name, value in options.items() if name in known})

@@ -186,10 +186,11 @@ def make_players(
     max_loops: int | None = None,
     opponent: Any = None,
     serial: bool = False,
+    max_episode_steps: int | None = None,
 ) -> Players:
     """A player for each env, of the functions or of the task.
 
-    Args: see `SubprocSC2VecEnv`.
+    Args: see `SubprocSC2VecEnv`, and `SC2VectorEnv` for `max_episode_steps`.
 
     Raises:
         ConfigError: a keyword is wrong, is given twice, or has no effect on envs of the user.
@@ -215,6 +216,7 @@ def make_players(
             realtime,
             step_mul=step_mul,
             max_loops=max_loops,
+            max_episode_steps=max_episode_steps,
             opponent=opponent,
         )
         n = number_of_games(n, num_envs, spec.rows) or DEFAULT_N
@@ -233,6 +235,7 @@ def make_players(
         ("realtime", realtime, False),
         ("step_mul", step_mul, None),
         ("max_loops", max_loops, None),
+        ("max_episode_steps", max_episode_steps, None),
         ("opponent", opponent, None),
     ):
         if value != default:
@@ -320,6 +323,7 @@ def task_spec(
     *,
     step_mul: int | None = None,
     max_loops: int | None = None,
+    max_episode_steps: int | None = None,
     opponent: Any = None,
 ) -> TaskSpec:
     """A task on the games of an installation, all checked before any process starts.
@@ -329,6 +333,7 @@ def task_spec(
         realtime: whether the games run by themselves.
         step_mul: game loops per env step; None for the task's own.
         max_loops: an episode's longest length, in game loops; None for the task's own.
+        max_episode_steps: likewise in env steps; None for no limit.
         opponent: who plays the other side of a task of two players.
 
     Raises:
@@ -354,6 +359,7 @@ def task_spec(
         realtime,
         step_mul=step_mul,
         max_loops=max_loops,
+        max_episode_steps=max_episode_steps,
         opponent=resolve_opponent(opponent, definition),
         settled=settled_on(installation),
     )

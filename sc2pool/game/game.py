@@ -66,6 +66,10 @@ _LOADING_FAULTS: Final = frozenset(
     {FaultKind.GAME_EXITED, FaultKind.CONNECTION_LOST, FaultKind.DEADLINE}
 )
 """Faults that a map may cause which the game cannot load."""
+_OF_THE_POOL: Final = frozenset(
+    {"create_game", "join_game", "restart_game", "start_replay", "leave_game", "quit"}
+)
+"""Requests that begin and end games, and so are not a task's or a bot's."""
 
 
 class ResetKind(StrEnum):
@@ -123,6 +127,8 @@ class Game:
         events: of observations that were not used.
         answered_s: when it showed its state last.
         cost: CPU time that a loop costs.
+        serves_a_task: what is asked by `request` is asked by code of the user, which must leave the
+            game to the pool.
     """
 
     def __init__(
@@ -155,6 +161,7 @@ class Game:
         self._unused: Observed | None = None
         """The episode's first one, until `observe` returns it."""
 
+        self.serves_a_task = False
         self.realtime = False
         self.clock = ElasticClock(LOOPS_PER_S)
         self.events = PendingEvents()
@@ -581,11 +588,15 @@ class Game:
     async def request(self, request: sc_pb.Request) -> sc_pb.Response:
         """Sends any request that has a reply: queries, debug commands, saving a replay.
 
-        The game's refusal is an answer too: it is left to the caller, in `reply.error`.
+        The game's refusal is an answer too: it is left to the caller, in `reply.error`. Events of
+        an observation are delivered with the next step's, too.
 
         Raises:
             GameFault: the game failed.
+            UserCodeError: a task asks what would end its game, or would not be answered.
         """
+        if self.serves_a_task:
+            self._check_of_task(request)
         reply: sc_pb.Response
         self._unused = None
         (reply,) = await self._burst([request], *self._time_limit())
@@ -594,7 +605,30 @@ class Game:
             self._loops.move(request.step.count)
         elif reply.HasField("quick_load"):
             self._loops.now = self.result = None
+        elif self.serves_a_task and reply.HasField("observation"):
+            result = replies.result_of(reply.observation, self.player_id)
+            self.result = self.result if result is None else result
+            self.events.keep(Observed.of(reply.observation))
         return reply
+
+    def _check_of_task(self, request: sc_pb.Request) -> None:
+        """Check a request of a task's or a bot's code.
+
+        Raises:
+            UserCodeError: see `request`.
+        """
+        kind = request.WhichOneof("request")
+        why = None
+        if kind in _OF_THE_POOL:
+            why = "the pool begins and ends the games"
+        elif kind == "step" and self._others:
+            why = "both games of a match step together, when both sides have acted"
+        elif kind == "observation" and request.observation.game_loop and self.realtime:
+            why = "the wait for a game loop is the pool's; leave game_loop out"
+        elif kind == "obs_action":
+            why = "an observer's camera is for replays"
+        if why is not None:
+            raise UserCodeError(f"a task cannot request {kind} of its game here: {why}")
 
     # ---- the inside -------------------------------------------------------------------------
 

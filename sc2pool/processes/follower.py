@@ -5,7 +5,6 @@
 POSIX: the child inherits the descriptors, which its command line names, and is ended by a lifeline
 (`with_parent`). Windows: it is put into a Job Object, and reads from its standard input what it
 gets copies of. It reads that before it does anything else, so all that it starts is in the job.
-Rule: on Windows all descriptors but the last one are sockets, and the last one is a file.
 """
 
 from __future__ import annotations
@@ -16,7 +15,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from io import FileIO
 from pathlib import Path
 
 from sc2pool.platform import WINDOWS
@@ -29,12 +29,19 @@ class Follower:
 
     Attributes:
         process: the child, which leads a process group.
+        lifeline: a context manager that ends the child and all that it has started. On Linux the
+            kernel does it when this file closes, which the end of a `with` block does in one step
+            of the interpreter, that no interrupt cuts short; so does the end of this object. On
+            Windows it does nothing.
     """
+
+    lifeline: AbstractContextManager[object]
 
     if WINDOWS:
 
         def __init__(self, process: Child, job: windows.Job) -> None:
             self.process = process
+            self.lifeline = nullcontext()
             self._job = job
 
         def kill(self) -> None:
@@ -49,7 +56,7 @@ class Follower:
 
         def __init__(self, process: Child, lifeline: int) -> None:
             self.process = process
-            self._lifeline = lifeline
+            self.lifeline = self._lifeline = FileIO(lifeline, "w")
 
         def kill(self) -> None:
             """SIGKILL to the child's group; without effect once the child is reaped.
@@ -62,25 +69,31 @@ class Follower:
 
         def close(self) -> None:
             """Give back what this process holds of it, after its end; may be called again."""
-            lifeline, self._lifeline = self._lifeline, -1
-            if lifeline >= 0:
-                os.close(lifeline)
+            self._lifeline.close()
 
 
 def start_follower(
-    module: str, descriptors: Sequence[int], environment: Mapping[str, str]
+    module: str,
+    sockets: Sequence[int],
+    environment: Mapping[str, str],
+    *,
+    file: int | None = None,
+    own_session: bool = False,
 ) -> Follower:
     """Start `python -m module`, which calls `become_follower`; see `uninterrupted`.
 
     Args:
-        descriptors: what the child gets; they stay this process's, too.
+        sockets: descriptors that the child gets; they stay this process's, too.
         environment: added to this process's own.
+        file: likewise the descriptor of a file.
+        own_session: as in `start_python`.
 
     Raises:
         OSError: the system refuses a process or descriptors; nothing is left.
     """
     if WINDOWS:
-        return _start_in_job(module, descriptors, environment)
+        return _start_in_job(module, sockets, environment, file)
+    descriptors = [*sockets] if file is None else [*sockets, file]
     ours, theirs = os.pipe()
     try:
         process = start_python(
@@ -88,6 +101,7 @@ def start_follower(
             *map(str, (os.getpid(), ours, *descriptors)),
             descriptors=(ours, *descriptors),
             environment=environment,
+            own_session=own_session,
         )
         with_parent.kill_group_at_end_of(ours, process.pid)
     except BaseException:
@@ -101,7 +115,7 @@ def start_follower(
 if WINDOWS:
 
     def _start_in_job(
-        module: str, descriptors: Sequence[int], environment: Mapping[str, str]
+        module: str, sockets: Sequence[int], environment: Mapping[str, str], file: int | None
     ) -> Follower:
         with ExitStack() as undo, windows.ending_with_us():
             process = start_python(module, environment=environment, stdin=subprocess.PIPE)
@@ -111,10 +125,9 @@ if WINDOWS:
             with process.stdin as stdin:
                 job = windows.Job(process)
                 undo.callback(job.close)
-                *sockets, file = descriptors
                 copies = (
                     [windows.copied_socket(one, process.pid) for one in sockets],
-                    windows.copied_file(file, process.pid),
+                    [windows.copied_file(one, process.pid) for one in (file,) if one is not None],
                 )
                 stdin.write(pickle.dumps(copies))
             undo.pop_all()
@@ -136,15 +149,15 @@ def become_follower(arguments: Sequence[str]) -> list[int]:
         arguments: the command line, without the program.
 
     Returns:
-        The descriptors that it gets.
+        The descriptors that it gets: the sockets, then the file if there is one.
     """
     global _follows  # noqa: PLW0603 - it is about this process
     _follows = True
     if WINDOWS:
-        sockets, file = pickle.load(sys.stdin.buffer)
+        sockets, files = pickle.load(sys.stdin.buffer)
         with Path(os.devnull).open("rb") as nothing:
             os.dup2(nothing.fileno(), sys.stdin.fileno())
-        return [*map(windows.socket_of, sockets), windows.file_of(file)]
+        return [*map(windows.socket_of, sockets), *map(windows.file_of, files)]
     parent_pid, lifeline, *descriptors = map(int, arguments)
     with_parent.end_group_with(parent_pid, lifeline)
     return descriptors

@@ -85,7 +85,6 @@ def start_with_socket(
     module: str,
     *arguments: str,
     given: socket.socket,
-    own_session: bool = False,
     stdout: int | None = None,
 ) -> Child:
     """Start `python -m module`, which takes this socket with `given_socket`.
@@ -100,7 +99,6 @@ def start_with_socket(
         module,
         *arguments,
         descriptors=(given.fileno(),),
-        own_session=own_session,
         stdin=subprocess.PIPE if WINDOWS else subprocess.DEVNULL,
         stdout=stdout,
     )

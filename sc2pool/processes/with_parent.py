@@ -2,8 +2,8 @@
 
     a program of others (a game)    die_with_parent    the kernel: SIGKILL, asked for before exec
                                     end_with_this_process    a job on Windows, else a `guard`
-    a Python of ours                follow_parent      the same, asked for by the child itself
-    a worker, with its whole group  the lifeline       kill_group_at_end_of, called by the trainer,
+    a worker, the update process,
+    with its whole group            the lifeline       kill_group_at_end_of, called by the trainer,
                                                        and end_group_with, by the worker
     a paused tree, not a child      `guard`            a process that waits for the end of a pipe
 

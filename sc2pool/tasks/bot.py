@@ -58,6 +58,8 @@ class RLBotAI(TaskDefinition, BotAI):
         self.queue_pair = PolicyPair(policy) if queue_pair is None and policy else queue_pair
         self.options = {}
         self._rules = EpisodeRules(self)
+        self._owns_game = True
+        """Under `run_game` it leaves the game at the episode's end; in the pool others end it."""
 
     @property
     def episode_over(self) -> bool:
@@ -82,11 +84,13 @@ class RLBotAI(TaskDefinition, BotAI):
         observed_s = time.monotonic()
         await self._put(game_ended=False)
         if self.episode_over:
-            await self.client.leave()
+            if self._owns_game:
+                await self.client.leave()
         else:
             action = await self._pair.get_action()
             await awaited(self.act(action))
             self.last_action = action
+            self.client.game_step = self.step_mul  # in both, whatever `act` has set
             if self.realtime:  # in the pool, the player sets a more exact value later
                 self.delay_s = time.monotonic() - observed_s
 

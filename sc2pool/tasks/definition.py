@@ -62,6 +62,8 @@ class TaskDefinition(ABC):
     restart: ClassVar[str] = "auto"
     metadata: Mapping[str, Any] = {"render_modes": ["human", "rgb_array"]}
     render_mode: str | None = None
+    max_episode_steps: int | None = None
+    """An episode of this many env steps is truncated; `SC2VectorEnv` sets it."""
 
     episode: Episode
     """This episode: its number in the run, and its seed."""

@@ -8,6 +8,7 @@ Rules, the same for all of them:
   `terminated`, `info`, `action_masks`; so the later ones can use what `observe` has found;
 - the first observation has reward 0, and asks neither `reward` nor `terminated`: no step led to it;
 - an episode that reaches `max_loops` is truncated; one that the game ends before is terminated;
+- an episode of `max_episode_steps` steps is truncated, too;
 - `terminated` is asked on the last observation too, so an episode can be terminated and truncated;
 - `score_change` is the change of the game's score since the observation before.
 """
@@ -39,6 +40,7 @@ class EpisodeRules:
     def __init__(self, task: TaskDefinition) -> None:
         self._task = task
         self._score: int | None = None
+        self._steps = 0
         self.over = False
 
     @property
@@ -75,6 +77,8 @@ class EpisodeRules:
             terminated, truncated = how_it_ends(
                 game_loop, task.max_loops, game_ended=game_ended, task_ends=task_ends
             )
+            self._steps += 1
+            truncated |= self._steps == task.max_episode_steps
         self.over = terminated or truncated
         info: Any = task.info()
         if type(info) not in PLAIN:

@@ -121,6 +121,7 @@ class PolicyBot(BotAI):
 
     def _prepare_bot(self, bot: RLBotAI) -> None:
         """Prepare the `RLBotAI` as python-sc2 has prepared this bot."""
+        bot._initialize_variables()
         bot._prepare_start(
             self.client,
             self.player_id,

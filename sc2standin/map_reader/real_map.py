@@ -8,8 +8,8 @@ Such a map is an MPQ archive. Four of its files matter:
     t3CellFlags         bit 0 is set in cells on which no unit walks: the edges of cliffs
 
 Rules it keeps: the script is not run, only searched for the calls that these maps make; a map
-without them is an error that says what is missing. Unit types are the stand-in's: their numbers are
-those of the maps' unit data.
+without them, or with units at a place that its script computes, is an error that says so. Unit
+types are the stand-in's: their numbers are those of the maps' unit data.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from sc2standin.map_reader.scenario import (
     Rule,
     Scenario,
 )
-from sc2standin.mpq import MAGIC, MpqError, unpack
+from sc2standin.mpq import MAGIC, USER_DATA, MpqError, unpack
 
 MAX_FILE_BYTES = 1 << 20
 ENDLESS_LOOPS = 1 << 19
@@ -49,14 +49,16 @@ _TYPES = LIBERTY | COPIES | {"Colosus_RL": COPIES["Colossus_RL"]}
 _ID = r"(\d{1,10})"
 """A point's number: any of 32 bits."""
 _CREATE = re.compile(
-    r'CreateUnitsWithDefaultFacing\((\d{1,9}), "(\w{1,99})", 0, (\d{1,9}), '
-    rf"PointFromId\({_ID}\)\)"
+    r'CreateUnitsWithDefaultFacing\((\d{1,9}), "(\w{1,99})", 0, (\d{1,9}), (.{1,200}?)\);'
 )
+_CALL = re.compile(r"\b(?:libNtve_gf_)?(?:CreateUnits\w{0,40}|UnitCreate)\(.{0,100}")
+"""Any call that creates units, whether it can be read or not."""
 _ATTACK = re.compile(r'OrderTargeting(Point|UnitGroup)\(AbilityCommand\("attack", 0\), (.+)')
 _HUNT = 'OrderTargetingUnit(AbilityCommand("attack", 0), UnitGroupClosestToPoint'
 _REAL = r"(\d{1,9}(?:\.\d{0,9})?)"
 _PERIOD = re.compile(rf"TriggerAddEventTimePeriodic\(\w{{1,99}}, {_REAL}, c_timeGame\)")
 _POINT = re.compile(rf"PointFromId\({_ID}\)")
+_ASSIGNED = re.compile(r"\b(\w{1,99}) = ([^;\n]{1,200});")
 _PLACED = re.compile(rf'<ObjectPoint Id="{_ID}" Position="{_REAL},{_REAL},')
 _GRID_HEADER_BYTES = 32
 _CLIFF_LEVEL, _PER_BYTE = 64, 4
@@ -70,7 +72,7 @@ _SIZE_AT = {CLIFFS: 8, FLAGS: 24}
 
 def read_scenario(content: bytes) -> Scenario:
     """The scenario of a map file, ours or the real game's; raises ScenarioError."""
-    if not content.startswith(MAGIC):
+    if not content.startswith((MAGIC, USER_DATA)):
         return parse_map(content)
     try:
         return _read(content)
@@ -83,13 +85,20 @@ def _read(archive: bytes) -> Scenario:
     points = {
         number: (float(x), float(y)) for number, x, y in _PLACED.findall(_text(archive, OBJECTS))
     }
+    calls, created = _CALL.findall(script), _CREATE.findall(script)
+    if len(created) < len(calls):
+        unread = next(call for call in calls if not _CREATE.search(call))
+        raise ScenarioError(f"the map's script creates units in a way that is not read: {unread}")
+    if max(len(created), sum(int(count) for count, *_ in created)) > MAX_UNITS:
+        raise ScenarioError(f"the map's script creates more than {MAX_UNITS} units")
+    values = _values(script)
     groups = tuple(
-        Group(_type(name), int(owner), int(count), Cluster(_place(points, number)))
-        for count, name, owner, number in _CREATE.findall(script)
+        Group(_type(name), int(owner), int(count), Cluster(_place(points, _point(values, where))))
+        for count, name, owner, where in created
     )
     hunts = _PERIOD.findall(script.partition(_HUNT)[2])  # a hunt's period is set after its order
-    if not (groups or hunts) or sum(group.count for group in groups) > MAX_UNITS:
-        raise ScenarioError("the map's script creates no units, or too many")
+    if not (groups or hunts):
+        raise ScenarioError("the map's script creates no units")
     if {group.owner for group in groups} - {1, 2}:
         raise ScenarioError("the map's script creates units of a third player")
     ground, size = _ground(archive)
@@ -157,6 +166,22 @@ def _type(name: str) -> UnitType:
     if name not in _TYPES:
         raise ScenarioError(f"the stand-in has no {name}; it has {', '.join(_TYPES)}")
     return _TYPES[name]
+
+
+def _values(script: str) -> dict[str, str]:
+    """The variables of a script that only ever get one value, and that value."""
+    values: dict[str, set[str]] = {}
+    for variable, value in _ASSIGNED.findall(script):
+        values.setdefault(variable, set()).add(value)
+    return {variable: one.pop() for variable, one in values.items() if len(one) == 1}
+
+
+def _point(values: dict[str, str], where: str) -> str:
+    """The number of the point that a script names, itself or by a variable."""
+    point = _POINT.fullmatch(values.get(where, where))
+    if point is None:
+        raise ScenarioError(f"the map's script creates units at a place that it computes: {where}")
+    return point[1]
 
 
 def _place(points: dict[str, Point], number: str) -> Point:

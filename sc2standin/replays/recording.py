@@ -42,6 +42,9 @@ _ENTRY_BYTES: Final = 150
 _FORMAT: Final = "sc2pool-standin-replay/3"
 _METADATA, _INFO = "replay.gamemetadata.json", "sc2pool.info"
 _EPISODE, _REQUESTS = "sc2pool.episode.json", "sc2pool.requests"
+_REAL: Final = b"StarCraft II replay"
+"""In the user data at the beginning of a replay of the real game."""
+_USER_DATA_BYTES, _METADATA_BYTES = 1024, 1 << 20
 LAST_LOOP: Final = 1 << 19
 """Loops since create_game at which every game ends."""
 HEAD: Final = struct.Struct("<IBI")
@@ -129,6 +132,10 @@ class Replay:
 
 def read(content: bytes) -> Replay:
     """The replay in a file; raises ReplayError."""
+    if _REAL in content[:_USER_DATA_BYTES]:
+        raise ReplayError(
+            f"a replay of StarCraft II, which the stand-in cannot play{_described(content)}"
+        )
     try:
         info = sc_pb.ResponseReplayInfo.FromString(mpq.unpack(content, _INFO, MAX_BYTES))
         episode = json.loads(mpq.unpack(content, _EPISODE, MAX_BYTES))
@@ -166,6 +173,20 @@ def _quirks(spent: list[tuple[float, float, int]], late_loops: int, *, waves_sta
     if not all(_is_count(number) for number in numbers):
         raise ValueError("its odd rules have wrong numbers")
     return Quirks(deposits, late_loops, bool(waves_stall))
+
+
+def _described(real: bytes) -> str:
+    """Map, version, length and players of a replay of the real game, as its metadata say."""
+    try:
+        told = json.loads(mpq.unpack(real, _METADATA, _METADATA_BYTES))
+        players = [
+            f"player {one['PlayerID']} {one['AssignedRace']}, {one['Result']}"
+            for one in told["Players"]
+        ]
+        title, version, seconds = (told[key] for key in ("Title", "GameVersion", "Duration"))
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        return f"; it does not say of which game ({error})"
+    return f": {'; '.join([f'{title}, version {version}, {seconds} s', *players]):.1000}"
 
 
 def _is_count(number: object) -> bool:

@@ -66,6 +66,36 @@ def test_two_bots_play_what_two_tasks_play(standin_dir):
         assert rows[0][-1].terminated and rows[1][-1].terminated
 
 
+class GivesUp(DuelBot):
+    """The second player leaves in the third step."""
+
+    async def act(self, action: int) -> None:
+        if self.player_id == 2 and self.state.game_loop == 2 * STEP_MUL:
+            await self.client.leave()
+
+
+def test_a_learner_that_leaves_has_lost(standin_dir):
+    with player_of(standin_dir, GivesUp) as player:
+        episodes = play(player, [always(WAIT)] * 2, seeds=[1, 2])
+    for first, second in episodes:
+        assert last_info(first)["sc2pool.result"] == "win"
+        assert last_info(second)["sc2pool.result"] == "loss"
+        assert len(first) == len(second) == 4
+
+
+class StepsAlone(DuelBot):
+    async def act(self, action: int) -> None:
+        await self.client.step(8)
+
+
+def test_a_side_does_not_step_its_game_alone(standin_dir):
+    with (
+        player_of(standin_dir, StepsAlone) as player,
+        pytest.raises(UserCodeError, match="cannot request step of its game here: both games"),
+    ):
+        play(player, [always(WAIT)] * 2, seeds=[1])
+
+
 def test_a_policy_plays_the_other_side_of_a_bot(standin_dir):
     opponent = Against(always(ATTACK))
     with player_of(standin_dir, DuelBot, opponent=opponent) as player:

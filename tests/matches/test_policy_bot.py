@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from sc2.bot_ai import BotAI
 
 from sc2pool import PolicyBot
 from sc2pool.errors import ConfigError
@@ -34,7 +35,14 @@ class MaskedBeacon(resolve("MoveToBeacon")):
         return super().act(action)
 
 
-class MaskedBeaconBot(resolve("MoveToBeaconBot")):
+class WithoutBotAI(BotAI):
+    """It does not call its base, as under `run_game` it need not."""
+
+    def __init__(self):
+        self.distance_calculation_method = 0
+
+
+class MaskedBeaconBot(resolve("MoveToBeaconBot"), WithoutBotAI):
     """The same as a bot, without the request."""
 
     max_loops = 240

@@ -66,4 +66,4 @@ def start_group(program: str, *arguments: str) -> Follower:
     )
     if WINDOWS:
         return Follower(process, windows.Job(process))
-    return Follower(process, os.open(os.devnull, os.O_RDONLY))
+    return Follower(process, os.open(os.devnull, os.O_WRONLY))

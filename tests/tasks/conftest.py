@@ -44,7 +44,7 @@ def smac(game_installation: Installation) -> Iterator[Callable[..., StarCraft2En
     """Makes an env with SMAC's interface."""
     with ExitStack() as stack:
 
-        def make(map_name: str, **options: Any) -> StarCraft2Env:
+        def make(map_name: Any, **options: Any) -> StarCraft2Env:
             env = StarCraft2Env(map_name, game=game_installation.root, **options)
             stack.callback(env.close)
             return env

@@ -14,6 +14,7 @@ from typing import ClassVar
 import cloudpickle
 import numpy as np
 import pytest
+from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool import QueuePair
 from sc2pool.errors import ConfigError, UserCodeError
@@ -119,6 +120,126 @@ class FailsToAct(MoveToBeaconBot):
 def test_exception_of_a_bot_is_no_fault_of_the_game(play):
     with pytest.raises(LookupError, match="no such marine"):
         play(FailsToAct, lambda _: 0, seeds=[1])
+
+
+class ShadowsSupply(MoveToBeaconBot):
+    """It has the name of an attribute that python-sc2 sets at first for something else."""
+
+    @property
+    def supply_left(self):
+        return 3
+
+
+class ShadowsPlayer(MoveToBeaconBot):
+    """Likewise of one that python-sc2 sets from a message of the game."""
+
+    @property
+    def player_id(self):
+        return 3
+
+
+@pytest.mark.parametrize("task", [ShadowsSupply, ShadowsPlayer])
+def test_a_name_that_python_sc2_cannot_set_is_no_fault_of_the_game(play, task):
+    with pytest.raises(AttributeError, match="no setter") as raised:
+        play(task, lambda _: 0, seeds=[1])
+    if task is ShadowsPlayer:
+        assert "set attributes of ShadowsPlayer" in raised.value.__notes__[0]
+
+
+class Leaves(NotesItsEnds):
+    """It gives up in the second step."""
+
+    max_loops = 80
+
+    async def act(self, action):
+        if self.state.game_loop == 8:
+            await self.give_up()
+            assert not self.client.in_game
+
+    async def give_up(self):
+        await self.client.leave()
+
+
+class LeavesAtTheStart(Leaves):
+    async def on_start(self):
+        await super().on_start()
+        await self.give_up()
+
+
+class LooksAfterwards(Leaves):
+    """It takes the result, which the game reports once, before the pool sees it."""
+
+    async def give_up(self):
+        await super().give_up()
+        await self.client.step(1)
+        seen = await self.client._execute(observation=sc_pb.RequestObservation())
+        assert seen.observation.player_result[0].result == sc_pb.Defeat
+
+
+class IsNotHeeded(Leaves):
+    """The game plays on although it was told."""
+
+    async def give_up(self):
+        self.client.has_left = True
+
+
+@pytest.mark.parametrize(
+    ("task", "steps"),
+    [(Leaves, 2), (LeavesAtTheStart, 1), (LooksAfterwards, 2), (IsNotHeeded, 2)],
+)
+def test_a_bot_that_leaves_is_defeated(play, task, steps):
+    NotesItsEnds.ends.clear()
+    for episode in play(task, lambda _: 0, seeds=[1, 2]):
+        ends = [(transition.terminated, transition.truncated) for transition in episode]
+        assert ends == [(False, False)] * steps + [(True, False)]
+    assert NotesItsEnds.ends == ["Defeat", "Defeat"]
+
+
+class Listens(MoveToBeaconBot):
+    """It looks at the game beside the pool, and remembers the chat that the pool shows it."""
+
+    max_loops = 32
+    heard: ClassVar[list[str]] = []
+
+    async def act(self, action):
+        self.heard += [one.message for one in self.state.chat]
+        if self.state.game_loop == 8:
+            await self.client.chat_send("hello", False)
+            await self.client.step(1)
+            seen = await self.client.observation()
+            assert seen.observation.chat[0].message == "hello"
+
+
+def test_what_a_bot_sees_beside_the_pool_it_is_shown_all_the_same(play):
+    Listens.heard.clear()
+    play(Listens, lambda _: 0, seeds=[1])
+    assert Listens.heard == ["hello"]
+
+
+class Asks(MoveToBeacon):
+    """It asks its game for what is the pool's."""
+
+    asked: ClassVar[sc_pb.Request]
+
+    async def act(self, action):
+        await self.game.request(self.asked)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["create_game", "join_game", "restart_game", "start_replay", "leave_game", "quit"],
+)
+def test_a_task_does_not_end_its_game(play, kind):
+    Asks.asked = sc_pb.Request()
+    getattr(Asks.asked, kind).SetInParent()
+    with pytest.raises(UserCodeError, match=f"cannot request {kind} of its game"):
+        play(Asks, lambda _: 0, seeds=[1])
+
+
+def test_a_task_in_real_time_does_not_wait_for_its_game(play):
+    Asks.asked = sc_pb.Request(observation=sc_pb.RequestObservation(game_loop=10_000))
+    with pytest.raises(UserCodeError, match="cannot request observation of its game"):
+        play(Asks, lambda _: 0, seeds=[1], realtime=True)
 
 
 class PlaysByItself(MoveToBeaconBot):

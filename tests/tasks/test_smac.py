@@ -12,14 +12,16 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
+from s2clientprotocol import common_pb2
 
 from sc2pool import StarCraft2Env, TeamTask
 from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
-from sc2pool.errors import ConfigError, GameFault
+from sc2pool.errors import ActionError, ConfigError, GameFault
 from sc2pool.game.game import Game
 from sc2pool.game.program.installation import Installation
 from sc2pool.pool.statistics.matches import MatchResults
+from sc2pool.smac import UnitType, own_scenario
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.teams.smac.heuristic import EAST
 from sc2pool.tasks.teams.smac.rules import Rules
@@ -31,6 +33,11 @@ from tests.matches.playing import RecordedRows, new_player
 
 LONG = {"25m", "27m_vs_30m", "bane_vs_bane", "2c_vs_64zg"}
 """Scenarios of so many units that a few steps must do."""
+TERRAN = {"marauder": 2, "marine": 7, "medivac": 1}
+
+
+OWN = own_scenario("MMM", 9, allies=TERRAN, enemies=TERRAN)
+"""A map as of the user's own: here the stand-in has it."""
 
 
 def random_actions(masks: Sequence[Sequence[int]], rng: np.random.Generator) -> list[int]:
@@ -142,6 +149,97 @@ def test_the_time_limit(smac):
     assert env.get_stats()["timeouts"] == 1
 
 
+def test_options_of_smac_without_effect_take_any_value(smac):
+    smac(
+        "3m",
+        game_version="latest",
+        debug=True,
+        window_size_x=1920,
+        window_size_y=1200,
+        kill_unit_step_mul=4,
+        num_fov_actions=6,
+    ).close()
+
+
+def test_an_action_of_one_element_is_taken_in_any_shape(smac):
+    env = smac("3m", seed=1)
+    env.reset()
+    moves = [2, 3, 4]
+    column = np.array(moves)[:, np.newaxis]
+    for actions in (column, column.tolist(), list(column), column.astype(np.float32)):
+        env.step(actions)
+        state = env.get_state()
+        last_actions = state[-3 * env.n_actions :].reshape(3, env.n_actions)
+        assert last_actions.argmax(axis=1).tolist() == moves
+
+
+@pytest.mark.parametrize(
+    ("actions", "message"),
+    [
+        (np.ones((3, 9)), r"agent 0: an action must be one number, got an array of shape \(9,\)"),
+        ([1, [1, 2], 1], r"agent 1: an action must be one number, got \[1, 2\]"),
+        ([1, 1, None], "agent 2: an action must be one number, got None"),
+        ([1, 1, np.nan], "agent 2: an action must be one number, got nan"),
+        (np.ones((1, 3)), "expected 3 actions, one per agent, got 1"),
+        (1, "expected 3 actions, one per agent, got 1"),
+    ],
+)
+def test_what_is_not_an_action_for_each_agent_is_an_action_error(actions, message, smac):
+    env = smac("3m")
+    with pytest.raises(ActionError, match=message):
+        env.step(actions)
+
+
+def test_a_scenario_of_the_users_own_map(smac, vec):
+    env = smac(OWN, seed=1)
+    named = smac("MMM", seed=1)
+    assert (env.map_name, env.episode_limit) == ("MMM", 9)
+    assert env.n_actions_no_attack + 10 == env.n_actions
+    for name in ("n_actions_move", "unit_type_bits", "shield_bits_ally", "shield_bits_enemy"):
+        assert getattr(env, name) == getattr(named, name), name
+    for one in (env, named):
+        one.reset()
+    np.testing.assert_array_equal(env.get_state(), named.get_state())
+    ended = [env.step([1] * 10)[1] for _ in range(9)]
+    assert ended == [False] * 8 + [True]
+    rows = vec(smac_task(OWN))
+    assert rows.num_envs == 10
+
+
+@pytest.mark.parametrize("map_name", ["3m", "terran_5_vs_5", OWN])
+def test_an_episode_limit_of_the_users_own(map_name, smac):
+    env = smac(map_name, seed=1, episode_limit=3)
+    assert env.get_env_info()["episode_limit"] == 3
+    env.reset()
+    ended = [env.step([1] * env.n_agents)[1] for _ in range(3)]
+    assert ended == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "message"),
+    [
+        ({"allies": {"scv": 3}}, "allies: a type must be a UnitType or one of marine, .*'scv'"),
+        ({"enemies": {}}, "enemies must be a dict from types to numbers of units, got {}"),
+        ({"enemies": {"marine": 0}}, r"enemies\['marine'\] must be a whole number of at least 1"),
+        ({"allies": {"marine": 1, "zealot": 1}}, "allies must be of one race, got marine, zealot"),
+        ({"limit": 0.5}, "limit must be a whole number of at least 1, got 0.5"),
+        ({"map_name": None}, "map_name must be the name or path of a map, got None"),
+    ],
+)
+def test_a_wrong_scenario_is_a_config_error(numbers, message):
+    given = {"map_name": "mine", "limit": 60, "allies": TERRAN, "enemies": TERRAN} | numbers
+    with pytest.raises(ConfigError, match=message):
+        own_scenario(**given)
+
+
+def test_a_scenario_may_have_types_of_the_users_own():
+    ghost = UnitType("ghost", 50, common_pb2.Terran)
+    task = smac_task(own_scenario("a/mine.SC2Map", 60, allies={ghost: 2}, enemies=TERRAN))
+    assert task.agents == ("ghost_0", "ghost_1")
+    assert (task.__name__, task.map_name) == ("mine", "a/mine.SC2Map")
+    assert task.sizes.scenario.n_types == 3, "the enemy has more types"
+
+
 def test_a_killed_game_ends_the_battle_and_no_more(smac):
     env = smac("3m", seed=1)
     env.reset()
@@ -164,7 +262,10 @@ def test_a_killed_game_ends_the_battle_and_no_more(smac):
         ({"map_name": "4m"}, "no scenario '4m'; SMAC has 3m, .*; SMACv2 has terran_5_vs_5"),
         ({"map_name": "3m", "capability_config": {}}, "play on one of 10gen_terran, .*, got '3m'"),
         ({"obs_lastaction": True}, "no option 'obs_lastaction'; SMAC's are move_amount"),
-        ({"game_version": "4.6.2"}, "game_version can only be None here, got '4.6.2'"),
+        ({"game_version": "4.6.2"}, "game_version can only be None or 'latest' here, got '4.6.2'"),
+        ({"conic_fov": True}, "conic_fov can only be False here, got True"),
+        ({"map_name": OWN, "capability_config": {}}, "of your own has no capability_config"),
+        ({"episode_limit": 0}, "episode_limit must be a whole number of at least 1, got 0"),
         ({"min_attack_range": "2"}, "min_attack_range must be of type float, got '2'"),
         ({"difficulty": 7}, "difficulty must be one of 1, 2"),
         ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),

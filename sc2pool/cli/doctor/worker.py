@@ -46,7 +46,8 @@ def probe_worker(findings: Findings) -> None:
         owned.callback(os.close, descriptor)
         memory.claim(descriptor, _COUNT.size)
         begun_s = time.monotonic()
-        follower = start_follower(__name__, (request.listening, reply.ringing, descriptor), {})
+        doorbells = request.listening, reply.ringing
+        follower = start_follower(__name__, doorbells, {}, file=descriptor)
         owned.callback(follower.close)
         owned.callback(follower.process.wait, _ENDS_WITHIN_S)
         owned.callback(follower.process.kill)

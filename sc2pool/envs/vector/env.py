@@ -66,6 +66,8 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         observation_mode: "same", "different", or (batched space, single space).
         autoreset_mode: an `AutoresetMode`, or its value.
         max_concurrency: how many envs of `env_fns` may step or reset at one time; None for all.
+        max_episode_steps: for tasks: an episode of so many steps is truncated; None or -1 for no
+            limit. `gymnasium.make_vec` passes its keyword of this name, or its registry's value.
         seed: the same as `reset(seed=seed)` at the first reset.
 
     The other keywords are those of `SubprocSC2VecEnv`.
@@ -95,6 +97,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         observation_mode: ObservationMode = "same",
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         max_concurrency: int | None = None,
+        max_episode_steps: int | None = None,
         **games: Unpack[PoolKeywords],
     ) -> None:
         self.closed = True  # until there is something to close: `__del__` may come before that
@@ -107,7 +110,11 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         spaces = VectorSpaces(observation_mode, shared_memory)
         at_once = check_concurrency(max_concurrency)
-        self._players = players = make_players(env_fns, **games)
+        if max_episode_steps == -1:  # as in `gymnasium.make`
+            max_episode_steps = None
+        self._players = players = make_players(
+            env_fns, max_episode_steps=max_episode_steps, **games
+        )
         self._is_task = players.is_task
         if self._is_task and at_once is not None:
             raise ConfigError("max_concurrency is for env_fns; with a task it must be None")

@@ -138,8 +138,9 @@ class Worker:
                 doorbells = listening, self.reply_doorbell.ringing
                 follower = start_follower(
                     "sc2pool.pool.worker",
-                    (theirs.fileno(), *doorbells, memory_fd),
+                    (theirs.fileno(), *doorbells),
                     worker_environment(directory),
+                    file=memory_fd,
                 )
         self._control.peer_pid = follower.process.pid
         self.process = WorkerProcess(follower)

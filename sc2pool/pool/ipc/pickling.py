@@ -43,12 +43,19 @@ def for_trainer(value: Any) -> bytes:
         return _by_value(value, _TO_TRAINER)
 
 
-def _by_value(value: Any, note: str) -> bytes:
+def pickle_script_by_value() -> None:
+    """Let cloudpickle pickle by value what the training script defines, in any process."""
     import cloudpickle  # noqa: PLC0415 - workers rarely need it
 
     script = sys.modules.get(_SCRIPT_IN_CHILD)
     if script is not None:  # of `__main__` cloudpickle knows by itself
         cloudpickle.register_pickle_by_value(script)
+
+
+def _by_value(value: Any, note: str) -> bytes:
+    import cloudpickle  # noqa: PLC0415
+
+    pickle_script_by_value()
     try:
         return bytes(cloudpickle.dumps(value))
     except Exception as error:

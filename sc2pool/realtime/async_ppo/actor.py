@@ -3,14 +3,14 @@
 Rules: the actor does what SB3's `collect_rollouts` does between an observation and its action, and
 nothing else: it runs no callback, does no bootstrapping and does not wait for the learner. While
 the thread runs, no other thread uses the env. An error of the env ends the thread, and the learner
-raises it.
+raises it. The thread ends when the learner releases `RolloutStore.learning`, and cleans up by
+itself: Ctrl-C, which reaches only the main thread, may come at any line of the learner's end.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
@@ -20,13 +20,14 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.utils import obs_as_tensor
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from sc2pool.realtime.async_ppo.exchange import Gaps, RolloutStore, Step, Weights
+from sc2pool.realtime.async_ppo.frozen_statistics import frozen
 
 
 class Actor:
-    """Steps all envs with the newest weights, from `start` to `stop`.
+    """Steps all envs with the newest weights while `rollouts.learning` is held.
 
     Args:
         env: the envs, reset already.
@@ -36,9 +37,10 @@ class Actor:
         observations: the envs' newest observations, with a first axis of n.
         episode_starts: bool (n,), true if the observation is the first of an episode.
         noise_period: number of steps after which a policy with gSDE draws new exploration noise.
-        on_rollout: called in the thread after each complete rollout.
+        normalize: among the env's wrappers; its statistics change between two rollouts only.
 
     Attributes:
+        observations: the envs' newest; `episode_starts` likewise.
         gaps: the time from each observation to its action.
     """
 
@@ -52,7 +54,7 @@ class Actor:
         observations: Any,
         episode_starts: NDArray[np.bool_],
         noise_period: int,
-        on_rollout: Callable[[], None],
+        normalize: VecNormalize | None,
     ) -> None:
         policy.set_training_mode(False)
         self.observations = _copied(observations)
@@ -64,30 +66,28 @@ class Actor:
         self._policy = policy
         self._load_newest_weights()
         self._noise_period = noise_period
-        self._on_rollout = on_rollout
+        self._normalize = normalize
         self._n_steps = 0
         self._observed_at_s: float | None = None
         self._update_ran = False
-        self._stopping = False
         self._thread = threading.Thread(target=self._run, name="sc2pool-actor", daemon=True)
 
     def start(self) -> None:
-        """Begin to act."""
+        """Begin to act; called while `rollouts.learning` is held."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """Finish the current step, then end; may be called again."""
-        self._stopping = True
-        self.rollouts.release_actor()
+    def finish(self) -> None:
+        """Wait for the end of the current step; `rollouts.learning` must have been released."""
+        self.rollouts.wake_actor()
         with suppress(RuntimeError):  # it was interrupted before it had started
             self._thread.join()
 
     def _run(self) -> None:
         try:
-            with _own_stream(self._policy.device):
-                while not self._stopping:
+            with frozen(self._normalize) as commit, _own_stream(self._policy.device):
+                while self.rollouts.learning.locked():
                     if self.rollouts.add(self._step()):
-                        self._on_rollout()
+                        commit()
         except BaseException as error:
             self.rollouts.fail(error)
 

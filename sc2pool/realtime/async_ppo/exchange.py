@@ -20,6 +20,7 @@ recorded, also those of dropped steps.
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
@@ -65,6 +66,26 @@ Rollout = list[Step]
 """Consecutive steps; the actor appends until the rollout is complete."""
 
 
+class _Signal:
+    """Wakes a thread that waits for it now or later; one thread gives it, one waits.
+
+    It is a lock that the giver releases: an interrupt may come at any line of Python, and within
+    those of a `threading.Condition` it would leave the other thread blocked for ever.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lock.acquire(timeout=0)
+
+    def give(self) -> None:
+        if self._lock.locked():
+            self._lock.release()
+
+    def wait_briefly(self) -> None:
+        """Wait for it, for at most `_WAKE_UP_S`."""
+        self._lock.acquire(timeout=_WAKE_UP_S)
+
+
 class RolloutStore:
     """Holds one rollout in progress, and at most one complete rollout that waits.
 
@@ -73,16 +94,21 @@ class RolloutStore:
         game_waits: if true, the actor waits after a rollout until the learner has taken it.
 
     Attributes:
+        learning: held by the learner while the actor is to act; its release ends the actor. As with
+            every lock here, no interrupt comes between the end of a `with` block and the release.
         dropped_steps: steps dropped because the learner was too slow; a step of all envs is one.
         stale_steps: steps discarded because they were too old when the learner took them.
     """
 
     def __init__(self, n_steps: int, *, game_waits: bool = False) -> None:
+        self.learning = threading.Lock()
         self.dropped_steps = 0
         self.stale_steps = 0
         self._n_steps = n_steps
         self._game_waits = game_waits
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._added = _Signal()
+        self._taken = _Signal()
         self._in_progress: Rollout = []
         self._waiting: Rollout | None = None
         self._followed: Rollout | None = None
@@ -95,7 +121,7 @@ class RolloutStore:
         Returns:
             True if the rollout is complete now.
         """
-        with self._changed:
+        with self._lock:
             rollout = self._in_progress
             rollout.append(step)
             complete = len(rollout) >= self._n_steps
@@ -107,22 +133,19 @@ class RolloutStore:
                     if self._waiting is not None:
                         self.dropped_steps += len(self._waiting)
                     self._waiting = rollout
-            self._changed.notify_all()
-            while self._game_waits and self._waiting is not None:
-                self._changed.wait()
-            return complete
+        self._added.give()
+        while self._game_waits and self._waiting is not None and self.learning.locked():
+            self._taken.wait_briefly()
+        return complete
 
-    def release_actor(self) -> None:
-        """End the actor's wait for the learner, now and from now on."""
-        with self._changed:
-            self._game_waits = False
-            self._changed.notify_all()
+    def wake_actor(self) -> None:
+        """Let an actor that waits for the learner look at `learning` now."""
+        self._taken.give()
 
     def fail(self, error: BaseException) -> None:
         """The actor has failed: the learner raises this error after the steps before it."""
-        with self._changed:
-            self._error = error
-            self._changed.notify_all()
+        self._error = error
+        self._added.give()
 
     def take(self, oldest_version: int) -> Rollout:
         """Wait for the next rollout with at least one step; called by the learner.
@@ -133,23 +156,24 @@ class RolloutStore:
         Raises:
             BaseException: the error given to `fail`, once all earlier rollouts were taken.
         """
-        with self._changed:
-            while True:
-                if self._waiting is not None:
-                    rollout, self._waiting = self._waiting, None
-                    self._changed.notify_all()
-                else:
-                    rollout = self._in_progress
-                if not rollout:
-                    self._wait()
-                elif rollout[0].version >= oldest_version:
-                    if rollout is self._in_progress:
-                        self._followed = rollout
-                    return rollout
-                else:
+        while True:
+            error = self._error  # read before the steps, which were added before it was set
+            with self._lock:
+                waiting, self._waiting = self._waiting, None
+                rollout = self._in_progress if waiting is None else waiting
+                is_fresh = bool(rollout) and rollout[0].version >= oldest_version
+                if not is_fresh:
                     self.stale_steps += len(rollout)
-                    if rollout is self._in_progress:  # the steps to come may be fresh enough
-                        self._in_progress = []
+                if rollout is self._in_progress:
+                    if is_fresh:
+                        self._followed = rollout
+                    else:
+                        self._in_progress = []  # the steps to come may be fresh enough
+            self._taken.give()
+            if is_fresh:
+                return rollout
+            if not rollout:
+                self._wait(error)
 
     def follow(self, rollout: Rollout) -> Iterator[Step]:
         """The steps of a rollout from `take`, each as soon as the actor has added it.
@@ -158,15 +182,16 @@ class RolloutStore:
             BaseException: the error given to `fail`, in place of the first missing step.
         """
         for index in range(self._n_steps):
-            with self._changed:
-                while len(rollout) <= index:
-                    self._wait()
+            error = self._error
+            while len(rollout) <= index:
+                self._wait(error)
+                error = self._error
             yield rollout[index]
 
-    def _wait(self) -> None:
-        if self._error is not None:
-            raise self._error
-        self._changed.wait(_WAKE_UP_S)
+    def _wait(self, error: BaseException | None) -> None:
+        if error is not None:
+            raise error
+        self._added.wait_briefly()
 
 
 class WeightVersion(NamedTuple):
@@ -185,7 +210,13 @@ class Weights:
 
     def publish(self, policy: ActorCriticPolicy) -> None:
         """Make a copy of this policy's weights the newest version."""
-        state = {name: value.detach().clone() for name, value in policy.state_dict().items()}
+        state = copy.deepcopy(
+            {
+                # A module's own `get_extra_state` may return anything.
+                name: value.detach() if isinstance(value, th.Tensor) else value
+                for name, value in policy.state_dict().items()
+            }
+        )
         if policy.device.type == "cuda":
             # The actor reads the copy in a CUDA stream of its own, which does not wait for this.
             th.cuda.current_stream(policy.device).synchronize()

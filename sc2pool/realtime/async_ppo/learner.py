@@ -7,13 +7,13 @@ sockets, child processes and locks belong here. If one interpreter is too slow f
 Rules: the learner takes whole rollouts, in order. Whatever SB3 does with a step (callbacks,
 `num_timesteps`, episode statistics) happens in the learner's thread, for the steps it learns from;
 dropped steps are only counted. When `learn` ends, for any reason, thread and child process have
-ended.
+ended; after a second Ctrl-C, which cuts that short, they take no further step or update, and the
+next `learn` waits for the thread's end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, nullcontext
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -32,7 +32,7 @@ from sc2pool.errors import ConfigError
 from sc2pool.realtime.async_ppo import decoupled
 from sc2pool.realtime.async_ppo.actor import Actor
 from sc2pool.realtime.async_ppo.exchange import RolloutStore, Weights
-from sc2pool.realtime.async_ppo.frozen_statistics import frozen
+from sc2pool.realtime.async_ppo.model_state import copied
 from sc2pool.realtime.async_ppo.update_process import UpdateProcess
 
 ActorKind = Literal["thread", "process"]
@@ -70,9 +70,10 @@ class AsyncPPO(PPO):
     Args:
         args: as of PPO.
         actor: `"thread"`, or `"process"`, which computes the updates in a child process. The latter
-            pays off if an update keeps the interpreter busy. It sends rollouts and weights between
-            the processes, takes 2 s to start, and needs a model that can be saved. The script needs
-            no `if __name__ == "__main__"` for it.
+            pays off if an update keeps the interpreter busy. It sends the model's state between
+            the processes and takes 2 s to start. The script needs no `if __name__ == "__main__"`
+            for it. `train` reads and changes any attribute of the model that can be pickled; what
+            it changes elsewhere, in the class, a module or a callback, is lost.
         max_lag: maximum staleness of a rollout's oldest step, in updates; older rollouts are
             discarded. One or two updates are usual.
         game_waits: true if the env does not advance between two steps, like StarCraft II without
@@ -83,6 +84,7 @@ class AsyncPPO(PPO):
     Raises:
         ConfigError: unknown `actor`, `max_lag` below 0, `weight_cap` below 1.
         LearnerError: from `learn`: the process that computes the updates has ended or hangs.
+        Exception: from `learn`: the policy cannot be pickled, of which the actor has a copy.
     """
 
     def __init__(
@@ -119,68 +121,70 @@ class AsyncPPO(PPO):
         progress_bar: bool = False,
     ) -> Self:
         """As PPO's; the actor runs from the first step to the end of the last update."""
+        self._end_actor()
         iteration = 0
-        with closing(UpdateProcess(self)) if self.actor == "process" else nullcontext() as process:
-            policy = self._new_policy()  # before the reset: a game in real time would not wait
+        process = UpdateProcess(self) if self.actor == "process" else None
+        lifeline = nullcontext() if process is None else process.lifeline
+        # A second Ctrl-C may cut `closing` short, but neither the lifeline's end nor that of the
+        # lock `learning`, which are not written in Python.
+        with nullcontext() if process is None else closing(process), lifeline:
+            policy = copied(self.policy)  # before the reset: a game in real time would not wait
             total_timesteps, callback = self._setup_learn(
                 total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
             )
             callback.on_training_start(locals(), globals())
             assert self.env is not None
-            with self._running_actor(self.env, policy) as running:
-                while self.num_timesteps < total_timesteps:
-                    if not self.collect_rollouts(
-                        self.env, callback, self.rollout_buffer, self.n_steps
-                    ):
-                        break
-                    iteration += 1
-                    self._update_current_progress_remaining(self.num_timesteps, total_timesteps)
-                    if log_interval is not None and iteration % log_interval == 0:
-                        self.dump_logs(iteration)
-                    with running.gaps.update():
-                        if process is None:
-                            self.train()
-                        else:
-                            process.update(self)
-                    running.weights.publish(self.policy)
+            try:
+                running = self._new_actor(self.env, policy)
+                with running.rollouts.learning:
+                    running.start()
+                    while self.num_timesteps < total_timesteps:
+                        if not self.collect_rollouts(
+                            self.env, callback, self.rollout_buffer, self.n_steps
+                        ):
+                            break
+                        iteration += 1
+                        self._update_current_progress_remaining(self.num_timesteps, total_timesteps)
+                        if log_interval is not None and iteration % log_interval == 0:
+                            self.dump_logs(iteration)
+                        with running.gaps.update():
+                            if process is None:
+                                self.train()
+                            else:
+                                process.update(self)
+                        running.weights.publish(self.policy)
+            finally:
+                self._end_actor()
             callback.on_training_end()
         return self
 
-    def _new_policy(self) -> ActorCriticPolicy:
-        """A policy for the actor, of the same class as the learner's."""
-        policy = self.policy_class(
-            self.observation_space,
-            self.action_space,
-            self.lr_schedule,
-            use_sde=self.use_sde,
-            **self.policy_kwargs,
-        )
-        assert isinstance(policy, ActorCriticPolicy)
-        return policy.to(self.device)
-
-    @contextmanager
-    def _running_actor(self, env: VecEnv, policy: ActorCriticPolicy) -> Iterator[Actor]:
-        """Run the actor in the block; after it, model and env are in the state PPO leaves."""
+    def _new_actor(self, env: VecEnv, policy: ActorCriticPolicy) -> Actor:
         assert self._last_episode_starts is not None
-        with frozen(self._vec_normalize_env) as commit_statistics:
-            self._actor = actor = Actor(
-                env,
-                policy,
-                Weights(self.policy),
-                RolloutStore(self.n_steps, game_waits=self.game_waits),
-                observations=self._last_obs,
-                episode_starts=self._last_episode_starts,
-                noise_period=self.sde_sample_freq if self.sde_sample_freq > 0 else self.n_steps,
-                on_rollout=commit_statistics,
-            )
-            try:
-                actor.start()  # Ctrl-C may interrupt this, with the thread running
-                yield actor
-            finally:
-                self._actor = None
-                actor.stop()
-                self._last_obs = actor.observations
-                self._last_episode_starts = actor.episode_starts
+        self._actor = Actor(
+            env,
+            policy,
+            Weights(self.policy),
+            RolloutStore(self.n_steps, game_waits=self.game_waits),
+            observations=self._last_obs,
+            episode_starts=self._last_episode_starts,
+            noise_period=self.sde_sample_freq if self.sde_sample_freq > 0 else self.n_steps,
+            normalize=self._vec_normalize_env,
+        )
+        return self._actor
+
+    def _end_actor(self) -> None:
+        """Wait for the actor's end, if there is one; model and env are then as PPO leaves them.
+
+        An interrupt ends the wait; the next `learn` waits again.
+        """
+        actor = self._actor
+        if actor is None:
+            return
+        actor.finish()
+        if self._last_obs is not None:  # else `set_env` has given the model another env
+            self._last_obs = actor.observations
+            self._last_episode_starts = actor.episode_starts
+        self._actor = None
 
     def collect_rollouts(
         self,

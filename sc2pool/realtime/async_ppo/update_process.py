@@ -1,19 +1,18 @@
 """The learner's updates in a child process: the trainer's end.
 
-    model ── parameters, rollout, changed attributes ──► updater: model.train()
-          ◄── parameters, log records ──────────────────
+    model ── its state (`model_state`) ──► updater: model.train()
+          ◄── what has changed, log records ──
 
-Rules: the two processes take turns. Each update sends everything it depends on, so changes that a
-callback makes to the model reach the child process. An exception of `train` is raised here with
-its type. The child process ends with `close` and with the trainer; Ctrl-C does not reach it. An
+Rules: the two processes take turns. Each update sends the model's whole state, so changes that the
+user or a callback makes to the model reach the child process, and changes by `train` come back. An
+exception of `train` is raised here with its type. The child process ends with `close`, with the end
+of `lifeline` and with the trainer, also while it is still starting; Ctrl-C does not reach it. An
 update may take any time while it uses the CPU; a process that is stopped, or waits for something
 that never comes, uses none.
 """
 
 from __future__ import annotations
 
-import io
-import os
 import socket
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
 import psutil
 import torch as th
 from stable_baselines3 import PPO
@@ -30,10 +30,12 @@ from sc2pool.errors import LearnerError
 from sc2pool.platform import WINDOWS
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.messages import Raised
-from sc2pool.pool.ipc.pickling import for_worker
+from sc2pool.pool.ipc.pickling import pickle_script_by_value
 from sc2pool.pool.ipc.remote_errors import RemoteTraceback, original
 from sc2pool.processes.exit import describe_exit
-from sc2pool.processes.spawn import Child, start_with_socket
+from sc2pool.processes.follower import Follower, start_follower
+from sc2pool.processes.uninterrupted import uninterrupted
+from sc2pool.realtime.async_ppo.model_state import Packed
 
 _SILENT_S: Final = 60.0
 """How long a process that is to answer may use no CPU time."""
@@ -44,43 +46,25 @@ _CHECKS: Final = 20
 _EXITS_WITHIN_S: Final = 5.0
 """How long a process that has closed its socket may take to exit."""
 
-CHANGEABLE = (
-    "_current_progress_remaining",
-    "_n_updates",
-    "num_timesteps",
-    "learning_rate",
-    "lr_schedule",
-    "n_epochs",
-    "batch_size",
-    "clip_range",
-    "clip_range_vf",
-    "normalize_advantage",
-    "ent_coef",
-    "vf_coef",
-    "max_grad_norm",
-    "target_kl",
-    "weight_cap",
-    "verbose",
-)
-"""Attributes of the model that `train` reads and the trainer or a callback may change."""
-
 
 @dataclass(frozen=True)
 class Begin:
-    """The first message: the model, without env and logger."""
+    """The first message: what the process has in common with the trainer."""
 
     sys_path: list[str]
     threads: int
-    learner: bytes
-    """Pickled: the model's class, what `save` writes, its device. Needs `sys_path` to unpickle."""
+    seed: int
+    """Of its random numbers, which shuffle the samples; drawn from the trainer's."""
+    state: bytes
+    """The model's, to be tried: its modules are imported now. Needs `sys_path` to unpickle."""
 
 
 @dataclass(frozen=True)
 class Updated:
     """The result of an update."""
 
-    parameters: Mapping[str, Any]
-    n_updates: int
+    changes: bytes
+    """Of the model's state."""
     logged: Mapping[str, tuple[Any, tuple[str, ...]]]
     """Log records by name: the value, and the output formats that exclude it."""
 
@@ -89,29 +73,34 @@ class UpdateProcess:
     """Starts the child process, and waits until it has loaded the model.
 
     Args:
-        model: the model to update; `save` must work.
+        model: the model to update.
+
+    Attributes:
+        lifeline: its end kills the process, as a `with` block's too; see `Follower`.
 
     Raises:
         LearnerError: the process has ended by itself, or does nothing.
-        Exception: raised by the model's `load`.
+        Exception: the model's policy cannot be pickled, or its modules cannot be imported there.
     """
 
     def __init__(self, model: PPO) -> None:
-        saved = io.BytesIO()
-        model.save(saved)
+        pickle_script_by_value()
+        state = Packed(model).data
         ours, theirs = socket.socketpair()
         self._channel = Channel(ours, _READS_WITHIN_S)
         with theirs:
             try:
-                self._process = _start(theirs)
+                self._follower = uninterrupted(lambda: _start(theirs))
             except BaseException:
                 ours.close()
                 raise
+            self.lifeline = self._follower.lifeline
+            self._process = self._follower.process
             if not WINDOWS:  # there it is open until the child has made its copy
                 theirs.close()
             try:
-                learner = for_worker((type(model), saved.getvalue(), str(model.device)))
-                self._request(Begin(list(sys.path), th.get_num_threads(), learner))
+                seed = int(np.random.randint(1 << 31))
+                self._request(Begin(list(sys.path), th.get_num_threads(), seed, state))
             except BaseException:
                 self.close()
                 raise
@@ -123,11 +112,9 @@ class UpdateProcess:
             LearnerError: the process has ended, or does nothing.
             Exception: raised by `train`.
         """
-        attributes = {name: value for name, value in vars(model).items() if name in CHANGEABLE}
-        inputs = for_worker((model.get_parameters(), model.rollout_buffer, attributes))
-        updated: Updated = self._request(inputs)
-        model.set_parameters(dict(updated.parameters), device=model.device)
-        model._n_updates = updated.n_updates
+        packed = Packed(model)
+        updated: Updated = self._request(packed.data)
+        packed.adopt(updated.changes)
         for name, (value, exclude) in updated.logged.items():
             model.logger.record(name, value, exclude)
 
@@ -184,16 +171,16 @@ class UpdateProcess:
     def close(self) -> None:
         """End the process; may be called again."""
         self._channel.close()
-        self._process.kill()
+        self._follower.kill()
         self._process.wait()
+        self._follower.close()
 
 
-def _start(connection: socket.socket) -> Child:
+def _start(connection: socket.socket) -> Follower:
     """Start the child process with one end of a socket pair."""
-    return start_with_socket(
-        "sc2pool.realtime.async_ppo.updater",
-        str(os.getpid()),
-        str(connection.fileno()),
-        given=connection,
+    return start_follower(
+        "sc2pool.realtime.async_ppo",
+        [connection.fileno()],
+        {},
         own_session=True,  # its share of the CPU: see `start_python`
     )

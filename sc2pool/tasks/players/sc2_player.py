@@ -71,6 +71,7 @@ class SC2Player(Player):
         self._game = game = await Game.launch(
             spec.installation, spec.limits, deadline=deadline, surroundings=self._surroundings
         )
+        game.serves_a_task = True
         return [facts_of(game)]
 
     @property

@@ -24,7 +24,8 @@ class TaskSpec:
     """A task to be played on games of one installation.
 
     Raises:
-        ConfigError: `step_mul` or `max_loops` is given and is no whole number of at least 1.
+        ConfigError: `step_mul`, `max_loops` or `max_episode_steps` is given and is not a whole
+            number of at least 1.
         MissingPackageError: frames are wanted, and Pillow is not installed.
     """
 
@@ -40,14 +41,16 @@ class TaskSpec:
     """Game loops per env step; None for the task's own."""
     max_loops: int | None = None
     """The time limit of an episode in game loops; None for the task's own."""
+    max_episode_steps: int | None = None
+    """The limit of an episode in env steps; None for no limit."""
     opponent: Opponent | Computer | None = None
     """Who plays the other side of a task of two players; None for a learner."""
     settled: Settled = NOTHING_SETTLED
     """What `sc2pool doctor` has found out about the installation."""
 
     def __post_init__(self) -> None:
-        for name, loops in self.overrides.items():
-            check_loops(name, loops)
+        for name, number in self.overrides.items():
+            check_loops(name, number)
         if self.render_mode == "rgb_array" and self.task.render is TaskDefinition.render:
             require("render_mode='rgb_array'", "PIL")
 
@@ -62,8 +65,9 @@ class TaskSpec:
     @property
     def overrides(self) -> dict[str, int]:
         """The attributes that this pool sets on each task object, before `set_attr`'s."""
-        limits = {"step_mul": self.step_mul, "max_loops": self.max_loops}
-        return {name: loops for name, loops in limits.items() if loops is not None}
+        names = ("step_mul", "max_loops", "max_episode_steps")
+        limits = {name: getattr(self, name) for name in names}
+        return {name: number for name, number in limits.items() if number is not None}
 
     @property
     def loops_per_step(self) -> int:

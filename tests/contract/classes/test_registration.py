@@ -61,6 +61,46 @@ def test_a_team_is_a_vector_env(pools, standin_dir):
     assert len(env.stats().instances) == 1, "three marines play one game"
 
 
+@pytest.mark.parametrize("task", ["MoveToBeacon", "MoveToBeaconBot", "3m", "MarineDuel"])
+def test_make_vec_truncates_after_max_episode_steps(task, pools, standin_dir):
+    n = 3 if task == "3m" else 2
+    env = gymnasium.make_vec(
+        f"sc2pool/{task}-v0", num_envs=n, max_episode_steps=4, game=standin_dir
+    )
+    pools.callback(env.close)
+    env.reset(seed=1)
+    ended = []
+    for _ in range(10):
+        *_, terminated, truncated, infos = env.step([1] * n)
+        assert not terminated.any()
+        assert (truncated == truncated[0]).all()
+        ended.append(bool(truncated[0]))
+        if task == "3m":
+            assert ("battle_won" in infos) == ended[-1]
+    # The fifth step of each episode is its reset.
+    assert ended == [False, False, False, True, False] * 2
+
+
+def test_the_registrys_max_episode_steps(pools, standin_dir):
+    gymnasium.register(
+        "OwnBeacon-v0",
+        entry_point="sc2pool:SC2GymEnv",
+        vector_entry_point="sc2pool:SC2VectorEnv",
+        kwargs={"task": "MoveToBeacon", "game": str(standin_dir)},
+        max_episode_steps=2,
+    )
+    try:
+        limited = gymnasium.make_vec("OwnBeacon-v0")
+        pools.callback(limited.close)
+        unlimited = gymnasium.make_vec("OwnBeacon-v0", max_episode_steps=-1)
+        pools.callback(unlimited.close)
+    finally:
+        del gymnasium.registry["OwnBeacon-v0"]
+    for env, expected in ((limited, True), (unlimited, False)):
+        env.reset(seed=1)
+        assert [bool(env.step([1])[3][0]) for _ in range(2)] == [False, expected]
+
+
 def test_make_vec_makes_one_pool(pools, standin_dir):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -7,8 +7,11 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+import torch as th
 from gymnasium import spaces
 from stable_baselines3 import PPO
+from stable_baselines3.common.policies import ActorCriticPolicy
+from torch import nn
 
 from sc2pool import AsyncPPO
 
@@ -76,6 +79,61 @@ class SlowPPO(PPO):
     def train(self) -> None:
         time.sleep(VerySlowUpdates.update_s)
         super().train()
+
+
+class Obstinate(ActorCriticPolicy):
+    """Takes the action `always` if it has one."""
+
+    always: int | None = None
+
+    def forward(self, obs: Any, deterministic: bool = False) -> Any:
+        actions, values, log_probs = super().forward(obs, deterministic)
+        if self.always is not None:
+            actions = th.full_like(actions, self.always)
+        return actions, values, log_probs
+
+
+class Linear(nn.Module):
+    """In place of a policy's `mlp_extractor`: another network, with a factor."""
+
+    factor = 1.0
+
+    def __init__(self, policy: ActorCriticPolicy) -> None:
+        super().__init__()
+        self.latent_dim_pi = self.latent_dim_vf = policy.mlp_extractor.latent_dim_pi
+        self.both = nn.Linear(policy.features_dim, self.latent_dim_pi)
+        self.register_buffer("calls", th.zeros(()))
+
+    def forward(self, features: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
+        return self.forward_actor(features), self.forward_critic(features)
+
+    def forward_actor(self, features: th.Tensor) -> th.Tensor:
+        if self.training:
+            self.calls += 1
+        return self.both(features) * self.factor
+
+    def forward_critic(self, features: th.Tensor) -> th.Tensor:
+        return self.both(features) * self.factor
+
+
+class Counted(AsyncPPO):
+    """Counts its updates, and has another optimizer and fewer frozen layers after the second."""
+
+    def train(self) -> None:
+        self.updates = getattr(self, "updates", 0) + 1
+        super().train()
+        if self.updates == 2:
+            for parameter in self.policy.parameters():
+                parameter.requires_grad_(True)
+            self.policy.optimizer = th.optim.SGD(self.policy.parameters(), lr=0.1)
+
+
+class Locking(AsyncPPO):
+    """Needs what cannot be pickled."""
+
+    def train(self) -> None:
+        with self.lock:
+            super().train()
 
 
 class FailingUpdates(AsyncPPO):

@@ -1,8 +1,14 @@
-"""Endless training with an update process; says the pids of its child processes."""
+"""Endless training with an update process; says the pids of its child processes.
+
+With the argument "stopped" its update process is stopped as soon as it is started.
+"""
 
 from __future__ import annotations
 
 import json
+import signal
+import sys
+from typing import Any
 
 import psutil
 from async_models import SMALL, Counting
@@ -10,6 +16,20 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sc2pool import AsyncPPO
+from sc2pool.realtime.async_ppo import update_process
+
+start = update_process._start
+
+
+def started_stopped(connection: Any) -> Any:
+    child = start(connection)
+    child.process.send_signal(signal.SIGSTOP)
+    print(json.dumps({"stage": "started", "children": [child.process.pid]}), flush=True)
+    return child
+
+
+if "stopped" in sys.argv:
+    update_process._start = started_stopped
 
 
 class PrintsChildren(BaseCallback):

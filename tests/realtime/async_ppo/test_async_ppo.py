@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
+import linecache
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -27,9 +31,10 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor, Ve
 
 from sc2pool import AsyncPPO
 from sc2pool.errors import ConfigError, LearnerError
+from sc2pool.processes.uninterrupted import uninterrupted
 from sc2pool.realtime.async_ppo import update_process
 from sc2pool.realtime.async_ppo.update_process import UpdateProcess
-from tests.support.programs import Trainer, assert_gone
+from tests.support.programs import Trainer, assert_gone, by_the_kernel
 
 N = 2
 N_STEPS = 8
@@ -38,6 +43,7 @@ ROLLOUT = N * N_STEPS
 
 @pytest.fixture(autouse=True)
 def no_thread_is_left() -> Iterator[None]:
+    uninterrupted(lambda: None)  # this thread stays for as long as the process
     before = set(threading.enumerate())
     yield
     assert [thread for thread in threading.enumerate() if thread not in before] == []
@@ -241,6 +247,81 @@ def test_ctrl_c():
         model.learn(10**9)
 
 
+class Interrupts:
+    """A tracer that interrupts `learn` at the given line of its end, counted from a first Ctrl-C.
+
+    Not at the end of a `with` block: there the interpreter calls `__exit__` without looking for
+    signals, which a tracer could do.
+
+    Attributes:
+        reached: whether there was such a line.
+    """
+
+    def __init__(self, line: int) -> None:
+        self.reached = False
+        self._lines_left = line
+        self._ending = False
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
+        file = frame.f_code.co_filename
+        if not file.endswith(("contextlib.py", "threading.py")) and "async_ppo" not in file:
+            return None
+        if event == "exception" and frame.f_code.co_name == "collect_rollouts":
+            self._ending = True
+        elif event == "line" and self._ending and not is_with(frame):
+            self._lines_left -= 1
+            if self._lines_left == 0:
+                self.reached = True
+                raise KeyboardInterrupt
+        return self
+
+
+def is_with(frame: FrameType) -> bool:
+    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+    return line.lstrip().startswith("with ")
+
+
+class RaisesInterrupt(BaseCallback):
+    def _on_step(self) -> bool:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("game_waits", [False, True])
+def test_a_second_ctrl_c_at_any_line_leaves_nothing_that_acts(game_waits, wait_for):
+    env = VecNormalize(counting(), norm_obs=False)
+    model = model_of(env=env, game_waits=game_waits)
+    interrupts = Interrupts(1)
+    for line in itertools.count(1):
+        before = threading.gettrace()
+        interrupts = Interrupts(line)
+        sys.settrace(interrupts)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                model.learn(10**9, callback=RaisesInterrupt())
+        finally:
+            sys.settrace(before)
+        wait_for(lambda: "sc2pool-actor" not in {one.name for one in threading.enumerate()})
+        assert type(env.ret_rms) is RunningMeanStd
+        model.learn(ROLLOUT, reset_num_timesteps=False)
+        assert model._last_obs[:, 0].tolist() == env.get_attr("_steps")
+        if not interrupts.reached:
+            break
+    assert line > 20, "all lines of the end were tried"
+
+
+@by_the_kernel
+def test_a_second_ctrl_c_leaves_no_update_process(monkeypatch):
+    def interrupted(process: UpdateProcess) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(UpdateProcess, "close", interrupted)
+        with pytest.raises(KeyboardInterrupt) as raised:
+            model_of(actor="process").learn(ROLLOUT, callback=RaisesInterrupt())
+    assert raised.value.__context__ is not None
+    assert_gone(psutil.Process().children(), within_s=30.0)
+
+
 def test_an_update_in_the_child_process_has_the_same_result():
     options = {"learning_rate": lambda progress: 0.01 * progress, "n_epochs": 3, "gamma": 0.5}
     env = counting(CountingDict)
@@ -307,7 +388,7 @@ def started_stopped(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     def started(connection: Any) -> Any:
         child = start(connection)
-        child.send_signal(signal.SIGSTOP)
+        child.process.send_signal(signal.SIGSTOP)
         return child
 
     with monkeypatch.context() as patch:
@@ -321,6 +402,14 @@ def test_the_update_process_ends_with_the_trainer():
         trainer.wait_for_stage("training")
         assert len(trainer.children) == 1
     assert_gone(trainer.children, within_s=300.0)
+
+
+@by_the_kernel
+def test_an_update_process_that_is_still_starting_ends_with_the_trainer():
+    program = Path(__file__).with_name("async_trainer.py")
+    with Trainer(program, "stopped") as trainer:
+        trainer.wait_for_stage("started")
+    assert_gone(trainer.children, within_s=30.0)
 
 
 class Changing(BaseCallback):

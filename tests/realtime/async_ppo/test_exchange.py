@@ -93,21 +93,25 @@ def test_with_game_waits_nothing_is_dropped(wait_for):
             added.append(number)
 
     acting = threading.Thread(target=act)
-    acting.start()
-    assert taken(store) == [0, 1, 2]
-    assert taken(store) == [3, 4, 5]
-    wait_for(lambda: len(added) == 8)
-    assert acting.is_alive(), "the third rollout has not been taken"
-    assert taken(store) == [6, 7, 8]
-    acting.join()
+    with store.learning:
+        acting.start()
+        assert taken(store) == [0, 1, 2]
+        assert taken(store) == [3, 4, 5]
+        wait_for(lambda: len(added) == 8)
+        assert acting.is_alive(), "the third rollout has not been taken"
+        assert taken(store) == [6, 7, 8]
+        acting.join()
     assert store.dropped_steps == 0
 
 
-def test_a_released_actor_does_not_wait(wait_for):
+@pytest.mark.parametrize("woken", [True, False])
+def test_an_actor_does_not_wait_for_a_learner_that_has_ended(woken):
     store = RolloutStore(N_STEPS, game_waits=True)
     acting = threading.Thread(target=add, args=(store, range(3)))
-    acting.start()
-    store.release_actor()
+    with store.learning:
+        acting.start()
+    if woken:
+        store.wake_actor()
     acting.join()
     assert taken(store) == [0, 1, 2]
 

@@ -23,6 +23,7 @@ from sc2standin.mpq import pack
 from sc2standin.simulation.paths import detours
 from sc2standin.simulation.rules.battle import STRAY
 from tests.peers.run_smac import MAPS, differences
+from tests.standin.maps.test_mpq import in_sectors
 from tests.standin.sessions import ALONE, against, apart, command
 
 MOVE, ATTACK, HEAL = 16, 23, 386
@@ -333,8 +334,15 @@ OBJECTS = "".join(
 )
 
 
+LAST = "PointFromId(4294967295)"
+
+
 def real_map(**changes: bytes) -> bytes:
     """An archive with the files that are read of a real map; 2m_vs_1z without any changes."""
+    return pack(files_of(**changes))
+
+
+def files_of(**changes: bytes) -> dict[str, bytes]:
     ground = parse_scenario((MAPS / "2m_vs_1z.SC2Map").read_bytes()).ground
     assert ground is not None
     levels = np.where(ground.walkable, 64, 0).astype("<u2")
@@ -347,20 +355,38 @@ def real_map(**changes: bytes) -> bytes:
     }
     named = {name.partition(".")[0]: name for name in files}
     files |= {named[name]: content for name, content in changes.items()}
-    return pack({name: content for name, content in files.items() if content})
+    return {name: content for name, content in files.items() if content}
 
 
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (b"MPQ\x1a", "a broken MPQ archive"),
+        (b"MPQ\x1a", "an MPQ archive that is cut off"),
         (real_map()[:-40], "cut off"),
         (real_map(Objects=b""), "the archive has no Objects"),
         (real_map(Objects=b"<x/>"), "the map has no point 1685340431"),
         (real_map(MapScript=b"void InitMap () {}"), "creates no units"),
         (real_map(MapScript=SCRIPT.replace("Zealot", "Archon").encode()), "no Archon"),
         (real_map(MapScript=SCRIPT.replace("0, 2", "0, 3").encode()), "third player"),
-        (real_map(MapScript=SCRIPT.replace("(1,", f"({'9' * 5000},").encode()), "creates no units"),
+        (real_map(MapScript=SCRIPT.replace("(1,", f"({'9' * 5000},").encode()), "is not read"),
+        (
+            real_map(MapScript=SCRIPT.replace("(1,", "(900,").encode()),
+            "creates more than 700 units",
+        ),
+        (
+            real_map(MapScript=(SCRIPT + 'UnitCreate(1, "Zealot", 0, 2, lv_p, 0.0);').encode()),
+            'in a way that is not read: UnitCreate(1, "Zealot"',
+        ),
+        (
+            real_map(MapScript=SCRIPT.replace(LAST, "RegionRandomPoint(lv_r)").encode()),
+            "at a place that it computes: RegionRandomPoint(lv_r)",
+        ),
+        (
+            real_map(
+                MapScript=(f"lv_p = {LAST};lv_p = lv_q;" + SCRIPT.replace(LAST, "lv_p")).encode()
+            ),
+            "at a place that it computes: lv_p",
+        ),
         (
             real_map(Objects=OBJECTS.replace("13,12", "1.2.3,12").encode()),
             "has no point 1685340431",
@@ -377,6 +403,20 @@ def real_map(**changes: bytes) -> bytes:
 def test_a_map_that_cannot_be_read_says_why(content, expected):
     with pytest.raises(ScenarioError, match=re.escape(expected)):
         read_scenario(content)
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        f"lv_p = {LAST};\n" + SCRIPT.replace(LAST, "lv_p"),
+        "".join(f"// {number}: a comment\n" for number in range(900)) + SCRIPT,
+    ],
+    ids=["a variable's place", "several sectors"],
+)
+def test_other_forms_of_a_script_are_read(script):
+    files = files_of(MapScript=(script.rstrip() + " " + BETWEEN).encode())
+    ours = parse_scenario((MAPS / "2m_vs_1z.SC2Map").read_bytes())
+    assert differences(read_scenario(in_sectors(files)), ours) == []
 
 
 @pytest.mark.timing

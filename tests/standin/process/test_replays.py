@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import struct
 from importlib import resources
 
 import mpyq
@@ -306,6 +307,50 @@ def test_damaged_and_forged_files_are_refused(offline):
         forged = mpq.pack(named | {"sc2pool.requests": named["sc2pool.requests"] + entry})
         reply = offline.start_replay(forged)
         assert reply.start_replay.error == StartError.InvalidReplayData
+
+
+def real_replay(metadata: object) -> bytes:
+    """The beginning of a replay of StarCraft II, and the file in it that is read."""
+    told = b"\x05\x12\0\x02,StarCraft II replay\x1b11"
+    before = struct.pack("<4sIII", mpq.USER_DATA, 512, 1024, len(told)) + told
+    files = {"replay.gamemetadata.json": json.dumps(metadata).encode(), "replay.details": b"?"}
+    return before.ljust(1024, b"\0") + mpq.pack(files)
+
+
+REAL = {
+    "Title": "Cyber Forest LE",
+    "GameVersion": "4.10.0.75689",
+    "Duration": 1149,
+    "Players": [
+        {"PlayerID": 1, "APM": 148.0, "Result": "Loss", "AssignedRace": "Prot"},
+        {"PlayerID": 2, "APM": 204.0, "Result": "Win", "AssignedRace": "Zerg"},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "told"),
+    [
+        (
+            REAL,
+            "cannot play: Cyber Forest LE, version 4.10.0.75689, 1149 s; "
+            "player 1 Prot, Loss; player 2 Zerg, Win",
+        ),
+        ({"Title": "x"}, "cannot play; it does not say of which game ('Players')"),
+        ([], "cannot play; it does not say of which game"),
+    ],
+)
+def test_a_replay_of_the_real_game_is_named_as_such(offline, metadata, told):
+    content = real_replay(metadata)
+    offline.start()
+    request = sc_pb.RequestReplayInfo(replay_data=content)
+    info = offline.ask(replay_info=request).replay_info
+    start = offline.start_replay(content).start_replay
+    assert info.error == InfoError.InvalidReplayData
+    assert start.error == StartError.InvalidReplayData
+    for details in (info.error_details, start.error_details):
+        assert details.startswith("a replay of StarCraft II, which the stand-in ")
+        assert told in details
 
 
 def test_the_record_is_bounded(offline, monkeypatch):

@@ -53,7 +53,6 @@ ALLOWED = {
     ("processes/with_parent.py", "poll.poll"): ITS_THREAD,
     ("ray/cluster.py", "Socket.recv"): "the connection has a timeout",
     ("realtime/async_ppo/actor.py", "_thread.join"): "it ends after its step, which has a deadline",
-    ("realtime/async_ppo/exchange.py", "_changed.wait"): "the learner takes it, or ends its actor",
     ("realtime/async_ppo/update_process.py", "_process.wait"): KILLED,
     ("tasks/players/match/bot_sides.py", "asyncio.wait"): BY_TRAINER,
     ("tasks/players/match/bot_sides.py", "turn.result"): DONE,

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import json
 import lzma
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from sc2pool.errors import GameFault
 from sc2pool.protocol.observed import Observed
 from sc2pool.render import FRAME_SHAPE
 from sc2pool.tasks.minigames.move_to_beacon_bot import MoveToBeaconBot
-from sc2pool.tasks.players.bots.driven_bot import prepare_step, understood
+from sc2pool.tasks.players.bots.driven_bot import prepare_step, unreadable
 from sc2pool.tasks.players.bots.unit_sorter import UnitSorter
 from sc2pool.tasks.players.view import map_of, view_of
 from sc2pool.tasks.registry import BUILT_IN, resolve
@@ -237,17 +237,26 @@ def play_task(cls: type[Task], info: Info, seen: Seen) -> None:
         assert cls.action_space.contains(cls.action_space.sample(task.action_masks().astype("i1")))
 
 
+@contextmanager
+def python_sc2_reads() -> Iterator[None]:
+    """No code of the user runs in the block."""
+    try:
+        yield
+    except Exception as error:
+        raise unreadable("it", error) from error
+
+
 async def play_bot(info: Info, seen: Seen, data: GameData) -> None:
     bot = MoveToBeaconBot(QueuePair.local())
     player_id = seen.observation.player_common.player_id or 1
     response = sc_pb.Response(game_info=info)
-    with understood("what it was given"):
+    with python_sc2_reads():
         bot._prepare_start(None, player_id, GameInfo(info), data, realtime=False, base_build=1)
         bot._prepare_step(GameState(seen), response)
         bot._prepare_first_step()
     await bot.on_start()
     assert bot.observation_space.contains(bot.observe())
-    with understood("it again"):
+    with python_sc2_reads():
         prepare_step(bot, GameState(seen), UnitSorter(data))
     await bot.issue_events()
     assert bot.observation_space.contains(bot.observe())

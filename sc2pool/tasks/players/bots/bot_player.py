@@ -1,11 +1,13 @@
 """The player of an `RLBotAI` that plays alone, or against the game's own computer.
 
 Three things differ from python-sc2's own loop: actions, step and observation are sent as one burst
-instead of four round trips; the map's description is fetched once per game, not every step; the bot
-sees the episode's final state.
+instead of four round trips; the map's description is fetched again only if the bot sees other
+structures than before, not every step; the bot sees the episode's final state.
 """
 
 from __future__ import annotations
+
+from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.players.bots.client import GameClient
@@ -36,7 +38,8 @@ class BotPlayer(SC2Player):
         game_info = await game.game_info()
         self.task = bot = new_bot(self.spec.task, pair)
         self.prepare(bot, episode, self.attributes)
-        driven = DrivenBot(bot, game, GameClient(game), self._shared)
+        client = GameClient(game)
+        driven = DrivenBot(bot, game, client, self._shared)
         await driven.start(first, game_info)
         while not bot.episode_over:
             orders = await driven.turn()
@@ -46,6 +49,9 @@ class BotPlayer(SC2Player):
                 break
             step = await game.step(orders, bot.step_mul)
             note_delay(bot, game.tick)
+            if client.has_left and not step.ended:  # the game has not heeded the surrender
+                step = step._replace(ended=True)
+                game.result = sc_pb.Defeat
             await driven.see(step)
             if step.ended:
                 await driven.end(game.result)

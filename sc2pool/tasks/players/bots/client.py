@@ -1,11 +1,13 @@
-"""python-sc2's client on a game of the pool.
+"""python-sc2's client on a game of the pool; `docs/python-sc2.md` says what each method does here.
 
-Rules: queries and debug requests are sent at once, orders with the step; the pool begins and ends
-games, so a client joins none and leaves none.
+Rules: the orders of a bot's turn are sent with the step, all other requests when they are made; the
+pool begins and ends games, so `leave` surrenders, and to join, restart or quit is an error.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from loguru import logger
@@ -24,13 +26,19 @@ logger.disable("sc2")
 
 
 class GameClient(Client):
-    """The client of an `RLBotAI`."""
+    """The client of a bot.
+
+    Attributes:
+        has_left: the bot has surrendered, as it does by leaving under `run_game`.
+    """
 
     def __init__(self, game: Game) -> None:
         super().__init__(game)  # type: ignore[arg-type]  # only `_execute` would use it
+        self.has_left = False
         self._game = game
         self._player_id = game.player_id
         self._orders: list[sc_pb.Action] = []
+        self._collects = False
 
     async def _execute(self, **request: Any) -> sc_pb.Response:  # type: ignore[override]
         response = await self._game.request(sc_pb.Request(**request))
@@ -40,14 +48,23 @@ class GameClient(Client):
 
     @property
     def in_game(self) -> bool:
-        return self._game.result is None
+        return self._game.result is None and not self.has_left
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Keep the orders that are given in the block for the step's burst."""
+        self._collects = True
+        try:
+            yield
+        finally:
+            self._collects = False
 
     async def actions(
-        self,
-        actions: list[UnitCommand],
-        return_successes: bool = False,  # noqa: ARG002 - python-sc2's signature
+        self, actions: list[UnitCommand], return_successes: bool = False
     ) -> list[ActionResult]:
-        """Keep the orders for the step's burst; they have no results yet."""
+        """As python-sc2's; orders that are kept have no results yet."""
+        if not self._collects:
+            return await super().actions(actions, return_successes)
         commands = actions if isinstance(actions, list) else [actions]
         self._orders += [sc_pb.Action(action_raw=raw) for raw in combine_actions(commands)]
         return []
@@ -58,14 +75,10 @@ class GameClient(Client):
         return orders
 
     async def leave(self) -> None:
-        """Does nothing: the pool ends games, not the bot."""
-
-
-class SurrenderingClient(GameClient):
-    """The client of a bot that may give up, as one does by leaving under `run_game`."""
-
-    async def leave(self) -> None:
-        """Surrender; the game ends with the next step, and the pool goes on to the next one."""
+        """Surrender, unless the game is over; it ends with the next step, and so the episode."""
+        if not self.in_game:
+            return
+        self.has_left = True
         surrender = debug_pb2.DebugEndGame(end_result=debug_pb2.DebugEndGame.Surrender)
         order = debug_pb2.DebugCommand(end_game=surrender)
         await self._execute(debug=sc_pb.RequestDebug(debug=[order]))

@@ -5,11 +5,13 @@
 
 It does what `sc2.main._play_game_ai` does, in the same order; the player steps the game. Rules:
 `sc2.main` and `SC2Process` are never imported, because they change the process's signals and
-logging; a message that python-sc2 cannot read is a fault of the game, not a user code error.
+logging; a message that python-sc2 cannot read is a fault of the game, but if it can read it for a
+bot that does nothing, the error is one of the user's bot.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -20,6 +22,7 @@ from sc2.data import Result
 from sc2.game_data import GameData
 from sc2.game_info import GameInfo
 from sc2.game_state import GameState
+from sc2.pixel_map import PixelMap
 
 from sc2pool.errors import FaultKind, GameFault, UserCodeError
 from sc2pool.game.game import Game, Step
@@ -27,7 +30,7 @@ from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.bot import RLBotAI
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.players.bots.client import GameClient
-from sc2pool.tasks.players.bots.unit_sorter import UnitSorter
+from sc2pool.tasks.players.bots.unit_sorter import Nobody, UnitSorter
 from sc2pool.tasks.queue_pair import QueuePair
 
 
@@ -44,6 +47,7 @@ def new_bot(definition: type[TaskDefinition], pair: QueuePair) -> RLBotAI:
             f"{definition.__name__}.__init__() must call super().__init__() with the queue pair "
             "that it is given"
         )
+    bot._owns_game = False
     return bot
 
 
@@ -54,19 +58,13 @@ def no_transition(bot: RLBotAI, hook: str) -> UserCodeError:
     )
 
 
-@contextmanager
-def understood(what: str) -> Iterator[None]:
-    """Report as the game's fault that python-sc2 cannot read a message. No user code in the block.
+def unreadable(what: str, error: Exception) -> GameFault:
+    """The game's fault that python-sc2 cannot read a message.
 
-    Raises:
-        GameFault: BAD_REPLY; a field is missing, a grid has another size than its map, or a unit
-            has an unknown type.
+    A field is missing, a grid has another size than its map, or a unit has an unknown type.
     """
-    try:
-        yield
-    except Exception as error:
-        detail = f"python-sc2 cannot read {what}: {type(error).__name__}: {error}"
-        raise GameFault(FaultKind.BAD_REPLY, detail) from error
+    detail = f"python-sc2 cannot read {what}: {type(error).__name__}: {error}"
+    return GameFault(FaultKind.BAD_REPLY, detail)
 
 
 def prepare_step(
@@ -96,6 +94,14 @@ def prepare_step(
             bot.game_info.pathing_grid = grid
 
 
+def obstacles_of(bot: BotAI) -> frozenset[tuple[int, int]]:
+    """Tag and type of each unit that the bot sees where no other can walk."""
+    groups = bot.structures, bot.enemy_structures, bot.destructables, bot.resources
+    return frozenset(
+        (unit.tag, unit._proto.unit_type) for unit in itertools.chain.from_iterable(groups)
+    )
+
+
 _LAZY_METHODS = frozenset({2, 3})
 """python-sc2's two methods that compute a full distance matrix."""
 _NO_MAP = sc_pb.ResponseGameInfo()
@@ -121,8 +127,10 @@ class SharedData:
         """
         if self._data is None:
             data = await game.data()
-            with understood("the game's data"):
+            try:
                 self._data = GameData(data)
+            except Exception as error:
+                raise unreadable("the game's data", error) from error
             self.sorter = UnitSorter(self._data)
         return self._data
 
@@ -134,8 +142,9 @@ class DrivenBot:
         game: that it plays on; its episode has begun.
         client: the bot's, on that game.
         shared: by all bots of this game.
-        fresh_map: describe the map anew before each turn, as python-sc2 does: its pathing grid
-            shows where buildings stand. An `RLBotAI` does without, for that takes a round trip.
+        fresh_map: whether the map is described again before each turn, as python-sc2 does: its
+            pathing grid shows where structures stand. That takes a round trip, so for an `RLBotAI`
+            it is done only if the bot sees other structures than before.
     """
 
     def __init__(
@@ -154,36 +163,81 @@ class DrivenBot:
         self._fresh_map = fresh_map
         self._iteration = 0
         self._has_ended = False
+        self._obstacles: frozenset[tuple[int, int]] = frozenset()
 
     async def start(self, first: Observed, game_info: sc_pb.ResponseGameInfo) -> None:
         """Show the bot the map and the first observation."""
-        bot, game = self._bot, self._game
-        data = await self._shared.of(game)
-        with understood("the map's description"):
-            bot._prepare_start(
-                self._client,
-                game.player_id,
-                GameInfo(game_info),
-                data,
-                realtime=game.realtime,
-                base_build=game.base_build,
-            )
-        with understood("the first observation"):
+        bot = self._bot
+        bot._initialize_variables()  # a bot may define `__init__` without calling its base's
+        self._data = await self._shared.of(self._game)
+        self._game_info = game_info
+        with self._showing("the map's description"):
+            self._prepare_start(bot)
+        with self._showing("the first observation", first):
             bot._prepare_step(GameState(first.response), sc_pb.Response(game_info=game_info))
         await bot.on_before_start()
-        with understood("the first observation"):
+        with self._showing("the first observation", first):
             bot._prepare_first_step()
         await bot.on_start()
-        with understood("the first observation"):
+        with self._showing("the first observation", first):
             # python-sc2 shows it twice, so what is there from the start is no event.
             prepare_step(bot, GameState(first.response), self._shared.sorter, game_info)
+        self._obstacles = obstacles_of(bot)
+
+    def _prepare_start(self, bot: BotAI) -> None:
+        game = self._game
+        bot._prepare_start(
+            self._client,
+            game.player_id,
+            GameInfo(self._game_info),
+            self._data,
+            realtime=game.realtime,
+            base_build=game.base_build,
+        )
+
+    @contextmanager
+    def _showing(
+        self,
+        what: str,
+        observed: Observed | None = None,
+        game_info: sc_pb.ResponseGameInfo | None = None,
+    ) -> Iterator[None]:
+        """In the block python-sc2 sets attributes of the bot from messages of the game.
+
+        Args:
+            what: the message, for the error.
+            observed: the observation, if it is one.
+            game_info: the map's description now, if it is another than at the start.
+
+        Raises:
+            GameFault: python-sc2 cannot read it for any bot.
+            Exception: the bot has raised it, with a note.
+        """
+        try:
+            yield
+        except Exception as error:
+            nobody = Nobody()
+            try:
+                self._prepare_start(nobody)
+                if observed is not None:
+                    info = sc_pb.Response(game_info=game_info or self._game_info)
+                    nobody._prepare_step(GameState(observed.response), info)
+                    nobody._prepare_first_step()
+            except Exception:
+                raise unreadable(what, error) from error
+            error.add_note(
+                f"python-sc2 raised it while it set attributes of {type(self._bot).__name__}: the "
+                "class may use the name of one of BotAI's attributes for something else"
+            )
+            raise
 
     async def turn(self) -> list[sc_pb.Action]:
         """Let the bot act; its orders."""
         bot = self._bot
         await bot.issue_events()
         await bot.on_step(self._iteration)
-        await bot._after_step()
+        with self._client.collecting():
+            await bot._after_step()
         self._iteration += 1
         return self._client.take_orders()
 
@@ -191,10 +245,17 @@ class DrivenBot:
         """Show the bot what a step brought; its events come with the next turn, if there is one."""
         game_info = await self._game.game_info() if self._fresh_map and not step.ended else None
         seen = step.observed.response
-        with understood("the observation"):
+        with self._showing("the observation", step.observed, game_info):
             prepare_step(self._bot, GameState(seen), self._shared.sorter, game_info)
         if step.ended:
             await self._bot.issue_events()
+        elif not self._fresh_map:
+            before, self._obstacles = self._obstacles, obstacles_of(self._bot)
+            if self._obstacles != before:
+                info = await self._game.game_info()
+                with self._showing("the map's description", step.observed, info):
+                    grid = PixelMap(info.start_raw.pathing_grid, in_bits=True)
+                    self._bot.game_info.pathing_grid = grid
 
     async def end(self, result: int | None) -> None:
         """Tell the bot that it is over, with this `Result`; None if the game has not said."""

@@ -145,7 +145,7 @@ class UnitSorter:
 
     def _sorted(self, race: Race, *shown: raw_pb2.Unit) -> dict[str, Any]:
         """The attributes that python-sc2 sets on a bot that sees these units."""
-        bot = _Nobody()
+        bot = Nobody()
         bot.race, bot.game_data, bot.distance_calculation_method = race, self._data, 0
         raw = SimpleNamespace(units=shown)
         bot.state = SimpleNamespace(observation_raw=raw, effects=set(), game_loop=0)  # type: ignore[assignment]
@@ -166,8 +166,8 @@ def _of(wanted: set[Place], places: list[Place], units: list[Unit]) -> Iterable[
 _NOTHING: Final = object()
 
 
-class _Nobody(BotAI):
-    """A bot that only has units sorted."""
+class Nobody(BotAI):
+    """A bot that does nothing, to see what python-sc2 makes of a message."""
 
     async def on_step(self, iteration: int) -> None:
         """Never called."""

@@ -25,7 +25,7 @@ from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.bot import RLBotAI
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.opponents.bots import PlainBot
-from sc2pool.tasks.players.bots.client import GameClient, SurrenderingClient
+from sc2pool.tasks.players.bots.client import GameClient
 from sc2pool.tasks.players.bots.driven_bot import DrivenBot, SharedData, new_bot, no_transition
 from sc2pool.tasks.players.driven_task import note_delay
 from sc2pool.tasks.players.match.sides import PlayedSide, TaskSide, blamed_on_opponent
@@ -147,7 +147,7 @@ class PlainBotSide(PlayedSide):
         self.game = game
         self._bot = bot = plain.bot
         self._name = name
-        self._client = SurrenderingClient(game)
+        self._client = GameClient(game)
         self._driven = DrivenBot(bot, game, self._client, shared, fresh_map=True)
 
     @property
@@ -162,7 +162,6 @@ class PlainBotSide(PlayedSide):
 
     async def begin(self, observed: Observed, game_info: sc_pb.ResponseGameInfo) -> None:
         with blamed_on_opponent(self._name, has_game=True):
-            self._bot._initialize_variables()  # a bot may define __init__ without calling super's
             await self._driven.start(observed, game_info)
 
     async def turn(self, actions: Sequence[Any]) -> list[sc_pb.Action]:  # noqa: ARG002

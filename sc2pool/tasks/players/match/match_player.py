@@ -73,6 +73,8 @@ class MatchPlayer(SC2Player):
             spec.installation, spec.limits, deadline=deadline, surroundings=self._surroundings
         )
         self._game = match.host
+        for game in match.games:
+            game.serves_a_task = True
         return [facts_of(game) for game in match.games]
 
     async def play_episode(self, episode: Episode, pair: QueuePair) -> None:
@@ -132,6 +134,7 @@ class MatchPlayer(SC2Player):
             else:
                 assert isinstance(who, QueuePair), "an opponent is a pair or a bot"
                 self.prepare(side.task, episode, ())
+                side.task.max_episode_steps = None  # the learner's steps count
                 sides.append(OpponentSide(side, who, name))
         return sides, tasks
 

@@ -194,7 +194,8 @@ class BattleTask(TeamTask):
         return self._steps / self.scenario.limit
 
     def _at_limit(self) -> bool:
-        return self.max_loops is not None and self.lazy_observation.game_loop >= self.max_loops
+        in_loops = self.max_loops is not None and self.lazy_observation.game_loop >= self.max_loops
+        return in_loops or self._steps == self.max_episode_steps
 
     def _one_hot(self, taken: Sequence[int] | None) -> Features:
         last = np.zeros((self.scenario.n_agents, self.sizes.n_actions), dtype=np.float32)

@@ -1,4 +1,6 @@
-"""SMAC's 23 scenarios: the units of both sides, and how long a battle may last.
+"""SMAC's 23 scenarios, and scenarios of the user's own maps.
+
+A scenario says which units both sides have, and how long a battle may last.
 
 Source: the map parameters of SMAC's repository (`smac/env/starcraft2/maps/smac_maps.py`), and its
 functions `unit_max_cooldown`, `unit_max_shield` and `get_unit_type_id`; the ranges are SMACv2's
@@ -7,11 +9,15 @@ functions `unit_max_cooldown`, `unit_max_shield` and `get_unit_type_id`; the ran
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from types import MappingProxyType
 from typing import Final
 
 from s2clientprotocol import common_pb2
+
+from sc2pool.errors import ConfigError
 
 
 @dataclass(frozen=True)
@@ -19,7 +25,9 @@ class UnitType:
     """A type of unit as SMAC scales it, and as far as SMACv2 lets it see and attack.
 
     Attributes:
+        name: as agents are named.
         id: the game's standard number, which the enemies have; allies have the map's own.
+        race: a `common_pb2.Race` value.
         max_cooldown: in game loops, the weapon cooldown that becomes 1; of a medivac, the energy.
         max_shield: the shield that becomes 1; 0 for units without one.
         sight: how far it sees under the rule `use_unit_ranges`, in cells; `reach` likewise for how
@@ -45,6 +53,17 @@ BANELING = UnitType("baneling", 9, common_pb2.Zerg, 1, sight=8, reach=0.25)
 SPINE_CRAWLER = UnitType("spine_crawler", 98, common_pb2.Zerg)
 ZERGLING = UnitType("zergling", 105, common_pb2.Zerg, 11, sight=8, reach=0.1)
 HYDRALISK = UnitType("hydralisk", 107, common_pb2.Zerg, 10, sight=9, reach=5)
+
+UNIT_TYPES: Final = MappingProxyType(
+    {
+        kind.name: kind
+        for kind in (
+            *(MARINE, MARAUDER, MEDIVAC, COLOSSUS, ZEALOT),
+            *(STALKER, BANELING, SPINE_CRAWLER, ZERGLING, HYDRALISK),
+        )
+    }
+)
+"""By name."""
 
 Group = tuple[UnitType, int]
 
@@ -101,20 +120,79 @@ def _by_id(group: Group) -> int:
     return group[0].id
 
 
-def _scenario(
-    name: str, limit: int, allies: tuple[Group, ...], enemies: tuple[Group, ...]
+def own_scenario(
+    map_name: str,
+    limit: int,
+    *,
+    allies: Mapping[str | UnitType, int],
+    enemies: Mapping[str | UnitType, int],
 ) -> Scenario:
-    n_enemies = sum(count for _, count in enemies)
+    """The scenario of a map of your own that works as SMAC's maps do.
+
+        own_scenario("4m_vs_5m", 80, allies={"marine": 4}, enemies={"marine": 5})
+
+    Args:
+        map_name: the name of the map's file without suffix, or its path.
+        limit: env steps after which a battle is over.
+        allies: how many units of each type the team has, in the order of the numbers that the map
+            gives these types. A type is a name of `UNIT_TYPES`, or a `UnitType`.
+        enemies: likewise of the enemy; the order is that of the numbers that tell a unit's type.
+
+    Raises:
+        ConfigError: an unknown type, a side without units or of several races, or a number that is
+            not a whole one of at least 1.
+    """
+    if not isinstance(map_name, str) or not map_name:
+        raise ConfigError(f"map_name must be the name or path of a map, got {map_name!r}")
+    _check_count("limit", limit)
+    sides = {"allies": allies, "enemies": enemies}
+    ours, theirs = (_groups(side, given) for side, given in sides.items())
+    return _scenario(PurePath(map_name).stem, limit, ours, theirs, map_name=map_name)
+
+
+def _groups(side: str, given: object) -> tuple[Group, ...]:
+    if not isinstance(given, Mapping) or not given:
+        raise ConfigError(f"{side} must be a dict from types to numbers of units, got {given!r}")
+    groups = []
+    for named, count in given.items():
+        kind = UNIT_TYPES.get(named) if isinstance(named, str) else named
+        if not isinstance(kind, UnitType):
+            raise ConfigError(
+                f"{side}: a type must be a UnitType or one of {', '.join(UNIT_TYPES)}, "
+                f"got {named!r}"
+            )
+        _check_count(f"{side}[{named!r}]", count)
+        groups.append((kind, count))
+    if len({kind.race for kind, _ in groups}) > 1:
+        raise ConfigError(f"{side} must be of one race, got {', '.join(map(str, given))}")
+    return tuple(groups)
+
+
+def _check_count(name: str, count: object) -> None:
+    if type(count) is not int or count < 1:
+        raise ConfigError(f"{name} must be a whole number of at least 1, got {count!r}")
+
+
+def _scenario(
+    name: str,
+    limit: int,
+    allies: tuple[Group, ...],
+    enemies: tuple[Group, ...],
+    map_name: str | None = None,
+) -> Scenario:
+    n_agents, n_enemies = (sum(count for _, count in side) for side in (allies, enemies))
+    heals = any(kind == MEDIVAC for kind, _ in allies)
+    n_types = max(len(allies), len(enemies))
     return Scenario(
         name=name,
-        map_name=name,
+        map_name=map_name or name,
         limit=limit,
         kinds=tuple(kind for kind, _ in allies),
         enemy_kinds=tuple(kind for kind, _ in enemies),
-        n_agents=sum(count for _, count in allies),
+        n_agents=n_agents,
         n_enemies=n_enemies,
-        n_targets=n_enemies,  # who heals has no more allies than these
-        n_types=len(allies) if len(allies) > 1 else 0,
+        n_targets=max(n_enemies, n_agents) if heals else n_enemies,
+        n_types=n_types if n_types > 1 else 0,
         shows_types=True,
         # In SMAC's order of the agents.
         agents=tuple(f"{kind.name}_{i}" for kind, count in allies for i in range(count)),

@@ -33,18 +33,22 @@ class SmacTask(BattleTask):
         await self.begin_with_units(partial(Battle.begun, self.scenario, self.rules))
 
 
-def smac_task(name: str, rules: Rules | None = None) -> type[SmacTask]:
+def smac_task(name: str | Scenario, rules: Rules | None = None) -> type[SmacTask]:
     """The task of a scenario, with SMAC's default options or others.
+
+    Args:
+        name: SMAC's name of the scenario, or a scenario from `own_scenario`.
 
     Raises:
         ConfigError: SMAC has no such map, or the rules are of another type.
     """
-    scenario = SCENARIOS.get(name)
-    if scenario is None:
+    scenario = SCENARIOS.get(name) if isinstance(name, str) else name
+    if not isinstance(scenario, Scenario):
         raise ConfigError(f"no scenario {name!r}; SMAC has {', '.join(SCENARIOS)}")
+    whose = "SMAC's scenario" if isinstance(name, str) else "The scenario"
     sides = f"{scenario.n_agents} agents, {scenario.n_enemies} enemies"
-    doc = f"SMAC's scenario {name}: {sides}."
-    return made_task(SmacTask, name, scenario, rules, doc=doc, module=__name__)
+    doc = f"{whose} {scenario.name}: {sides}."
+    return made_task(SmacTask, scenario.name, scenario, rules, doc=doc, module=__name__)
 
 
 def __getattr__(name: str) -> type[SmacTask]:

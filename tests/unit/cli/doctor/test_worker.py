@@ -14,8 +14,8 @@ from sc2pool.cli.doctor.findings import Findings, Grade
 def test_a_child_that_lives_on_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     start, children = worker.start_follower, []
 
-    def immortal(*arguments: Any) -> Any:
-        child = start(*arguments)
+    def immortal(*arguments: Any, **keywords: Any) -> Any:
+        child = start(*arguments, **keywords)
         children.append(child.process)
         for one in (child, child.process):
             monkeypatch.setattr(one, "kill", lambda: None)

@@ -1,0 +1,236 @@
+"""A model's state as it travels: to the process that computes an update, back, and to the actor.
+
+    trainer   packed(model) ─────────► unpacked    update process
+                                          │ train
+    trainer   Packed.adopt  ◄───────── Unpacked.changes
+
+The model is sent as one pickle, so the process computes with all that the user has made of it:
+parameters, which of them are frozen, the optimizer, attributes of the user's. The process sends
+back the changes. Modules, parameters, buffers and optimizers are numbered in the order in which
+they are pickled, and the trainer changes its own objects in place, so the user's references to them
+stay valid.
+
+Rules: env and logger are not sent, and neither is an attribute that cannot be pickled. An attribute
+is replaced only if it has changed.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import io
+import pickle
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import cloudpickle
+import torch as th
+from stable_baselines3 import PPO
+from stable_baselines3.common.policies import ActorCriticPolicy
+from torch import nn
+from torch.nn.utils.parametrize import is_parametrized
+
+_STAYS: Final = frozenset({"env", "_vec_normalize_env", "_logger", "_actor"})
+"""Attributes of a model that only the trainer has."""
+_INPUTS: Final = frozenset({"rollout_buffer"})
+"""Attributes that an update only reads: the trainer fills them before each update."""
+_OBJECTS = (nn.Module, th.optim.Optimizer)
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
+    """Pickles a model, or a part of one.
+
+    Args:
+        model: pickled without the attributes of `left_out`.
+        numbers: the numbers that are written in place of objects, by the objects' ids; None to
+            collect objects in `parts`.
+
+    Attributes:
+        parts: the objects that were collected: the model, and torch's.
+    """
+
+    def __init__(
+        self,
+        file: io.BytesIO,
+        model: PPO | None = None,
+        left_out: frozenset[str] = _STAYS,
+        numbers: Mapping[int, int] | None = None,
+    ) -> None:
+        super().__init__(file)
+        self.parts: list[Any] = []
+        self._model = model
+        self._left_out = left_out
+        self._numbers = numbers
+        self._met: set[int] = set()
+
+    def persistent_id(self, value: Any) -> int | None:
+        if self._numbers is not None:
+            return self._numbers.get(id(value))
+        is_part = value is self._model or isinstance(value, _OBJECTS) or _holds_values(value)
+        if is_part and id(value) not in self._met:
+            self._met.add(id(value))
+            self.parts.append(value)  # keeps it alive, so no other object gets its id
+        return None
+
+    def reducer_override(self, value: Any) -> Any:
+        if value is self._model:
+            kept = {k: v for k, v in vars(value).items() if k not in self._left_out}
+            return copyreg.__newobj__, (type(value),), kept  # type: ignore[attr-defined]
+        if isinstance(value, nn.Module) and is_parametrized(value):
+            # torch lets such a module be copied, but not pickled.
+            return copyreg.__newobj__, (type(value),), vars(value)  # type: ignore[attr-defined]
+        return super().reducer_override(value)
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads numbers as these objects."""
+
+    def __init__(self, data: bytes, parts: list[Any]) -> None:
+        super().__init__(io.BytesIO(data))
+        self._parts = parts
+
+    def persistent_load(self, number: int) -> Any:
+        return self._parts[number]
+
+
+def _holds_values(value: Any) -> bool:
+    """True for a tensor that can be written to: a parameter, a buffer, an optimizer's average."""
+    return (
+        isinstance(value, th.Tensor)
+        and value.is_leaf
+        and value.layout is th.strided
+        and 0 not in value.stride()
+    )
+
+
+def copied(policy: ActorCriticPolicy) -> ActorCriticPolicy:
+    """A copy of the policy, whatever the user has made of it, without its optimizer.
+
+    Raises:
+        Exception: what pickling it raised, with a note.
+    """
+    file = io.BytesIO()
+    try:
+        _Pickler(file, numbers={id(policy.optimizer): 0}).dump(policy)
+    except Exception as error:
+        error.add_note(
+            "AsyncPPO's actor acts with a copy of the policy, which is made by pickle; its "
+            "__getstate__ can leave out what cannot be pickled"
+        )
+        raise
+    copy: ActorCriticPolicy = _Unpickler(file.getvalue(), [None]).load()
+    return copy
+
+
+class Packed:
+    """A model's state for one update, and the objects in it.
+
+    Args:
+        model: with a full rollout buffer, unless only its classes are to be tried.
+
+    Attributes:
+        data: for `Unpacked`.
+
+    Raises:
+        Exception: what pickling the policy raised, with a note.
+    """
+
+    def __init__(self, model: PPO) -> None:
+        self._model = model
+        try:
+            pickler, self.data = _dump(model, _STAYS)
+        except Exception:
+            unfit = {name for name, value in vars(model).items() if not _can_travel(model, value)}
+            try:
+                pickler, self.data = _dump(model, _STAYS | (unfit - {"policy"}))
+            except Exception as error:
+                error.add_note("an update in a process of its own pickles the model's policy")
+                raise
+        self._parts = pickler.parts
+
+    def adopt(self, changes: bytes) -> None:
+        """Make the changes of an update to the model."""
+        tensors, entries = pickle.loads(changes)
+        with th.no_grad():
+            for number, (value, requires_grad) in tensors.items():
+                tensor = self._parts[number].requires_grad_(requires_grad)
+                if tensor.shape == value.shape:
+                    tensor.copy_(value)
+                else:
+                    tensor.data = value
+        for number, changed in entries.items():
+            attributes = vars(self._parts[number])
+            for name, data in changed.items():
+                if data is None:
+                    attributes.pop(name, None)
+                else:
+                    attributes[name] = _Unpickler(data, self._parts).load()
+
+
+def _dump(model: PPO, left_out: frozenset[str]) -> tuple[_Pickler, bytes]:
+    file = io.BytesIO()
+    pickler = _Pickler(file, model, left_out)
+    pickler.dump(model)
+    pickler.dump(pickler.parts)  # the pickler knows them all: it writes references
+    return pickler, file.getvalue()
+
+
+def _can_travel(model: PPO, value: Any) -> bool:
+    try:
+        _Pickler(io.BytesIO(), numbers={id(model): 0}).dump(value)
+    except Exception:
+        return False
+    return True
+
+
+class Unpacked:
+    """A model in the process that computes its update.
+
+    Args:
+        data: of `Packed`.
+
+    Attributes:
+        model: the model, without env and logger.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        unpickler = pickle.Unpickler(io.BytesIO(data))
+        self.model: PPO = unpickler.load()
+        self._parts: list[Any] = unpickler.load()
+        for name in _STAYS:
+            vars(self.model)[name] = None
+        self._numbers = {id(part): number for number, part in enumerate(self._parts)}
+        self._before = dict(self._entries())
+
+    def changes(self) -> bytes:
+        """The changes since this object was made, for `Packed.adopt`."""
+        tensors, storages = {}, set()
+        for number, part in enumerate(self._parts):
+            if _holds_values(part):
+                # A parameter's data are a tensor of their own to pickle, in the same memory.
+                place = part.untyped_storage().data_ptr(), part.storage_offset(), part.shape
+                if place not in storages:
+                    storages.add(place)
+                    tensors[number] = part.detach(), part.requires_grad
+        entries: dict[int, dict[str, bytes | None]] = {}
+        now = dict(self._entries())
+        for key in self._before.keys() | now.keys():
+            number, name = key
+            if self._before.get(key) != now.get(key):
+                entries.setdefault(number, {})[name] = now.get(key)
+        return pickle.dumps((tensors, entries), protocol=pickle.HIGHEST_PROTOCOL)
+
+    def _entries(self) -> Iterator[tuple[tuple[int, str], bytes]]:
+        """Each attribute of a part that can be pickled, by the part's number and its name."""
+        for number, part in enumerate(self._parts):
+            if isinstance(part, th.Tensor):
+                continue
+            apart = _STAYS | _INPUTS if part is self.model else frozenset()
+            for name, value in vars(part).items():
+                if name in apart:
+                    continue
+                file = io.BytesIO()
+                try:
+                    _Pickler(file, self.model, numbers=self._numbers).dump(value)
+                except Exception:
+                    continue
+                yield (number, name), file.getvalue()
