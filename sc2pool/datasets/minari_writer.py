@@ -25,7 +25,7 @@ from gymnasium.envs.registration import EnvSpec
 from sc2pool.datasets.collector import Episode, leaves_of
 from sc2pool.errors import ConfigError
 from sc2pool.optional import needed_for
-from sc2pool.replacing import new_folder, replacing
+from sc2pool.replacing import new_folder, remove_unfinished, replacing
 
 SHARD_STEPS = 50_000
 SHARD_BYTES = 128_000_000
@@ -81,8 +81,7 @@ class MinariWriter:
         elif not resume:
             raise ConfigError(f"dataset {dataset_id}: it is in {folder} already; resume it?")
         self._check_spaces(dataset_id)
-        for left in folder.glob("unfinished-*"):
-            shutil.rmtree(left) if left.is_dir() else left.unlink()
+        remove_unfinished(folder)
         self.episodes = self.steps = 0
         self._link(sorted(folder.glob("shard-*.hdf5")), anew=True)
 
@@ -150,7 +149,7 @@ class MinariWriter:
                     truncations=last & (not episode.terminated),
                 )
             )
-        folder = new_folder(self.folder, "unfinished-")
+        folder = new_folder(self.folder)
         try:
             self._make(folder).update_episodes(buffers)
             with h5py.File(folder / _MAIN, "a") as file:

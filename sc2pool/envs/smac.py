@@ -34,6 +34,7 @@ from sc2pool.errors import ConfigError
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.stepping.batch import Batch
+from sc2pool.replacing import replacing
 from sc2pool.tasks.opponents.results import OPPONENT, RESULT
 from sc2pool.tasks.teams.smac.battle_task import STEP_MUL, BattleTask
 from sc2pool.tasks.teams.smac.rules import Rules
@@ -368,7 +369,10 @@ class StarCraft2Env:
                 f"; got replay_dir={self.replay_dir!r}, {self.battles_game} battles over"
             )
         name = f"{self.replay_prefix or self.map_name}_{self.battles_game:05}.SC2Replay"
-        return Path(shutil.copy(self._replay, Path(self.replay_dir) / name))
+        path = Path(self.replay_dir) / name
+        with replacing(path) as unfinished:
+            shutil.copyfile(self._replay, unfinished)
+        return path
 
     def render(self, mode: str = "human") -> Any:  # noqa: ARG002 - SMAC's signature
         """A frame of the battle as it is now, uint8 (480, 640, 3), in either mode."""

@@ -3,8 +3,9 @@
 POSIX has `flock`: the lock belongs to the open file, so a child that inherits the descriptor
 holds it too. Windows has `msvcrt.locking`: the lock belongs to the process alone.
 
-Rule: the file exists only to be locked; its content means nothing, and the holder of the lock may
-delete it.
+Rules: the file exists only to be locked; its content means nothing, and the holder of the lock may
+delete it. A link in its place is refused: in a folder of several users it would create a file
+wherever its maker wants one.
 """
 
 from __future__ import annotations
@@ -40,10 +41,11 @@ def try_lock(path: Path, mode: int = 0o600) -> int | None:
         The descriptor that holds the lock, or None if another process holds it.
 
     Raises:
-        OSError: the file cannot be opened, or its file system has no locks, as some on POSIX.
+        OSError: the file cannot be opened; ELOOP if there is a link in its place. Or its file
+            system has no locks, as some on POSIX.
     """
     while True:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT, mode)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), mode)
         try:
             _take(fd)
         except OSError as error:
@@ -84,6 +86,6 @@ def is_own(path: Path) -> bool:
 
 def _is_still_at(path: Path, fd: int) -> bool:
     try:
-        return os.path.samestat(os.fstat(fd), path.stat())
+        return os.path.samestat(os.fstat(fd), path.lstat())
     except FileNotFoundError:
         return False

@@ -15,8 +15,8 @@ training.lock        while a training writes into the folder
 
 from __future__ import annotations
 
+import errno
 import json
-import os
 import shutil
 import zipfile
 from collections.abc import Iterator, Mapping, Set
@@ -27,7 +27,7 @@ from typing import Any
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS, Algorithm
 from sc2pool.errors import ConfigError
 from sc2pool.processes.filelock import try_lock, unlock_and_remove
-from sc2pool.replacing import replacing
+from sc2pool.replacing import new_file, remove_unfinished, replacing
 
 MODEL_FILE = "model.zip"
 BEST_MODEL_FILE = "best_model.zip"
@@ -56,8 +56,7 @@ def reserved(out: Path) -> Iterator[None]:
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
-        # Not by `tempfile`: on Windows it tries for ever in a folder that may not be written to.
-        probe = out / f"unfinished-{os.getpid()}"
+        probe = new_file(out / "probe")
         try:
             probe.write_bytes(b"!")
         finally:
@@ -75,8 +74,10 @@ def reserved(out: Path) -> Iterator[None]:
             f"{lock} may not be opened ({error.strerror}): it is of another user's training, which "
             "has not ended or was killed"
         ) from error
-    except OSError:  # a file system without locks
-        pass
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise ConfigError(f"{lock} is a link, so another user may have put it there") from error
+        # Else a file system without locks.
     try:
         yield
     finally:
@@ -105,8 +106,8 @@ def open_folder(out: Path, resume: Path | None, description: Mapping[str, Any]) 
         out.mkdir(parents=True, exist_ok=True)
         if resume is not None and not goes_on:
             _copy_records(resume.parent, out)
-        for cut_off in (out / VIDEOS_FOLDER).glob("unfinished-*"):  # the trainer was killed
-            cut_off.unlink(missing_ok=True)
+        for folder in (out, out / VIDEOS_FOLDER, out / SNAPSHOTS_FOLDER):
+            remove_unfinished(folder)
         with replacing(out / CONFIG_FILE) as unfinished:
             unfinished.write_text(json.dumps(description, indent=2, default=str) + "\n")
     except OSError as error:

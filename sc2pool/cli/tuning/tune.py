@@ -41,7 +41,7 @@ from sc2pool.cli.training.settings.hyperparameters import Hyperparameters, read_
 from sc2pool.cli.tuning.search import SPACES, suggest
 from sc2pool.cli.units import duration, game_name, quoted
 from sc2pool.errors import ActionError, ConfigError, SC2PoolError
-from sc2pool.replacing import replacing
+from sc2pool.replacing import remove_unfinished, replacing
 from sc2pool.tasks.registry import DEFAULT_TASK
 
 REPORTS = 5
@@ -79,6 +79,7 @@ def run(args: argparse.Namespace) -> int:
     }
     stop = Stop()
     with stop.handling(), reserved(out):
+        remove_unfinished(out)
         study = open_study(out, asked)
         games = SubprocSC2VecEnv(n=args.n, task=task, game=game)
         with closing(games) as env, stop.polite():

@@ -17,6 +17,7 @@ from sc2pool.datasets import minari_writer
 from sc2pool.datasets.collector import Episode
 from sc2pool.datasets.minari_writer import MinariWriter
 from sc2pool.errors import ConfigError
+from sc2pool.replacing import new_file, new_folder
 
 ID = "sc2pool/Test/walk-v0"
 IMAGE = spaces.Box(0, 255, (40, 40, 3), np.uint8)
@@ -88,8 +89,8 @@ def test_it_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
         patch.setattr(MinariWriter, "_link", lambda *_: None)
         first.add(episode(1))
         first.flush()
-    (first.folder / "unfinished-abc").mkdir()
-    (first.folder / "unfinished-metadata.json").touch()
+    new_folder(first.folder)
+    new_file(first.folder / "metadata.json")
     assert_has([0])
     second = writer(resume=True)
     assert (second.episodes, second.steps) == (2, 6)

@@ -89,7 +89,7 @@ class TensorBoardEvents(KVWriter):
 
     def __init__(self, folder: Path, steps_done: int) -> None:
         name = f"events.out.tfevents.{time.time():.6f}.{os.getpid()}"
-        self._file = (folder / name).open("wb")
+        self._file = (folder / name).open("xb")  # follows no link of another user's
         self._add(Event(file_version="brain.Event:2"))
         restart = SessionLog(status=SessionLog.START)
         self._add(Event(step=steps_done + 1, session_log=restart))

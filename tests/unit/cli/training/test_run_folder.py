@@ -23,6 +23,7 @@ from sc2pool.cli.training import run_folder
 from sc2pool.cli.training.run_folder import open_folder, read_config, read_steps, reserved
 from sc2pool.errors import ConfigError
 from sc2pool.processes import filelock
+from sc2pool.replacing import new_file
 from tests.unit.conftest import rewrite_archive
 
 
@@ -126,8 +127,8 @@ def test_a_full_disk_is_said_and_leaves_the_description(tmp_path, full_disk):
 def test_the_unfinished_video_of_a_killed_training_goes(tmp_path):
     videos = tmp_path / "videos"
     videos.mkdir()
-    for name in ("step-100.mp4", "unfinished-step-200.mp4"):
-        (videos / name).touch()
+    (videos / "step-100.mp4").touch()
+    new_file(videos / "step-200.mp4")
     open_folder(tmp_path, tmp_path / "model.zip", {"options": {}})
     assert [path.name for path in videos.iterdir()] == ["step-100.mp4"]
 
