@@ -21,7 +21,6 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -134,11 +133,17 @@ def parse_json(content: bytes) -> Any:
         ValueError, RecursionError: it is not JSON, or its levels are too many.
     """
     value = json.loads(content)
+    check_levels(value)
+    return value
+
+
+def check_levels(value: Any) -> None:
+    """Raise `ValueError` if lists and dicts lie within each other too deeply."""
     level = [value]
     for _ in range(_MOST_LEVELS):
         level = [part for one in level for part in _parts(one)]
         if not level:
-            return value
+            return
     raise ValueError(f"more than {_MOST_LEVELS} levels within each other")
 
 
@@ -197,14 +202,14 @@ def _nodes_in(node: Any) -> Iterator[Any]:
             yield from one if isinstance(one, tuple) else (one,)
 
 
-def read_table(path: Path, most: int | None = None) -> Iterator[list[str]]:
+def read_table(path: Path) -> Iterator[list[str]]:
     """The rows of a CSV file, the names of the columns first, without a last line that was cut off.
 
     Raises:
         ConfigError: the file is missing, cannot be read, is not UTF-8 text, or is not CSV.
     """
     with _read_as("a table", path), path.open(encoding="utf-8", newline="") as file:
-        yield from islice(csv.reader(line for line in file if line.endswith("\n")), most)
+        yield from csv.reader(line for line in file if line.endswith("\n"))
 
 
 class Archive:

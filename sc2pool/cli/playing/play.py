@@ -110,7 +110,7 @@ def against(args: argparse.Namespace, task: type[TaskDefinition]) -> tuple[Any, 
         raise ConfigError(f"--against {args.against}: {task.__name__} has one player")
     if args.against == SCRIPTED:
         return task, scripted_player(task)
-    return task, str(playable_model(args.against)[0])
+    return task, str(playable_model(args.against))
 
 
 def opponent_of(args: argparse.Namespace) -> str | None:

@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     check_algorithm(algo, task)
     if algo not in SPACES:
         raise ConfigError(f"--algo {algo}: tune knows {', '.join(SPACES)}")
-    game = find_game(args.game, name)
+    game = find_game(args.game, task)
     out = args.out or Path("runs") / f"tune-{task.__name__}-{algo}"
     check_writable(out, "--out")
     bundled = read_hyperparameters(algo, name)

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sc2pool.cli.training.figures.records import keep_rows, read_rows, write_rows
+from sc2pool.errors import ConfigError
+from sc2pool.foreign import shown
 
 
 class ResultRow(NamedTuple):
@@ -73,4 +75,8 @@ def best_of(rows: Sequence[ResultRow]) -> ResultRow | None:
 
 def read_results(path: Path) -> list[ResultRow]:
     """The rows in a file; see `read_rows`."""
-    return read_rows(path, ResultRow)
+    rows = read_rows(path, ResultRow)
+    for row in rows:
+        if not (row.games >= 1 and min(row.wins, row.losses) >= 0):
+            raise ConfigError(f"{path}: expected matches and how many were won, got {shown(row)}")
+    return rows

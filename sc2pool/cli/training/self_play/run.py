@@ -27,6 +27,7 @@ from sc2pool.cli.training.self_play.results import ResultLog
 from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.cli.training.settings.self_play import SHARED
 from sc2pool.errors import ConfigError
+from sc2pool.foreign import why_not_ours
 
 
 class SelfPlay:
@@ -37,7 +38,8 @@ class SelfPlay:
         model: that learns; its first snapshot is saved here, unless the run has one already.
 
     Raises:
-        ConfigError: the snapshot cannot be saved.
+        ConfigError: the snapshot cannot be saved; or another user can put snapshots into the
+            folder, which may run code of theirs when they are loaded.
     """
 
     def __init__(self, options: TrainOptions, model: BaseAlgorithm) -> None:
@@ -46,6 +48,10 @@ class SelfPlay:
         self._results = ResultLog(options.out / WIN_RATES_FILE, options.steps_done)
         self._store.drop_later(options.steps_done)
         try:
+            self._store.folder.mkdir(exist_ok=True)
+            for folder in (options.out, self._store.folder):
+                if why := why_not_ours(folder.stat()):
+                    raise ConfigError(f"{folder}: snapshots are loaded from it, but {why}")
             if not self._store.snapshots():
                 self._store.add(model, options.steps_done)
         except OSError as error:

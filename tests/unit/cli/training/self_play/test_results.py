@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sc2pool.cli.training.self_play.results import ResultLog, ResultRow, best_of, read_results
+from sc2pool.errors import ConfigError
 
 ROWS = [
     ResultRow(0, "first", 20, 9, 10),
@@ -41,6 +42,13 @@ def test_a_resumed_run_drops_later_results(path):
     new = ResultRow(700, "first", 20, 20, 0)
     log.add(new)
     assert read_results(path) == [*ROWS[:4], new]
+
+
+@pytest.mark.parametrize("row", ["0,first,0,0,0", "0,first,9,-1,2"])
+def test_results_that_no_match_has(path, row):
+    path.write_text(f"total_steps,opponent,games,wins,losses\n{row}\n")
+    with pytest.raises(ConfigError, match="expected matches and how many were won, got "):
+        read_results(path)
 
 
 def test_the_newest_of_each_opponent(path):
