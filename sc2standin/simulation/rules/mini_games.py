@@ -12,7 +12,7 @@ from collections.abc import Callable
 from heapq import heapreplace
 from operator import attrgetter
 
-from sc2standin.map_reader.scenario import Collect, Group, Waves
+from sc2standin.map_reader.scenario import MAX_UNITS, Collect, Group, Waves
 from sc2standin.simulation.rules.placement import Placement, place_group
 from sc2standin.simulation.units import ENEMY, ME, NEUTRAL, NEVER, Unit
 from sc2standin.simulation.world import World
@@ -94,6 +94,7 @@ class WavesRule:
         self, rule: Waves, world: World, placement: Placement, begun: Callable[[], None] | None
     ) -> None:
         self._rule, self._begun = rule, begun
+        self._size = sum(group.count for group in rule.units)
         self._world = world
         self._placement = placement
 
@@ -101,9 +102,9 @@ class WavesRule:
         """The first wave is on the map from the start."""
 
     def apply(self) -> int:
-        """Start a wave if no enemy is left; only a death can change that."""
+        """Start a wave if no enemy is left, and there is room; only a death can change that."""
         world = self._world
-        if world.owned_by(ENEMY):
+        if world.owned_by(ENEMY) or len(world.units) + self._size > MAX_UNITS:
             return NEVER
         self._placement.draw_side()
         if self._rule.survivors == "rejoin":
