@@ -42,17 +42,17 @@ _MOST_SHOWN: Final = 200
 """Characters of a foreign text in a message."""
 
 
-def printable(text: str, most: int = _MOST_SHOWN, *, keep: str = "") -> str:
+def printable(text: str, most: int | None = _MOST_SHOWN, *, keep: str = "") -> str:
     """A foreign text as a terminal may get it: control characters are escaped, the rest is cut off.
 
     Control characters can clear the screen, set the window's title, begin a line that looks like
     one of the program's own, or turn the direction of writing.
 
     Args:
-        most: characters that are shown.
+        most: characters that are shown; None for all.
         keep: control characters that stay, such as "\\n" in a text of several lines.
     """
-    if len(text) > most:
+    if most is not None and len(text) > most:
         text = text[: most - 1] + "…"
     if text.isprintable():
         return text
@@ -96,14 +96,17 @@ def _read_as(kind: str, what: object) -> Iterator[None]:
         raise ConfigError(f"{what} is not {kind}: {words}") from error
 
 
-def _content(path: Path, most: int, *, only_ours: bool = False) -> bytes:
-    """The file's bytes.
+def read_bytes(path: Path, most: int = MOST_BYTES, *, only_ours: bool = False) -> bytes:
+    """The bytes of a file.
+
+    Args:
+        most: how many there may be.
+        only_ours: refuse a file that another user can have written.
 
     Raises:
-        ConfigError: there are more; or another user can have written them, and may not.
-        OSError: it cannot be read.
+        ConfigError: the file cannot be read, or is refused.
     """
-    with path.open("rb") as file:
+    with _read_as("a file", path), path.open("rb") as file:
         if only_ours and (why := why_not_ours(os.fstat(file.fileno()))):
             raise ConfigError(f"{path} is not used: {why}")
         content = file.read(most + 1)
@@ -123,7 +126,7 @@ def read_json(path: Path, kind: str = "JSON", *, only_ours: bool = False) -> Any
         ConfigError: the file is missing, cannot be read, or is not of this kind.
     """
     with _read_as(kind, path):
-        return parse_json(_content(path, MOST_BYTES, only_ours=only_ours))
+        return parse_json(read_bytes(path, only_ours=only_ours))
 
 
 def parse_json(content: bytes) -> Any:
@@ -188,7 +191,7 @@ def read_yaml(path: Path) -> Any:
             return node
 
     with _read_as("YAML", path):
-        loader = Loader(_content(path, MOST_BYTES))
+        loader = Loader(read_bytes(path))
         try:
             return loader.get_single_data()
         finally:

@@ -29,6 +29,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.config import GameSetup, Limits
 from sc2pool.deadline import Deadline
 from sc2pool.errors import UserCodeError
+from sc2pool.foreign import printable
 from sc2pool.game.api import GameAPI
 from sc2pool.game.clock import ElasticClock, Tick
 from sc2pool.game.connection import Extend
@@ -134,7 +135,7 @@ class Game:
         game = cls(api, limits, installation.maps)
         try:
             pong = (await game._api.ask(requests.ping(), deadline)).ping
-            game.version = pong.game_version
+            game.version = printable(pong.game_version)
             game.base_build = pong.base_build
         except BaseException:
             game.close()

@@ -25,6 +25,7 @@ from typing import Final
 import psutil
 
 from sc2pool.errors import ConfigError, FaultKind, GameFault
+from sc2pool.foreign import printable
 from sc2pool.game.program.installation import Installation
 from sc2pool.game.program.lease import HOST, PortLease
 from sc2pool.game.program.output import Output, read_tail
@@ -187,8 +188,8 @@ class GameProcess:
         return [self._stats]
 
     def log_tail(self, lines: int = _LINES) -> str:
-        """The last lines of the game's output."""
-        return _last_lines(self._log_end(), lines)
+        """The last lines of the game's output, ready to be printed."""
+        return printable(_last_lines(self._log_end(), lines), None, keep="\n\t")
 
     def log_note(self) -> str:
         """The log's tail, ready to be put at the end of a message."""
