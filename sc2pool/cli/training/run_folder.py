@@ -172,6 +172,15 @@ def read_steps(model: Path, algo: str) -> int:
     return int(data["num_timesteps"])
 
 
+def saved_steps(model: Path) -> int | None:
+    """How many env steps the policy in this file was trained for; None without such a file."""
+    try:
+        with Archive(model, str(model), "a model") as archive:
+            return int(parse_json(archive.read("data"))["num_timesteps"])
+    except (ConfigError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
 def _why_not(algorithm: Algorithm, data: Any, parts: Collection[str]) -> str:
     """The parts that a saved model lacks for the algorithm; empty for none.
 

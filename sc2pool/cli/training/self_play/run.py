@@ -15,7 +15,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sc2pool import SnapshotCallback
 from sc2pool.cli.stop import Stop
-from sc2pool.cli.training.run_folder import WIN_RATES_FILE
+from sc2pool.cli.training.run_folder import BEST_MODEL_FILE, WIN_RATES_FILE, saved_steps
 from sc2pool.cli.training.self_play.curve import draw_win_rates
 from sc2pool.cli.training.self_play.matches import (
     MORE_AT_THE_END,
@@ -45,7 +45,11 @@ class SelfPlay:
     def __init__(self, options: TrainOptions, model: BaseAlgorithm) -> None:
         self._options = options
         self._store = store_of(options)
-        self._results = ResultLog(options.out / WIN_RATES_FILE, options.steps_done)
+        self._results = ResultLog(
+            options.out / WIN_RATES_FILE,
+            options.steps_done,
+            saved_steps(options.out / BEST_MODEL_FILE),
+        )
         self._store.drop_later(options.steps_done)
         try:
             self._store.folder.mkdir(exist_ok=True)
