@@ -115,18 +115,21 @@ def read_bytes(path: Path, most: int = MOST_BYTES, *, only_ours: bool = False) -
     return content
 
 
-def read_json(path: Path, kind: str = "JSON", *, only_ours: bool = False) -> Any:
+def read_json(
+    path: Path, kind: str = "JSON", *, most: int = MOST_BYTES, only_ours: bool = False
+) -> Any:
     """The value in a file.
 
     Args:
         kind: what the file shall be, for the message.
+        most: how many bytes it may have.
         only_ours: refuse a file that another user can have written.
 
     Raises:
         ConfigError: the file is missing, cannot be read, or is not of this kind.
     """
     with _read_as(kind, path):
-        return parse_json(read_bytes(path, only_ours=only_ours))
+        return parse_json(read_bytes(path, most, only_ours=only_ours))
 
 
 def parse_json(content: bytes) -> Any:

@@ -15,6 +15,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from sc2pool.errors import ConfigError
 from sc2pool.platform import WINDOWS
 
 if WINDOWS:
@@ -59,6 +60,35 @@ def try_lock(path: Path, mode: int = 0o600) -> int | None:
         # Its last holder deleted the file between our open and our lock: the next process would
         # find another file.
         os.close(fd)
+
+
+def reserve(path: Path, held_by: str) -> int | None:
+    """Lock a file in a folder into which one program at a time may write.
+
+    Args:
+        path: the file; several users may share the folder.
+        held_by: in words, for an error: who has the lock, if another process has it.
+
+    Returns:
+        The descriptor that holds the lock; None if the file system has no locks.
+
+    Raises:
+        ConfigError: another process holds the lock, or another user has put something in its place.
+    """
+    try:
+        held = try_lock(path, 0o666)
+    except PermissionError as error:
+        raise ConfigError(
+            f"{path} may not be opened ({error.strerror}): it is another user's, who has not "
+            "ended or was killed"
+        ) from error
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise ConfigError(f"{path} is a link, so another user may have put it there") from error
+        return None
+    if held is None:
+        raise ConfigError(f"{path.parent}: {held_by}, and has not ended")
+    return held
 
 
 def unlock_and_remove(fd: int, path: Path) -> None:

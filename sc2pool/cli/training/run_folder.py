@@ -18,7 +18,6 @@ which say which code runs, come from a run's description only if the run's folde
 
 from __future__ import annotations
 
-import errno
 import json
 import shutil
 from collections.abc import Collection, Iterator, Mapping
@@ -31,7 +30,7 @@ from sc2pool.cli.stop import say
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS, Algorithm
 from sc2pool.errors import ConfigError
 from sc2pool.foreign import Archive, parse_json, printable, read_json, shown, why_not_ours
-from sc2pool.processes.filelock import try_lock, unlock_and_remove
+from sc2pool.processes.filelock import reserve, unlock_and_remove
 from sc2pool.replacing import new_file, remove_unfinished, replacing
 
 MODEL_FILE = "model.zip"
@@ -69,20 +68,7 @@ def reserved(out: Path) -> Iterator[None]:
     except OSError as error:
         raise _not_writable(out, error) from error
     lock = out / LOCK_FILE
-    held: int | None = None
-    try:
-        held = try_lock(lock, 0o666)  # several users may share the folder
-        if held is None:
-            raise ConfigError(f"{out}: another training writes into this folder, and has not ended")
-    except PermissionError as error:
-        raise ConfigError(
-            f"{lock} may not be opened ({error.strerror}): it is of another user's training, which "
-            "has not ended or was killed"
-        ) from error
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise ConfigError(f"{lock} is a link, so another user may have put it there") from error
-        # Else a file system without locks.
+    held = reserve(lock, "another training writes into this folder")
     try:
         yield
     finally:

@@ -45,7 +45,7 @@ MAY_IMPORT = {
     "smac": {"tasks"},
     "pool": FOUNDATIONS | {"protocol", "processes", "game", "render", "tasks"},
     "envs": FOUNDATIONS | {"protocol", "processes", "game", "tasks", "pool"},
-    "datasets": FOUNDATIONS,
+    "datasets": FOUNDATIONS | {"processes"},
     "pretrained": set(),
     "realtime": FOUNDATIONS | {"protocol", "processes", "game", "tasks", "pool"},
     "ray": FOUNDATIONS | {"protocol", "game", "tasks", "pool", "envs", "realtime"},

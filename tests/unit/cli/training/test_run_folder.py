@@ -19,7 +19,6 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.envs import IdentityEnv
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from sc2pool.cli.training import run_folder
 from sc2pool.cli.training.run_folder import describe, open_folder, read_steps, reserved
 from sc2pool.errors import ConfigError
 from sc2pool.processes import filelock
@@ -242,8 +241,8 @@ def test_users_who_share_a_folder_share_its_lock(tmp_path, monkeypatch):
     finally:
         os.umask(before)
     refused = PermissionError(errno.EACCES, "Permission denied")  # another umask; root may all
-    monkeypatch.setattr(run_folder, "try_lock", Mock(side_effect=refused))
-    told = r"/training\.lock may not be opened \(Permission denied\): it is of another user's"
+    monkeypatch.setattr(filelock, "try_lock", Mock(side_effect=refused))
+    told = r"/training\.lock may not be opened \(Permission denied\): it is another user's"
     with pytest.raises(ConfigError, match=told), reserved(tmp_path):
         pass
 
