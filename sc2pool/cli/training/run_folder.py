@@ -92,7 +92,7 @@ def open_folder(out: Path, resume: Path | None, description: Mapping[str, Any]) 
             cannot be written to, and a description that is there stays.
     """
     goes_on = resume is not None and resume.parent.resolve() == out.resolve()
-    if not goes_on and (out / CONFIG_FILE).exists():
+    if not goes_on and holds_run(out):
         raise ConfigError(f"--out {out}: another training has just begun in it")
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -104,6 +104,12 @@ def open_folder(out: Path, resume: Path | None, description: Mapping[str, Any]) 
             unfinished.write_text(json.dumps(description, indent=2, default=str) + "\n")
     except OSError as error:
         raise _not_writable(out, error) from error
+
+
+def holds_run(out: Path) -> bool:
+    """True if a run is described here and has a model; without one there is nothing to keep."""
+    models = (MODEL_FILE, BEST_MODEL_FILE)
+    return (out / CONFIG_FILE).exists() and any((out / name).exists() for name in models)
 
 
 def _copy_records(earlier: Path, out: Path) -> None:

@@ -47,7 +47,7 @@ def earlier_run(tmp_path: Path) -> Path:
         archive.writestr("data", json.dumps(data))
         for part in ("policy.pth", "policy.optimizer.pth"):
             archive.writestr(part, b"")
-    options = {"task": "MoveToBeacon", "n": 3, "steps": 5000, "seed": 7}
+    options = {"task": "MoveToBeacon", "n": 3, "steps": 5000, "seed": 7, "video": False}
     (folder / "config.json").write_text(json.dumps({"options": options}))
     return folder
 

@@ -56,7 +56,8 @@ class SelfPlay:
             for folder in (options.out, self._store.folder):
                 if why := why_not_ours(folder.stat()):
                     raise ConfigError(f"{folder}: snapshots are loaded from it, but {why}")
-            if not self._store.snapshots():
+            # A run that begins may find the first snapshot of one that was killed before it saved.
+            if options.resume is None or not self._store.snapshots():
                 self._store.add(model, options.steps_done)
         except OSError as error:
             raise ConfigError(

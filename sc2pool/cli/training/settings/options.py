@@ -20,10 +20,10 @@ from sc2pool.cli.arguments import check_writable, find_game, task_class, task_of
 from sc2pool.cli.training.run_folder import (
     CONFIG_FILE,
     MODEL_FILE,
-    SNAPSHOTS_FOLDER,
     Description,
     describe,
     find_model,
+    holds_run,
     read_steps,
     unused,
 )
@@ -214,7 +214,7 @@ def check_recorded(name: str, value: Any, run: Path) -> None:
         expected = TrainOptions.__annotations__[name]
         raise ConfigError(f"{where} must be of type {expected}, got {shown(value)}")
     low, high = _BOUNDS.get(name, (1, None))
-    if isinstance(value, int) and not (value >= low and (high is None or value <= high)):
+    if type(value) is int and not (value >= low and (high is None or value <= high)):
         bounds = f"of at least {low}" if high is None else f"from {low} to {high}"
         raise ConfigError(f"{where} must be {bounds}, got {shown(value)}")
     if name == "self_play" and value not in ("", *MODES):
@@ -262,7 +262,7 @@ def choose_out(chosen: Path | None, model: Path | None, task: str) -> Path:
             raise ConfigError(f"--resume: {out} is not for you alone ({why}); give --out")
     elif chosen is not None:
         out = chosen
-        if (out / CONFIG_FILE).exists() or (out / SNAPSHOTS_FOLDER).exists():
+        if holds_run(out):
             or_resume = f", or --resume {out}" if (out / MODEL_FILE).exists() else ""
             raise ConfigError(f"--out {out} already holds a run: choose another folder{or_resume}")
     else:

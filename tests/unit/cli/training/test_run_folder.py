@@ -186,7 +186,9 @@ def test_the_unfinished_video_of_a_killed_training_goes(tmp_path):
 
 
 def test_a_folder_in_which_another_training_has_begun_meanwhile(tmp_path):
-    open_folder(tmp_path / "out", None, {"options": {"n": 1}})
+    open_folder(tmp_path / "out", None, {"options": {"n": 0}})
+    open_folder(tmp_path / "out", None, {"options": {"n": 1}})  # the first one has saved nothing
+    (tmp_path / "out" / "model.zip").touch()
     for resume in (None, tmp_path / "other" / "model.zip"):
         with pytest.raises(ConfigError, match="another training has just begun in it"):
             open_folder(tmp_path / "out", resume, {"options": {"n": 2}})
