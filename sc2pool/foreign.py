@@ -1,4 +1,4 @@
-"""What comes from files, games and other programs: read within limits, and shown safely.
+"""Reads files that another user may have written, and shows texts of files and games safely.
 
     read_json, read_yaml, read_table   the content of a file, or a ConfigError that says why not
     Archive                            a ZIP file whose parts do not become much larger than it
@@ -29,14 +29,14 @@ from sc2pool.optional import needed_for
 from sc2pool.platform import WINDOWS
 
 MOST_BYTES: Final = 1 << 20
-"""Of a JSON or YAML file; those that sc2pool writes have some kilobytes."""
+"""The largest JSON or YAML file that is read; those that sc2pool writes have some kilobytes."""
 _MOST_VALUES: Final = 10_000
-"""In a YAML file, each alias counted as all that it stands for."""
+"""Values that a YAML file may have; an alias counts as all values that it stands for."""
 _MOST_DIGITS: Final = 100
 _MOST_LEVELS: Final = 50
-"""Of lists and dicts within each other: far below the depth at which Python's own code gives up."""
+"""Depth of lists and dicts; Python's own code fails at some hundreds."""
 _GROWTH_BYTES: Final = 16 << 20
-"""By which the parts of an archive may exceed the file; SB3 compresses none of its parts."""
+"""How much larger than the file an archive's parts may become; SB3 does not compress them."""
 _PIECE_BYTES: Final = 1 << 20
 _MOST_SHOWN: Final = 200
 """Characters of a foreign text in a message."""
@@ -168,7 +168,7 @@ def read_yaml(path: Path) -> Any:
         import yaml  # noqa: PLC0415
 
     class Loader(yaml.SafeLoader):
-        """Counts what an alias stands for, before anything is made of it."""
+        """Counts the values that an alias stands for, before they are made."""
 
         def __init__(self, content: bytes) -> None:
             super().__init__(content)  # it knows UTF-8 and UTF-16
@@ -259,7 +259,7 @@ class Archive:
     def _pieces(self, part: str, most: int) -> Iterator[bytes]:
         if self._file.getinfo(part).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise ValueError(f"{shown(part)} is compressed in an unusual way")
-        # In pieces: what a part's header says of its size need not be true.
+        # In pieces, because the size in a part's header need not be true.
         with self._file.open(part) as file:
             while piece := file.read(_PIECE_BYTES):
                 most -= len(piece)

@@ -39,7 +39,7 @@ SHARD_BYTES = 128_000_000
 _MAIN = "main_data.hdf5"
 _METADATA = "metadata.json"
 _METADATA_BYTES = 256_000_000
-"""Of the metadata, which name both bounds of each number of an observation."""
+"""Largest file of metadata; it has both bounds of each number of an observation."""
 _EMPTY_BYTES = 10_000
 """A file of links is larger once it has some."""
 _SHARD = "shard-"
@@ -287,7 +287,7 @@ class MinariWriter:
         """Link the episodes of the shards that have no links yet.
 
         Args:
-            anew: these are all shards, so earlier links go, and the episodes are counted.
+            anew: replace all links and count the episodes; `_unlinked` has all shards.
         """
         import h5py  # noqa: PLC0415
 

@@ -99,9 +99,9 @@ def fill(
 
 
 def seed_of_this_part(seed: int | None, episodes: int) -> int | None:
-    """The seed of a part of a recording, which goes on after so many episodes.
+    """The seed of a part of a recording that begins after this number of episodes.
 
-    With the first part's seed it would record the same episodes again.
+    With the seed of the first part it would record the same episodes again.
     """
     if seed is None or not episodes:
         return seed

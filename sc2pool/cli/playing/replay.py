@@ -25,7 +25,7 @@ from sc2pool.protocol.status import Status
 from sc2pool.waiting import run_in_selector_loop
 
 MOST_BYTES = 64 * 1024 * 1024
-"""Of a replay, which is sent to the game in one message."""
+"""Largest replay; it is sent to the game in one message."""
 
 
 def run(args: argparse.Namespace) -> int:

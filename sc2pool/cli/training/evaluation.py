@@ -98,8 +98,8 @@ class Evaluation(BaseCallback):
         self._algorithm = ALGORITHMS[options.algo]
         self._path = options.out / EVALUATIONS_FILE
         rows = read_evaluations(self._path)
-        # The file of the best model says which row is its own: of a better one the model may not
-        # have been saved, because the disk was full or the program was killed.
+        # The file of the best model says which row belongs to it. The model of a better row may
+        # not have been saved: the disk was full, or the program was killed.
         best_steps = saved_steps(options.out / BEST_MODEL_FILE)
         of_best = [row for row in rows if row.total_steps == best_steps]
         self.best = max(of_best, key=lambda row: row.mean_return, default=None)
@@ -143,7 +143,7 @@ class Evaluation(BaseCallback):
             f"{row.std_return:.2f} over {row.episodes} episodes{', the best so far' * best}"
         )
         try:
-            # The row first: without it nobody knows how good the model in the file is.
+            # The row first: a model without its row could not be compared with later ones.
             write_rows(self._path, EvaluationRow, [*self._rows, row])
             self._rows.append(row)
             if best:

@@ -71,7 +71,7 @@ def check_arguments(algo: str, hyperparameters: Hyperparameters) -> None:
 
 
 def _why_not(parameter: inspect.Parameter, value: Any) -> str:
-    """What the argument must be, as far as its default tells; empty if it is that."""
+    """Which kind of value the parameter's default asks for; empty if this value is of that kind."""
     default = parameter.default
     if parameter.name == "policy_kwargs":
         return "" if isinstance(value, dict | None) else "`name: value` lines"

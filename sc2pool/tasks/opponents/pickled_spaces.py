@@ -119,7 +119,7 @@ class _Machine:
         self.stack.append(_Noted(function, arguments))
 
     def build(self, _: Any) -> None:
-        """Note the state of what a call has made."""
+        """Note the state of the object that a call would have made."""
         state = self.stack.pop()
         self.stack[-1].state = state
 

@@ -112,8 +112,8 @@ class MatchEvaluation(BaseCallback):
         say(f"evaluation at {self.num_timesteps:,} steps: {words}")
         path = self._options.out / BEST_MODEL_FILE
         try:
-            # The rows first: without them nobody knows how good the model in the file is. Which
-            # rows are its own is asked of the file, because it may not have been saved.
+            # The rows first: a model without its rows could not be compared with later ones. The
+            # file of the best model says which rows belong to it.
             before = self._results.quality(saved_steps(path))
             self._results.add(*rows)
             wins = sum(row.win_rate for row in rows)

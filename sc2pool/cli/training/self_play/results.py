@@ -70,9 +70,9 @@ class ResultLog:
         return {row.opponent: row for row in self.rows}
 
     def quality(self, steps: int | None) -> float | None:
-        """The win rates together of the policy of these env steps; None if there is no evaluation.
+        """The sum of the win rates of the policy of these env steps; None if it has no evaluation.
 
-        Of several evaluations, because a resumed run came there again, the best one.
+        If a resumed run has evaluated again at these steps, the better evaluation counts.
         """
         found: dict[str, list[float]] = defaultdict(list)
         for row in self.rows:
