@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import re
 import shutil
 import weakref
 from collections.abc import Iterator, Mapping
@@ -103,7 +105,8 @@ class MinariWriter:
         held = reserve(lock, "another recorder writes into this dataset")
         self._unlock = weakref.finalize(self, _give_back, held, lock)
         try:
-            self._open(resume)
+            with _as_os_error():
+                self._open(resume)
         except BaseException:
             self.close()
             raise
@@ -141,17 +144,19 @@ class MinariWriter:
 
     def _begin(self) -> None:
         """Make the dataset's folder, which appears as a whole."""
+        import h5py  # noqa: PLC0415
+
         made = new_folder(self.folder.parent)
         try:
             data = made / self.folder.name
             self._make(data)
-            self._describe(self._about, data)
+            h5py.File(data / _MAIN, "w", track_order=True).close()  # Minari's is no HDF5 file yet
+            self._describe({**self._about, "dataset_size": 0.0}, data)
             if self.folder.exists():
                 shutil.rmtree(self.folder)
             data.rename(self.folder)
         finally:
             shutil.rmtree(made)
-        self._link(anew=True)
 
     def _metadata(self) -> dict[str, Any] | None:
         """The metadata; None if they are missing or damaged, or do not say the spaces."""
@@ -229,17 +234,18 @@ class MinariWriter:
         Raises:
             OSError: they cannot be written; they still wait, or their shard waits for its links.
         """
-        if self._waiting:
-            first = self.episodes - len(self._waiting)
-            # Damaged shards, which are set aside, keep their numbers.
-            numbers = [int(path.stem[-5:]) for path in self.folder.glob(f"*{_SHARD}*.hdf5")]
-            shard = self.folder / f"{_SHARD}{max(numbers, default=-1) + 1:05d}.hdf5"
-            self._write(shard, first)
-            self._waiting = []
-            self._waiting_steps = self._waiting_bytes = 0
-            self._unlinked.append(shard)
-        if self._unlinked:
-            self._link()
+        with _as_os_error():
+            if self._waiting:
+                first = self.episodes - len(self._waiting)
+                # Damaged shards, which are set aside, keep their numbers.
+                numbers = [int(path.stem[-5:]) for path in self.folder.glob(f"*{_SHARD}*.hdf5")]
+                shard = self.folder / f"{_SHARD}{max(numbers, default=-1) + 1:05d}.hdf5"
+                self._write(shard, first)
+                self._waiting = []
+                self._waiting_steps = self._waiting_bytes = 0
+                self._unlinked.append(shard)
+            if self._unlinked:
+                self._link()
 
     def _make(self, folder: Path) -> Any:
         from minari.dataset.minari_storage import MinariStorage  # noqa: PLC0415
@@ -323,6 +329,18 @@ class MinariWriter:
         known = read_json(path, most=_METADATA_BYTES)
         with replacing(path) as unfinished:
             unfinished.write_text(json.dumps({**known, **facts}))
+
+
+@contextmanager
+def _as_os_error() -> Iterator[None]:
+    """Raise OSError where HDF5 raises RuntimeError: when it closes a file on a full disk."""
+    try:
+        yield
+    except RuntimeError as error:
+        number = re.search(r"errno = (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
 
 
 def _give_back(held: int | None, lock: Path) -> None:

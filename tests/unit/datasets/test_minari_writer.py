@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import json
 import re
@@ -10,6 +11,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import gymnasium
+import h5py
 import minari
 import numpy as np
 import pytest
@@ -119,6 +121,19 @@ def test_a_shard_whose_links_were_refused_is_linked_with_the_next_one(
     made.add(episode(1))
     made.flush()
     assert_has([0, 1])
+
+
+def test_an_error_of_hdf5_on_a_full_disk_is_an_os_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It raises RuntimeError if the last writes are refused, when it closes the file."""
+    made = writer()
+    made.add(episode(0))
+    told = "Can't decrement id ref count (file write failed: …, errno = 28, error message = …)"
+    with monkeypatch.context() as patch, pytest.raises(OSError) as caught:
+        patch.setattr(h5py.File, "close", Mock(side_effect=RuntimeError(told)))
+        made.flush()
+    assert caught.value.errno == errno.ENOSPC
+    made.flush()
+    assert_has([0])
 
 
 def recorded(*numbers: int) -> Path:
