@@ -6,6 +6,7 @@ import argparse
 import math
 import os
 import re
+import stat
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -13,7 +14,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sc2pool.errors import ConfigError
+from sc2pool.errors import ConfigError, MissingPackageError
+from sc2pool.foreign import why_not_ours
 from sc2pool.game.program.installation import find, find_map
 from sc2pool.game.program.lease import MOST_GAMES
 from sc2pool.tasks.registry import resolve
@@ -81,32 +83,49 @@ def task_of(args: argparse.Namespace) -> str | None:
     return option if alone is None else alone  # type: ignore[no-any-return]
 
 
-def task_class(task: str) -> type[TaskDefinition]:
+def task_class(task: str, *, named: bool = True) -> type[TaskDefinition]:
     """The class of a task; the module of one that is given as `module:Class` may be in this folder.
 
     Only then, because what else lies there must not be imported: it may be another user's.
 
+    Args:
+        task: its name.
+        named: by the user of this command; else a file has named it, and no module is taken from a
+            folder that is not the user's own.
+
     Raises:
-        ConfigError: as `resolve`.
+        ConfigError: as `resolve`; or the module may be in a folder that every user may write to.
     """
-    if ":" in task:
-        with suppress(FileNotFoundError):
-            here = os.getcwd()  # noqa: PTH109
-            # protobuf's `google` is a namespace, in whose place a folder with an __init__ would be
-            # taken from anywhere on the path, once it is not imported yet.
-            import_module("google")
-            if here not in sys.path:
-                sys.path.append(here)
-    return resolve(task)
+    if ":" not in task:
+        return resolve(task)
+    why = ""
+    with suppress(FileNotFoundError):
+        here = Path.cwd()
+        found = here.stat()
+        if not named or found.st_mode & stat.S_IWOTH:
+            why = why_not_ours(found)
+        # protobuf's `google` is a namespace, in whose place a folder with an __init__ would be
+        # taken from anywhere on the path, once it is not imported yet.
+        import_module("google")
+        if not why and str(here) not in sys.path:
+            sys.path.append(str(here))
+    try:
+        return resolve(task)
+    except ConfigError as error:
+        if not why or isinstance(error, MissingPackageError):
+            raise
+        raise ConfigError(
+            f"{error}; no module is taken from {here}, because {why}: set PYTHONPATH to take one"
+        ) from error
 
 
-def find_game(game: str, task: str, *, says: bool = True) -> Path:
+def find_game(game: str, task: str | type[TaskDefinition], *, says: bool = True) -> Path:
     """The folder of an installation that has the task's map; `says` as in `find`.
 
     Raises:
         ConfigError: no such task, no such game, no such map.
     """
-    definition = task_class(task)
+    definition = task_class(task) if isinstance(task, str) else task
     installation = find(game, says=says)
     find_map(installation, definition.map_name)
     return installation.root

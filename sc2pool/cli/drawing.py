@@ -1,7 +1,8 @@
 """Parts of all pictures: the canvas, the colours, plain axes, bars of CPU time.
 
 Rules: drawn off screen (no display, no global pyplot state), so it works in any thread of any
-program; the file is replaced in one piece, so a viewer never reads half a picture. The colours are
+program; the file is replaced in one piece, so a viewer never reads half a picture. A `matplotlibrc`
+in the current folder is not used: it may be another user's, and can have LaTeX run. The colours are
 Okabe and Ito's, which people with any colour vision can tell apart.
 """
 
@@ -11,12 +12,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from sc2pool.cli.bench.processes import ROLES
 from sc2pool.replacing import replacing
+
+if matplotlib.matplotlib_fname() == "matplotlibrc":
+    matplotlib.rcdefaults()
 
 SKY, BLUE, GREEN, VERMILION, PURPLE, GREY = (
     "#56B4E9",

@@ -20,10 +20,13 @@ try:
     from sc2pool.cli.parser import make_parser
     from sc2pool.cli.stop import FULL_DISK, Stopped, check_said, discard, drop_closed
     from sc2pool.errors import SC2PoolError
+    from sc2pool.foreign import printable
     from sc2pool.optional import needed_for
 except KeyboardInterrupt:  # Ctrl-C right after the start
     raise SystemExit(130) from None
 
+_LAYOUT = "\n\t"
+"""Control characters of an error of several lines, such as a traceback."""
 PIPE_CLOSED = 141
 """128 + SIGPIPE, as for any program of which a shell says so."""
 
@@ -65,7 +68,8 @@ def run_command(argv: Sequence[str] | None) -> int:
         with needed_for("this command"):
             return int(args.run(args))
     except SC2PoolError as error:
-        print(f"sc2pool: {error}", file=sys.stderr)
+        # The text may be of a file or of a game.
+        print(f"sc2pool: {printable(str(error), None, keep=_LAYOUT)}", file=sys.stderr)
         return 2
     except PermissionError as error:  # even to ask whether a file exists may be forbidden
         if error.filename is None:

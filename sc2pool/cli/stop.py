@@ -21,6 +21,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from types import FrameType
 from typing import TextIO
 
+from sc2pool.foreign import printable
 from sc2pool.platform import WINDOWS
 from sc2pool.processes import windows
 
@@ -107,10 +108,13 @@ class Stop:
 
 
 def say(words: str) -> None:
-    """Print a line, if anybody is there to read it: the terminal or the pipe may be gone."""
+    """Print lines, if anybody is there to read them: the terminal or the pipe may be gone.
+
+    Names in them may come from files or from a game.
+    """
     _refused.clear()
     try:
-        print(words, flush=True)
+        print(printable(words, None, keep="\n"), flush=True)
     except BrokenPipeError:
         drop_closed(sys.stdout)
     except OSError as error:

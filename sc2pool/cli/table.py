@@ -12,6 +12,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from sc2pool.foreign import printable
+
 PIPE_WIDTH = 1000
 """Characters; wider than any table here."""
 
@@ -44,5 +46,5 @@ def make_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
         column.overflow = "fold"  # what is too long goes on in the next line; nothing is cut
     table.columns[0].no_wrap = True  # a name is copied in one piece
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(printable(cell, None) for cell in row))
     return table

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 from pathlib import Path
 
+from sc2pool.foreign import printable
 from sc2pool.platform import WINDOWS
 
 NONE = "–"
@@ -47,7 +48,7 @@ def game_name(game_version: str | None) -> str:
     if not game_version:
         return "no game"
     warning = " (stand-in, not StarCraft II)" if is_standin(game_version) else ""
-    return game_version + warning
+    return printable(game_version) + warning
 
 
 def quoted(path: Path) -> str:

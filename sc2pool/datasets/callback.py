@@ -53,12 +53,15 @@ class MinariCallback(BaseCallback):
                 "MinariCallback: VecNormalize must be the outermost wrapper, but there is a "
                 f"{type(env).__name__} around it"
             )
+        if self._writer is not None:
+            self._writer.close()  # of a training that ended with an error
+            self._resume = True
         self._writer = writer = MinariWriter(
             self._dataset_id,
             env.observation_space,
             env.action_space,
             about={"algorithm_name": type(self.model).__name__},
-            resume=self._resume or self._writer is not None,
+            resume=self._resume,
         )
         self._collector = EpisodeCollector(writer.add, keeps_faulty=self._keeps_faulty)
         model: Any = self.model
@@ -86,6 +89,7 @@ class MinariCallback(BaseCallback):
     def _on_training_end(self) -> None:
         assert self._writer is not None, "the training has begun"
         self._writer.flush()
+        self._writer.close()
 
 
 def _computed_back(info: dict[str, Any], normalizes: VecNormalize, like: Any) -> dict[str, Any]:

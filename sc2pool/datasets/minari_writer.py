@@ -4,17 +4,23 @@
     data/main_data.hdf5     Minari's: `episode_0`, `episode_1`, … as links into the shards
     data/shard-00000.hdf5   some tens of thousands of steps, written by Minari's own storage
 
-Rules: a shard, the links and the metadata appear in one piece each, in this order, so whatever ends
-the program costs at most the episodes since the last shard; what is there is taken up again from
-the shards. Memory holds one shard. Images are stored as they are, without loss.
+Rules: the folder appears as a whole, and a shard, the links and the metadata in one piece each, in
+this order, so whatever ends the program costs at most the episodes since the last shard. A dataset
+is taken up again from its shards, whatever has become of the other files. One recorder at a time
+writes into it, which holds a lock beside the folder. Memory holds one shard. Images are stored as
+they are, without loss.
 """
 
 from __future__ import annotations
 
 import json
+import logging
+import os
+import re
 import shutil
+import weakref
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +30,24 @@ from gymnasium.envs.registration import EnvSpec
 
 from sc2pool.datasets.collector import Episode, leaves_of
 from sc2pool.errors import ConfigError
+from sc2pool.foreign import read_json
 from sc2pool.optional import needed_for
-from sc2pool.replacing import new_folder, replacing
+from sc2pool.processes.filelock import reserve, unlock_and_remove
+from sc2pool.replacing import new_folder, remove_unfinished, replacing
 
 SHARD_STEPS = 50_000
 SHARD_BYTES = 128_000_000
 """Of observations and actions."""
 _MAIN = "main_data.hdf5"
 _METADATA = "metadata.json"
+_METADATA_BYTES = 256_000_000
+"""Largest file of metadata; it has both bounds of each number of an observation."""
+_EMPTY_BYTES = 10_000
+"""A file of links is larger once it has some."""
+_SHARD = "shard-"
+_LOCK = "recording.lock"
+
+log = logging.getLogger("sc2pool")
 
 
 class MinariWriter:
@@ -51,7 +67,8 @@ class MinariWriter:
         folder: where the dataset is.
 
     Raises:
-        ConfigError: it is there already, and `resume` is False; or it has other spaces; or no id.
+        ConfigError: it is there already, and `resume` is False; or it has other spaces, or episodes
+            that are not in shards; or another recorder writes into it; or no id.
         MissingPackageError: Minari or h5py is not installed.
     """
 
@@ -68,23 +85,137 @@ class MinariWriter:
         with needed_for("a dataset"):
             import h5py  # noqa: PLC0415, F401 - what Minari's storage needs
             import minari  # noqa: PLC0415
+        self._id = dataset_id
         self._observation_space = observation_space
         self._action_space = action_space
+        self._env_spec = env_spec
+        self._about = {
+            **(about or {}),
+            "dataset_id": dataset_id,
+            "minari_version": minari.__version__,
+        }
         self._waiting: list[Episode] = []
         self._waiting_steps = self._waiting_bytes = 0
-        self.folder = folder = folder_of(dataset_id)
-        if not (folder / _METADATA).exists():
-            _make_namespace(dataset_id)
-            self._make(folder, env_spec)
-            facts = {"dataset_id": dataset_id, "minari_version": minari.__version__}
-            self._describe({**(about or {}), **facts})
-        elif not resume:
-            raise ConfigError(f"dataset {dataset_id}: it is in {folder} already; resume it?")
-        self._check_spaces(dataset_id)
-        for left in folder.glob("unfinished-*"):
-            shutil.rmtree(left) if left.is_dir() else left.unlink()
+        self._unlinked: list[Path] = []
         self.episodes = self.steps = 0
-        self._link(sorted(folder.glob("shard-*.hdf5")), anew=True)
+        self.folder = folder_of(dataset_id)
+        _make_namespace(dataset_id)
+        self.folder.parent.mkdir(exist_ok=True)
+        lock = self.folder.parent / _LOCK
+        held = reserve(lock, "another recorder writes into this dataset")
+        self._unlock = weakref.finalize(self, _give_back, held, lock)
+        try:
+            with _as_os_error():
+                self._open(resume)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let other recorders write into the dataset; episodes that wait are dropped."""
+        self._unlock()
+
+    def _open(self, resume: bool) -> None:
+        """Begin the dataset, or take it up again."""
+        for folder in (self.folder.parent, self.folder):
+            remove_unfinished(folder)
+        if not self.folder.exists() or self._is_empty():
+            self._begin()
+            return
+        if not resume:
+            raise ConfigError(f"dataset {self._id}: it is in {self.folder} already; resume it?")
+        self._check()
+        self._unlinked = self._readable_shards()
+        self._link(anew=True)
+
+    def _is_empty(self) -> bool:
+        """True if nothing was recorded into the folder, as by a program killed at its beginning."""
+        import h5py  # noqa: PLC0415
+
+        main, known = self.folder / _MAIN, self._metadata() or {}
+        if not {path.name for path in self.folder.iterdir()} <= {_MAIN, _METADATA}:
+            return False
+        try:
+            with h5py.File(main) as file:
+                return not len(file)
+        except OSError:  # it is missing, or was cut off
+            size = main.stat().st_size if main.exists() else 0
+            return size < _EMPTY_BYTES and not known.get("total_episodes")
+
+    def _begin(self) -> None:
+        """Make the dataset's folder, which appears as a whole."""
+        import h5py  # noqa: PLC0415
+
+        made = new_folder(self.folder.parent)
+        try:
+            data = made / self.folder.name
+            self._make(data)
+            h5py.File(data / _MAIN, "w", track_order=True).close()  # Minari's is no HDF5 file yet
+            self._describe({**self._about, "dataset_size": 0.0}, data)
+            if self.folder.exists():
+                shutil.rmtree(self.folder)
+            data.rename(self.folder)
+        finally:
+            shutil.rmtree(made)
+
+    def _metadata(self) -> dict[str, Any] | None:
+        """The metadata; None if they are missing or damaged, or do not say the spaces."""
+        with suppress(ConfigError):
+            found = read_json(self.folder / _METADATA, most=_METADATA_BYTES)
+            # Without the spaces Minari would make the env that a file names, which runs its code.
+            if isinstance(found, dict) and all(
+                isinstance(found.get(name), str) for name in ("observation_space", "action_space")
+            ):
+                return found
+        return None
+
+    def _check(self) -> None:
+        """Check that the dataset is of these spaces; damaged metadata are written again.
+
+        Raises:
+            ConfigError: it has others, or episodes of another program's.
+        """
+        import h5py  # noqa: PLC0415
+        from minari.serialization import deserialize_space  # noqa: PLC0415
+
+        known = self._metadata()
+        foreign = not list(self.folder.glob(f"*{_SHARD}*.hdf5"))
+        if known is None and not foreign:
+            log.warning("dataset %s: its metadata are damaged, and are written again", self._id)
+            made = new_folder(self.folder)
+            self._make(made / "data")
+            self._describe(self._about, made / "data")
+            (made / "data" / _METADATA).replace(self.folder / _METADATA)
+            shutil.rmtree(made)
+            return
+        if known is None:
+            raise ConfigError(f"dataset {self._id}: {self.folder} is damaged, without any shard")
+        for name in ("observation_space", "action_space"):
+            has, wanted = deserialize_space(known[name]), getattr(self, f"_{name}")
+            if has != wanted:
+                raise ConfigError(f"dataset {self._id}: its {name} is {has}, not {wanted}")
+        with suppress(OSError), h5py.File(self.folder / _MAIN) as main:
+            links = [main.get(name, getlink=True) for name in main]
+            foreign = not all(isinstance(link, h5py.ExternalLink) for link in links)
+        if foreign:
+            raise ConfigError(f"dataset {self._id}: it was not recorded by sc2pool")
+
+    def _readable_shards(self) -> list[Path]:
+        """The shards in their order; damaged ones are set aside."""
+        import h5py  # noqa: PLC0415
+
+        found = []
+        for shard in sorted(self.folder.glob(f"{_SHARD}*.hdf5")):
+            try:
+                with h5py.File(shard) as file:
+                    _ = [int(file[name].attrs["total_steps"]) for name in file]
+            except (OSError, KeyError, ValueError) as error:
+                aside = shard.with_name(f"damaged-{shard.name}")
+                log.warning("%s is damaged (%s), and becomes %s", shard, str(error), aside.name)
+                shard.replace(aside)
+            else:
+                found.append(shard)
+        return found
 
     def add(self, episode: Episode) -> None:
         """Add an episode."""
@@ -101,18 +232,22 @@ class MinariWriter:
         """Write the episodes that wait.
 
         Raises:
-            OSError: they cannot be written; they still wait.
+            OSError: they cannot be written; they still wait, or their shard waits for its links.
         """
-        if not self._waiting:
-            return
-        first = self.episodes - len(self._waiting)
-        shard = self.folder / f"shard-{len(list(self.folder.glob('shard-*.hdf5'))):05d}.hdf5"
-        self._write(shard, first)
-        self._waiting = []
-        self._waiting_steps = self._waiting_bytes = 0
-        self._link([shard])
+        with _as_os_error():
+            if self._waiting:
+                first = self.episodes - len(self._waiting)
+                # Damaged shards, which are set aside, keep their numbers.
+                numbers = [int(path.stem[-5:]) for path in self.folder.glob(f"*{_SHARD}*.hdf5")]
+                shard = self.folder / f"{_SHARD}{max(numbers, default=-1) + 1:05d}.hdf5"
+                self._write(shard, first)
+                self._waiting = []
+                self._waiting_steps = self._waiting_bytes = 0
+                self._unlinked.append(shard)
+            if self._unlinked:
+                self._link()
 
-    def _make(self, folder: Path, env_spec: EnvSpec | None = None) -> Any:
+    def _make(self, folder: Path) -> Any:
         from minari.dataset.minari_storage import MinariStorage  # noqa: PLC0415
 
         folder.mkdir(parents=True, exist_ok=True)
@@ -120,18 +255,9 @@ class MinariWriter:
             folder,
             observation_space=self._observation_space,
             action_space=self._action_space,
-            env_spec=env_spec,
+            env_spec=self._env_spec,
             jpeg_encoding=False,
         )
-
-    def _check_spaces(self, dataset_id: str) -> None:
-        from minari.dataset.minari_storage import MinariStorage  # noqa: PLC0415
-
-        found = MinariStorage.read(self.folder)
-        for name in ("observation_space", "action_space"):
-            has, wanted = getattr(found, name), getattr(self, f"_{name}")
-            if has != wanted:
-                raise ConfigError(f"dataset {dataset_id}: its {name} is {has}, not {wanted}")
 
     def _write(self, shard: Path, first: int) -> None:
         """Write the waiting episodes into a new shard, numbered from `first`."""
@@ -150,7 +276,7 @@ class MinariWriter:
                     truncations=last & (not episode.terminated),
                 )
             )
-        folder = new_folder(self.folder, "unfinished-")
+        folder = new_folder(self.folder)
         try:
             self._make(folder).update_episodes(buffers)
             with h5py.File(folder / _MAIN, "a") as file:
@@ -163,40 +289,76 @@ class MinariWriter:
         finally:
             shutil.rmtree(folder)
 
-    def _link(self, shards: list[Path], *, anew: bool = False) -> None:
-        """Link the episodes of these shards, or of all `anew`, counting them; no episode waits."""
+    def _link(self, *, anew: bool = False) -> None:
+        """Link the episodes of the shards that have no links yet.
+
+        Args:
+            anew: replace all links and count the episodes; `_unlinked` has all shards.
+        """
         import h5py  # noqa: PLC0415
 
         steps = 0
         with (
-            _changing(self.folder / _MAIN) as unfinished,
-            h5py.File(unfinished, "a", track_order=True) as main,
+            _changing(self.folder / _MAIN, copies=not anew) as unfinished,
+            h5py.File(unfinished, "w" if anew else "r+", track_order=True) as main,
         ):
-            if anew:
-                main.clear()
-            for shard in shards:
+            for shard in self._unlinked:
+                _number(shard, len(main))
                 with h5py.File(shard) as file:
                     for place in range(len(file)):
                         steps += int(file[f"episode_{place}"].attrs["total_steps"])
                         link = h5py.ExternalLink(shard.name, f"episode_{place}")
                         main[f"episode_{len(main)}"] = link
-            if anew:
-                self.episodes, self.steps = len(main), steps
+            linked = len(main)
+        if anew:
+            self.episodes, self.steps = linked, steps
         size_mb = sum(file.stat().st_size for file in self.folder.iterdir()) / 1e6
         self._describe(
             {
                 "total_episodes": self.episodes,
                 "total_steps": self.steps,
                 "dataset_size": round(size_mb, 1),
-            }
+            },
+            self.folder,
         )
+        self._unlinked = []
 
-    def _describe(self, facts: Mapping[str, Any]) -> None:
-        """Add to the metadata."""
-        path = self.folder / _METADATA
-        known = json.loads(path.read_text())
-        with _changing(path) as unfinished:
+    def _describe(self, facts: Mapping[str, Any], folder: Path) -> None:
+        """Add to the metadata in a folder."""
+        path = folder / _METADATA
+        known = read_json(path, most=_METADATA_BYTES)
+        with replacing(path) as unfinished:
             unfinished.write_text(json.dumps({**known, **facts}))
+
+
+@contextmanager
+def _as_os_error() -> Iterator[None]:
+    """Raise OSError where HDF5 raises RuntimeError: when it closes a file on a full disk."""
+    try:
+        yield
+    except RuntimeError as error:
+        number = re.search(r"errno = (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
+
+
+def _give_back(held: int | None, lock: Path) -> None:
+    if held is not None:
+        unlock_and_remove(held, lock)
+
+
+def _number(shard: Path, first: int) -> None:
+    """Give a shard's episodes the ids of their places, if an earlier shard was lost."""
+    import h5py  # noqa: PLC0415
+
+    with h5py.File(shard) as file:
+        ids = [int(file[f"episode_{place}"].attrs["id"]) for place in range(len(file))]
+    wanted = list(range(first, first + len(ids)))
+    if ids != wanted:
+        with _changing(shard) as unfinished, h5py.File(unfinished, "r+") as file:
+            for place, number in enumerate(wanted):
+                file[f"episode_{place}"].attrs["id"] = number
 
 
 def folder_of(dataset_id: str) -> Path:
@@ -215,16 +377,24 @@ def folder_of(dataset_id: str) -> Path:
 
 
 def _make_namespace(dataset_id: str) -> None:
-    from minari.namespace import create_namespace, list_local_namespaces  # noqa: PLC0415
+    """Make the namespaces of a dataset, as Minari does, but each file in one piece."""
+    from minari.namespace import NAMESPACE_METADATA_FILENAME  # noqa: PLC0415
+    from minari.storage import get_dataset_path  # noqa: PLC0415
 
-    namespace = dataset_id.rpartition("/")[0]
-    if namespace and namespace not in list_local_namespaces():
-        create_namespace(namespace)
+    *parts, _ = dataset_id.split("/")
+    for depth in range(1, len(parts) + 1):
+        folder = Path(get_dataset_path("/".join(parts[:depth])))
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / NAMESPACE_METADATA_FILENAME
+        if not path.exists() or not path.stat().st_size:
+            with replacing(path) as unfinished:
+                unfinished.write_text("{}")
 
 
 @contextmanager
-def _changing(path: Path) -> Iterator[Path]:
-    """A copy of the file to change, which replaces it when the block is done."""
+def _changing(path: Path, *, copies: bool = True) -> Iterator[Path]:
+    """A copy of the file to change, or an empty file, which replaces it when the block is done."""
     with replacing(path) as unfinished:
-        shutil.copyfile(path, unfinished)
+        if copies:
+            shutil.copyfile(path, unfinished)
         yield unfinished

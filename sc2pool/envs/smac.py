@@ -36,6 +36,7 @@ from sc2pool.pool import actions as action_checks
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.stepping.batch import Batch
+from sc2pool.replacing import replacing
 from sc2pool.tasks.opponents.results import OPPONENT, RESULT, UNTOLD_END
 from sc2pool.tasks.teams.smac.actions import FIRST_TARGET, N_MOVES
 from sc2pool.tasks.teams.smac.battle_task import STEP_MUL, BattleTask
@@ -407,7 +408,10 @@ class StarCraft2Env:
                 f"; got replay_dir={self.replay_dir!r}, {self.battles_game} battles over"
             )
         name = f"{self.replay_prefix or self.map_name}_{self.battles_game:05}.SC2Replay"
-        return Path(shutil.copy(self._replay, Path(self.replay_dir) / name))
+        path = Path(self.replay_dir) / name
+        with replacing(path) as unfinished:
+            shutil.copyfile(self._replay, unfinished)
+        return path
 
     def render(self, mode: str = "human") -> Any:  # noqa: ARG002 - SMAC's signature
         """A frame of the battle as it is now, uint8 (480, 640, 3), in either mode."""

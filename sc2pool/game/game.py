@@ -33,6 +33,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.config import GameSetup, Limits
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault, UserCodeError
+from sc2pool.foreign import printable
 from sc2pool.game import ends
 from sc2pool.game.api import GameAPI
 from sc2pool.game.clock import ElasticClock, LoopTimer, Tick
@@ -206,7 +207,7 @@ class Game:
         game = cls(api, limits, installation.maps, surroundings)
         try:
             pong = (await game._api.ask(requests.ping(), deadline)).ping
-            game.version = pong.game_version
+            game.version = printable(pong.game_version)
             game.base_build = pong.base_build
         except BaseException:
             game.close()

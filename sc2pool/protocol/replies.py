@@ -20,6 +20,7 @@ from typing import Final
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.errors import ConfigError, FaultKind, GameFault
+from sc2pool.foreign import printable
 from sc2pool.protocol.status import Status
 
 LAST_LOOP: Final = 1 << 19
@@ -28,6 +29,8 @@ HARD_RESET_LOOP: Final = 1 << 18
 """From this game loop on the game requires a new game instead of a restart."""
 FIRST_LOOP_MAX: Final = 16
 """Largest accepted game loop of a first observation; the expected one is 0."""
+_WORDS: Final = 500
+"""Characters of a game's own words that a message shows."""
 _STUB_LOOP: Final = (1 << 32) - 1
 """The game loop of an empty observation."""
 
@@ -122,12 +125,13 @@ def require(reply: sc_pb.Response, kind: str) -> None:
     """
     if is_refusal(reply):
         status = _status(reply)
-        raise _bad(f"the game refused {kind} (status {status}): {'; '.join(reply.error)}")
+        words = printable("; ".join(reply.error), _WORDS)
+        raise _bad(f"the game refused {kind} (status {status}): {words}")
     if not _has_failed(reply, kind):
         return
     answer = getattr(reply, kind)
     name = type(answer).Error.Name(answer.error)
-    details = getattr(answer, "error_details", "")  # not every reply has them
+    details = printable(getattr(answer, "error_details", ""), _WORDS)  # not every reply has them
     detail = f"the game cannot {kind}: {name} {details}".rstrip()
     if kind in _SETUP:
         raise GameFault(FaultKind.SETUP_FAILED, detail)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from reprlib import repr as shown
 from typing import Any, TypeVar
 
 from sc2standin.cost import MAX_MS
@@ -28,7 +29,7 @@ class Fields:
 
     def __init__(self, where: str, value: object) -> None:
         if not isinstance(value, Mapping):
-            raise ScenarioError(f"{where} must be an object, not {value!r:.60}")
+            raise ScenarioError(f"{where} must be an object, not {shown(value)}")
         self._where = where
         self._left: dict[str, Any] = dict(value)
 
@@ -38,7 +39,7 @@ class Fields:
         value = self._left.pop(key)
         # In Python bool is a subclass of int; in a map it is another type.
         if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
-            raise ScenarioError(f"{self._where}.{key} must be {kind.__name__}, not {value!r:.60}")
+            raise ScenarioError(f"{self._where}.{key} must be {kind.__name__}, not {shown(value)}")
         return value
 
     def has(self, key: str) -> bool:
@@ -52,7 +53,7 @@ class Fields:
     def count(self, key: str, most: int) -> int:
         value = self.take(key, int)
         if not 1 <= value <= most:
-            raise ScenarioError(f"{self._where}.{key} must be 1 to {most}, not {value}")
+            raise ScenarioError(f"{self._where}.{key} must be 1 to {most}, not {shown(value)}")
         return value
 
     def count_or(self, key: str, most: int, default: int) -> int:
@@ -87,7 +88,7 @@ class Fields:
         value = self.take(key, str)
         if value not in choices:
             raise ScenarioError(
-                f"{self._where}.{key} must be one of {', '.join(choices)}, not {value!r:.60}"
+                f"{self._where}.{key} must be one of {', '.join(choices)}, not {shown(value)}"
             )
         return choices[value]
 
@@ -96,7 +97,7 @@ class Fields:
         unknown = [name for name in names if not isinstance(name, str) or name not in choices]
         if unknown:
             raise ScenarioError(
-                f"{self._where}.{key} must be made of {', '.join(choices)}, not {unknown[0]!r:.60}"
+                f"{self._where}.{key} must be made of {', '.join(choices)}, not {shown(unknown[0])}"
             )
         return tuple(choices[name] for name in names)
 
@@ -170,7 +171,8 @@ class Fields:
 
     def finish(self) -> None:
         if self._left:
-            raise ScenarioError(f"{self._where} has unknown keys: {', '.join(sorted(self._left))}")
+            names = ", ".join(sorted(self._left))
+            raise ScenarioError(f"{self._where} has unknown keys: {names:.200}")
 
     def _pair(self, value: object, key: str) -> tuple[int, int]:
         match value:

@@ -25,6 +25,7 @@ from sc2standin.map_reader.places import Place, Points, read_place
 
 FORMAT = "sc2pool-standin-scenario/1"
 MAX_UNITS = 700
+"""Units on a map at one time: those that a map places, in all, and those that commands create."""
 MAX_PLAYERS = 2
 MAX_BUILD = 1_000_000
 MAX_HUNT_LOOPS = 1 << 10
@@ -208,6 +209,8 @@ def scenario_of(fields: Fields) -> Scenario:
         made_with_build=fields.count_or("made_with_build", MAX_BUILD, 0),
     )
     fields.finish()
+    if _placed(scenario) > MAX_UNITS:
+        raise ScenarioError(f"map.units and map.rules must place at most {MAX_UNITS} units in all")
     if scenario.melee is not None and scenario.economy is None:
         raise ScenarioError("map.melee needs an economy, and there is no map.economy")
     x0, y0, x1, y1 = scenario.playable_area
@@ -221,6 +224,18 @@ def scenario_of(fields: Fields) -> Scenario:
     if scenario.canned and scenario.players > 1:
         raise ScenarioError("map.canned is for one player")
     return scenario
+
+
+def _placed(scenario: Scenario) -> int:
+    """How many units the map places, with its targets and those of its waves."""
+    count = sum(group.count for group in scenario.units)
+    for rule in scenario.rules:
+        match rule:
+            case Collect():
+                count += rule.count
+            case Waves():
+                count += sum(group.count for group in rule.units)
+    return count
 
 
 _TAKEN: dict[str, Taken] = {"moves": "moves", "vanishes": "vanishes"}

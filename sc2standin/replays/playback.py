@@ -14,14 +14,14 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2standin.replays.recording import Replay
 from sc2standin.simulation.game import Game
 
-Perform = Callable[[int, sc_pb.Request], None]
+Perform = Callable[[int, bytes], None]
 
 
 class Playback:
     """A replay that is being watched.
 
     Args:
-        perform: carries out a recorded request of a player.
+        perform: carries out a recorded request of a player, serialized.
 
     Attributes:
         sees_all: True if it is watched without fog.

@@ -11,8 +11,9 @@ changed it, each of a player and at its loop. The file is an MPQ archive:
 
 Rules it keeps: a request is recorded as the bytes that arrived, which costs a step next to nothing;
 the record is bounded, and an episode that is too long for it has no replay; a file is checked
-before anything is played; the requests of a loop are in the order of the players, as both of their
-processes must write the same file.
+before anything is played, within the same bounds, one request after the other, because a request
+takes many times its bytes once it is decoded; the requests of a loop are in the order of the
+players, as both of their processes must write the same file.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import json
 import struct
 from dataclasses import asdict, dataclass, field
 from operator import itemgetter
+from reprlib import repr as shown
 from typing import Final
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
@@ -39,6 +41,10 @@ MAX_BYTES: Final = 64 * 1024 * 1024
 """Largest record of an episode, in memory: a command every loop for three hours."""
 _ENTRY_BYTES: Final = 150
 """Memory of a recorded request beside its bytes."""
+_REQUEST_BYTES: Final = 2 * 1024 * 1024
+"""Largest recorded request: create_game, with a map of 1 MiB."""
+_INFO_BYTES: Final = 256 * 1024
+"""Largest description of the game; that of a usual one has some hundred bytes."""
 _FORMAT: Final = "sc2pool-standin-replay/3"
 _METADATA, _INFO = "replay.gamemetadata.json", "sc2pool.info"
 _EPISODE, _REQUESTS = "sc2pool.episode.json", "sc2pool.requests"
@@ -49,8 +55,8 @@ LAST_LOOP: Final = 1 << 19
 """Loops since create_game at which every game ends."""
 HEAD: Final = struct.Struct("<IBI")
 """Loop, player and size of a request."""
-Entry = tuple[int, int, sc_pb.Request]
-"""Loop, player and request."""
+Entry = tuple[int, int, bytes]
+"""Loop, player and serialized request."""
 
 
 class ReplayError(ValueError):
@@ -85,13 +91,15 @@ class Recording:
         if self._bytes <= MAX_BYTES:
             self._requests.append((loop, player, request))
             self._bytes += _ENTRY_BYTES + len(request)
+            if len(request) > _REQUEST_BYTES:
+                self._bytes = MAX_BYTES + 1
 
     def file(self, info: sc_pb.ResponseReplayInfo) -> bytes:
         """The replay file; raises ReplayError if the episode was too long to be recorded."""
         if self._bytes > MAX_BYTES:
             raise ReplayError("the episode has too many commands for a replay")
         changes = sorted(self._requests, key=itemgetter(0, 1))  # those of a player stay in order
-        requests: list[Entry] = [
+        requests = [
             (0, 0, sc_pb.Request(create_game=self.create)),
             *((0, n, sc_pb.Request(join_game=join)) for n, join in sorted(self._joins.items())),
             *((loop, player, without_ends(content)) for loop, player, content in changes),
@@ -126,7 +134,7 @@ class Replay:
     joins: dict[int, sc_pb.RequestJoinGame]
     """How each player joined."""
     requests: tuple[Entry, ...]
-    """The requests that changed the episode, in order."""
+    """The requests that changed the episode, in order; each can be decoded."""
     quirks: Quirks = field(default_factory=Quirks)
 
 
@@ -137,21 +145,30 @@ def read(content: bytes) -> Replay:
             f"a replay of StarCraft II, which the stand-in cannot play{_described(content)}"
         )
     try:
-        info = sc_pb.ResponseReplayInfo.FromString(mpq.unpack(content, _INFO, MAX_BYTES))
-        episode = json.loads(mpq.unpack(content, _EPISODE, MAX_BYTES))
-        requests = _entries(mpq.unpack(content, _REQUESTS, MAX_BYTES))
+        info = sc_pb.ResponseReplayInfo.FromString(mpq.unpack(content, _INFO, _INFO_BYTES))
+        episode = json.loads(mpq.unpack(content, _EPISODE, _INFO_BYTES))
         if episode["format"] != _FORMAT:
-            raise ReplayError(f"its format is {episode['format']!r}, expected {_FORMAT!r}")
+            raise ReplayError(f"its format is {shown(episode['format'])}, expected {_FORMAT!r}")
         number, loops_before = episode["episode"], episode["loops_before"]
         quirks = _quirks(**episode["quirks"]) if "quirks" in episode else Quirks()
-        (_, _, create), *others = requests
-        joins = {n: one.join_game for _, n, one in others if one.HasField("join_game")}
+        log = mpq.unpack(content, _REQUESTS, MAX_BYTES)
+        (_, _, first), *others = _entries(log)
+        create = sc_pb.Request.FromString(first)
+        joins: dict[int, sc_pb.RequestJoinGame] = {}
+        kinds: set[str | None] = set()
+        ends = False
+        for _, player, one in others:
+            request = sc_pb.Request.FromString(one)
+            if request.HasField("join_game") and not kinds and player not in joins:
+                joins[player] = request.join_game
+            else:
+                kinds.add(request.WhichOneof("request"))
+                ends |= _ends_process(request)
         changes = others[len(joins) :]
     except (DecodeError, struct.error, ValueError, LookupError, TypeError, RecursionError) as error:
         raise ReplayError(f"not a replay of the stand-in: {error}") from None
     loops = [loop for loop, _, _ in changes]
-    kinds = {request.WhichOneof("request") for _, _, request in changes}
-    if any(_ends_process(request) for _, _, request in changes):
+    if ends:
         raise ReplayError("not a replay of the stand-in: it would end the process")
     if not (create.HasField("create_game") and kinds <= _PLAYABLE):
         raise ReplayError("not a replay of the stand-in: it has other requests")
@@ -215,12 +232,18 @@ def entry(loop: int, player: int, request: sc_pb.Request) -> bytes:
 
 
 def _entries(log: bytes) -> list[Entry]:
-    entries, place = [], 0
+    """The requests of a log, not decoded yet; raises ValueError if they are too many or too long.
+
+    As `Recording` counts them: those of each player's beginning, which it does not count, are few.
+    """
+    entries, place, left = [], 0, MAX_BYTES + 4 * _REQUEST_BYTES
     while place < len(log):
         loop, player, size = HEAD.unpack_from(log, place)
         place += HEAD.size + size
-        request = sc_pb.Request.FromString(log[place - size : place])
-        entries.append((loop, player, request))
+        left -= _ENTRY_BYTES + size
+        if left < 0 or size > _REQUEST_BYTES or place > len(log):
+            raise ValueError("its requests are too many, too long, or cut off")
+        entries.append((loop, player, log[place - size : place]))
     return entries
 
 

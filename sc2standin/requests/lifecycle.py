@@ -126,6 +126,8 @@ def _map_content(state: State, request: sc_pb.RequestCreateGame) -> bytes:
     local = request.local_map
     if request.battlenet_map_name:
         raise CannotCreate(CreateError.InvalidMapName, "the stand-in has no Battle.net maps")
+    if len(local.map_data) > MAX_MAP_BYTES:
+        raise CannotCreate(CreateError.InvalidMapData, "no stand-in map: over 1 MiB")
     if local.map_data:
         return local.map_data
     if not local.map_path:

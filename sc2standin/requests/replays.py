@@ -124,9 +124,9 @@ def _start(state: State, request: sc_pb.RequestStartReplay) -> None:
     state.status = Status.IN_REPLAY
 
 
-def _perform(state: State, crop: Crop | None, player: int, request: sc_pb.Request) -> None:
+def _perform(state: State, crop: Crop | None, player: int, content: bytes) -> None:
     """Carry out a recorded request as if the player sent it; `crop` is the watched player's."""
-    content = request.SerializeToString()
+    request = sc_pb.Request.FromString(content)
     if state.other is not None and player == state.other.player_id:
         perform(state.other, request)
         state.recorded().note(state.playing().world.loop, player, content)

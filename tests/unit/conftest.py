@@ -74,11 +74,13 @@ def printed_by(program: str, **options: Any) -> str:
     return done.stdout
 
 
-def rewrite_archive(path: Path, changes: dict[str, bytes | str | None]) -> None:
+def rewrite_archive(
+    path: Path, changes: dict[str, bytes | str | None], compression: int = zipfile.ZIP_STORED
+) -> None:
     """Replace these parts of a ZIP file; None takes one out."""
     with zipfile.ZipFile(path) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()} | changes
-    with zipfile.ZipFile(path, "w") as archive:
+    with zipfile.ZipFile(path, "w", compression) as archive:
         for name, content in parts.items():
             if content is not None:
                 archive.writestr(name, content)

@@ -30,6 +30,7 @@ from sc2pool.cli.doctor.machine import (
     tasks_by_map,
 )
 from sc2pool.cli.stop import Stopped
+from sc2pool.foreign import printable
 from sc2pool.game.program.installation import Installation
 from sc2pool.waiting import run_in_selector_loop
 
@@ -60,7 +61,8 @@ def run(args: argparse.Namespace) -> int:
 
     found = findings.in_order(all_checks(tasks), reason)
     width = min(max(shutil.get_terminal_size().columns, NARROW), WIDE)
-    print(as_json(found) if args.json else as_text(found, width))
+    text = as_json(found) if args.json else as_text(found, width)
+    print(printable(text, None, keep="\n"))
     return exit_status(found)
 
 

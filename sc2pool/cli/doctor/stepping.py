@@ -23,6 +23,7 @@ from sc2pool.cli.doctor.machine import Playable
 from sc2pool.commands import as_actions
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
+from sc2pool.foreign import printable
 from sc2pool.game.game import Game, ResetKind
 from sc2pool.pool.statistics.durations import Durations
 from sc2pool.protocol import replies, requests
@@ -253,7 +254,7 @@ async def _probe_exit(game: Game, findings: Findings) -> None:
             while not deadline.expired():
                 reply = await game.request(request)
                 if reply.error:
-                    answer = "; ".join(reply.error)
+                    answer = printable("; ".join(reply.error))
                     break
                 request = requests.ping()
                 await asyncio.sleep(0.01)

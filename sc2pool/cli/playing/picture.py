@@ -12,6 +12,8 @@ from sc2pool.cli.training.video import Film
 from sc2pool.pool.vec_pool import VecPool
 from sc2pool.replacing import replacing
 
+MOST_FRAMES = 3_000
+"""All of them are in memory, of 0.3 MB each."""
 _LAST_FRAME_MS = 2000
 """Until the picture begins again."""
 _LONGEST_FRAME_MS = 655_350
@@ -26,6 +28,8 @@ class GifFilm(Film):
         self._frames: list[Image.Image] = []
 
     def _add(self, frame: Any) -> None:
+        if len(self._frames) >= MOST_FRAMES:
+            raise OSError(f"the episode has more than {MOST_FRAMES:,} frames")
         self._frames.append(frame_of(frame))
 
     def _finish(self) -> None:

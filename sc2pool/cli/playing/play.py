@@ -28,6 +28,7 @@ from sc2pool.cli.units import game_name
 from sc2pool.config import Computer, PoolConfig, ReplayPolicy
 from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.errors import ConfigError
+from sc2pool.foreign import printable
 from sc2pool.optional import require
 from sc2pool.pool.vec_pool import VecPool
 from sc2pool.replacing import replacing
@@ -49,7 +50,8 @@ def run(args: argparse.Namespace) -> int:
         env = make_games(args, subject, folder)
         opened.callback(env.close)
         loops = env.get_attr("step_mul", [0])[0] if args.watch else None
-        print(f"{subject.task.__name__}, {subject.name}, {game_name(env.stats().game_version)}")
+        version = game_name(env.stats().game_version)
+        print(printable(f"{subject.task.__name__}, {subject.name}, {version}", None))
         films = films_of(args, env.pool)
         for film in films:
             opened.callback(film.close)
@@ -62,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
             watchers=films,
         )
         episodes = list(shown(ended))
-        print(summary(episodes, opponent_of(args)))
+        print(printable(summary(episodes, opponent_of(args)), None))
         saved = args.replay is None or save_replay(episodes, args.replay)
         return 0 if saved and not any(film.failed for film in films) else 2
 
@@ -110,7 +112,7 @@ def against(args: argparse.Namespace, task: type[TaskDefinition]) -> tuple[Any, 
         raise ConfigError(f"--against {args.against}: {task.__name__} has one player")
     if args.against == SCRIPTED:
         return task, scripted_player(task)
-    return task, str(playable_model(args.against)[0])
+    return task, str(playable_model(args.against))
 
 
 def opponent_of(args: argparse.Namespace) -> str | None:
@@ -146,7 +148,7 @@ def shown(episodes: Iterator[Ended]) -> Iterator[Ended]:
     print("episode     return   steps  end")
     for number, ended in enumerate(episodes, 1):
         figures = f"{number:7d} {ended.episode_return:10.2f} {ended.steps:7d}  {ended.end}"
-        print(figures, flush=True)
+        print(printable(figures, None), flush=True)
         yield ended
 
 

@@ -8,6 +8,7 @@ import time
 from contextlib import closing
 
 import gymnasium
+import numpy as np
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.cli.playing.episodes import play_episodes
@@ -15,7 +16,7 @@ from sc2pool.cli.playing.subject import RANDOM, SCRIPTED, Subject
 from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.units import duration, game_name
 from sc2pool.datasets.collector import EpisodeCollector
-from sc2pool.datasets.minari_writer import MinariWriter
+from sc2pool.datasets.minari_writer import MinariWriter, folder_of
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.registry import PLACES
 from sc2pool.tasks.teams.team_task import agents_of
@@ -36,21 +37,23 @@ def run(args: argparse.Namespace) -> int:
                 "algorithm_name": subject.name,
                 "description": f"{subject.task.__name__}, played on {version}",
             }
-            writer = MinariWriter(
-                dataset,
-                env.observation_space,
-                env.action_space,
-                env_spec=env_spec_of(subject),
-                about=about,
-                resume=args.resume,
-            )
-            say(f"{subject.task.__name__}, {subject.name}, {version}\n  to {writer.folder}")
-            began_s = time.monotonic()
             try:
-                fill(writer, env, subject, args, stop)
+                with closing(
+                    MinariWriter(
+                        dataset,
+                        env.observation_space,
+                        env.action_space,
+                        env_spec=env_spec_of(subject),
+                        about=about,
+                        resume=args.resume,
+                    )
+                ) as writer:
+                    say(f"{subject.task.__name__}, {subject.name}, {version}\n  to {writer.folder}")
+                    began_s = time.monotonic()
+                    fill(writer, env, subject, args, stop)
             except OSError as error:
                 raise ConfigError(
-                    f"--dataset {dataset}: cannot be written to {writer.folder} "
+                    f"--dataset {dataset}: cannot be written to {folder_of(dataset)} "
                     f"({error.strerror or error})"
                 ) from error
     taken = duration(time.monotonic() - began_s)
@@ -73,8 +76,11 @@ def fill(
     """
     if writer.steps >= args.steps:  # with --resume
         return
+    seed = seed_of_this_part(args.seed, writer.episodes)
+    if seed != args.seed:
+        env.seed(seed)
     collector = EpisodeCollector(writer.add, keeps_faulty=args.keep_faulty)
-    policy = subject.policy(args.seed)
+    policy = subject.policy(seed)
     first_steps = writer.steps
     began_s = said_s = time.monotonic()
     try:
@@ -90,6 +96,16 @@ def fill(
                 say(f"{writer.steps:,} / {args.steps:,} steps · {rate:,.0f} steps/s")
     finally:
         writer.flush()
+
+
+def seed_of_this_part(seed: int | None, episodes: int) -> int | None:
+    """The seed of a part of a recording that begins after this number of episodes.
+
+    With the seed of the first part it would record the same episodes again.
+    """
+    if seed is None or not episodes:
+        return seed
+    return int(np.random.SeedSequence([seed, episodes]).generate_state(1)[0])
 
 
 def default_id(subject: Subject) -> str:

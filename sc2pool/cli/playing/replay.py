@@ -16,6 +16,7 @@ from sc2pool.cli.units import duration, game_name
 from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError
+from sc2pool.foreign import printable, read_bytes
 from sc2pool.game.game import Game
 from sc2pool.game.program.installation import find
 from sc2pool.protocol.game_time import LOOPS_PER_S
@@ -23,17 +24,18 @@ from sc2pool.protocol.replies import require
 from sc2pool.protocol.status import Status
 from sc2pool.waiting import run_in_selector_loop
 
+MOST_BYTES = 64 * 1024 * 1024
+"""Largest replay; it is sent to the game in one message."""
+
 
 def run(args: argparse.Namespace) -> int:
     """Print or draw what the arguments say."""
-    try:
-        content = args.replay.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{args.replay}: {error.strerror}") from error
+    content = read_bytes(args.replay, MOST_BYTES)
     if args.picture is not None:
         check_file(args.picture, "PICTURE.gif", [".gif"])
     act = _summarise if args.picture is None else _draw
-    print(run_in_selector_loop(_with_game(args, lambda game: act(game, content, args))))
+    told = run_in_selector_loop(_with_game(args, lambda game: act(game, content, args)))
+    print(printable(told, None, keep="\n"))
     return 0
 
 
@@ -55,7 +57,7 @@ async def _summarise(game: Game, content: bytes, args: argparse.Namespace) -> st
     info = reply.replay_info
     return "\n".join(
         [
-            f"{args.replay}: {info.map_name}, {info.game_duration_loops:,} loops "
+            f"{args.replay}: {printable(info.map_name)}, {info.game_duration_loops:,} loops "
             f"({duration(info.game_duration_loops / LOOPS_PER_S)}), "
             f"{game_name(info.game_version)}",
             *(f"  {_player(one)}" for one in info.player_info),
@@ -74,7 +76,11 @@ def _player(extra: sc_pb.PlayerInfoExtra) -> str:
 
 async def _draw(game: Game, content: bytes, args: argparse.Namespace) -> str:
     """Draw all frames of the replay."""
-    from sc2pool.cli.playing.picture import frame_of, write_picture  # noqa: PLC0415 - needs Pillow
+    from sc2pool.cli.playing.picture import (  # noqa: PLC0415 - needs Pillow
+        MOST_FRAMES,
+        frame_of,
+        write_picture,
+    )
     from sc2pool.render.frame import draw  # noqa: PLC0415
 
     request = sc_pb.RequestStartReplay(
@@ -82,6 +88,13 @@ async def _draw(game: Game, content: bytes, args: argparse.Namespace) -> str:
         observed_player_id=args.player,
         options=sc_pb.InterfaceOptions(raw=True, score=True),
     )
+    about = sc_pb.Request(replay_info=sc_pb.RequestReplayInfo(replay_data=content))
+    loops = (await game.request(about)).replay_info.game_duration_loops
+    if loops // args.every >= MOST_FRAMES:
+        raise ConfigError(
+            f"{args.replay} has {loops:,} loops, of which a picture shows at most {MOST_FRAMES:,}: "
+            f"give --every {loops // MOST_FRAMES + 1} or more"
+        )
     require(await game.request(sc_pb.Request(start_replay=request)), "start_replay")
     info = await game.game_info()
     frames = [frame_of(draw(info, seen)) async for seen in _observations_of(game, args.every)]

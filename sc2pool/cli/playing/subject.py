@@ -10,7 +10,12 @@ import numpy as np
 from gymnasium import spaces
 
 from sc2pool.cli.arguments import task_class
-from sc2pool.cli.training.run_folder import BEST_MODEL_FILE, MODEL_FILE, read_config
+from sc2pool.cli.training.run_folder import (
+    BEST_MODEL_FILE,
+    MODEL_FILE,
+    Description,
+    describe,
+)
 from sc2pool.errors import ConfigError
 from sc2pool.pretrained import pretrained
 from sc2pool.tasks.definition import TaskDefinition
@@ -50,8 +55,8 @@ def find_subject(given: str, task: str | None, game: str | None) -> Subject:
 
     Args:
         given: a run's folder, a model's file, a pretrained policy's name, scripted or random.
-        task: the task's name; None for the one that the model was trained for.
-        game: as in `Subject`; None for the one that the run was trained on.
+        task: the task's name; None for the one that the run's folder says.
+        game: as in `Subject`; None for the one that the run's folder says, which is printed.
 
     Raises:
         ConfigError: no such model, it does not say its task, or it is for other spaces; the task
@@ -62,42 +67,41 @@ def find_subject(given: str, task: str | None, game: str | None) -> Subject:
         if given == SCRIPTED:
             scripted_player(definition)
         return Subject(given, definition, game or "auto")
-    path, trained = playable_model(given)
-    name = task or trained.get("task")
+    path = playable_model(given)
+    bundled = pretrained().get(spelled(given))
+    run = describe(Path(given)) if bundled is None else Description({}, {"task": bundled.task}, "")
+    name = task or run.options.get("task")
     if name is None:
-        raise ConfigError(f"{path}: nothing beside it says which task it plays; give --task")
-    definition = task_class(name)
+        raise ConfigError(f"{path}: {run.why_no_task}; give --task")
+    definition = task_class(name, named=task is not None)
     SavedModel(path.stem, path).check_spaces(definition.observation_space, definition.action_space)
-    return Subject(str(path), definition, game or trained.get("game") or "auto")
+    return Subject(str(path), definition, game or run.say_game() or "auto")
 
 
-def playable_model(given: str) -> tuple[Path, dict[str, Any]]:
-    """The file of a model, and the options of its training as far as they are known.
+def playable_model(given: str) -> Path:
+    """The file of a model.
 
     Args:
-        given: a run's folder, a model's file, or a pretrained policy's name.
+        given: a pretrained policy's name, which a folder of the same name does not hide because
+            another user may have made it; or a run's folder, or a model's file.
 
     Raises:
         ConfigError: there is none.
     """
     bundled = pretrained().get(spelled(given))
-    if bundled is not None and not Path(given).exists():
-        return bundled.path, {"task": bundled.task}
-    path = _model_in(Path(given))
-    return path, read_config(path.parent).get("options", {})
-
-
-def _model_in(given: Path) -> Path:
-    if not given.exists():
+    if bundled is not None:
+        return bundled.path
+    path = Path(given)
+    if not path.exists():
         raise ConfigError(
-            f"{given}: no such run's folder, no such model, and no pretrained policy of that name "
+            f"{path}: no such run's folder, no such model, and no pretrained policy of that name "
             f"(there are {', '.join(pretrained())})"
         )
-    if not given.is_dir():
-        return given
-    found = [given / name for name in (BEST_MODEL_FILE, MODEL_FILE) if (given / name).is_file()]
+    if not path.is_dir():
+        return path
+    found = [path / name for name in (BEST_MODEL_FILE, MODEL_FILE) if (path / name).is_file()]
     if not found:
-        raise ConfigError(f"{given}: no {MODEL_FILE} in it, so there is nothing to play")
+        raise ConfigError(f"{path}: no {MODEL_FILE} in it, so there is nothing to play")
     return found[0]
 
 

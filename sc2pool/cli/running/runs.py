@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 
 from sc2pool.errors import ConfigError, SC2PoolError
+from sc2pool.foreign import printable
 from sc2pool.pool.machine.run_dir import living, trainer_of
 from sc2pool.pool.report import live_files
 
@@ -137,7 +138,7 @@ def command_of(pid: int) -> str:
         line = shlex.join(psutil.Process(pid).cmdline())
     except psutil.Error:
         return ""
-    return line if len(line) <= 80 else line[:79] + "…"
+    return printable(line, 80)
 
 
 def state_of(pid: int) -> str:

@@ -29,6 +29,7 @@ from sc2pool.cli.running.cluster_run import ClusterRun
 from sc2pool.cli.running.runs import Run, choose
 from sc2pool.cli.table import open_console
 from sc2pool.errors import ConfigError
+from sc2pool.foreign import printable
 from sc2pool.platform import WINDOWS
 from sc2pool.pool.instances.states import LIVE, State
 
@@ -137,9 +138,9 @@ class TableView:
 
 
 def _text(lines: list[Styled]) -> Text:
-    """Styled lines as rich draws them; none is wrapped."""
+    """Styled lines as rich draws them; none is wrapped. Names in them may come from anywhere."""
     return Text("\n", no_wrap=True, overflow="crop").join(
-        Text(line, style=style) for line, style in lines
+        Text(printable(line, None), style=style) for line, style in lines
     )
 
 

@@ -20,7 +20,7 @@ import webbrowser
 from collections import OrderedDict
 from contextlib import suppress
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from importlib import resources
 from typing import Any
 
@@ -30,14 +30,13 @@ from sc2pool.cli.units import is_standin
 from sc2pool.errors import ConfigError
 from sc2pool.platform import SYSTEM
 from sc2pool.pool.report import live_files
-from sc2pool.pool.report.loopback import REFUSAL, names_loopback
+from sc2pool.pool.report.loopback import IDLE_S, REFUSAL, LoopbackServer, names_loopback
 from sc2pool.pool.report.window import HOST, listen
 from sc2pool.processes.spawn import given_socket
 
 _POLL_INTERVAL_S = 0.5
 _LAST_WORDS_S = 2.0
 """After the pool's end, how long the pages can still ask and learn of it."""
-_IDLE_CONNECTION_S = 10.0
 _MAPS_KEPT = 32
 _MAP_PATH = re.compile(r"/map/([0-9a-f]{8})")
 
@@ -116,20 +115,13 @@ class Watch:
             return self._maps.get(key)
 
 
-class Server(ThreadingHTTPServer):
+class Server(LoopbackServer):
     """Serves the page on the loopback address."""
 
-    daemon_threads = True
-
     def __init__(self, watch: Watch, listener: socket.socket) -> None:
-        super().__init__(listener.getsockname(), _Handler, bind_and_activate=False)
-        self.socket.close()  # it was made for a new address
-        self.socket = listener
+        super().__init__(listener, _Handler)
         self.watch = watch
         self.port: int = self.server_address[1]
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print nothing: a browser that closes a connection is no error."""
 
     @property
     def address(self) -> str:
@@ -141,7 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = "sc2pool"
     sys_version = ""
-    timeout = _IDLE_CONNECTION_S
+    timeout = IDLE_S
 
     def do_GET(self) -> None:
         if not names_loopback(self.headers.get("Host", "")):

@@ -22,7 +22,12 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.training.figures.records import keep_rows, read_rows, write_rows
-from sc2pool.cli.training.run_folder import BEST_MODEL_FILE, EVALUATIONS_FILE, VIDEOS_FOLDER
+from sc2pool.cli.training.run_folder import (
+    BEST_MODEL_FILE,
+    EVALUATIONS_FILE,
+    VIDEOS_FOLDER,
+    saved_steps,
+)
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.cli.training.video import Video
@@ -93,9 +98,12 @@ class Evaluation(BaseCallback):
         self._algorithm = ALGORITHMS[options.algo]
         self._path = options.out / EVALUATIONS_FILE
         rows = read_evaluations(self._path)
-        self.best = max(rows, key=lambda row: row.mean_return, default=None)
+        # The file of the best model says which row belongs to it. The model of a better row may
+        # not have been saved: the disk was full, or the program was killed.
+        best_steps = saved_steps(options.out / BEST_MODEL_FILE)
+        of_best = [row for row in rows if row.total_steps == best_steps]
+        self.best = max(of_best, key=lambda row: row.mean_return, default=None)
         # Later rows are of evaluations after the resumed model was saved, which are made again.
-        # The best one says what is in `best_model.zip`.
         self._rows = keep_rows(
             self._path,
             EvaluationRow,
@@ -135,12 +143,11 @@ class Evaluation(BaseCallback):
             f"{row.std_return:.2f} over {row.episodes} episodes{', the best so far' * best}"
         )
         try:
-            # The model first: a resumed run takes the best row for that of the saved model.
-            if best:
-                save_model(self.model, self._options.out / BEST_MODEL_FILE)
+            # The row first: a model without its row could not be compared with later ones.
             write_rows(self._path, EvaluationRow, [*self._rows, row])
             self._rows.append(row)
             if best:
+                save_model(self.model, self._options.out / BEST_MODEL_FILE)
                 self.best = row
         except OSError as error:
             say(f"cannot save the evaluation to {self._options.out}: {error.strerror or error}")

@@ -22,9 +22,12 @@ from sc2pool.cli.training.settings.hyperparameters import (
     whole_number_of,
 )
 from sc2pool.cli.training.settings.options import TrainOptions
-from sc2pool.errors import ConfigError
+from sc2pool.errors import ConfigError, SC2PoolError
+from sc2pool.foreign import printable, shown
 
 _LINEAR = "lin_"
+_LARGEST = 1 << 62
+"""Larger numbers of a file do not fit into what torch and numpy compute with."""
 _OURS = frozenset(
     {"self", "policy", "env", "seed", "device", "verbose", "tensorboard_log", "args", "kwargs"}
 )
@@ -46,30 +49,53 @@ def check_device(device: str) -> None:
 
 
 def check_arguments(algo: str, hyperparameters: Hyperparameters) -> None:
-    """Raise `ConfigError` if the algorithm has no such argument, or torch no such activation."""
+    """Raise `ConfigError` if the algorithm has no such argument, or one of another kind.
+
+    Or if torch has no such activation. The values are checked by the algorithm, when it is made.
+    """
     algorithm = ALGORITHMS[algo]
-    known = _parameters(algorithm.load_class()) - _OURS
+    parameters = _parameters(algorithm.load_class())
+    known = parameters.keys() - _OURS
     unknown = hyperparameters.arguments.keys() - known
     if hyperparameters.minibatches and not {"n_steps", "batch_size"} <= known:
         unknown |= {"minibatches"}
     if unknown:
         raise ConfigError(
-            f"--hyperparameters: {algorithm.class_name} has no {', '.join(sorted(unknown))}; "
+            f"--hyperparameters: {algorithm.class_name} has no "
+            f"{printable(', '.join(sorted(unknown)))}; "
             f"it has {', '.join(sorted(known))}"
         )
-    arguments_for(hyperparameters, 1)
+    for name, value in arguments_for(hyperparameters, 1).items():
+        if expected := _why_not(parameters[name], value):
+            raise ConfigError(f"--hyperparameters: {name} must be {expected}, got {shown(value)}")
 
 
-def _parameters(algorithm: type[Any]) -> set[str]:
-    """The names of a class's parameters, with those that it passes on to its base."""
-    names: set[str] = set()
+def _why_not(parameter: inspect.Parameter, value: Any) -> str:
+    """Which kind of value the parameter's default asks for; empty if this value is of that kind."""
+    default = parameter.default
+    if parameter.name == "policy_kwargs":
+        return "" if isinstance(value, dict | None) else "`name: value` lines"
+    if isinstance(default, bool):
+        return "" if isinstance(value, bool) else "true or false"
+    takes_others = "tuple" in str(parameter.annotation).lower()  # such as `train_freq`
+    if not isinstance(default, int | float) or takes_others or isinstance(value, LinearSchedule):
+        return ""
+    number = type(value) in (int, float) and abs(value) < _LARGEST  # NaN is not
+    if isinstance(default, int):
+        return "" if number and isinstance(value, int) else "a whole number"
+    return "" if number else "a number"
+
+
+def _parameters(algorithm: type[Any]) -> dict[str, inspect.Parameter]:
+    """A class's parameters by name, with those that it passes on to its base."""
+    found: dict[str, inspect.Parameter] = {}
     for one in algorithm.__mro__:
         if "__init__" in vars(one):
             parameters = inspect.signature(vars(one)["__init__"]).parameters
-            names |= parameters.keys()
+            found = {**parameters, **found}
             if not any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
                 break
-    return {name for name in names if not name.startswith("_")}
+    return {name: one for name, one in found.items() if not name.startswith("_")}
 
 
 def make_model(env: VecEnv, options: TrainOptions) -> BaseAlgorithm:
@@ -87,10 +113,13 @@ def make_model(env: VecEnv, options: TrainOptions) -> BaseAlgorithm:
         return algorithm.load_class()(  # type: ignore[no-any-return]
             policy, env, seed=options.seed, device=options.device, **arguments
         )
-    except (TypeError, ValueError, RuntimeError, AssertionError) as error:
+    except SC2PoolError:
+        raise
+    except Exception as error:  # a value that does not fit raises whatever it meets first
+        why = printable(str(error)) or type(error).__name__
         raise ConfigError(
-            f"{algorithm.class_name} refuses its hyperparameters ({error or 'an assertion'}): "
-            f"policy {policy}, {arguments}"
+            f"{algorithm.class_name} refuses its hyperparameters ({why}): policy {shown(policy)}, "
+            f"{shown(arguments)}"
         ) from error
 
 
@@ -162,7 +191,7 @@ def _activation(policy_kwargs: dict[str, Any]) -> dict[str, Any]:
         return {"activation_fn": _ACTIVATIONS[name.rpartition(".")[2].lower()]}
     except KeyError:
         raise ConfigError(
-            f"--hyperparameters: activation_fn {name!r} is none of {', '.join(_ACTIVATIONS)}"
+            f"--hyperparameters: activation_fn {shown(name)} is none of {', '.join(_ACTIVATIONS)}"
         ) from None
 
 

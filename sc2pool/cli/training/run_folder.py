@@ -11,23 +11,27 @@ videos               an episode of each evaluation
 progress.csv         SB3's figures and the pool's, one row per update; also as TensorBoard events
 config.json          options, hyperparameters and versions
 training.lock        while a training writes into the folder
+
+Rule: what lies beside a model decides nothing if another user can have put it there. Task and game,
+which say which code runs, come from a run's description only if the run's folder was named.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import zipfile
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sc2pool.cli.stop import say
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS, Algorithm
 from sc2pool.errors import ConfigError
-from sc2pool.processes.filelock import try_lock, unlock_and_remove
-from sc2pool.replacing import replacing
+from sc2pool.foreign import Archive, parse_json, printable, read_json, shown, why_not_ours
+from sc2pool.processes.filelock import reserve, unlock_and_remove
+from sc2pool.replacing import new_file, remove_unfinished, replacing
 
 MODEL_FILE = "model.zip"
 BEST_MODEL_FILE = "best_model.zip"
@@ -56,8 +60,7 @@ def reserved(out: Path) -> Iterator[None]:
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
-        # Not by `tempfile`: on Windows it tries for ever in a folder that may not be written to.
-        probe = out / f"unfinished-{os.getpid()}"
+        probe = new_file(out / "probe")
         try:
             probe.write_bytes(b"!")
         finally:
@@ -65,18 +68,7 @@ def reserved(out: Path) -> Iterator[None]:
     except OSError as error:
         raise _not_writable(out, error) from error
     lock = out / LOCK_FILE
-    held: int | None = None
-    try:
-        held = try_lock(lock, 0o666)  # several users may share the folder
-        if held is None:
-            raise ConfigError(f"{out}: another training writes into this folder, and has not ended")
-    except PermissionError as error:
-        raise ConfigError(
-            f"{lock} may not be opened ({error.strerror}): it is of another user's training, which "
-            "has not ended or was killed"
-        ) from error
-    except OSError:  # a file system without locks
-        pass
+    held = reserve(lock, "another training writes into this folder")
     try:
         yield
     finally:
@@ -91,7 +83,8 @@ def open_folder(out: Path, resume: Path | None, description: Mapping[str, Any]) 
 
     Args:
         out: the folder.
-        resume: the model file that the run continues; the records beside it are copied.
+        resume: the model file that the run continues; the records beside it are copied, if no
+            other user can have written them.
         description: for `config.json`.
 
     Raises:
@@ -99,18 +92,24 @@ def open_folder(out: Path, resume: Path | None, description: Mapping[str, Any]) 
             cannot be written to, and a description that is there stays.
     """
     goes_on = resume is not None and resume.parent.resolve() == out.resolve()
-    if not goes_on and (out / CONFIG_FILE).exists():
+    if not goes_on and holds_run(out):
         raise ConfigError(f"--out {out}: another training has just begun in it")
     try:
         out.mkdir(parents=True, exist_ok=True)
-        if resume is not None and not goes_on:
+        if resume is not None and not goes_on and not why_not_ours(resume.parent.stat()):
             _copy_records(resume.parent, out)
-        for cut_off in (out / VIDEOS_FOLDER).glob("unfinished-*"):  # the trainer was killed
-            cut_off.unlink(missing_ok=True)
+        for folder in (out, out / VIDEOS_FOLDER, out / SNAPSHOTS_FOLDER):
+            remove_unfinished(folder)
         with replacing(out / CONFIG_FILE) as unfinished:
             unfinished.write_text(json.dumps(description, indent=2, default=str) + "\n")
     except OSError as error:
         raise _not_writable(out, error) from error
+
+
+def holds_run(out: Path) -> bool:
+    """True if a run is described here and has a model; without one there is nothing to keep."""
+    models = (MODEL_FILE, BEST_MODEL_FILE)
+    return (out / CONFIG_FILE).exists() and any((out / name).exists() for name in models)
 
 
 def _copy_records(earlier: Path, out: Path) -> None:
@@ -148,11 +147,14 @@ def read_steps(model: Path, algo: str) -> int:
         ConfigError: the algorithm cannot go on from this file; says why in one line.
     """
     try:
-        with zipfile.ZipFile(model) as archive:
-            data = json.loads(archive.read("data"))
-            parts = set(archive.namelist())
-    except Exception as error:  # zipfile has no base of those that it raises
-        raise ConfigError(f"--resume {model}: not a model saved by training ({error})") from error
+        with Archive(model, str(model), "an archive") as archive:
+            archive.check()  # SB3, which loads it, knows no limits
+            data = parse_json(archive.read("data"))
+            parts = archive.parts
+    except (ConfigError, ValueError, RecursionError) as error:
+        raise ConfigError(
+            f"--resume {model}: not a model saved by training ({printable(str(error))})"
+        ) from error
     algorithm = ALGORITHMS[algo]
     wrong = _why_not(algorithm, data, parts)
     if wrong:
@@ -162,7 +164,16 @@ def read_steps(model: Path, algo: str) -> int:
     return int(data["num_timesteps"])
 
 
-def _why_not(algorithm: Algorithm, data: Any, parts: Set[str]) -> str:
+def saved_steps(model: Path) -> int | None:
+    """How many env steps the policy in this file was trained for; None without such a file."""
+    try:
+        with Archive(model, str(model), "a model") as archive:
+            return int(parse_json(archive.read("data"))["num_timesteps"])
+    except (ConfigError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def _why_not(algorithm: Algorithm, data: Any, parts: Collection[str]) -> str:
     """The parts that a saved model lacks for the algorithm; empty for none.
 
     Args:
@@ -182,37 +193,61 @@ def _why_not(algorithm: Algorithm, data: Any, parts: Set[str]) -> str:
         return f"it has {', '.join(too_much)}"
     steps = data["num_timesteps"]
     if type(steps) is not int or steps < 0:
-        return f"num_timesteps is {steps!r}, expected a whole number of at least 0"
+        return f"num_timesteps is {shown(steps)}, expected a whole number of at least 0"
     policy = data["policy_class"]
     module = policy.get("__module__") if isinstance(policy, dict) else None
     if module != algorithm.policy_module:
-        return f"its policy is of {module}, expected one of {algorithm.policy_module}"
+        return f"its policy is of {shown(module)}, expected one of {algorithm.policy_module}"
     return ""
 
 
-def read_config(folder: Path) -> dict[str, Any]:
-    """The description of an earlier run, empty if it left none.
+@dataclass(frozen=True)
+class Description:
+    """What the folder of an earlier run says, as far as it may be used."""
+
+    content: Mapping[str, Any]
+    """Of `config.json`; empty if there is none, or if another user can have written it."""
+    options: Mapping[str, Any]
+    """Those of the run, with task and game only if they may be used."""
+    why_no_task: str
+    """Why the task must be given; empty if the options have it."""
+
+    def say_game(self) -> str | None:
+        """The game that the run was played on, None if it does not say; a path is printed.
+
+        The user has not named the game, and it is a program that will be started.
+        """
+        game: str | None = self.options.get("game")
+        if game not in (None, "auto", "real", "standin"):
+            say(f"plays the game at {game}, as its {CONFIG_FILE} says")
+        return game
+
+
+def describe(given: Path) -> Description:
+    """The description of the run that a user has named, by its folder or by a model's file.
 
     Raises:
-        ConfigError: there is one that cannot be read, or without options, or with a task or a game
-            that is no text.
+        ConfigError: it cannot be read, has no options, or a task or a game that is no text.
     """
+    folder = given if given.is_dir() else given.parent
     path = folder / CONFIG_FILE
-    try:
-        description: Any = json.loads(path.read_text())
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise ConfigError(f"{path} is not a run's description: {error}") from error
-    options = description.get("options") if isinstance(description, dict) else None
+    if not path.exists():
+        return Description({}, {}, "nothing beside it says which task it plays")
+    why = why_not_ours(folder.stat()) or why_not_ours(path.stat())
+    if why:
+        return Description({}, {}, f"{path} is not used, because {why}")
+    kind = "a run's description"
+    content = read_json(path, kind, only_ours=True)
+    options = content.get("options") if isinstance(content, dict) else None
     if not isinstance(options, dict):
-        raise ConfigError(f"{path} is not a run's description: it has no options")
+        raise ConfigError(f"{path} is not {kind}: it has no options")
     for name in ("task", "game"):
         if not isinstance(options.get(name, ""), str):
-            raise ConfigError(f"{path}: {name} must be of type str, got {options[name]!r}")
-    return description  # type: ignore[no-any-return]
+            raise ConfigError(f"{path}: {name} must be of type str, got {shown(options[name])}")
+    if not given.is_dir():
+        options = {name: value for name, value in options.items() if name not in ("task", "game")}
+        return Description(content, options, "a model's file alone does not say its task")
+    return Description(content, options, "" if "task" in options else f"{path} has no task")
 
 
 def unused(folder: Path) -> Path:

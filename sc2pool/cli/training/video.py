@@ -13,6 +13,7 @@ from typing import Any
 
 from sc2pool.cli.stop import say
 from sc2pool.pool.vec_pool import VecPool
+from sc2pool.replacing import new_file
 
 
 class Film(ABC):
@@ -75,7 +76,7 @@ class Video(Film):
 
     def __init__(self, path: Path, pool: VecPool, fps: float) -> None:
         super().__init__(path, pool, fps)
-        self._unfinished = path.with_name("unfinished-" + path.name)
+        self._unfinished: Path | None = None
         self._writer: Generator[None, Any, None] | None = None
 
     def _add(self, frame: Any) -> None:
@@ -87,6 +88,7 @@ class Video(Film):
         import imageio_ffmpeg  # noqa: PLC0415
 
         self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._unfinished = new_file(self._path)
         writer: Generator[None, Any, None] = imageio_ffmpeg.write_frames(
             str(self._unfinished), (width, height), fps=self._fps, macro_block_size=2
         )
@@ -94,7 +96,7 @@ class Video(Film):
         return writer
 
     def _finish(self) -> None:
-        if self._writer is not None:
+        if self._writer is not None and self._unfinished is not None:
             self._writer.close()
             _check(self._unfinished)
             self._unfinished.replace(self._path)
@@ -103,8 +105,9 @@ class Video(Film):
         with suppress(OSError):
             if self._writer is not None:
                 self._writer.close()
-        with suppress(OSError):
-            self._unfinished.unlink(missing_ok=True)
+        if self._unfinished is not None:
+            with suppress(OSError):
+                self._unfinished.unlink(missing_ok=True)
 
 
 def _check(path: Path) -> None:

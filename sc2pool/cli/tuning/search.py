@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from optuna import Trial
+    from optuna.trial import BaseTrial
 
 
 class Range(tuple[float, float]):
@@ -64,7 +64,7 @@ SPACES: Mapping[str, Mapping[str, Any]] = {
 """By the algorithm's name; async-ppo is of real time, where a trial cannot be repeated."""
 
 
-def suggest(trial: Trial, algo: str, *, n_rows: int, steps: int) -> dict[str, Any]:
+def suggest(trial: BaseTrial, algo: str, *, n_rows: int, steps: int) -> dict[str, Any]:
     """A section of hyperparameters, complete but for policy and the scale of rewards.
 
     Args:

@@ -2,7 +2,7 @@
 
     the folder of the search
     study.db    every trial, as Optuna stores it; the search goes on from there
-    best.yml    what `sc2pool train --hyperparameters` takes, rewritten after each better trial
+    best.yml    what `sc2pool train --hyperparameters` takes: of the best trial in the study
 
 Rules: no game is restarted between two trials; every trial has the same seeds, so what differs are
 the hyperparameters; a trial is judged by its best actions after the training, and pruned by its
@@ -15,8 +15,8 @@ import argparse
 import itertools
 import time
 from collections import deque
-from collections.abc import Mapping
-from contextlib import closing, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,8 @@ from sc2pool.cli.training.settings.hyperparameters import Hyperparameters, read_
 from sc2pool.cli.tuning.search import SPACES, suggest
 from sc2pool.cli.units import duration, game_name, quoted
 from sc2pool.errors import ActionError, ConfigError, SC2PoolError
-from sc2pool.replacing import replacing
+from sc2pool.foreign import printable, shown
+from sc2pool.replacing import remove_unfinished, replacing
 from sc2pool.tasks.registry import DEFAULT_TASK
 
 REPORTS = 5
@@ -63,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     check_algorithm(algo, task)
     if algo not in SPACES:
         raise ConfigError(f"--algo {algo}: tune knows {', '.join(SPACES)}")
-    game = find_game(args.game, name)
+    game = find_game(args.game, task)
     out = args.out or Path("runs") / f"tune-{task.__name__}-{algo}"
     check_writable(out, "--out")
     bundled = read_hyperparameters(algo, name)
@@ -78,7 +79,8 @@ def run(args: argparse.Namespace) -> int:
         "eval_episodes": args.eval_episodes,
     }
     stop = Stop()
-    with stop.handling(), reserved(out):
+    with stop.handling(), reserved(out), usable(out):
+        remove_unfinished(out)
         study = open_study(out, asked)
         games = SubprocSC2VecEnv(n=args.n, task=task, game=game)
         with closing(games) as env, stop.polite():
@@ -88,6 +90,7 @@ def run(args: argparse.Namespace) -> int:
                 f"out     {out}"
             )
             search = _Search(env, study, bundled, args, stop, out)
+            search.write_best()  # an earlier part may have been killed before it did
             began_s = time.monotonic()
             while search.done() < args.trials and stop.signal is None:
                 search.trial()
@@ -98,6 +101,17 @@ def run(args: argparse.Namespace) -> int:
     return stop.exit_code
 
 
+@contextmanager
+def usable(out: Path) -> Iterator[None]:
+    """Raise `ConfigError` if the files of the search cannot be used, such as on a full disk."""
+    try:
+        yield
+    except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
+        cause = error.__cause__ or error  # Optuna's own words do not say why
+        reason = printable(str(cause).partition("\n")[0])
+        raise ConfigError(f"--out {out}: its study.db cannot be used ({reason})") from error
+
+
 def open_study(out: Path, asked: Mapping[str, Any]) -> optuna.Study:
     """The study in a folder, a new one if there is none.
 
@@ -106,24 +120,20 @@ def open_study(out: Path, asked: Mapping[str, Any]) -> optuna.Study:
         asked: what is searched, and how; it shall be the same in every part of a study.
 
     Raises:
-        ConfigError: the folder has a study of something else, or one that cannot be read.
+        ConfigError: the folder has a study of something else.
     """
-    try:
-        study = optuna.create_study(
-            storage=f"sqlite:///{(out / 'study.db').absolute()}",
-            study_name=_STUDY,
-            load_if_exists=True,
-            direction="maximize",
-            pruner=optuna.pruners.MedianPruner(n_startup_trials=STARTUP_TRIALS),
-        )
-    except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
-        reason = str(error).partition("\n")[0]
-        raise ConfigError(f"--out {out}: its study.db cannot be used ({reason})") from error
+    study = optuna.create_study(
+        storage=f"sqlite:///{(out / 'study.db').absolute()}",
+        study_name=_STUDY,
+        load_if_exists=True,
+        direction="maximize",
+        pruner=optuna.pruners.MedianPruner(n_startup_trials=STARTUP_TRIALS),
+    )
     # Otherwise each part of a search would begin with the same suggestions.
     study.sampler = optuna.samplers.TPESampler(seed=asked["seed"] + len(study.trials))
     before = study.user_attrs.get("asked", asked)
     if before != asked and study.trials:
-        raise ConfigError(f"--out {out} holds another search ({before})")
+        raise ConfigError(f"--out {out} holds another search ({shown(before)})")
     study.set_user_attr("asked", asked)
     return study
 
@@ -179,8 +189,7 @@ class _Search:
         self.study.tell(trial, value)
         best = self.best
         is_best = best is not None and best.number == trial.number
-        if is_best:
-            self._write_best(section)
+        self.write_best()
         self._say(trial, f"mean return {value:.2f}{', the best so far' * is_best}", section)
 
     def _uncounted(self, trial: optuna.Trial) -> None:
@@ -223,17 +232,36 @@ class _Search:
         net = section["policy_kwargs"]["net_arch"]
         say(f"trial {trial.number}: {came_of_it}\n  {numbers}, net {net}")
 
-    def _write_best(self, section: dict[str, Any]) -> None:
-        """The file for `train`; what is not searched is as in the bundled one."""
+    def write_best(self) -> None:
+        """Write the file for `train`, unless it is there already.
+
+        It is of the best trial; what is not searched is as in the bundled file.
+
+        Raises:
+            ConfigError: it cannot be written.
+        """
         args, bundled = self.args, self.bundled
+        if self.best is None:
+            return
+        section = suggest(
+            optuna.trial.FixedTrial(self.best.params),
+            args.algo,
+            n_rows=self.env.num_envs,
+            steps=args.steps,
+        )
         whole = {"n_timesteps": bundled.n_timesteps, "n_envs": args.n, **section}
         if bundled.reward_scale != 1:
             whole["reward_scale"] = bundled.reward_scale
         if bundled.policy is not None:
             whole["policy"] = bundled.policy
         text = yaml.safe_dump({args.task: whole}, sort_keys=False)
-        with replacing(self.out / "best.yml") as unfinished:
-            unfinished.write_text(text)
+        path = self.out / "best.yml"
+        try:
+            if not path.exists() or path.read_bytes() != text.encode():
+                with replacing(path) as unfinished:
+                    unfinished.write_text(text)
+        except OSError as error:
+            raise ConfigError(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 class _Prune(BaseCallback):

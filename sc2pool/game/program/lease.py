@@ -6,9 +6,9 @@ named after the port:
     candidate outside the ephemeral range → lock its file → bind it once, as proof → lease
 
 Rules: the kernel never hands out a port from outside its ephemeral range by itself. The lock is
-inherited by the game, so the lease lasts as long as the worker or the game lives. Files lie in
-one place per user, whatever its environment says, so all trainers of a user see each other. The
-file of a killed worker stays; the next lease deletes it.
+inherited by the game, so the lease lasts as long as the worker or the game lives. Files lie in one
+place per user, whatever its environment says, so all trainers of a user see each other. The file of
+a killed worker stays; the next lease deletes it.
 """
 
 from __future__ import annotations
@@ -64,26 +64,55 @@ def ephemeral_range() -> tuple[int, int]:
 def lease_directory() -> Path:
     """The user's own directory of lock files; created if it is missing.
 
+    Another user can make a directory under the first name before this user does. Then the next
+    place is taken; as long as that directory stays, all trainers of this user take the same one.
+
     Raises:
-        ConfigError: another user owns the directory, or may write there.
+        ConfigError: another user owns each directory that can be had, or may write there.
     """
     if WINDOWS:
         local = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
         directory = Path(local) / "sc2pool" / "ports"
         directory.mkdir(parents=True, exist_ok=True)
         return directory
-    # Not the temporary directory: TMPDIR may differ between two trainers that must not collide.
-    uid = os.getuid()
-    directory = Path(f"/tmp/sc2pool-ports-{uid}")
-    with suppress(FileExistsError):  # whatever is there, a file or a link, is looked at below
-        directory.mkdir(mode=0o700)
-    found = directory.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != uid or found.st_mode & 0o077:
-        raise ConfigError(
-            f"{directory} must be a directory of user {uid} with mode 0700, but it is "
+    refused = []
+    for directory in _places(os.getuid()):
+        why = _why_not(directory)
+        if not why:
+            return directory
+        refused.append(f"{directory} {why}")
+    raise ConfigError(f"no directory for the locks of ports: {'; '.join(refused)}")
+
+
+def _places(uid: int) -> list[Path]:
+    """Where the directory may be, the usual place first; none depends on the environment.
+
+    Not the temporary directory: TMPDIR may differ between two trainers that must not collide.
+    """
+    import pwd  # noqa: PLC0415 - POSIX has it
+
+    places = [Path(f"/tmp/sc2pool-ports-{uid}"), Path(f"/run/user/{uid}/sc2pool-ports")]
+    with suppress(KeyError):  # a user that the system does not know
+        places.append(Path(pwd.getpwuid(uid).pw_dir) / ".cache" / "sc2pool-ports")
+    return places
+
+
+def _why_not(directory: Path) -> str:
+    """Why this directory cannot be the user's own; empty if it is, made here if need be."""
+    try:
+        with suppress(FileExistsError):  # whatever is there, a file or a link, is looked at below
+            if directory.parent.name == ".cache":
+                directory.parent.mkdir(exist_ok=True)
+            directory.mkdir(mode=0o700)
+        found = directory.lstat()
+    except OSError as error:
+        return f"cannot be made ({error.strerror})"
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        return (
+            f"must be a directory of user {os.getuid()} with mode 0700, but it is "
             f"{stat.filemode(found.st_mode)} of user {found.st_uid}"
         )
-    return directory
+    return ""
 
 
 class PortLease:

@@ -26,6 +26,7 @@ from typing import Final
 import psutil
 
 from sc2pool.errors import ConfigError, FaultKind, GameFault
+from sc2pool.foreign import printable
 from sc2pool.game.hang_detection import Activity
 from sc2pool.game.program.diagnoses import diagnose
 from sc2pool.game.program.installation import Installation
@@ -216,8 +217,8 @@ class GameProcess:
         return [self._stats]
 
     def log_tail(self, lines: int = _LINES) -> str:
-        """The last lines of the game's output."""
-        return _last_lines(self._log_end(), lines)
+        """The last lines of the game's output, ready to be printed."""
+        return printable(_last_lines(self._log_end(), lines), None, keep="\n\t")
 
     def log_note(self) -> str:
         """The log's tail, ready to be put at the end of a message."""

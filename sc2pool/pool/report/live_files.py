@@ -78,6 +78,6 @@ def read(path: Path) -> tuple[dict[str, Any], float] | None:
         with path.open() as file:
             age_s = time.time() - os.fstat(file.fileno()).st_mtime
             data = json.load(file)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return (data, max(0.0, age_s)) if isinstance(data, dict) else None

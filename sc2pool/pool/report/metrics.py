@@ -10,22 +10,22 @@ so two pools do not mix, and nothing else of the user's process is shown.
 
 from __future__ import annotations
 
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import fields
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from sc2pool.errors import ConfigError
-from sc2pool.pool.report.loopback import REFUSAL, names_loopback
 from sc2pool.pool.statistics.durations import Durations
 from sc2pool.pool.statistics.matches import MatchResults
 from sc2pool.pool.statistics.stats import InstanceStats, Metric, PoolStats
 from sc2pool.processes.shortage import start_thread
 
 if TYPE_CHECKING:
-    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
-
     from prometheus_client.core import Metric as MetricFamily
 
 _FIGURES = ("p50", "p95", "p99", "max")
@@ -113,18 +113,6 @@ def _name(field: str) -> str:
     return f"sc2pool_{field}econds" if field.endswith("_s") else f"sc2pool_{field}"
 
 
-def _by_its_names(app: WSGIApplication) -> WSGIApplication:
-    """The same application for requests under the names of the loopback address, and no others."""
-
-    def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        if names_loopback(environ.get("HTTP_HOST", "")):
-            return app(environ, start_response)
-        start_response("421 Misdirected Request", [("Content-Type", "text/plain; charset=utf-8")])
-        return [REFUSAL]
-
-    return answer
-
-
 class MetricsServer:
     """The endpoint; lives as long as its pool.
 
@@ -139,20 +127,40 @@ class MetricsServer:
         self, stats: Callable[[], PoolStats], states: Sequence[str], host: str, port: int
     ) -> None:
         try:
-            from prometheus_client import CollectorRegistry, start_http_server  # noqa: PLC0415
+            from prometheus_client import CollectorRegistry, MetricsHandler  # noqa: PLC0415
         except ImportError as error:
             raise ConfigError(
                 'metrics_port needs prometheus_client: pip install "sc2pool[metrics]"'
             ) from error
-        registry = CollectorRegistry()
-        registry.register(Collector(stats, states))
+        from sc2pool.pool.report import loopback  # noqa: PLC0415 - few pools need a server
+
+        own = CollectorRegistry()
+        own.register(Collector(stats, states))
+        on_loopback = loopback.names_loopback(host)
+
+        class Handler(MetricsHandler):
+            registry = own
+            timeout = loopback.IDLE_S
+
+            def do_GET(self) -> None:
+                if on_loopback and not loopback.names_loopback(self.headers.get("Host", "")):
+                    self.send_response(HTTPStatus.MISDIRECTED_REQUEST)
+                    self.send_header("Content-Type", "text/plain; charset=utf-8")
+                    self.end_headers()
+                    self.wfile.write(loopback.REFUSAL)
+                    return
+                super().do_GET()
+
         try:
-            self._server, self._thread = start_http_server(port, host, registry)
-        except (OSError, OverflowError, RuntimeError) as error:  # the last for a refused thread
+            with ExitStack() as undo:
+                family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+                listener = socket.create_server((host, port), family=family)
+                undo.callback(listener.close)
+                self._server = loopback.LoopbackServer(listener, Handler)
+                self._thread = start_thread(self._server.serve_forever, "sc2pool-metrics")
+                undo.pop_all()
+        except (OSError, OverflowError) as error:
             raise ConfigError(f"metrics_port={port}: cannot listen on {host} ({error})") from error
-        app = self._server.get_app()
-        if app is not None and names_loopback(host):
-            self._server.set_app(_by_its_names(app))
 
     def close(self) -> None:
         """End the endpoint; its port is free afterwards."""

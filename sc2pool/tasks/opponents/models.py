@@ -4,18 +4,17 @@
                 policy.pth  the policy's weights
                 …           optimizers and others, which only training needs: never read
 
-Rules: the trainer reads the two spaces, which runs no code of the file's, and imports neither torch
-nor SB3 for it; a worker loads each file once, with one thread for torch; to load a policy's class
-and arguments may run code of the file's, as SB3's own `load` does; a policy draws its actions from
-random numbers of its own, so a seeded episode is the same whatever else the worker plays.
+Rules: the trainer reads the two spaces as data, which runs no code of the file's, and imports
+neither torch nor SB3 for it; no part of a file becomes much larger than the file; a worker loads
+each file once, with one thread for torch; to load a policy's class and arguments may run code of
+the file's, as SB3's own `load` does; a policy draws its actions from random numbers of its own, so
+a seeded episode is the same whatever else the worker plays.
 """
 
 from __future__ import annotations
 
 import base64
-import json
 import pickle
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -27,6 +26,7 @@ import numpy as np
 from gymnasium import spaces
 
 from sc2pool.errors import ConfigError
+from sc2pool.foreign import Archive, parse_json, printable
 from sc2pool.optional import needed_for
 from sc2pool.replacing import replacing
 from sc2pool.tasks.opponents.pickled_spaces import load_space
@@ -37,6 +37,7 @@ from sc2pool.tasks.queue_pair import QueuePair, Transition
 if TYPE_CHECKING:
     import torch
 
+KIND = "a model that SB3 has saved"
 _SERIALIZED = ":serialized:"
 """How SB3 marks a value of `data` that is pickled, as base64."""
 _MOST_LOADED = 64
@@ -120,9 +121,9 @@ class SavedModel:
                     _no_learning,
                     **arguments,
                 )
-                weights = torch.load(
-                    BytesIO(archive.read("policy.pth")), map_location="cpu", weights_only=True
-                )
+                archive.check("policy.pth")  # it is an archive, for which torch knows no limits
+                content = BytesIO(archive.read("policy.pth"))
+                weights = torch.load(content, map_location="cpu", weights_only=True)
                 policy.load_state_dict(weights)
             except (ConfigError, ModuleNotFoundError):
                 raise
@@ -145,19 +146,16 @@ class SavedModel:
             raise ConfigError(f"{self._what}: {error.strerror}") from error
         return found.st_mtime_ns, found.st_size
 
-    def _opened(self) -> zipfile.ZipFile:
-        try:
-            file = self.source if isinstance(self.source, Path) else BytesIO(self.source)
-            return zipfile.ZipFile(file)
-        except FileNotFoundError as error:
-            raise ConfigError(f"{self._what}: no such file") from error
-        except Exception as error:  # zipfile has no base of those that it raises
-            raise self._not_a_model(error) from error
+    def _opened(self) -> Archive:
+        if isinstance(self.source, Path) and not self.source.exists():
+            raise ConfigError(f"{self._what}: no such file")
+        return Archive(self.source, self._what, KIND)
 
-    def _data(self, archive: zipfile.ZipFile) -> dict[str, Any]:
+    def _data(self, archive: Archive) -> dict[str, Any]:
+        content = archive.read("data")
         try:
-            return dict(json.loads(archive.read("data")))
-        except Exception as error:  # as above; RecursionError for brackets within brackets
+            return dict(parse_json(content))
+        except Exception as error:  # RecursionError for brackets within brackets
             raise self._not_a_model(error) from error
 
     def _space(self, data: dict[str, Any], name: str) -> spaces.Space[Any]:
@@ -179,9 +177,8 @@ class SavedModel:
         return value
 
     def _not_a_model(self, error: Exception) -> ConfigError:
-        return ConfigError(
-            f"{self._what}: not a model that SB3 has saved ({type(error).__name__}: {error})"
-        )
+        words = printable(" ".join(str(error).split()))
+        return ConfigError(f"{self._what} is not {KIND}: {type(error).__name__}: {words}")
 
 
 @lru_cache(maxsize=_MOST_LOADED)
@@ -211,7 +208,8 @@ def check_spaces(
         ("acts in", acted, action_space),
     ):
         if space is not None and not _fits(space, wanted):
-            raise ConfigError(f"{what} {kind} {space}, expected the task's {wanted}")
+            has, needed = printable(str(space)), printable(str(wanted))
+            raise ConfigError(f"{what} {kind} {has}, expected the task's {needed}")
 
 
 def _fits(space: spaces.Space[Any], wanted: spaces.Space[Any]) -> bool:

@@ -1,49 +1,290 @@
-"""Spaces out of the file of a model: data, which runs no code of the file's.
+"""Spaces out of the file of a model, read as data: nothing that the file names is called.
 
-A pickle may name any function for unpickling to call, and the trainer reads the files of opponents
-as soon as it is given their names. So only what gymnasium's own spaces consist of is called.
+    pickle's opcodes ─► a tree of plain values and of `_Noted` calls ─► gymnasium's own spaces
+
+A pickle says which functions to call, with which arguments. The trainer reads an opponent's file
+as soon as it is given the name, and even numpy's own functions read memory of the file's choice if
+they are called with arguments of the file's. So a call is only noted. The notes of spaces, arrays
+and numbers are then checked part by part, and gymnasium and numpy get only what has been checked.
 """
 
 from __future__ import annotations
 
-import io
 import pickle
+import pickletools
+from collections.abc import Callable, Mapping
+from math import prod
 from typing import Any, Final
 
+import numpy as np
 from gymnasium import spaces
+from numpy.typing import NDArray
 
-_NUMPY: Final = frozenset(
-    "dtype ndarray scalar _frombuffer _reconstruct SeedSequence __pyx_unpickle_SeedSequence "
-    "__generator_ctor __bit_generator_ctor __randomstate_ctor "
-    "Generator RandomState PCG64 PCG64DXSM MT19937 Philox SFC64".split()
-)
-"""What arrays, their types and random generators are made of, in NumPy 1 and 2."""
-_OTHERS: Final = frozenset(
-    {("collections", "OrderedDict"), ("_codecs", "encode")}
-    | {("builtins", name) for name in ("set", "frozenset", "complex", "bytearray")}
-)
+from sc2pool.foreign import shown
+
+_MOST_OPCODES: Final = 200_000
+"""The longest pickle; some thousand opcodes make a space of several parts."""
+_MOST_SPACES: Final = 2_000
+"""Parts of a space, each counted as often as it is named."""
+_MOST_AXES: Final = 32
+"""The axes that an array has at most, as in NumPy 1."""
+_TYPES: Final[Mapping[str, np.dtype[Any]]] = {
+    f"{kind}{size}": np.dtype(f"<{kind}{size}")
+    for kind, sizes in {"i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8)}.items()
+    for size in sizes
+}
+"""The types of numbers, by the name that a pickle has for them."""
+_MARK: Final = object()
 
 
-class _Unpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> Any:
-        of_numpy = module.partition(".")[0] == "numpy" and name in _NUMPY
-        if of_numpy or (module, name) in _OTHERS:
-            return super().find_class(module, name)
-        if module.startswith("gymnasium.spaces"):
-            found = super().find_class(module, name)
-            if isinstance(found, type) and issubclass(found, spaces.Space):
-                return found
-        raise pickle.UnpicklingError(f"{module}.{name} is no part of a space of gymnasium's")
+class _Noted:
+    """A call of a function that the pickle names, and what shall be done with its result."""
+
+    def __init__(self, function: tuple[str, str], arguments: Any) -> None:
+        self.module, self.name = function
+        self.arguments = arguments
+        self.state: Any = None
+        self.items: dict[Any, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"{self.module}.{self.name}"
 
 
 def load_space(pickled: bytes) -> spaces.Space[Any]:
     """The space in this pickle.
 
     Raises:
-        UnpicklingError: it is no space, or would call what gymnasium's spaces have no need of.
-        Exception: the pickle is damaged; which exception, pickle does not say.
+        UnpicklingError: it is no space of gymnasium's, or has other parts than those have.
+        Exception: the pickle is damaged; which exception depends on the damage.
     """
-    space = _Unpickler(io.BytesIO(pickled)).load()
-    if not isinstance(space, spaces.Space):
-        raise pickle.UnpicklingError(f"expected a space, got {type(space).__name__}")
-    return space
+    return _Spaces().space_of(_Machine().run(pickled))
+
+
+class _Machine:
+    """Carries out the opcodes that pickle has for values, and notes calls."""
+
+    def __init__(self) -> None:
+        self.stack: list[Any] = []
+        self.memo: dict[int, Any] = {}
+
+    def run(self, pickled: bytes) -> Any:
+        """The value that the pickle leaves."""
+        for count, (opcode, argument, _) in enumerate(pickletools.genops(pickled)):
+            if count > _MOST_OPCODES:
+                raise pickle.UnpicklingError("it is longer than a space's")
+            if opcode.name in _CONSTANTS:
+                self.stack.append(_CONSTANTS[opcode.name])
+            elif opcode.name in _LITERALS:
+                self.stack.append(argument)
+            elif opcode.name in _ACTIONS:
+                _ACTIONS[opcode.name](self, argument)
+            elif opcode.name not in _IGNORED:
+                raise pickle.UnpicklingError(f"a space's pickle has no opcode {opcode.name}")
+        return self.stack.pop()
+
+    def combine(self, count: int) -> None:
+        """Make a tuple of the last values."""
+        self.stack[-count:] = [tuple(self.stack[-count:])]
+
+    def marked(self) -> list[Any]:
+        """Take the values since the last mark, and the mark."""
+        at = len(self.stack) - 1 - self.stack[::-1].index(_MARK)
+        _, *parts = self.stack[at:]
+        del self.stack[at:]
+        return parts
+
+    def add(self, parts: list[Any]) -> None:
+        """Put these into the list or set that is last."""
+        last = self.stack[-1]
+        (last.extend if isinstance(last, list) else last.update)(parts)
+
+    def set_items(self, parts: list[Any]) -> None:
+        """Put keys and values, in turns, into the dict that is last."""
+        last = self.stack[-1]
+        held = last.items if isinstance(last, _Noted) else last
+        held.update(zip(parts[::2], parts[1::2], strict=True))
+
+    def remember(self, index: int | None) -> None:
+        """Keep the last value under a number; None for the next one."""
+        self.memo[len(self.memo) if index is None else index] = self.stack[-1]
+
+    def global_(self, argument: str) -> None:
+        """Name a function in one text."""
+        module, _, name = argument.partition(" ")
+        self.stack.append((module, name))
+
+    def call(self, _: Any) -> None:
+        """Note a call."""
+        arguments, function = self.stack.pop(), self.stack.pop()
+        self.stack.append(_Noted(function, arguments))
+
+    def build(self, _: Any) -> None:
+        """Note the state of the object that a call would have made."""
+        state = self.stack.pop()
+        self.stack[-1].state = state
+
+
+_CONSTANTS: Final = {
+    "NONE": None,
+    "NEWTRUE": True,
+    "NEWFALSE": False,
+    "MARK": _MARK,
+    "EMPTY_TUPLE": (),
+}
+_LITERALS: Final = frozenset(
+    "BININT BININT1 BININT2 LONG1 LONG4 BINFLOAT SHORT_BINBYTES BINBYTES BINBYTES8 BYTEARRAY8 "
+    "SHORT_BINUNICODE BINUNICODE BINUNICODE8".split()
+)
+_IGNORED: Final = frozenset({"PROTO", "FRAME", "STOP"})
+_ACTIONS: Final[Mapping[str, Callable[[_Machine, Any], None]]] = {
+    "EMPTY_LIST": lambda machine, _: machine.stack.append([]),
+    "EMPTY_DICT": lambda machine, _: machine.stack.append({}),
+    "EMPTY_SET": lambda machine, _: machine.stack.append(set()),
+    "TUPLE": lambda machine, _: machine.stack.append(tuple(machine.marked())),
+    "TUPLE1": lambda machine, _: machine.combine(1),
+    "TUPLE2": lambda machine, _: machine.combine(2),
+    "TUPLE3": lambda machine, _: machine.combine(3),
+    "FROZENSET": lambda machine, _: machine.stack.append(frozenset(machine.marked())),
+    "APPENDS": lambda machine, _: machine.add(machine.marked()),
+    "ADDITEMS": lambda machine, _: machine.add(machine.marked()),
+    "SETITEMS": lambda machine, _: machine.set_items(machine.marked()),
+    "APPEND": lambda machine, _: machine.stack[-2].append(machine.stack.pop()),
+    "SETITEM": lambda machine, _: machine.set_items([machine.stack.pop(-2), machine.stack.pop()]),
+    "MEMOIZE": _Machine.remember,
+    "BINPUT": _Machine.remember,
+    "LONG_BINPUT": _Machine.remember,
+    "BINGET": lambda machine, index: machine.stack.append(machine.memo[index]),
+    "LONG_BINGET": lambda machine, index: machine.stack.append(machine.memo[index]),
+    "GLOBAL": _Machine.global_,
+    "STACK_GLOBAL": lambda machine, _: machine.combine(2),
+    "REDUCE": _Machine.call,
+    "NEWOBJ": _Machine.call,
+    "BUILD": _Machine.build,
+}
+
+
+class _Spaces:
+    """Makes spaces of notes."""
+
+    def __init__(self) -> None:
+        self._made = 0
+
+    def space_of(self, noted: Any) -> spaces.Space[Any]:
+        """The space that a note means."""
+        if not isinstance(noted, _Noted):
+            raise pickle.UnpicklingError(f"expected a space, got {type(noted).__name__}")
+        make = _KINDS.get(noted.name)
+        if make is None or not noted.module.startswith("gymnasium.spaces"):
+            raise pickle.UnpicklingError(f"{shown(noted)} is no part of a space of gymnasium's")
+        self._made += 1
+        if self._made > _MOST_SPACES:
+            raise pickle.UnpicklingError(f"it has more than {_MOST_SPACES:,} parts")
+        return make(self, noted.state)
+
+    def optional(self, noted: Any) -> spaces.Space[Any] | None:
+        """The space, or None."""
+        return None if noted is None else self.space_of(noted)
+
+    def box(self, state: Any) -> spaces.Space[Any]:
+        low, high = _array(state["low"]), _array(state["high"])
+        return spaces.Box(low, high, low.shape, low.dtype.type)
+
+    def discrete(self, state: Any) -> spaces.Space[Any]:
+        return spaces.Discrete(_whole(state["n"]), start=_whole(state["start"]))
+
+    def multi_discrete(self, state: Any) -> spaces.Space[Any]:
+        nvec, start = _array(state["nvec"]), state.get("start")
+        return spaces.MultiDiscrete(
+            nvec, nvec.dtype.type, start=None if start is None else _array(start)
+        )
+
+    def multi_binary(self, state: Any) -> spaces.Space[Any]:
+        n = state["n"]
+        return spaces.MultiBinary(tuple(map(_whole, n)) if isinstance(n, tuple) else _whole(n))
+
+    def text(self, state: Any) -> spaces.Space[Any]:
+        letters = state["_char_str"]
+        if not isinstance(letters, str):
+            raise pickle.UnpicklingError(f"expected the letters of a text, got {shown(letters)}")
+        least, most = _whole(state["min_length"]), _whole(state["max_length"])
+        return spaces.Text(most, min_length=least, charset=letters)
+
+    def dict(self, state: Any) -> spaces.Space[Any]:
+        parts = state["spaces"]
+        if isinstance(parts, _Noted):  # an OrderedDict
+            parts = parts.items
+        # As pairs: a Dict sorts the names of a dict.
+        return spaces.Dict([(name, self.space_of(part)) for name, part in parts.items()])
+
+    def tuple(self, state: Any) -> spaces.Space[Any]:
+        return spaces.Tuple([self.space_of(part) for part in state["spaces"]])
+
+    def one_of(self, state: Any) -> spaces.Space[Any]:
+        return spaces.OneOf([self.space_of(part) for part in state["spaces"]])
+
+    def sequence(self, state: Any) -> spaces.Space[Any]:
+        return spaces.Sequence(self.space_of(state["feature_space"]), stack=state["stack"] is True)
+
+    def graph(self, state: Any) -> spaces.Space[Any]:
+        node, edge = state["node_space"], state["edge_space"]
+        return spaces.Graph(self.space_of(node), self.optional(edge))
+
+
+_KINDS: Final[Mapping[str, Callable[[_Spaces, Any], spaces.Space[Any]]]] = {
+    "Box": _Spaces.box,
+    "Discrete": _Spaces.discrete,
+    "MultiDiscrete": _Spaces.multi_discrete,
+    "MultiBinary": _Spaces.multi_binary,
+    "Text": _Spaces.text,
+    "Dict": _Spaces.dict,
+    "Tuple": _Spaces.tuple,
+    "OneOf": _Spaces.one_of,
+    "Sequence": _Spaces.sequence,
+    "Graph": _Spaces.graph,
+}
+
+
+def _array(noted: Any) -> NDArray[Any]:
+    """The array that a note means: numbers of a known type, as many as its shape says."""
+    match noted:
+        case _Noted(name="_reconstruct", state=(_, shape, kind, fortran, content)):
+            order = "F" if fortran else "C"
+        case _Noted(name="_frombuffer", arguments=(content, kind, shape, order)):
+            pass
+        case _:
+            raise pickle.UnpicklingError(f"expected an array, got {shown(noted)}")
+    if not isinstance(shape, tuple) or len(shape) > _MOST_AXES or not all(map(_is_side, shape)):
+        raise pickle.UnpicklingError(f"expected the shape of an array, got {shown(shape)}")
+    array = _numbers(kind, content, prod(shape))
+    return array.reshape(shape, order="F" if order == "F" else "C")
+
+
+def _is_side(side: Any) -> bool:
+    return type(side) is int and 0 <= side < 1 << 40
+
+
+def _numbers(kind: Any, content: Any, count: int) -> NDArray[Any]:
+    """So many numbers, of the type that a note means, in these bytes."""
+    dtype = _type(kind)
+    if not isinstance(content, bytes | bytearray) or len(content) != count * dtype.itemsize:
+        raise pickle.UnpicklingError(f"expected {count} numbers, got {shown(content)}")
+    return np.frombuffer(bytes(content), dtype)
+
+
+def _whole(noted: Any) -> int:
+    """The whole number that a value means: Python's own, or one of numpy's."""
+    match noted:
+        case _Noted(name="scalar", arguments=(kind, content)):
+            return int(_numbers(kind, content, 1)[0])
+        case int():
+            return noted
+    raise pickle.UnpicklingError(f"expected a whole number, got {shown(noted)}")
+
+
+def _type(noted: Any) -> np.dtype[Any]:
+    """The type of numbers that a note means; their bytes are in the order of most machines."""
+    match noted:
+        case _Noted(name="dtype", arguments=(str(name), *_), state=(_, "<" | "|", *_)):
+            if name in _TYPES:
+                return _TYPES[name]
+    raise pickle.UnpicklingError(f"expected the type of a number, got {shown(noted)}")

@@ -8,11 +8,16 @@ less and less, because the learner changes; an episode that a fault cut short ha
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sc2pool.config import is_number
+from sc2pool.errors import ConfigError
+from sc2pool.foreign import read_json, shown
 from sc2pool.replacing import replacing
 
 OPPONENT = "sc2pool.opponent"
@@ -68,6 +73,9 @@ class WinRates:
 
     Args:
         path: the file; what it says is continued.
+
+    Raises:
+        ConfigError: as `read_scores`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -104,9 +112,23 @@ class WinRates:
 
 
 def read_scores(path: Path) -> dict[str, Score]:
-    """The scores in a file, by the opponent's name; none if there is no file of this format."""
-    try:
-        found = json.loads(path.read_text())
-        return {str(name): Score(**score) for name, score in found.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
+    """The scores in a file, by the opponent's name; none if there is no file.
+
+    Raises:
+        ConfigError: the file cannot be read, or has something else in it.
+    """
+    if not path.exists():
         return {}
+    kind = "a file of win rates"
+    found = read_json(path, kind)
+    with suppress(TypeError, AttributeError):
+        scores = {name: Score(**score) for name, score in found.items()}
+        if all(map(_is_score, scores.values())):
+            return scores
+    raise ConfigError(f"{path} is not {kind}: it has {shown(found)}")
+
+
+def _is_score(score: Score) -> bool:
+    """True if games can have led to this score."""
+    numbers = (score.games, score.points, score.played)
+    return all(is_number(one) and 0 <= one < math.inf for one in numbers)

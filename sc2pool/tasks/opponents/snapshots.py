@@ -131,7 +131,10 @@ class SnapshotStore:
             raise ConfigError(
                 f"no snapshot in {self.folder}: call store.add(model, 0) before the first reset"
             )
-        scores = read_scores(self.folder / WIN_RATES_FILE) if self.rule == "prioritised" else {}
+        scores: Mapping[str, Score] = {}
+        if self.rule == "prioritised":
+            with suppress(ConfigError):  # the trainer, which writes it, has said so
+                scores = read_scores(self.folder / WIN_RATES_FILE)
         weights = self.weights([snapshot.name for snapshot in present], scores)
         return present[int(draws_of(episode).choice(len(present), p=weights))]
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from heapq import heapreplace
 from operator import attrgetter
 
-from sc2standin.map_reader.scenario import Collect, Group, Waves
+from sc2standin.map_reader.scenario import MAX_UNITS, Collect, Group, Waves
 from sc2standin.simulation.rules.placement import Placement, place_group
 from sc2standin.simulation.units import ENEMY, ME, NEUTRAL, NEVER, Unit
 from sc2standin.simulation.world import World
@@ -104,6 +104,7 @@ class WavesRule:
         self._rule, self._begun, self._stalls = rule, begun, stalls
         self._enemies = 1
         """Enemies that were left when the rule was last applied; 1 before that."""
+        self._size = sum(group.count for group in rule.units)
         self._world = world
         self._placement = placement
 
@@ -111,11 +112,12 @@ class WavesRule:
         """The first wave is on the map from the start."""
 
     def apply(self) -> int:
-        """Start a wave if no enemy is left; only a death can change that."""
+        """Start a wave if no enemy is left, and there is room; only a death can change that."""
         world = self._world
         left, before = len(world.owned_by(ENEMY)), self._enemies
         self._enemies = left
-        if left or (self._stalls and before != 1):
+        is_full = len(world.units) + self._size > MAX_UNITS
+        if left or is_full or (self._stalls and before != 1):
             return NEVER
         self._placement.draw_side()
         if self._rule.survivors == "rejoin":

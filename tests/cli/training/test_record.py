@@ -34,8 +34,11 @@ def test_a_scripted_player_then_more_of_it(record):
     code, _, complaint = record("scripted", "--steps=300")
     assert code == 2
     assert "already; resume it?" in complaint
-    assert record("scripted", "--steps=500", "--n=1", "--resume")[0] == 0
-    assert minari.load_dataset("sc2pool/MoveToBeacon/scripted-v0").total_episodes == 3
+    assert record("scripted", "--steps=500", "--n=1", "--resume", "--seed=1")[0] == 0
+    dataset = minari.load_dataset("sc2pool/MoveToBeacon/scripted-v0")
+    assert dataset.total_episodes == 3
+    begun = {one.observations[:9].tobytes() for one in dataset.iterate_episodes()}
+    assert len(begun) == 3, "the seed of the first part begins the same episodes again"
     assert record("scripted", "--steps=500", "--n=1", "--resume")[0] == 0
     assert minari.load_dataset("sc2pool/MoveToBeacon/scripted-v0").total_episodes == 3, "enough"
 

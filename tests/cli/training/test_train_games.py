@@ -80,7 +80,7 @@ def test_train_stop_and_go_on(
         refused = run(*TRAIN, "--resume", out, "--steps", steps + 500)
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
     assert "another training writes into this folder" in refused.stderr
-    assert refused.stdout == ""
+    assert refused.stdout == f"plays the game at {standin_dir}, as its config.json says\n"
     assert f"from {steps:,}" in said_by(*TRAIN, "--resume", out, "--steps", steps + 500)
     assert PPO.load(out / "model.zip", device="cpu").num_timesteps > steps
     assert "pool/launches" in (out / "progress.csv").read_text()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from functools import partial
 
 import optuna
 import pytest
 import yaml
+from sqlalchemy.exc import OperationalError
 
 from sc2pool.cli.training.run_folder import reserved
 from sc2pool.cli.training.settings.hyperparameters import read_hyperparameters
@@ -40,6 +42,12 @@ def test_it_searches_goes_on_and_writes_the_best(tune, tmp_path):
     assert found.n_timesteps == read_hyperparameters("maskable-ppo", "3m").n_timesteps
     assert re.search(r"--algo maskable-ppo --hyperparameters .*best.yml\n$", said)
 
+    # A search that was killed before it wrote the file of its best trial.
+    written = (search / "best.yml").read_text()
+    (search / "best.yml").unlink()
+    assert tune("--task=3m", "--algo=maskable-ppo", "--steps=256", "--trials=3")[0] == 0
+    assert (search / "best.yml").read_text() == written
+
     for other in ("--steps=512", "--seed=2"):
         code, _, complaint = tune("--task=3m", "--algo=maskable-ppo", "--steps=256", other)
         assert code == 2
@@ -70,6 +78,19 @@ def test_a_study_that_is_damaged(tune, tmp_path):
     code, _, complaint = tune("--trials=1")
     assert code == 2
     assert "its study.db cannot be used" in complaint
+
+
+def test_a_disk_that_becomes_full(tune, monkeypatch):
+    def refuse(*_: object, **__: object) -> None:
+        full = OperationalError("INSERT", {}, sqlite3.OperationalError("database or disk is full"))
+        raise optuna.exceptions.StorageInternalError("This typically happens …") from full
+
+    monkeypatch.setattr(optuna.study.Study, "tell", refuse)
+    code, _, complaint = tune("--task=3m", "--steps=64", "--trials=1")
+    assert code == 2
+    assert "its study.db cannot be used ((sqlite3.OperationalError) database or disk is f" in (
+        complaint
+    )
 
 
 def test_a_folder_whose_search_never_began(tmp_path):

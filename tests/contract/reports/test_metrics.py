@@ -9,13 +9,14 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 import psutil
 import pytest
 
 from sc2pool.config import PoolConfig
 from sc2pool.errors import ConfigError
+from sc2pool.pool.report.loopback import MOST_CONNECTIONS
 from sc2pool.pool.statistics.matches import MatchResults
 from sc2pool.tasks.duels.marine_duel import HOLD, MarineDuel
 
@@ -50,6 +51,20 @@ def test_a_page_from_elsewhere_cannot_read_it(vec_task, port):
             connection.request("GET", "/metrics", headers={"Host": f"{name}:{port}"})
             answer = connection.getresponse()
             assert (answer.status, b"sc2pool" in answer.read()) == (status, status == 200)
+
+
+def test_connections_of_another_user_take_few_descriptors(vec_task, port, wait_for):
+    """Each was a thread and a descriptor of the trainer for as long as its client wanted."""
+    env = vec_task(n=1, config=PoolConfig(metrics_port=port))
+    env.reset()
+    before = psutil.Process().num_fds()
+    with ExitStack() as opened:
+        for _ in range(100):
+            one = opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=300))
+            one.sendall(b"GET /metrics HTTP/1.1\r\n")
+        assert scrape(port)["sc2pool_launches_total",] == 1
+        # The clients' ends are of this process, too.
+        wait_for(lambda: psutil.Process().num_fds() - before - 100 <= MOST_CONNECTIONS)
 
 
 def samples(told: dict[tuple[str, ...], float], name: str) -> Iterator[tuple[str, ...]]:

@@ -10,7 +10,7 @@ import pytest
 from sc2standin.map_reader.fields import Fields, ScenarioError
 from sc2standin.map_reader.real_map import read_scenario
 from tests.peers.run_smac import MAPS
-from tests.standin.sessions import EMPTY_MAP
+from tests.standin.sessions import EMPTY_MAP, create_request
 
 DUEL = {"format": EMPTY_MAP["format"], "name": "3m_duel", "duel_of": "3m"}
 UNIT = {"type": "Kerrigan", "owner": 1, "count": 1, "place": "side"}
@@ -48,6 +48,35 @@ def _read(content: dict[str, object]) -> None:
 def test_a_map(change, complaint):
     with pytest.raises(ScenarioError, match=re.escape(complaint)):
         _read(EMPTY_MAP | change)
+
+
+GROUP = {"type": "Marine", "owner": 1, "count": 700, "place": "side"}
+TARGETS = {"kind": "collect", "target": "MineralShard", "count": 1, "place": "random", "reach": 1}
+TARGETS |= {"score": 1, "minerals": 0, "taken": "vanishes"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"units": [GROUP, GROUP | {"count": 1}]},
+        {"units": [GROUP], "rules": [TARGETS]},
+        {
+            "units": [GROUP],
+            "rules": [{"kind": "waves", "units": [GROUP | {"count": 1}], "survivors": "stay"}],
+        },
+    ],
+    ids=["groups", "targets", "waves"],
+)
+def test_a_map_of_too_many_units(change):
+    _read(EMPTY_MAP | {"units": [GROUP]})
+    with pytest.raises(ScenarioError, match="must place at most 700 units in all"):
+        _read(EMPTY_MAP | change)
+
+
+def test_a_map_of_too_many_bytes(offline):
+    large = json.dumps(EMPTY_MAP | {"rules": [{"kind": "income", "score": 1}] * 50_000}).encode()
+    reply = offline.ask(create_game=create_request(large))
+    assert "over 1 MiB" in reply.create_game.error_details
 
 
 @pytest.mark.parametrize(

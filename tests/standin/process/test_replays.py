@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import struct
+import subprocess
+import sys
 from importlib import resources
 
 import mpyq
@@ -351,6 +353,54 @@ def test_a_replay_of_the_real_game_is_named_as_such(offline, metadata, told):
     for details in (info.error_details, start.error_details):
         assert details.startswith("a replay of StarCraft II, which the stand-in ")
         assert told in details
+
+
+READ = """
+import resource, sys
+from pathlib import Path
+from sc2standin.replays import recording
+
+try:
+    recording.read(Path(sys.argv[1]).read_bytes())
+except recording.ReplayError as error:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, error)
+"""
+"""Prints the memory that it took to refuse a replay, in MiB, and why."""
+
+
+@pytest.mark.parametrize(
+    ("part", "repeated"),
+    [
+        ("sc2pool.requests", recording.HEAD.pack(0, 1, 0)),  # empty requests
+        ("sc2pool.requests", None),  # a request of many empty actions
+        ("sc2pool.info", b"\x1a\x00"),  # players
+        ("sc2pool.episode.json", b"[],"),
+    ],
+)
+def test_what_becomes_of_a_file_is_bounded(offline, tmp_path, part, repeated):
+    """Replays of some 70 KB, of which 60 MB are unpacked, took gigabytes."""
+    offline.start()
+    files = mpyq.MPQArchive(io.BytesIO(offline.replay())).extract()
+    named = {name.decode(): content for name, content in files.items()}
+    if repeated is None:
+        # A request whose field `action` has a length of 4 bytes, in 7 bits each.
+        size = 60_000_000
+        length = bytes(size >> 7 * k & 127 | (128 if k < 3 else 0) for k in range(4))
+        request = b"\x5a" + length + b"\x0a\x00" * (size // 2)
+        assert sc_pb.Request.FromString(b"\x5a\x02\x0a\x00").action.actions
+        more = recording.HEAD.pack(0, 1, len(request)) + request
+    else:
+        more = repeated * (60_000_000 // len(repeated))
+    path = tmp_path / "bomb.SC2Replay"
+    content = b"[" + more + b"0]" if part.endswith(".json") else named[part] + more
+    path.write_bytes(mpq.pack(named | {part: content}))
+    assert path.stat().st_size < 200_000
+    done = subprocess.run(
+        [sys.executable, "-c", READ, path], capture_output=True, text=True, check=True, timeout=300
+    )
+    memory_mib, _, why = done.stdout.partition(" ")
+    assert "not a replay of the stand-in" in why
+    assert int(memory_mib) < 400
 
 
 def test_the_record_is_bounded(offline, monkeypatch):

@@ -47,7 +47,7 @@ def earlier_run(tmp_path: Path) -> Path:
         archive.writestr("data", json.dumps(data))
         for part in ("policy.pth", "policy.optimizer.pth"):
             archive.writestr(part, b"")
-    options = {"task": "MoveToBeacon", "n": 3, "steps": 5000, "seed": 7}
+    options = {"task": "MoveToBeacon", "n": 3, "steps": 5000, "seed": 7, "video": False}
     (folder / "config.json").write_text(json.dumps({"options": options}))
     return folder
 
@@ -89,8 +89,8 @@ def test_a_resumed_run_keeps_what_is_not_given_anew(installation, earlier_run):
 
 def test_a_resumed_run_of_an_unknown_algorithm(earlier_run):
     """Of another version of sc2pool, or written by hand."""
-    (earlier_run / "config.json").write_text('{"options": {"algo": "pppo"}}')
-    with pytest.raises(ConfigError, match="is a run of algo pppo, which is none of"):
+    (earlier_run / "config.json").write_text('{"options": {"task": "Melee", "algo": "pppo"}}')
+    with pytest.raises(ConfigError, match="is a run of algo 'pppo', which is none of"):
         options_from("--resume", earlier_run)
 
 
@@ -101,22 +101,27 @@ def describe(run: Path, **parts: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "kind"),
+    ("name", "value", "expected"),
     [
-        ("n", "a", "int"),
-        ("algo", ["ppo"], "str"),
-        ("seed", 1.5, "int | None"),
-        ("eval_every", "a", "int | None"),
-        ("self_play", 3, "str"),
-        ("video", "no", "bool"),
+        ("n", "a", "of type int"),
+        ("n", True, "of type int"),
+        ("n", 0, "of at least 1"),
+        ("algo", ["ppo"], "of type str"),
+        ("seed", 1.5, "of type int | None"),
+        ("seed", -1, "from 0 to 4294967295"),
+        ("eval_every", "a", "of type int | None"),
+        ("self_play", 3, "of type str"),
+        ("self_play", "alone", "one of shared, latest, uniform, prioritised"),
+        ("video", "no", "of type bool"),
+        ("metrics_port", 70_000, "from 1 to 65535"),
     ],
 )
-def test_a_resumed_run_with_a_wrong_option(installation, earlier_run, name, value, kind):
-    describe(earlier_run, options={name: value})
+def test_a_resumed_run_with_a_wrong_option(installation, earlier_run, name, value, expected):
+    describe(earlier_run, options={"task": "MoveToBeacon", name: value})
     with pytest.raises(ConfigError) as caught:
         options_from("--game", installation, "--resume", earlier_run, "--steps", "9000")
     assert str(caught.value) == (
-        f"{earlier_run}: {name} in its config.json must be of type {kind}, got {value!r}"
+        f"{earlier_run}: {name} in its config.json must be {expected}, got {value!r}"
     )
 
 
@@ -146,10 +151,37 @@ def test_a_resumed_run_keeps_its_hyperparameters(installation, earlier_run):
 
 
 def test_a_resumed_run_may_go_on_elsewhere(installation, earlier_run):
-    model, elsewhere = earlier_run / "model.zip", earlier_run.parent / "elsewhere"
-    assert options_from("--game", installation, "--resume", model, "--out", elsewhere).out == (
-        elsewhere
-    )
+    elsewhere = earlier_run.parent / "elsewhere"
+    options = options_from("--game", installation, "--resume", earlier_run, "--out", elsewhere)
+    assert options.out == elsewhere
+
+
+def test_a_model_that_is_named_keeps_all_but_task_and_game(installation, earlier_run):
+    """Which program runs is said by the user, or by a run whose folder the user has named."""
+    model = earlier_run / "model.zip"
+    with pytest.raises(ConfigError, match="a model's file alone does not say its task; give --tas"):
+        options_from("--game", installation, "--resume", model)
+    describe(earlier_run, options={"task": "MoveToBeacon", "game": "/no/such/game", "n": 3})
+    given = ("--task", "MoveToBeacon", "--steps", "9000")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SC2PATH", str(installation))
+        options = options_from("--resume", model, *given)
+        assert (options.game, options.n) == ("auto", 3)
+        with pytest.raises(ConfigError, match="'/no/such/game' is no StarCraft II installation"):
+            options_from("--resume", earlier_run, *given)
+
+
+def test_a_run_in_a_folder_of_all_users(installation, earlier_run):
+    """Another user can have written its description, so nothing of it is used."""
+    earlier_run.chmod(0o1777)
+    given = ("--game", installation, "--resume", earlier_run)
+    with pytest.raises(ConfigError, match="not used, because every user may write there; give --t"):
+        options_from(*given)
+    given += ("--task", "MoveToBeacon", "--steps", "9000")
+    with pytest.raises(ConfigError, match=r"is not for you alone \(every .* there\); give --out"):
+        options_from(*given)
+    options = options_from(*given, "--out", earlier_run.parent / "elsewhere")
+    assert (options.n, options.seed) == (8, None)
 
 
 @pytest.mark.parametrize(
@@ -160,8 +192,8 @@ def test_a_resumed_run_may_go_on_elsewhere(installation, earlier_run):
         (["--task", "DefeatRoaches"], "no map 'DefeatRoaches'"),
         (["--resume", "/no/such/run"], "--resume /no/such/run: no such file or folder"),
         (["--resume", "{installation}"], "no model.zip in it"),
-        (["--resume", __file__], "not a model saved by training"),
-        (["--resume", "{earlier_run}", "--task", "DefeatRoaches"], "is a run of task MoveToBeacon"),
+        (["--resume", __file__, "--task", "MoveToBeacon"], "not a model saved by training"),
+        (["--resume", "{earlier_run}", "--task", "DefeatRoaches"], "is a run of task 'MoveToB"),
         (["--resume", "{earlier_run}", "--algo", "dqn"], "it lacks buffer_size, "),
         (["--resume", "{earlier_run}", "--hyperparameters", "f.yml"], "keeps the hyperparameters"),
         (["--hyperparameters", "/no/f.yml"], "/no/f.yml cannot be read: No such file"),
@@ -216,6 +248,16 @@ def test_a_task_of_the_users_own(installation, tmp_path, monkeypatch):
     options = options_from("--game", installation, "--task", "my_tasks_of_this_test:Mine")
     assert options.task == "my_tasks_of_this_test:Mine"
     assert options.out.name.startswith("Mine-")
+
+
+def test_a_module_in_a_folder_of_all_users(tmp_path, monkeypatch):
+    (tmp_path / "planted_for_this_test.py").write_text("raise SystemExit('it was imported')")
+    tmp_path.chmod(0o1777)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    with pytest.raises(ConfigError, match=r"no module is taken from .*, because every user may wr"):
+        options_from("--task", "planted_for_this_test:Walk")
+    assert str(tmp_path) not in sys.path
 
 
 def test_metrics_are_refused_where_they_cannot_be_served(installation, monkeypatch):

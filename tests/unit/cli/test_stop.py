@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from sc2pool.cli.stop import Stop, Stopped
+from sc2pool.cli.stop import Stop, Stopped, say
 from sc2pool.platform import WINDOWS
 
 HANGUP = None if WINDOWS else signal.SIGHUP
@@ -58,3 +58,8 @@ def test_a_program_under_nohup_ignores_a_hangup() -> None:
         signal.raise_signal(HANGUP)
     assert stop.signal is None
     assert signal.signal(HANGUP, before) is signal.SIG_IGN
+
+
+def test_what_is_said_is_no_command_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    say("first\n\x1b]0;title\x07second")
+    assert capsys.readouterr().out == "first\n\\x1b]0;title\\x07second\n"

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import errno
+import gc
 import json
+import re
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import gymnasium
+import h5py
 import minari
 import numpy as np
 import pytest
 from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
+from minari.data_collector import EpisodeBuffer
+from minari.dataset.minari_storage import MinariStorage
 
 import sc2pool  # noqa: F401 - it registers the tasks
 from sc2pool.datasets import minari_writer
 from sc2pool.datasets.collector import Episode
 from sc2pool.datasets.minari_writer import MinariWriter
 from sc2pool.errors import ConfigError
+from sc2pool.replacing import new_file, new_folder
 
 ID = "sc2pool/Test/walk-v0"
 IMAGE = spaces.Box(0, 255, (40, 40, 3), np.uint8)
@@ -88,8 +97,9 @@ def test_it_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
         patch.setattr(MinariWriter, "_link", lambda *_: None)
         first.add(episode(1))
         first.flush()
-    (first.folder / "unfinished-abc").mkdir()
-    (first.folder / "unfinished-metadata.json").touch()
+    new_folder(first.folder)
+    new_file(first.folder / "metadata.json")
+    first.close()
     assert_has([0])
     second = writer(resume=True)
     assert (second.episodes, second.steps) == (2, 6)
@@ -97,6 +107,140 @@ def test_it_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     second.flush()
     assert_has([0, 1, 2])
     assert not list(first.folder.glob("unfinished-*"))
+
+
+def test_a_shard_whose_links_were_refused_is_linked_with_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = writer()
+    made.add(episode(0))
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
+        patch.setattr(minari_writer, "_number", Mock(side_effect=OSError("no space")))
+        made.flush()
+    assert_has([])
+    made.add(episode(1))
+    made.flush()
+    assert_has([0, 1])
+
+
+def test_an_error_of_hdf5_on_a_full_disk_is_an_os_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It raises RuntimeError if the last writes are refused, when it closes the file."""
+    made = writer()
+    made.add(episode(0))
+    told = "Can't decrement id ref count (file write failed: …, errno = 28, error message = …)"
+    with monkeypatch.context() as patch, pytest.raises(OSError) as caught:
+        patch.setattr(h5py.File, "close", Mock(side_effect=RuntimeError(told)))
+        made.flush()
+    assert caught.value.errno == errno.ENOSPC
+    made.flush()
+    assert_has([0])
+
+
+def recorded(*numbers: int) -> Path:
+    """The folder of a dataset with an episode in each shard."""
+    made = writer()
+    for number in numbers:
+        made.add(episode(number))
+        made.flush()
+    made.close()
+    return made.folder
+
+
+def test_two_recorders_do_not_mix_their_episodes() -> None:
+    first = writer()
+    with pytest.raises(ConfigError, match="another recorder writes into this dataset, and has not"):
+        writer(resume=True)
+    first.add(episode(0))
+    first.flush()
+    first.close()
+    second = writer(resume=True)
+    second.add(episode(1))
+    second.flush()
+    assert_has([0, 1])
+    del second, first
+    gc.collect()
+    assert [path.name for path in recorded_folder().parent.iterdir()] == ["data"]
+
+
+def recorded_folder() -> Path:
+    return minari_writer.folder_of(ID)
+
+
+@pytest.mark.parametrize("content", [b"", b'{"total_epi', b"[]", b"{}", b"\xff", b"[" * 100_000])
+def test_damaged_metadata_are_written_again(content: bytes, caplog) -> None:
+    folder = recorded(0, 1)
+    (folder / "metadata.json").write_bytes(content)
+    with pytest.raises(ConfigError, match="already; resume it"):
+        writer()
+    second = writer(resume=True)
+    assert "its metadata are damaged, and are written again" in caplog.text
+    second.add(episode(2))
+    second.flush()
+    assert_has([0, 1, 2])
+
+
+def test_metadata_name_no_env_that_is_made() -> None:
+    """Minari makes it for the spaces if they are missing, by code of the file's choice."""
+    folder = recorded(0)
+    spec = EnvSpec("Evil-v0", entry_point="tests.unit.datasets.imported_by_nobody:Evil").to_json()
+    about = json.loads((folder / "metadata.json").read_text())
+    del about["action_space"]
+    (folder / "metadata.json").write_text(json.dumps({**about, "env_spec": spec}))
+    writer(resume=True)
+    assert_has([0])
+
+
+def test_a_damaged_shard_is_set_aside(caplog) -> None:
+    folder = recorded(0, 1, 2)
+    shard = folder / "shard-00001.hdf5"
+    shard.write_bytes(shard.read_bytes()[:-100])
+    second = writer(resume=True)
+    assert "damaged-shard-00001.hdf5" in caplog.text
+    assert_has([0, 2])
+    second.add(episode(3))
+    second.flush()
+    assert_has([0, 2, 3])
+    ids = [one["id"] for one in minari.load_dataset(ID).storage.get_episode_metadata(range(3))]
+    assert ids == [0, 1, 2]
+    assert (folder / "shard-00003.hdf5").exists(), "no number is used twice"
+
+
+@pytest.mark.parametrize("resume", [False, True])
+@pytest.mark.parametrize("left", [(), ("metadata.json",), ("metadata.json", "main_data.hdf5")])
+@pytest.mark.parametrize("content", [b"", b"{"])
+def test_a_dataset_of_a_recorder_that_was_killed_at_its_beginning(resume, left, content) -> None:
+    folder = recorded_folder()
+    folder.mkdir(parents=True)
+    for name in left:
+        (folder / name).write_bytes(content)
+    made = writer(resume=resume)
+    made.add(episode(0))
+    made.flush()
+    assert_has([0])
+
+
+def test_a_dataset_of_another_program_is_left_alone() -> None:
+    folder = recorded_folder()
+    folder.mkdir(parents=True)
+    storage = MinariStorage.new(folder, observation_space=PLACES, action_space=MOVES)
+    one = episode(0)
+    flags = np.zeros(one.steps, bool)
+    storage.update_episodes(
+        [
+            EpisodeBuffer(
+                observations=one.observations,
+                actions=one.actions,
+                rewards=one.rewards,
+                terminations=flags,
+                truncations=flags,
+            )
+        ]
+    )
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for resume, why in ((False, "already; resume it?"), (True, "was not recorded by sc2pool")):
+        with pytest.raises(ConfigError, match=re.escape(why)):
+            writer(resume=resume)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
 def test_a_fault_is_marked() -> None:
@@ -127,7 +271,7 @@ def test_no_id(wrong: Any) -> None:
 
 
 def test_one_that_is_there() -> None:
-    writer()
+    recorded(0)
     with pytest.raises(ConfigError, match=f"dataset {ID}: it is in .* already; resume it?"):
         writer()
     with pytest.raises(ConfigError, match=r"its action_space is Discrete\(4\), not Discrete\(5\)"):

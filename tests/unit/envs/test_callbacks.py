@@ -92,7 +92,7 @@ def test_a_disk_that_refuses_ends_no_training(model, tmp_path, caplog):
     store = SnapshotStore(tmp_path / "store")
     callback = SnapshotCallback(store, every=50)
     (store.folder / "step-50.zip").mkdir()  # in the place of the file
-    (store.folder / f"unfinished-{WIN_RATES_FILE}").mkdir()
+    (store.folder / WIN_RATES_FILE).mkdir()
     store.add(model, 0)
     with caplog.at_level(logging.WARNING, "sc2pool"):
         model.learn(64, callback=callback)

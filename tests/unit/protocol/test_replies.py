@@ -201,3 +201,15 @@ def test_flipped_bits_that_parse_are_mostly_seen():
         passed.append(reply)
     assert len(passed) < len(payload) * 8 / 3
     assert all(reply.WhichOneof("response") == "step" or reply.error for reply in passed)
+
+
+def test_the_words_of_a_game_are_no_commands_to_the_terminal():
+    """They are shown in errors and logs, cut off after some lines."""
+    with pytest.raises(GameFault) as caught:
+        replies.require(R(error=["\x1b[2J\nno" * 1000], status=sc_pb.in_game), "step")
+    assert r"(status in_game): \x1b[2J\nno" in caught.value.detail
+    assert caught.value.detail.isprintable()
+    assert len(caught.value.detail) < 3000
+    join = sc_pb.ResponseJoinGame(error=sc_pb.ResponseJoinGame.GameFull, error_details="\x1b[2J")
+    with pytest.raises((GameFault, ConfigError), match=r"GameFull .x1b\[2J$"):
+        replies.require(R(join_game=join, status=sc_pb.init_game), "join_game")

@@ -22,7 +22,9 @@ from tests.unit.conftest import printed_by
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not import this file
 
 PACKAGE = Path(sc2pool.__file__).parent
-FOUNDATIONS = set("config deadline waiting errors optional platform replacing _fast".split())
+FOUNDATIONS = set(
+    "config deadline waiting errors optional platform replacing foreign _fast".split()
+)
 MAY_IMPORT = {
     "config": {"errors", "platform"},
     "deadline": set(),
@@ -31,6 +33,7 @@ MAY_IMPORT = {
     "optional": {"errors"},
     "platform": set(),
     "replacing": set(),
+    "foreign": {"errors", "optional", "platform"},
     "_fast": set(),
     "protocol": FOUNDATIONS,
     "commands": {"errors"},
@@ -42,7 +45,7 @@ MAY_IMPORT = {
     "smac": {"tasks"},
     "pool": FOUNDATIONS | {"protocol", "processes", "game", "render", "tasks"},
     "envs": FOUNDATIONS | {"protocol", "processes", "game", "tasks", "pool"},
-    "datasets": FOUNDATIONS,
+    "datasets": FOUNDATIONS | {"processes"},
     "pretrained": set(),
     "realtime": FOUNDATIONS | {"protocol", "processes", "game", "tasks", "pool"},
     "ray": FOUNDATIONS | {"protocol", "game", "tasks", "pool", "envs", "realtime"},

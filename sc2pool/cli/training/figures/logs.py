@@ -7,21 +7,28 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
-from stable_baselines3.common.logger import CSVOutputFormat, KVWriter, Logger, filter_excluded_keys
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from stable_baselines3.common.logger import KVWriter, Logger, filter_excluded_keys
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.record_writer import RecordWriter
 
 from sc2pool.cli.training.run_folder import PROGRESS_FILE
 from sc2pool.errors import ConfigError
+from sc2pool.foreign import read_table
+from sc2pool.replacing import replacing
 
+_EVENTS = "events.out.tfevents."
+_TICK_S = 1e-5
+"""Between the times of two parts of a run, at least: more than the names' last digit."""
 _STEPS_COLUMN = "time/total_timesteps"
 """SB3's name of the env steps of the whole run."""
 
@@ -33,26 +40,95 @@ def open_logger(folder: Path, others: Sequence[KVWriter], steps_done: int = 0) -
         folder: of the run.
         others: where the figures go, too.
         steps_done: env steps of the resumed model; figures of a later time are dropped.
+
+    Raises:
+        ConfigError: the file of figures that is there cannot be read.
     """
-    path = folder / PROGRESS_FILE
-    earlier = _lines_until(path, steps_done) if path.exists() else []
-    log = CSVOutputFormat(str(path))
-    # SB3 empties the file when it opens it; the first line holds the columns' names.
-    if earlier:
-        log.keys = earlier[0].rstrip("\n").split(",")
-        log.file.writelines(earlier)
-    files = [Tolerant(log), Tolerant(TensorBoardEvents(folder, steps_done))]
+    files = [
+        Tolerant(ProgressTable(folder / PROGRESS_FILE, steps_done)),
+        Tolerant(TensorBoardEvents(folder, steps_done)),
+    ]
     return Logger(str(folder), [*files, *others])
 
 
-def _lines_until(path: Path, steps_done: int) -> list[str]:
-    """The file's lines before the first one of a later step, without one that was cut off."""
-    lines = [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
-    for number, row in enumerate(csv.DictReader(lines), 1):
-        steps = row.get(_STEPS_COLUMN) or ""  # an evaluation after the training has none
-        if steps.isdigit() and int(steps) > steps_done:
-            return lines[:number]
-    return lines
+class ProgressTable(KVWriter):
+    """A CSV file with a row for each update, and a column for each figure that there has been.
+
+    SB3's own format empties the file when it is opened, and when a column is added. Here the file
+    is replaced as a whole, so no row is lost whenever the program ends.
+
+    Args:
+        path: the file; what it has is continued.
+        steps_done: env steps of the resumed model; rows of a later time are dropped.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+
+    def __init__(self, path: Path, steps_done: int = 0) -> None:
+        self._path = path
+        self._columns: list[str] = []
+        self._file: TextIO | None = None
+        if path.exists():
+            with suppress(OSError):  # a full disk; the next row does it
+                self._rewrite((), steps_done)
+
+    def write(
+        self,
+        key_values: dict[str, Any],
+        key_excluded: dict[str, tuple[str, ...]],
+        step: int = 0,  # noqa: ARG002 - SB3's signature
+    ) -> None:
+        """Write one row.
+
+        Raises:
+            OSError: it cannot be written, and is lost.
+        """
+        figures = filter_excluded_keys(key_values, key_excluded, "csv")
+        more = [name for name in figures if name not in self._columns]
+        try:
+            if more or self._file is None:
+                self._rewrite(more)
+            assert self._file is not None
+            csv.writer(self._file, lineterminator="\n").writerow(
+                figures.get(name) for name in self._columns
+            )
+        except OSError:
+            self.close()  # what has been written of the row must not stay
+            self._file = None
+            raise
+
+    def _rewrite(self, more: Iterable[str], steps_done: int | None = None) -> None:
+        """Write the file anew, with more columns or without the later rows, and open it."""
+        self.close()
+        with replacing(self._path) as unfinished, closing(self._earlier()) as earlier:
+            columns = [*next(earlier, self._columns), *more]
+            with unfinished.open("w", newline="") as file:
+                writer = csv.writer(file, lineterminator="\n")
+                writer.writerow(columns)
+                for row in earlier:
+                    if steps_done is not None and _steps_of(columns, row) > steps_done:
+                        break
+                    writer.writerow(row + [""] * (len(columns) - len(row)))
+        self._columns = columns
+        self._file = self._path.open("a", buffering=1, newline="")
+
+    def _earlier(self) -> Generator[list[str], None, None]:
+        """The rows that the file has; none if there is no file."""
+        if self._path.exists():
+            yield from read_table(self._path)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            with suppress(OSError):  # what the disk has refused is refused again
+                self._file.close()
+
+
+def _steps_of(columns: Sequence[str], row: Sequence[str]) -> int:
+    """The env steps of a row; 0 if it has none, as of an evaluation after the training."""
+    steps = dict(zip(columns, row, strict=False)).get(_STEPS_COLUMN, "")
+    return int(steps) if steps.isdecimal() else 0
 
 
 class Tolerant(KVWriter):
@@ -80,7 +156,9 @@ class Tolerant(KVWriter):
 class TensorBoardEvents(KVWriter):
     """A file of TensorBoard's events, with all figures that are numbers.
 
-    SB3's own format writes in a thread, which ends with a traceback once the disk is full.
+    SB3's own format writes in a thread, which ends with a traceback once the disk is full. Rule:
+    TensorBoard reads the files in the order of their names, so a later part of a run has a later
+    name, and later times, even if the clock has been set back.
 
     Args:
         folder: of the run.
@@ -88,8 +166,11 @@ class TensorBoardEvents(KVWriter):
     """
 
     def __init__(self, folder: Path, steps_done: int) -> None:
-        name = f"events.out.tfevents.{time.time():.6f}.{os.getpid()}"
-        self._file = (folder / name).open("wb")
+        earlier = sorted(folder.glob(f"{_EVENTS}*"))
+        self._began_s = max(time.time(), *(_latest_s(one) + _TICK_S for one in earlier), 0.0)
+        self._began_at_s = time.monotonic()
+        name = f"{_EVENTS}{self._began_s:017.6f}.{os.getpid()}"
+        self._file = (folder / name).open("xb")  # follows no link of another user's
         self._add(Event(file_version="brain.Event:2"))
         restart = SessionLog(status=SessionLog.START)
         self._add(Event(step=steps_done + 1, session_log=restart))
@@ -111,12 +192,25 @@ class TensorBoardEvents(KVWriter):
         self._file.flush()
 
     def _add(self, event: Event) -> None:
-        event.wall_time = time.time()
+        event.wall_time = self._began_s + time.monotonic() - self._began_at_s
         RecordWriter(self._file).write(event.SerializeToString())
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def _latest_s(events: Path) -> float:
+    """The latest time in a file of events and in its name; 0 if neither has one."""
+    named = re.match(rf"{re.escape(_EVENTS)}(\d{{1,10}}(?:\.\d+)?)\.", events.name)
+    latest_s = float(named[1]) if named else 0.0
+    with suppress(OSError, DecodeError), events.open("rb") as file:
+        # Each record has its size in 8 bytes, a checksum of 4, the event, and a checksum of 4.
+        while len(head := file.read(12)) == 12:
+            content = file.read(int.from_bytes(head[:8], "little"))
+            latest_s = max(latest_s, Event.FromString(content).wall_time)
+            file.seek(4, os.SEEK_CUR)
+    return latest_s
 
 
 class WandbOutput(KVWriter):

@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TypeVar, get_type_hints
 
+from sc2pool.errors import ConfigError
+from sc2pool.foreign import read_table, shown
 from sc2pool.replacing import replacing
 
 Row = TypeVar("Row", bound=NamedTuple)
 
 
 def read_rows(path: Path, kind: type[Row]) -> list[Row]:
-    """The rows in a file, without a last line that was cut off; none if there is no file."""
+    """The rows in a file, without a last line that was cut off; none if there is no file.
+
+    Raises:
+        ConfigError: the file cannot be read, or has other rows.
+    """
     if not path.exists():
         return []
     types = list(get_type_hints(kind).values())
-    with path.open(newline="") as file:
-        rows = csv.reader(line for line in file if line.endswith("\n"))
-        next(rows, None)
-        return [
-            kind(*(of(cell) for of, cell in zip(types, row, strict=True)))
-            for row in rows
-            if len(row) == len(types)
-        ]
+    return [_row(path, kind, types, cells) for cells in islice(read_table(path), 1, None)]
+
+
+def _row(path: Path, kind: type[Row], types: Sequence[type], cells: Sequence[str]) -> Row:
+    with suppress(ValueError):
+        row = kind(*(of(cell) for of, cell in zip(types, cells, strict=True)))
+        if all(math.isfinite(one) for one in row if isinstance(one, float)):
+            return row
+    names = ", ".join(kind._fields)
+    raise ConfigError(f"{path}: expected a row of {names}, got {shown(cells)}")
 
 
 def keep_rows(

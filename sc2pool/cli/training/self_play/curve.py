@@ -19,12 +19,12 @@ _STYLES = ((BLUE, "-"), (GREEN, (0, (5, 2))))
 
 
 def draw_win_rates(path: Path, rows: Sequence[ResultRow], title: str) -> None:
-    """Write the win rates as a PNG file, of rows in the order of their steps, or none."""
+    """Write the win rates as a PNG file, or an empty picture if there are none."""
     figure, axes = new_curve(title, "matches won")
     labels = []
     opponents = list(dict.fromkeys(row.opponent for row in rows))
     for opponent, (colour, dashes) in zip(opponents, _STYLES, strict=False):
-        those = [row for row in rows if row.opponent == opponent]
+        those = sorted(row for row in rows if row.opponent == opponent)
         axes.plot(
             [row.total_steps for row in those],
             [row.win_rate for row in those],

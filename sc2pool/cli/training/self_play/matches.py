@@ -21,8 +21,8 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.training.evaluation import SEED, filmed
-from sc2pool.cli.training.run_folder import BEST_MODEL_FILE
-from sc2pool.cli.training.self_play.results import ResultLog, ResultRow, best_of
+from sc2pool.cli.training.run_folder import BEST_MODEL_FILE, saved_steps
+from sc2pool.cli.training.self_play.results import ResultLog, ResultRow
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.tasks.opponents.models import save_model
@@ -110,12 +110,15 @@ class MatchEvaluation(BaseCallback):
             self.logger.record(f"self_play/win_rate/{row.opponent}", row.win_rate)
         words = ", ".join(map(str, rows)) or "no match ended"
         say(f"evaluation at {self.num_timesteps:,} steps: {words}")
+        path = self._options.out / BEST_MODEL_FILE
         try:
-            for row in rows:
-                self._results.add(row)
-            best = best_of(self._results.rows)
-            if best is not None and best.total_steps == self.num_timesteps:
-                save_model(self.model, self._options.out / BEST_MODEL_FILE)
+            # The rows first: a model without its rows could not be compared with later ones. The
+            # file of the best model says which rows belong to it.
+            before = self._results.quality(saved_steps(path))
+            self._results.add(*rows)
+            wins = sum(row.win_rate for row in rows)
+            if rows and (before is None or wins > before):
+                save_model(self.model, path)
         except OSError as error:
             say(f"cannot save the evaluation to {self._options.out}: {error.strerror or error}")
 

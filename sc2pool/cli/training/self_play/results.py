@@ -5,11 +5,14 @@ Rule: a resumed run continues the file, without the rows of a later time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from sc2pool.cli.training.figures.records import keep_rows, read_rows, write_rows
+from sc2pool.errors import ConfigError
+from sc2pool.foreign import shown
 
 
 class ResultRow(NamedTuple):
@@ -41,36 +44,47 @@ class ResultLog:
     Args:
         path: the CSV file.
         steps_done: env steps of the resumed model; later rows are dropped.
+        best_steps: env steps of the best model that is saved, whose rows stay.
     """
 
-    def __init__(self, path: Path, steps_done: int = 0) -> None:
+    def __init__(self, path: Path, steps_done: int = 0, best_steps: int | None = None) -> None:
         self._path = path
         self.rows = keep_rows(
-            path, ResultRow, read_results(path), lambda row: row.total_steps <= steps_done
+            path,
+            ResultRow,
+            read_results(path),
+            lambda row: row.total_steps <= steps_done or row.total_steps == best_steps,
         )
 
-    def add(self, row: ResultRow) -> None:
-        """Record a row.
+    def add(self, *rows: ResultRow) -> None:
+        """Record the rows of an evaluation.
 
         Raises:
-            OSError: it cannot be written; it is written with a later one.
+            OSError: they cannot be written; they are written with later ones.
         """
-        self.rows.append(row)
+        self.rows.extend(rows)
         write_rows(self._path, ResultRow, self.rows)
 
     def latest(self) -> Mapping[str, ResultRow]:
         """The newest row against each opponent."""
         return {row.opponent: row for row in self.rows}
 
+    def quality(self, steps: int | None) -> float | None:
+        """The sum of the win rates of the policy of these env steps; None if it has no evaluation.
 
-def best_of(rows: Sequence[ResultRow]) -> ResultRow | None:
-    """A row of the evaluation with the highest win rates together; None if there is none."""
-    quality: dict[int, float] = {}
-    for row in rows:
-        quality[row.total_steps] = quality.get(row.total_steps, 0.0) + row.win_rate
-    return max(rows, key=lambda row: quality[row.total_steps], default=None)
+        If a resumed run has evaluated again at these steps, the better evaluation counts.
+        """
+        found: dict[str, list[float]] = defaultdict(list)
+        for row in self.rows:
+            if row.total_steps == steps:
+                found[row.opponent].append(row.win_rate)
+        return max(map(sum, zip(*found.values(), strict=False)), default=None)
 
 
 def read_results(path: Path) -> list[ResultRow]:
     """The rows in a file; see `read_rows`."""
-    return read_rows(path, ResultRow)
+    rows = read_rows(path, ResultRow)
+    for row in rows:
+        if not (row.games >= 1 and min(row.wins, row.losses) >= 0):
+            raise ConfigError(f"{path}: expected matches and how many were won, got {shown(row)}")
+    return rows

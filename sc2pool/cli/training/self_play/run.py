@@ -15,7 +15,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sc2pool import SnapshotCallback
 from sc2pool.cli.stop import Stop
-from sc2pool.cli.training.run_folder import WIN_RATES_FILE
+from sc2pool.cli.training.run_folder import BEST_MODEL_FILE, WIN_RATES_FILE, saved_steps
 from sc2pool.cli.training.self_play.curve import draw_win_rates
 from sc2pool.cli.training.self_play.matches import (
     MORE_AT_THE_END,
@@ -27,6 +27,7 @@ from sc2pool.cli.training.self_play.results import ResultLog
 from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.cli.training.settings.self_play import SHARED
 from sc2pool.errors import ConfigError
+from sc2pool.foreign import why_not_ours
 
 
 class SelfPlay:
@@ -37,16 +38,26 @@ class SelfPlay:
         model: that learns; its first snapshot is saved here, unless the run has one already.
 
     Raises:
-        ConfigError: the snapshot cannot be saved.
+        ConfigError: the snapshot cannot be saved; or another user can put snapshots into the
+            folder, which may run code of theirs when they are loaded.
     """
 
     def __init__(self, options: TrainOptions, model: BaseAlgorithm) -> None:
         self._options = options
         self._store = store_of(options)
-        self._results = ResultLog(options.out / WIN_RATES_FILE, options.steps_done)
+        self._results = ResultLog(
+            options.out / WIN_RATES_FILE,
+            options.steps_done,
+            saved_steps(options.out / BEST_MODEL_FILE),
+        )
         self._store.drop_later(options.steps_done)
         try:
-            if not self._store.snapshots():
+            self._store.folder.mkdir(exist_ok=True)
+            for folder in (options.out, self._store.folder):
+                if why := why_not_ours(folder.stat()):
+                    raise ConfigError(f"{folder}: snapshots are loaded from it, but {why}")
+            # A run that begins may find the first snapshot of one that was killed before it saved.
+            if options.resume is None or not self._store.snapshots():
                 self._store.add(model, options.steps_done)
         except OSError as error:
             raise ConfigError(

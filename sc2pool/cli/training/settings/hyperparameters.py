@@ -19,7 +19,6 @@ leaves out is the algorithm's own default. Where two sections share most, YAML's
 from __future__ import annotations
 
 import ast
-import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -28,10 +27,11 @@ from typing import Any
 
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.errors import ConfigError
-from sc2pool.optional import needed_for
+from sc2pool.foreign import check_levels, printable, read_yaml, shown
 
 _DEFAULTS = Path(__file__).with_name("defaults")
 _DEFAULT_SECTION = "default"
+_LARGEST = 1 << 62
 _OWN_NUMBERS = ("n_timesteps", "n_envs", "minibatches")
 
 
@@ -64,11 +64,11 @@ class Hyperparameters:
         if "minibatches" in numbers and "batch_size" in arguments:
             raise ConfigError(f"{where}: either batch_size or minibatches, not both")
         reward_scale = number_of(arguments.pop("reward_scale", 1.0))
-        if type(reward_scale) not in (int, float) or not 0 < reward_scale < math.inf:
-            raise ConfigError(f"{where}: reward_scale must be above 0, got {reward_scale!r}")
+        if type(reward_scale) not in (int, float) or not 0 < reward_scale < _LARGEST:
+            raise ConfigError(f"{where}: reward_scale must be above 0, got {shown(reward_scale)}")
         policy = arguments.pop("policy", None)
         if not isinstance(policy, str | None):
-            raise ConfigError(f"{where}: policy must be a name, got {policy!r}")
+            raise ConfigError(f"{where}: policy must be a name, got {shown(policy)}")
         if isinstance(arguments.get("policy_kwargs"), str):
             arguments["policy_kwargs"] = _read_call(arguments["policy_kwargs"], where)
         return cls(**numbers, policy=policy, reward_scale=reward_scale, arguments=arguments)
@@ -92,10 +92,13 @@ def _read_call(text: str, where: str) -> dict[str, Any]:
 
     try:
         found = value_of(ast.parse(text.strip(), mode="eval").body)
-    except (ValueError, SyntaxError):
+        check_levels(found)
+    except Exception:  # RecursionError, MemoryError for a text of many levels
         found = None
     if not isinstance(found, dict):
-        raise ConfigError(f"{where}: policy_kwargs must be `dict(name=value, …)`, got {text!r}")
+        raise ConfigError(
+            f"{where}: policy_kwargs must be `dict(name=value, …)`, got {shown(text)}"
+        )
     return found
 
 
@@ -114,8 +117,8 @@ def whole_number_of(value: Any, what: str) -> int:
         ConfigError: it is none, not a whole one, or not above 0; `what` names it.
     """
     number = number_of(value)
-    if type(number) not in (int, float) or not math.isfinite(number) or number < 1 or number % 1:
-        raise ConfigError(f"{what} must be a whole number above 0, got {value!r}")
+    if type(number) not in (int, float) or not 1 <= number < _LARGEST or number % 1:
+        raise ConfigError(f"{what} must be a whole number above 0, got {shown(value)}")
     return int(number)
 
 
@@ -135,25 +138,17 @@ def read_hyperparameters(algo: str, task: str, file: Path | None = None) -> Hype
     if name not in sections:
         raise ConfigError(
             f"{file} has no section {task} and no section {_DEFAULT_SECTION}; "
-            f"it has {', '.join(map(str, sections)) or 'none'}"
+            f"it has {printable(', '.join(map(str, sections))) or 'none'}"
         )
     section = sections[name]
     where = f"{file}, section {name}"
     if not isinstance(section, dict) or not all(isinstance(key, str) for key in section):
-        raise ConfigError(f"{where}: expected `name: value` lines, got {section!r}")
+        raise ConfigError(f"{where}: expected `name: value` lines, got {shown(section)}")
     return Hyperparameters.of(section, where)
 
 
 def _read(file: Path) -> dict[Any, Any]:
-    with needed_for("a file of hyperparameters"):
-        import yaml  # noqa: PLC0415
-    try:
-        content = yaml.safe_load(file.read_bytes())  # it knows UTF-8 and UTF-16
-    except OSError as error:
-        raise ConfigError(f"{file} cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, ValueError) as error:  # such as of a date in a month 13
-        words = " ".join(str(error).split())
-        raise ConfigError(f"{file} is not YAML: {words}") from error
+    content = read_yaml(file)
     if not isinstance(content, dict):
-        raise ConfigError(f"{file}: expected sections, one for each task, got {content!r:.60}")
+        raise ConfigError(f"{file}: expected sections, one for each task, got {shown(content)}")
     return content

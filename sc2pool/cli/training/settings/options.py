@@ -1,8 +1,8 @@
 """The options of a training run, checked before anything heavy starts.
 
 Rules: no torch, no SB3 and no running game here, so a bad argument is answered within a second;
-nothing is written. What the command line leaves open comes from the resumed run, then from the
-hyperparameters and the defaults.
+nothing is written. What the command line leaves open comes from the resumed run, as far as its
+description may be used (see `run_folder`), then from the hyperparameters and the defaults.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from math import ceil
 from pathlib import Path
@@ -19,8 +20,10 @@ from sc2pool.cli.arguments import check_writable, find_game, task_class, task_of
 from sc2pool.cli.training.run_folder import (
     CONFIG_FILE,
     MODEL_FILE,
+    Description,
+    describe,
     find_model,
-    read_config,
+    holds_run,
     read_steps,
     unused,
 )
@@ -30,12 +33,17 @@ from sc2pool.cli.training.settings.self_play import (
     EVALUATIONS,
     GAMES,
     LEAST_BETWEEN,
+    MODES,
     PARTS,
     choose_self_play,
 )
 from sc2pool.errors import ConfigError
+from sc2pool.foreign import printable, shown, why_not_ours
 from sc2pool.optional import EXTRAS, require
 from sc2pool.tasks.registry import DEFAULT_TASK
+
+_BOUNDS = {"seed": (0, 2**32 - 1), "spares": (0, None), "metrics_port": (1, 65535)}
+"""The numbers that the options take; others are of at least 1."""
 
 
 @dataclass(frozen=True)
@@ -88,35 +96,33 @@ class TrainOptions:
             MissingPackageError: an option needs a package that is not installed.
         """
         model = None if args.resume is None else find_model(args.resume)
-        earlier = {} if model is None else read_config(model.parent)
-        resumed = earlier.get("options", {})
-
-        types = get_type_hints(cls)
+        run = Description({}, {}, "") if model is None else describe(args.resume)
+        resumed, recorded = run.options, run.content.get("options", {})
 
         def choose(name: str, default: Any) -> Any:
             value = getattr(args, name)
             if value is not None:
                 return value
-            value = resumed.get(name, default)
-            if name in resumed and not isinstance(value, types[name]):
-                raise ConfigError(
-                    f"{args.resume}: {name} in its {CONFIG_FILE} must be of type "
-                    f"{cls.__annotations__[name]}, got {value!r}"
-                )
-            return value
+            if name in resumed:
+                check_recorded(name, resumed[name], args.resume)
+            return resumed.get(name, default)
 
         args.task = task_of(args)
         for name in ("task", "algo"):
             value = getattr(args, name)
-            if value is not None and value != resumed.get(name, value):
+            if value is not None and value != recorded.get(name, value):
                 raise ConfigError(
-                    f"--{name} {value}: {args.resume} is a run of {name} {resumed[name]}"
+                    f"--{name} {value}: {args.resume} is a run of {name} {shown(recorded[name])}"
                 )
+        if args.task is None and run.why_no_task:
+            raise ConfigError(f"--resume {args.resume}: {run.why_no_task}; give --task")
         task = choose("task", cls.task)
         algo = choose("algo", cls.algo)
         if algo not in tuple(ALGORITHMS):
-            raise ConfigError(f"{args.resume} is a run of algo {algo}, which is none of sc2pool's")
-        definition = task_class(task)
+            raise ConfigError(
+                f"{args.resume} is a run of algo {shown(algo)}, which is none of sc2pool's"
+            )
+        definition = task_class(task, named=args.task is not None)
         check_algorithm(algo, definition)
         self_play = choose_self_play(args.self_play, choose("self_play", None), definition)
         evaluates = args.eval_every or args.video or resumed.get("eval_every") or self_play
@@ -126,9 +132,9 @@ class TrainOptions:
             )
         if args.snapshot_every is not None and not self_play:
             raise ConfigError("--snapshot-every is for tasks of two players")
-        hyperparameters = choose_hyperparameters(algo, task, args, earlier)
+        hyperparameters = choose_hyperparameters(algo, task, args, run.content)
         steps = choose("steps", hyperparameters.n_timesteps)
-        game = choose("game", cls.game)
+        game = args.game or run.say_game() or cls.game
         options = cls(
             out=choose_out(args.out, model, task),
             steps=steps,
@@ -139,7 +145,7 @@ class TrainOptions:
             seed=choose("seed", cls.seed),
             game=game,
             # On a cluster each node finds its own.
-            installation=None if args.ray else find_game(game, task),
+            installation=None if args.ray else find_game(game, definition),
             realtime=choose("realtime", cls.realtime),
             spares=choose("spares", cls.spares),
             device=choose("device", cls.device),
@@ -200,6 +206,21 @@ class TrainOptions:
                 raise ConfigError(f"{name} is for games on this machine, not --ray: {instead}")
 
 
+def check_recorded(name: str, value: Any, run: Path) -> None:
+    """Raise `ConfigError` if the description of a run has an impossible value for an option."""
+    kind = get_type_hints(TrainOptions)[name]
+    where = f"{run}: {name} in its {CONFIG_FILE}"
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        expected = TrainOptions.__annotations__[name]
+        raise ConfigError(f"{where} must be of type {expected}, got {shown(value)}")
+    low, high = _BOUNDS.get(name, (1, None))
+    if type(value) is int and not (value >= low and (high is None or value <= high)):
+        bounds = f"of at least {low}" if high is None else f"from {low} to {high}"
+        raise ConfigError(f"{where} must be {bounds}, got {shown(value)}")
+    if name == "self_play" and value not in ("", *MODES):
+        raise ConfigError(f"{where} must be one of {', '.join(MODES)}, got {shown(value)}")
+
+
 def check_extras() -> None:
     """Raise `ConfigError` if a package that only training needs is not installed."""
     needed = ("matplotlib", "stable_baselines3", "tensorboard", "yaml")
@@ -211,7 +232,7 @@ def check_extras() -> None:
 
 
 def choose_hyperparameters(
-    algo: str, task: str, args: argparse.Namespace, earlier: dict[str, Any]
+    algo: str, task: str, args: argparse.Namespace, earlier: Mapping[str, Any]
 ) -> Hyperparameters:
     """Those of the file that is given, else the resumed run's, else the bundled ones."""
     if earlier and args.hyperparameters is not None:
@@ -227,7 +248,7 @@ def choose_hyperparameters(
                 name: value for name, value in recorded.items() if value is not None
             }
         except TypeError as error:
-            raise ConfigError(f"{where}: of another version ({error})") from error
+            raise ConfigError(f"{where}: of another version ({printable(str(error))})") from error
         return Hyperparameters.of(section, where)
     return read_hyperparameters(algo, task, args.hyperparameters)
 
@@ -236,9 +257,12 @@ def choose_out(chosen: Path | None, model: Path | None, task: str) -> Path:
     """The run's folder: as given, else the resumed run's, else a new one below `runs`."""
     if model is not None and (chosen is None or chosen.resolve() == model.parent.resolve()):
         out = model.parent
+        why = why_not_ours(out.stat())
+        if chosen is None and why:
+            raise ConfigError(f"--resume: {out} is not for you alone ({why}); give --out")
     elif chosen is not None:
         out = chosen
-        if (out / CONFIG_FILE).exists():
+        if holds_run(out):
             or_resume = f", or --resume {out}" if (out / MODEL_FILE).exists() else ""
             raise ConfigError(f"--out {out} already holds a run: choose another folder{or_resume}")
     else:

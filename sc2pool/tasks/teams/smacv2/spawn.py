@@ -17,6 +17,7 @@ from s2clientprotocol import common_pb2, debug_pb2, raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.errors import ConfigError
+from sc2pool.foreign import printable
 from sc2pool.game.game import Game
 from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.teams.smac.battle import Battle, Side, by_type_and_place, units_of
@@ -57,7 +58,8 @@ async def create(game: Game, drawn: Drawn, copies: dict[UnitType, int]) -> None:
     ]
     reply = await game.request(sc_pb.Request(debug=sc_pb.RequestDebug(debug=units)))
     if reply.error:
-        raise ConfigError(f"the game does not create the units: {', '.join(reply.error)}")
+        words = printable(", ".join(reply.error))
+        raise ConfigError(f"the game does not create the units: {words}")
 
 
 def _births(player: int, unit_types: Sequence[int], places: Floats) -> list[debug_pb2.DebugCommand]:

@@ -241,3 +241,15 @@ def test_hidden_columns_are_named():
     lines = drawn(TableView(told(), "env"), 80, 24)
     assert "hidden: INST PORT" in "\n".join(lines[-2:])
     assert "hidden" not in "\n".join(drawn(TableView(told(), "env"), 200, 24))
+
+
+def test_no_name_is_a_command_to_the_terminal():
+    """Names of opponents are of files, the version and the words of a fault of a game."""
+    fault = FAULT | {"detail": "\x1b[2J"}
+    matches = {"\x1b]0;title\x07": {"win": 1, "loss": 0, "tie": 0, "undecided": 0}}
+    view = TableView(
+        told(task="\x1b[1A", game_version="\x9b2J", events=[fault], matches=matches), "env"
+    )
+    lines = drawn(view)
+    assert all(line.isprintable() for line in lines)
+    assert any(r"\x1b]0;title\x07" in line for line in lines)

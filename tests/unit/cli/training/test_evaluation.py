@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 from unittest.mock import Mock
 
@@ -123,14 +124,21 @@ def test_a_resumed_run_drops_what_came_after_its_model(model, tmp_path):
     assert again.best == rows[1]
 
 
-def test_a_run_killed_while_it_saves_its_best_model_has_no_row_of_it(model, tmp_path, monkeypatch):
-    with monkeypatch.context() as patched, pytest.raises(SystemExit):
-        patched.setattr(model, "save", Mock(side_effect=SystemExit))
-        model.learn(64, callback=evaluation_of(Scripted([9.0]), options(tmp_path)))
-    again = evaluation_of(Scripted([4.0]), options(tmp_path, steps_done=0))
-    assert again.best is None
-    model.learn(64, callback=again)
-    assert (tmp_path / "best_model.zip").exists()
+@pytest.mark.parametrize("end", [SystemExit, OSError])
+def test_a_best_model_that_was_not_saved_is_not_the_best(model, tmp_path, monkeypatch, end):
+    """The program was killed, or the disk was full: the one that is saved is worse."""
+    model.learn(64, callback=evaluation_of(Scripted([3.0]), options(tmp_path)))
+    with monkeypatch.context() as patched, suppress(SystemExit):
+        patched.setattr(model, "save", Mock(side_effect=end))
+        killed = evaluation_of(Scripted([9.0]), options(tmp_path, steps_done=64))
+        model.learn(64, callback=killed, reset_num_timesteps=False)
+    again = evaluation_of(Scripted([4.0]), options(tmp_path, steps_done=128))
+    for one in (killed, again):
+        assert one.best is not None
+        assert (one.best.total_steps, one.best.mean_return) == (64, 3.0)
+    model.learn(64, callback=again, reset_num_timesteps=False)
+    assert [row.mean_return for row in read_evaluations(tmp_path / "evaluations.csv")] == [3, 9, 4]
+    assert PPO.load(tmp_path / "best_model.zip", device="cpu").num_timesteps == 192
 
 
 def test_a_signal_ends_an_evaluation(model, tmp_path):

@@ -90,6 +90,32 @@ def test_an_argument_that_it_has_not(algo, name):
         check_arguments(algo, Hyperparameters(arguments={name: 3}))
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("gamma", "most", "a number, got 'most'"),
+        ("gamma", "nan", "a number, got nan"),
+        ("gamma", 10**400, "a number, got a number of many digits"),
+        ("gamma", True, "a number, got True"),
+        ("learning_rate", [1e-3], r"a number, got \[0.001\]"),
+        ("learning_rate", "lin_less", "a number, got 'lin_less'"),
+        ("n_steps", 0.5, "a whole number, got 0.5"),
+        ("n_steps", "inf", "a whole number, got inf"),
+        ("use_sde", "perhaps", "true or false, got 'perhaps'"),
+        ("policy_kwargs", 3, "`name: value` lines, got 3"),
+    ],
+)
+def test_an_argument_of_another_kind(name, value, expected):
+    with pytest.raises(ConfigError, match=f"^--hyperparameters: {name} must be {expected}$"):
+        check_arguments("ppo", Hyperparameters(arguments={name: value}))
+
+
+def test_arguments_that_take_more_than_numbers():
+    given = {"train_freq": [1, "episode"], "ent_coef": "auto_0.1", "learning_rate": "lin_1e-3"}
+    check_arguments("sac", Hyperparameters(arguments=given))
+    check_arguments("ppo", Hyperparameters(arguments={"target_kl": 0.1, "policy_kwargs": None}))
+
+
 def test_minibatches_and_arguments_that_only_some_have():
     check_arguments("async-ppo", Hyperparameters(arguments={"max_lag": 3, "n_epochs": 2}))
     with pytest.raises(ConfigError, match="A2C has no minibatches"):

@@ -19,10 +19,10 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.envs import IdentityEnv
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from sc2pool.cli.training import run_folder
-from sc2pool.cli.training.run_folder import open_folder, read_config, read_steps, reserved
+from sc2pool.cli.training.run_folder import describe, open_folder, read_steps, reserved
 from sc2pool.errors import ConfigError
 from sc2pool.processes import filelock
+from sc2pool.replacing import new_file
 from tests.unit.conftest import rewrite_archive
 
 
@@ -61,7 +61,10 @@ def test_another_algorithm(tmp_path, algorithm, algo, told):
         (lambda data: {"num_timesteps": data["num_timesteps"]}, "it lacks observation_space, "),
         (lambda data: data | {"num_timesteps": None}, "num_timesteps is None, expected a whole"),
         (lambda data: data | {"num_timesteps": -5}, "num_timesteps is -5, expected a whole"),
-        (lambda data: data | {"policy_class": {"__module__": "sb3_contrib.x"}}, "of sb3_contrib.x"),
+        (
+            lambda data: data | {"policy_class": {"__module__": "sb3_contrib.x"}},
+            "of 'sb3_contrib.x'",
+        ),
     ],
 )
 def test_odd_data(tmp_path, change, why):
@@ -104,7 +107,7 @@ def test_no_archive(tmp_path):
 def test_a_description_by_hand(tmp_path, content, why):
     (tmp_path / "config.json").write_text(content)
     with pytest.raises(ConfigError, match=re.escape(why)) as caught:
-        read_config(tmp_path)
+        describe(tmp_path)
     assert str(tmp_path / "config.json") in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -112,32 +115,84 @@ def test_a_description_by_hand(tmp_path, content, why):
 def test_a_description_that_is_a_folder(tmp_path):
     (tmp_path / "config.json").mkdir()
     with pytest.raises(ConfigError, match=r"config\.json cannot be read: "):
-        read_config(tmp_path)
+        describe(tmp_path)
+
+
+def described(folder: Path) -> Path:
+    """The model's file of a run that was played on a game of the run's own."""
+    (folder / "model.zip").touch()
+    options = {"task": "mine:Walk", "game": "/opt/game", "n": 3}
+    (folder / "config.json").write_text(json.dumps({"options": options}))
+    return folder / "model.zip"
+
+
+def test_a_run_that_is_named_says_its_task_and_its_game(tmp_path, capsys):
+    described(tmp_path)
+    run = describe(tmp_path)
+    assert (run.options["task"], run.why_no_task) == ("mine:Walk", "")
+    assert run.say_game() == "/opt/game"
+    assert capsys.readouterr().out == "plays the game at /opt/game, as its config.json says\n"
+
+
+def test_a_file_beside_a_model_that_is_named_says_neither(tmp_path, capsys):
+    run = describe(described(tmp_path))
+    assert run.options == {"n": 3}
+    assert run.why_no_task == "a model's file alone does not say its task"
+    assert run.say_game() is None
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("what", [".", "config.json"])
+def test_a_description_that_another_user_can_have_written(tmp_path, what):
+    """As in the system's folder for temporary files, which is open to all, but sticky."""
+    model = described(tmp_path)
+    (tmp_path / what).chmod(0o1777)
+    for given in (tmp_path, model):
+        run = describe(given)
+        assert (run.content, run.options) == ({}, {})
+        assert run.why_no_task == (
+            f"{tmp_path}/config.json is not used, because every user may write there"
+        )
+
+
+def test_records_that_another_user_can_have_written_are_not_copied(tmp_path):
+    """Among them are snapshots, which are loaded."""
+    for mode, kept in ((0o777, False), (0o700, True)):
+        earlier, out = tmp_path / f"earlier-{kept}", tmp_path / f"out-{kept}"
+        (earlier / "snapshots").mkdir(parents=True)
+        (earlier / "snapshots" / "step-0.zip").touch()
+        (earlier / "episodes.csv").touch()
+        earlier.chmod(mode)
+        open_folder(out, described(earlier), {})
+        assert (out / "snapshots" / "step-0.zip").exists() == kept
+        assert (out / "episodes.csv").exists() == kept
 
 
 def test_a_full_disk_is_said_and_leaves_the_description(tmp_path, full_disk):
     open_folder(tmp_path, None, {"options": {"n": 1}})
     with full_disk(), pytest.raises(ConfigError, match=f"^--out {tmp_path}: cannot be written to"):
         open_folder(tmp_path, tmp_path / "model.zip", {"options": {"n": 2}})
-    assert read_config(tmp_path) == {"options": {"n": 1}}
+    assert describe(tmp_path).content == {"options": {"n": 1}}
     assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
 
 
 def test_the_unfinished_video_of_a_killed_training_goes(tmp_path):
     videos = tmp_path / "videos"
     videos.mkdir()
-    for name in ("step-100.mp4", "unfinished-step-200.mp4"):
-        (videos / name).touch()
+    (videos / "step-100.mp4").touch()
+    new_file(videos / "step-200.mp4")
     open_folder(tmp_path, tmp_path / "model.zip", {"options": {}})
     assert [path.name for path in videos.iterdir()] == ["step-100.mp4"]
 
 
 def test_a_folder_in_which_another_training_has_begun_meanwhile(tmp_path):
-    open_folder(tmp_path / "out", None, {"options": {"n": 1}})
+    open_folder(tmp_path / "out", None, {"options": {"n": 0}})
+    open_folder(tmp_path / "out", None, {"options": {"n": 1}})  # the first one has saved nothing
+    (tmp_path / "out" / "model.zip").touch()
     for resume in (None, tmp_path / "other" / "model.zip"):
         with pytest.raises(ConfigError, match="another training has just begun in it"):
             open_folder(tmp_path / "out", resume, {"options": {"n": 2}})
-    assert read_config(tmp_path / "out") == {"options": {"n": 1}}
+    assert describe(tmp_path / "out").content == {"options": {"n": 1}}
 
 
 def test_a_folder_that_may_not_be_written_to(
@@ -188,8 +243,8 @@ def test_users_who_share_a_folder_share_its_lock(tmp_path, monkeypatch):
     finally:
         os.umask(before)
     refused = PermissionError(errno.EACCES, "Permission denied")  # another umask; root may all
-    monkeypatch.setattr(run_folder, "try_lock", Mock(side_effect=refused))
-    told = r"/training\.lock may not be opened \(Permission denied\): it is of another user's"
+    monkeypatch.setattr(filelock, "try_lock", Mock(side_effect=refused))
+    told = r"/training\.lock may not be opened \(Permission denied\): it is another user's"
     with pytest.raises(ConfigError, match=told), reserved(tmp_path):
         pass
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from stable_baselines3 import PPO
 from stable_baselines3.common.envs import IdentityEnv
-from stable_baselines3.common.logger import CSVOutputFormat, Logger
+from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import DummyVecEnv
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from sc2pool.cli.training.figures.episodes import EpisodeLog, EpisodeRow, read_episodes
-from sc2pool.cli.training.figures.logs import Tolerant, open_logger
+from sc2pool.cli.training.figures.logs import ProgressTable, Tolerant, open_logger
 from sc2pool.cli.training.saving import Saver
 
 
@@ -55,7 +56,8 @@ def test_a_folder_that_is_gone_is_said(model, tmp_path, capsys):
 
 
 def test_figures_that_cannot_be_logged_are_lost(tmp_path, full_disk):
-    log = Logger(str(tmp_path), [Tolerant(CSVOutputFormat(str(tmp_path / "progress.csv")))])
+    path = tmp_path / "progress.csv"
+    log = Logger(str(tmp_path), [Tolerant(ProgressTable(path))])
     for number in range(3):
         log.record("number", number)
         if number == 1:
@@ -64,7 +66,41 @@ def test_figures_that_cannot_be_logged_are_lost(tmp_path, full_disk):
         else:
             log.dump(number)
     log.close()
-    assert "2" in (tmp_path / "progress.csv").read_text().split()
+    assert path.read_text() == "number\n0\n2\n"
+
+
+def test_a_table_of_figures_is_whole_at_each_instant(tmp_path, full_disk):
+    """SB3 empties it when a run is resumed, and when a column is added."""
+    path = tmp_path / "progress.csv"
+    table = ProgressTable(path)
+    table.write({"time/total_timesteps": 64, "text": 'a, "b"'}, {})
+    table.close()
+    with path.open("a") as file:
+        file.write("12")  # the program was killed
+    before = 'time/total_timesteps,text\n64,"a, ""b"""\n'
+    resumed = ProgressTable(path, steps_done=64)
+    assert path.read_text() == before
+    with full_disk(), pytest.raises(OSError, match="large"):
+        resumed.write({"new": 1.5}, {})
+    assert path.read_text() == before
+    resumed.write({"time/total_timesteps": 128, "new": 1.5}, {})
+    assert path.read_text() == ('time/total_timesteps,text,new\n64,"a, ""b""",\n128,,1.5\n')
+    resumed.close()
+    assert [one.name for one in tmp_path.iterdir()] == ["progress.csv"]
+
+
+def test_figures_of_all_parts_reach_tensorboard_whatever_the_clock_says(tmp_path, monkeypatch):
+    """It reads the parts of a run in the order of their names."""
+    for part, clock_s in enumerate([1_700_000_000.0, 1_600_000_000.0, 1_700_000_000.0, 5.0]):
+        monkeypatch.setattr(time, "time", lambda now_s=clock_s: now_s)
+        log = open_logger(tmp_path, [], 10 * part)
+        for step in range(10 * part + 1, 10 * part + 11):
+            log.record("number", step)
+            log.dump(step)
+        log.close()
+    assert logged(tmp_path)["number"] == [(step, step) for step in range(1, 41)]
+    events = EventAccumulator(str(tmp_path)).Reload().Scalars("number")
+    assert [one.wall_time for one in events] == sorted(one.wall_time for one in events)
 
 
 def test_figures_reach_tensorboard_once_the_disk_has_room_again(tmp_path, full_disk, capfd):

@@ -142,17 +142,41 @@ def test_lease_lasts_as_long_as_worker_or_game_lives(tmp_path, two_ports):
     os.close(fd)
 
 
-@pytest.mark.skipif(WINDOWS, reason="its folders for applications are each user's own")
-@pytest.mark.parametrize("kind", ["open to all", "a file", "a dangling link"])
-def test_unsafe_directory(tmp_path, monkeypatch, kind):
-    unsafe = tmp_path / "locks"
+def make_unsafe(directory: Path, kind: str) -> None:
+    """What another user can have put there, as far as this user can make it."""
     if kind == "open to all":
-        unsafe.mkdir()
-        unsafe.chmod(0o777)
+        directory.mkdir()
+        directory.chmod(0o777)
     elif kind == "a file":
-        unsafe.touch(0o600)
+        directory.touch(0o600)
+    elif kind == "a dangling link":
+        directory.symlink_to("nowhere")
     else:
-        unsafe.symlink_to("nowhere")
-    monkeypatch.setattr(lease_module, "Path", lambda _: unsafe)
-    with pytest.raises(ConfigError, match="0700"):
+        directory.mkdir(0o700)
+        os.chown(directory, 4_000_000, -1)
+
+
+@pytest.mark.skipif(WINDOWS, reason="its folders for applications are each user's own")
+@pytest.mark.parametrize("kind", ["open to all", "a file", "a dangling link", "another user's"])
+def test_unsafe_directory(tmp_path, monkeypatch, kind):
+    """It keeps no pool from its ports: there is another place, the same one for all trainers."""
+    if kind == "another user's" and os.getuid() != 0:
+        pytest.skip("only root gives a folder to another user")
+    places = [tmp_path / "first", tmp_path / "missing" / "second", tmp_path / "third"]
+    make_unsafe(places[0], kind)
+    monkeypatch.setattr(lease_module, "_places", lambda _: places)
+    for _ in range(2):
+        assert lease_directory() == places[2]
+    assert is_private(places[2])
+    monkeypatch.setattr(lease_module, "_places", lambda _: places[:2])
+    with pytest.raises(ConfigError, match=r"first must be .* 0700, .*; .*second cannot be made"):
         lease_directory()
+
+
+@pytest.mark.skipif(WINDOWS, reason="its folders for applications are each user's own")
+def test_the_places_of_the_directory_are_this_users():
+    pwd = pytest.importorskip("pwd")
+    uid = os.getuid()
+    usual, *others = lease_module._places(uid)
+    assert usual == Path(f"/tmp/sc2pool-ports-{uid}")
+    assert Path(pwd.getpwuid(uid).pw_dir, ".cache", "sc2pool-ports") in others

@@ -7,7 +7,10 @@ import base64
 import json
 import os
 import pickle
+import re
+import tracemalloc
 import zipfile
+from io import BytesIO
 from types import SimpleNamespace
 from unittest.mock import create_autospec
 
@@ -101,11 +104,11 @@ def test_file_that_is_no_model_is_a_config_error(content, tmp_path):
         with zipfile.ZipFile(path, "w") as archive:
             if content == "data":
                 archive.writestr("data", '{"observation_space": {":serialized:": "!"}}')
-    expected = "no such file" if content is None else "not a model that SB3 has saved"
+    expected = ": no such file" if content is None else " is not a model that SB3 has saved"
     model = SavedModel("model", path)
-    with pytest.raises(ConfigError, match=f"model.zip: {expected}"):
+    with pytest.raises(ConfigError, match=f"model.zip{expected}"):
         model.read_spaces()
-    with pytest.raises(ConfigError, match=r"model\.zip: "):
+    with pytest.raises(ConfigError, match=r"model\.zip"):
         model.load()
 
 
@@ -213,6 +216,84 @@ def test_to_read_spaces_runs_no_code_of_the_file(saved, tmp_path):
     assert not harm.exists()
     with pytest.raises(ConfigError, match="expected a space, got NoneType"):
         with_space(saved(), None).read_spaces()
+
+
+class Calls:
+    """Is pickled as a call of a function, and a state that its result is to take."""
+
+    def __init__(self, function, *arguments, state=None):
+        self.call = (function, arguments, *(() if state is None else (state,)))
+
+    def __reduce__(self):
+        return self.call
+
+
+def forged() -> dict[str, Calls]:
+    """Arrays and numbers that would be pointers to Python's objects, at addresses of the file's."""
+    address = bytearray(b"AAAAAAAA")
+    core = np._core if hasattr(np, "_core") else np.core
+    made = Calls(core.multiarray._reconstruct, np.ndarray, (0,), b"b")
+    made.call += ((1, (1,), np.dtype("O"), False, [address]),)
+    return {
+        "ndarray": Calls(np.ndarray, (1,), np.dtype("O"), address),
+        "frombuffer": Calls(core.numeric._frombuffer, address, np.dtype("O"), (1,), "C"),
+        "state": made,
+        "strides": Calls(np.ndarray, (1 << 40,), np.dtype("f4"), address, 0, (0,)),
+        "scalar": Calls(core.multiarray.scalar, np.dtype("O"), bytes(address)),
+        "longer": Calls(core.numeric._frombuffer, address, np.dtype("f4"), (1 << 30, 1 << 34), "C"),
+    }
+
+
+@pytest.mark.parametrize("kind", forged())
+def test_a_file_chooses_no_memory_to_read(saved, kind):
+    """In a process of its own, which it would end with SIGSEGV."""
+    box = spaces.Box(-1, 1, (5,), np.float32)
+    box.low = box.high = forged()[kind]
+    model = with_space(saved(), box)
+    program = (
+        "from pathlib import Path; from sc2pool.errors import ConfigError;"
+        "from sc2pool.tasks.opponents.models import SavedModel\n"
+        f"try: print(SavedModel('m', Path({str(model.source)!r})).read_spaces())\n"
+        "except ConfigError as error: print(error)"
+    )
+    told = printed_by(program)
+    assert re.search("expected (an array|the type of a number|[0-9]+ numbers), got", told), told
+
+
+def test_a_space_with_too_many_parts(saved):
+    """A pickle of a few bytes names each part twice, thirty times over."""
+    inner = spaces.Discrete(2)
+    for _ in range(30):
+        inner = spaces.Tuple([inner, inner])
+    with pytest.raises(ConfigError, match="more than 2,000 parts"):
+        with_space(saved(), inner).read_spaces()
+
+
+def test_a_part_that_becomes_much_larger_than_the_file(saved):
+    """A model of 3 MB would take 6 GB."""
+    large = bytes(50_000_000)
+    weights = BytesIO()
+    with zipfile.ZipFile(weights, "w", zipfile.ZIP_DEFLATED) as inner:
+        inner.writestr("archive/data/0", large)
+    for part, content in {"data": large, "policy.pth": weights.getvalue()}.items():
+        path = saved()
+        rewrite_archive(path, {part: content}, zipfile.ZIP_DEFLATED)
+        with pytest.raises(ConfigError, match="is much larger than the file"):
+            SavedModel("model", path).load()
+
+
+def test_a_part_that_says_that_it_is_small(saved):
+    path = saved()
+    rewrite_archive(path, {"data": bytes(50_000_000)}, zipfile.ZIP_DEFLATED)
+    with zipfile.ZipFile(path) as archive:
+        size = archive.getinfo("data").file_size.to_bytes(4, "little")
+    path.write_bytes(path.read_bytes().replace(size, (10).to_bytes(4, "little")))
+    tracemalloc.start()
+    with pytest.raises(ConfigError):
+        SavedModel("model", path).read_spaces()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20_000_000
 
 
 def test_every_space_of_gymnasium_is_read(saved):

@@ -90,7 +90,7 @@ def test_other_objects_are_refused(given, duel):
 def test_no_such_file(duel, tmp_path):
     with pytest.raises(ConfigError, match=r"none\.zip: no such file"):
         resolve(tmp_path / "none.zip", duel)
-    with pytest.raises(ConfigError, match="not a model"):
+    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
         resolve(tmp_path, duel)
 
 

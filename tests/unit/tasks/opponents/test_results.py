@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from sc2pool.errors import ConfigError
 from sc2pool.tasks.opponents.results import Score, WinRates, read_scores
 
 
@@ -63,11 +64,27 @@ def test_forgotten_opponents_leave_the_file(tmp_path):
     assert read_scores(path).keys() == {"b"}
 
 
-@pytest.mark.parametrize("content", ["", "[1]", '{"a": 1}', '{"a": {"wins": 1}}'])
-def test_another_file_counts_as_none(tmp_path, content):
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[1]",
+        '{"a": 1}',
+        '{"a": {"wins": 1}}',
+        '{"a": {"games": "many"}}',
+        '{"a": {"games": NaN}}',
+        '{"a": {"points": -1}}',
+        '{"a": {"played": [1]}}',
+        "[" * 100_000,
+        "\udcff",
+    ],
+    ids=range(10),
+)
+def test_another_file_is_a_config_error(tmp_path, content):
     path = tmp_path / "rates.json"
-    path.write_text(content)
-    assert read_scores(path) == {}
+    path.write_bytes(content.encode(errors="surrogateescape"))
+    with pytest.raises(ConfigError, match=r"rates\.json is not a file of win rates: "):
+        WinRates(path)
 
 
 def test_a_save_that_fails_is_tried_again(tmp_path):

@@ -15,7 +15,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper
 
 from sc2pool.cli.stop import Stop
 from sc2pool.cli.training.self_play.matches import MatchEvaluation, play_matches
-from sc2pool.cli.training.self_play.results import ResultLog, read_results
+from sc2pool.cli.training.self_play.results import ResultLog, ResultRow, read_results
 from sc2pool.cli.training.settings.options import TrainOptions
 from tests.unit.cli.training.conftest import options
 
@@ -149,6 +149,22 @@ def test_a_resumed_run_is_not_evaluated_at_its_start(new_match, tmp_path):
     rows = read_results(tmp_path / "win_rates.csv")
     assert [row.total_steps for row in rows] == [0, 0, 64, 64, 128, 128]
     assert (tmp_path / "best_model.zip").read_bytes() == best  # the later one is not better
+
+
+def test_a_best_model_that_was_not_saved_is_not_the_best(new_match, tmp_path):
+    """The disk was full, or the program was killed: what is saved is of step 0."""
+    model = model_of()
+    model.save(tmp_path / "best_model.zip")
+    log = ResultLog(tmp_path / "win_rates.csv")
+    for steps, wins in ((0, 0), (100, 2)):
+        log.add(*(ResultRow(steps, name, 2, wins, 2 - wins) for name in ("weak", "strong")))
+    model.num_timesteps = 100
+    model.learn(
+        64,
+        callback=evaluation(new_match(), options(tmp_path, steps_done=100)),
+        reset_num_timesteps=False,
+    )
+    assert PPO.load(tmp_path / "best_model.zip", device="cpu").num_timesteps == 164
 
 
 def test_a_signal_ends_the_matches(new_match, tmp_path):

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sc2pool.cli.training.self_play.results import ResultLog, ResultRow, best_of, read_results
+from sc2pool.cli.training.self_play.results import ResultLog, ResultRow, read_results
+from sc2pool.errors import ConfigError
 
 ROWS = [
     ResultRow(0, "first", 20, 9, 10),
@@ -22,8 +23,8 @@ ROWS = [
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "win_rates.csv"
     log = ResultLog(path)
-    for row in ROWS:
-        log.add(row)
+    for steps in (0, 500, 900):
+        log.add(*(row for row in ROWS if row.total_steps == steps))
     return path
 
 
@@ -43,16 +44,31 @@ def test_a_resumed_run_drops_later_results(path):
     assert read_results(path) == [*ROWS[:4], new]
 
 
+@pytest.mark.parametrize("row", ["0,first,0,0,0", "0,first,9,-1,2"])
+def test_results_that_no_match_has(path, row):
+    path.write_text(f"total_steps,opponent,games,wins,losses\n{row}\n")
+    with pytest.raises(ConfigError, match="expected matches and how many were won, got "):
+        read_results(path)
+
+
 def test_the_newest_of_each_opponent(path):
     latest = ResultLog(path, steps_done=900).latest()
     assert latest == {"first": ROWS[4], "scripted": ROWS[5]}
     assert latest["scripted"].win_rate == 0.4
 
 
-def test_the_best_evaluation():
-    best = best_of(ROWS)
-    assert best.total_steps == 500
-    assert best_of([]) is None
+def test_the_rows_of_the_best_model_stay(path):
+    log = ResultLog(path, steps_done=0, best_steps=900)
+    assert log.rows == read_results(path) == [*ROWS[:2], *ROWS[4:]]
+
+
+def test_the_quality_of_a_policy(path):
+    log = ResultLog(path, steps_done=900)
+    assert log.quality(500) == 0.95 + 0.6
+    assert log.quality(700) is None
+    assert log.quality(None) is None
+    log.add(ResultRow(500, "first", 20, 20, 0), ResultRow(500, "scripted", 20, 20, 0))
+    assert log.quality(500) == 2.0
 
 
 def test_a_row_that_a_full_disk_refuses_comes_later(path, full_disk):

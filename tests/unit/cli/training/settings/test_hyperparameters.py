@@ -66,7 +66,19 @@ def test_policy_kwargs_as_the_zoo_writes_them():
 
 
 @pytest.mark.parametrize(
-    "text", ["__import__('os').getcwd()", "dict(a=open('x'))", "[64, 64]", "dict(", "dict(**{})()"]
+    "text",
+    [
+        "__import__('os').getcwd()",
+        "dict(a=open('x'))",
+        "[64, 64]",
+        "dict(",
+        "dict(**{})()",
+        "dict(a=" + "[" * 150 + "]" * 150 + ")",
+        "dict(a=" + "-" * 100_000 + "1)",
+        "dict(a=" + "9" * 10_000 + ")",
+        "dict(a={[]: 1})",
+    ],
+    ids=range(9),
 )
 def test_policy_kwargs_that_would_run(text):
     with pytest.raises(ConfigError, match=r"policy_kwargs must be `dict\(name=value, …\)`, got "):
@@ -83,6 +95,10 @@ def test_policy_kwargs_that_would_run(text):
         ("{}", "it has none"),
         ("default: 7", "section default: expected `name: value` lines, got 7"),
         ("default: {n_timesteps: soon}", "n_timesteps must be a whole number above 0, got 'soon'"),
+        ("default: {n_timesteps: 1.0e+400}", "n_timesteps must be a whole number above 0, got inf"),
+        ("default: {n_timesteps: '1e400'}", "must be a whole number above 0, got '1e400'"),
+        (f"default: {{n_timesteps: {'9' * 99}}}", "above 0, got 9999"),
+        ("default: &d {n_steps: *d}", "is not YAML: a value that holds itself"),
         ("default: {n_envs: 0}", "n_envs must be a whole number above 0, got 0"),
         ("default: {n_envs: 2.5}", "n_envs must be a whole number above 0, got 2.5"),
         ("default: {reward_scale: 0}", "reward_scale must be above 0, got 0"),

@@ -1,0 +1,321 @@
+"""Reads files that another user may have written, and shows texts of files and games safely.
+
+    read_json, read_yaml, read_table   the content of a file, or a ConfigError that says why not
+    Archive                            a ZIP file whose parts do not become much larger than it
+    shown, printable                   a value or a text, for a message or a terminal
+    why_not_ours                       whether another user can have written a file
+
+Rules: a limit is of what comes out, not of the bytes that go in, and is checked while it is read. A
+file that is damaged, too large or of another format is a ConfigError of one line, whatever the
+parser raises. A message shows foreign values through `shown` and foreign texts through `printable`.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import reprlib
+import stat
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final
+
+from sc2pool.errors import ConfigError
+from sc2pool.optional import needed_for
+from sc2pool.platform import WINDOWS
+
+MOST_BYTES: Final = 1 << 20
+"""The largest JSON or YAML file that is read; those that sc2pool writes have some kilobytes."""
+_MOST_VALUES: Final = 10_000
+"""Values that a YAML file may have; an alias counts as all values that it stands for."""
+_MOST_DIGITS: Final = 100
+_MOST_LEVELS: Final = 50
+"""Depth of lists and dicts; Python's own code fails at some hundreds."""
+_GROWTH_BYTES: Final = 16 << 20
+"""How much larger than the file an archive's parts may become; SB3 does not compress them."""
+_PIECE_BYTES: Final = 1 << 20
+_MOST_SHOWN: Final = 200
+"""Characters of a foreign text in a message."""
+
+
+def printable(text: str, most: int | None = _MOST_SHOWN, *, keep: str = "") -> str:
+    """A foreign text as a terminal may get it: control characters are escaped, the rest is cut off.
+
+    Control characters can clear the screen, set the window's title, begin a line that looks like
+    one of the program's own, or turn the direction of writing.
+
+    Args:
+        most: characters that are shown; None for all.
+        keep: control characters that stay, such as "\\n" in a text of several lines.
+    """
+    if most is not None and len(text) > most:
+        text = text[: most - 1] + "…"
+    if text.isprintable():
+        return text
+    return "".join(
+        one if one.isprintable() or one in keep else one.encode("unicode_escape").decode()
+        for one in text
+    )
+
+
+class _Shown(reprlib.Repr):
+    """Python's own short forms, without its refusal of long numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = self.maxlist = self.maxtuple = self.maxdict = self.maxset = 4
+        self.maxstring = self.maxother = 60
+
+    def repr_int(self, x: int, level: int) -> str:
+        return super().repr_int(x, level) if x.bit_length() < 1000 else "a number of many digits"
+
+
+_SHOWN = _Shown()
+
+
+def shown(value: Any) -> str:
+    """A foreign value in a message: its `repr`, cut to about a line, of whatever size it is."""
+    return printable(_SHOWN.repr(value))
+
+
+@contextmanager
+def _read_as(kind: str, what: object) -> Iterator[None]:
+    """Say of any error in the block that `what` is not of this kind."""
+    try:
+        yield
+    except ConfigError:
+        raise
+    except OSError as error:
+        raise ConfigError(f"{what} cannot be read: {error.strerror or error}") from error
+    except Exception as error:  # parsers have no base of those that they raise
+        words = printable(" ".join(str(error).split())) or type(error).__name__
+        raise ConfigError(f"{what} is not {kind}: {words}") from error
+
+
+def read_bytes(path: Path, most: int = MOST_BYTES, *, only_ours: bool = False) -> bytes:
+    """The bytes of a file.
+
+    Args:
+        most: how many there may be.
+        only_ours: refuse a file that another user can have written.
+
+    Raises:
+        ConfigError: the file cannot be read, or is refused.
+    """
+    with _read_as("a file", path), path.open("rb") as file:
+        if only_ours and (why := why_not_ours(os.fstat(file.fileno()))):
+            raise ConfigError(f"{path} is not used: {why}")
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise ConfigError(f"{path} is too large: expected at most {most:,} bytes")
+    return content
+
+
+def read_json(
+    path: Path, kind: str = "JSON", *, most: int = MOST_BYTES, only_ours: bool = False
+) -> Any:
+    """The value in a file.
+
+    Args:
+        kind: what the file shall be, for the message.
+        most: how many bytes it may have.
+        only_ours: refuse a file that another user can have written.
+
+    Raises:
+        ConfigError: the file is missing, cannot be read, or is not of this kind.
+    """
+    with _read_as(kind, path):
+        return parse_json(read_bytes(path, most, only_ours=only_ours))
+
+
+def parse_json(content: bytes) -> Any:
+    """The value in JSON, in which lists and dicts do not lie within each other too deeply.
+
+    Raises:
+        ValueError, RecursionError: it is not JSON, or its levels are too many.
+    """
+    value = json.loads(content)
+    check_levels(value)
+    return value
+
+
+def check_levels(value: Any) -> None:
+    """Raise `ValueError` if lists and dicts lie within each other too deeply."""
+    level = [value]
+    for _ in range(_MOST_LEVELS):
+        level = [part for one in level for part in _parts(one)]
+        if not level:
+            return
+    raise ValueError(f"more than {_MOST_LEVELS} levels within each other")
+
+
+def _parts(value: Any) -> Any:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+
+
+def read_yaml(path: Path) -> Any:
+    """The value in a file; aliases are values of their own, but an alias of an alias is limited.
+
+    Raises:
+        ConfigError: the file is missing, cannot be read, is not YAML, or says too much.
+        MissingPackageError: there is no PyYAML.
+    """
+    with needed_for("a YAML file"):
+        import yaml  # noqa: PLC0415
+
+    class Loader(yaml.SafeLoader):
+        """Counts the values that an alias stands for, before they are made."""
+
+        def __init__(self, content: bytes) -> None:
+            super().__init__(content)  # it knows UTF-8 and UTF-16
+            self.sizes: dict[int, int] = {}
+            self.level = 0
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            of_alias = self.check_event(yaml.AliasEvent)
+            self.level += 1
+            if self.level > _MOST_LEVELS:
+                raise yaml.YAMLError(f"more than {_MOST_LEVELS} levels within each other")
+            node: Any = super().compose_node(parent, index)
+            self.level -= 1
+            if of_alias and id(node) not in self.sizes:
+                raise yaml.YAMLError("a value that holds itself")
+            # Python's time for a number grows with the square of its length.
+            if node.tag.endswith((":int", ":float")) and len(node.value) > _MOST_DIGITS:
+                raise yaml.YAMLError("a number of many digits")
+            if not of_alias:
+                self.sizes[id(node)] = 1 + sum(self.sizes[id(one)] for one in _nodes_in(node))
+            if self.sizes[id(node)] > _MOST_VALUES:
+                raise yaml.YAMLError(f"more than {_MOST_VALUES:,} values")
+            return node
+
+    with _read_as("YAML", path):
+        loader = Loader(read_bytes(path))
+        try:
+            return loader.get_single_data()
+        finally:
+            loader.dispose()
+
+
+def _nodes_in(node: Any) -> Iterator[Any]:
+    """The nodes directly within one of YAML's."""
+    if not isinstance(node.value, str):
+        for one in node.value:
+            yield from one if isinstance(one, tuple) else (one,)
+
+
+def read_table(path: Path) -> Iterator[list[str]]:
+    """The rows of a CSV file, the names of the columns first, without a last line that was cut off.
+
+    Raises:
+        ConfigError: the file is missing, cannot be read, is not UTF-8 text, or is not CSV.
+    """
+    with _read_as("a table", path), path.open(encoding="utf-8", newline="") as file:
+        yield from csv.reader(line for line in file if line.endswith("\n"))
+
+
+class Archive:
+    """A ZIP file whose parts are read within limits.
+
+    Args:
+        source: the file, or its content.
+        what: its name in messages.
+        kind: what it shall be, for messages.
+
+    Raises:
+        ConfigError: it cannot be read, or is no ZIP file. So do all methods.
+    """
+
+    def __init__(self, source: Path | bytes, what: str, kind: str) -> None:
+        self._what, self._kind = what, kind
+        with self._read():
+            self._file = zipfile.ZipFile(source if isinstance(source, Path) else BytesIO(source))
+            size = source.stat().st_size if isinstance(source, Path) else len(source)
+        self._most = size + _GROWTH_BYTES
+
+    def __enter__(self) -> Archive:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def _read(self) -> Any:
+        return _read_as(self._kind, self._what)
+
+    @property
+    def parts(self) -> list[str]:
+        """The names of its parts."""
+        return self._file.namelist()
+
+    def read(self, part: str) -> bytes:
+        """The content of a part."""
+        with self._read():
+            return b"".join(self._pieces(part, self._most))
+
+    def _pieces(self, part: str, most: int) -> Iterator[bytes]:
+        if self._file.getinfo(part).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise ValueError(f"{shown(part)} is compressed in an unusual way")
+        # In pieces, because the size in a part's header need not be true.
+        with self._file.open(part) as file:
+            while piece := file.read(_PIECE_BYTES):
+                most -= len(piece)
+                if most < 0:
+                    raise ValueError(f"{shown(part)} is much larger than the file")
+                yield piece
+
+    def check(self, *parts: str) -> None:
+        """Check that these parts, or all, with the archives in them, are not much larger than it.
+
+        After this, code that knows no limits may read them.
+        """
+        with self._read():
+            left = self._most
+            for part in parts or self.parts:
+                pieces = []
+                for piece in self._pieces(part, left):
+                    pieces.append(piece)
+                    left -= len(piece)
+                content = b"".join(pieces)
+                if zipfile.is_zipfile(BytesIO(content)):
+                    with Archive(content, self._what, self._kind) as inner:
+                        inner.check()
+
+
+def why_not_ours(found: os.stat_result) -> str:
+    """Why another user can have written this file or folder; empty if only this user and root can.
+
+    A group that has the user's own name is the user's alone, as many systems make one for each.
+    """
+    if WINDOWS:
+        return ""  # what lies in the folders of a user is the user's there
+    if found.st_uid not in (0, os.getuid()):
+        return f"it belongs to {_user(found.st_uid)}"
+    if found.st_mode & stat.S_IWOTH:
+        return "every user may write there"
+    if found.st_mode & stat.S_IWGRP and not _is_own_group(found.st_gid):
+        return "its group may write there"
+    return ""
+
+
+def _user(uid: int) -> str:
+    import pwd  # noqa: PLC0415 - POSIX has it
+
+    try:
+        return f"user {pwd.getpwuid(uid).pw_name}"
+    except KeyError:
+        return f"user {uid}"
+
+
+def _is_own_group(gid: int) -> bool:
+    import grp  # noqa: PLC0415 - POSIX has them
+    import pwd  # noqa: PLC0415
+
+    try:
+        group, user = grp.getgrgid(gid), pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return False
+    return group.gr_name == user and not set(group.gr_mem) - {user}
