@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from sc2pool.errors import ActionError, ConfigError
+from sc2pool.errors import ActionError, GameFault
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.players.match.match_player import MatchPlayer
 from sc2pool.tasks.queue_pair import QueuePair, Transition
@@ -135,6 +135,6 @@ class BelongsToOthers(MARINES):
 def test_a_map_without_the_units(standin_dir):
     with (
         player_of(standin_dir, BelongsToOthers) as player,
-        pytest.raises(ConfigError, match="has not the units of the scenario '3m'"),
+        pytest.raises(GameFault, match="has not the units of the scenario '3m'"),
     ):
         play(player, [always(STOP)] * 2 * N, seeds=[1])

@@ -17,13 +17,15 @@ import pickle
 import socket
 import sys
 from collections import deque
-from contextlib import suppress
+from collections.abc import Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from sc2pool.errors import Fault, FaultKind, Phase
 from sc2pool.pool.ipc.channel import Channel
 from sc2pool.pool.ipc.control import Control
-from sc2pool.pool.ipc.messages import Host, Leave
+from sc2pool.pool.ipc.messages import Evidence, Faulted, Host, Leave
 from sc2pool.pool.queues import memory
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.report.stuck_hooks import HookWatch
@@ -78,8 +80,8 @@ class Worker:
         self._doorbells = doorbells
         self._memory_fd = memory_fd
         self._hosted: dict[int, HostedInstance] = {}
-        self._orders: deque[Host | Leave | Over] = deque()
-        self._descriptors: deque[list[int]] = deque()
+        self._orders: deque[tuple[Host | Leave | Over, list[int]]] = deque()
+        """What is to be done, each with the descriptors that came with it."""
         self._ordered = asyncio.Event()
 
     def players(self) -> list[tuple[Path, Player]]:
@@ -94,14 +96,14 @@ class Worker:
 
     async def serve(self) -> None:
         """Carry out orders until the end."""
-        self._loop.add_reader(self._control.fileno(), self._on_control)
         while True:
+            self._loop.add_reader(self._control.fileno(), self._on_control)
             await self._ordered.wait()
             self._ordered.clear()
             while self._orders:
-                order = self._orders.popleft()
+                order, descriptors = self._orders.popleft()
                 if isinstance(order, Host):
-                    self._host(order, *self._descriptors.popleft())
+                    self._host(order, *descriptors)
                     continue
                 hosted = self._hosted.pop(order.number, None)
                 if hosted is not None:
@@ -111,21 +113,20 @@ class Worker:
             self._loop.own_tasks = _OWN_TASKS
 
     def _on_control(self) -> None:
-        received = self._control.receive()
-        if received is None:
-            self._loop.remove_reader(self._control.fileno())  # the trainer has gone
-            return
-        for order, descriptors in received:
-            if descriptors:
-                self._descriptors.append(descriptors)
-            self._order(order)
+        # Not the next one before this one is carried out: its descriptors may have no room before.
+        self._loop.remove_reader(self._control.fileno())
+        for order, descriptors in self._control.receive() or ():  # None: the trainer has gone
+            self._order(order, descriptors)
 
-    def _order(self, order: Host | Leave | Over) -> None:
-        self._orders.append(order)
+    def _order(self, order: Host | Leave | Over, descriptors: Sequence[int] = ()) -> None:
+        self._orders.append((order, [*descriptors]))
         self._loop.own_tasks = 0  # no other task may keep it from its turn
         self._ordered.set()
 
-    def _host(self, order: Host, channel: int, spec: int) -> None:
+    def _host(self, order: Host, channel: int = -1, spec: int = -1) -> None:
+        if spec < 0:
+            self._refuse(channel)
+            return
         self._hosted[order.number] = HostedInstance(
             order.number,
             self._loop,
@@ -136,6 +137,16 @@ class Worker:
             memory_fd=self._memory_fd,
             is_over=lambda closed: self._order(Over(order.number, closed)),
         )
+
+    @staticmethod
+    def _refuse(channel: int) -> None:
+        """There was no room for the descriptors of an instance: another worker must host it."""
+        if channel < 0:
+            os._exit(1)
+        detail = "the worker has no descriptors left"
+        fault = Fault(FaultKind.LAUNCH_FAILED, Phase.LAUNCHING, detail, refused=True)
+        with closing(Channel(socket.socket(fileno=channel))) as told:
+            told.send(Faulted(fault, Evidence()))
 
 
 def main(control_fd: int, request_fd: int, reply_fd: int, memory_fd: int) -> None:

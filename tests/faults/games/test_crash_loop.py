@@ -20,8 +20,9 @@ def assert_nothing_runs() -> None:
     assert not alive
 
 
-def test_a_game_that_crashes_each_episode(begun: MakeEnv) -> None:
-    env = begun(n=1, task=CrashesEachEpisode, config=PoolConfig(restart=RestartPolicy(per_env=2)))
+def test_a_game_that_crashes_each_episode(begun: MakeEnv, tempered: Callable[[str], Path]) -> None:
+    config = PoolConfig(restart=RestartPolicy(per_env=2))
+    env = begun(n=1, task=CrashesEachEpisode, config=config, game=tempered("default"))
     for _ in range(2):
         _, _, dones, infos = step(env, 0)
         assert dones.all()

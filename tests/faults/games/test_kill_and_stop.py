@@ -85,8 +85,10 @@ def play_on_after(
 
 
 @pytest.mark.parametrize("harm", EXPECTED_KINDS)
-def test_in_a_step(make_env: MakeEnv, undisturbed: Recording, harm: str) -> None:
-    env = make_env(config=IMPATIENT)
+def test_in_a_step(
+    make_env: MakeEnv, undisturbed: Recording, tempered: Callable[[str], Path], harm: str
+) -> None:
+    env = make_env(config=IMPATIENT, game=tempered("default"))
     play_on_after(
         env,
         undisturbed,
@@ -94,6 +96,16 @@ def test_in_a_step(make_env: MakeEnv, undisturbed: Recording, harm: str) -> None
         EXPECTED_KINDS[harm],
         "stepping",
     )
+
+
+def test_a_game_that_crashes_and_stays(
+    make_env: MakeEnv, undisturbed: Recording, tempered: Callable[[str], Path]
+) -> None:
+    """As behind the box of an error reporter."""
+    env = make_env(config=IMPATIENT, game=tempered("error-box"))
+    crash = harm_action("game crash")
+    kinds = EXPECTED_KINDS["game hang"]
+    play_on_after(env, undisturbed, lambda: step(env, crash, 0), kinds, "stepping")
 
 
 @pytest.mark.parametrize("harm", SIGNALS)

@@ -32,6 +32,7 @@ from tests.support.audit.faulty import Faulty
 from tests.support.programs import has_ended
 
 STEPS = 12
+FIRST_OF_SECOND_EPISODE = 6
 TAKEN_BYTES = 300_000_000
 LIMIT_BYTES = 250_000_000
 UNLIMITED = RecyclePolicy(soft_memory_bytes=None, hard_memory_bytes=None, growth_bytes=None)
@@ -77,7 +78,7 @@ def memory_of(env: SubprocSC2VecEnv, index: int) -> int:
 
 @pytest.mark.parametrize(
     ("policy", "spares"),
-    [({"soft_memory_bytes": LIMIT_BYTES}, 0), ({"growth_bytes": LIMIT_BYTES}, 1)],
+    [({"soft_memory_bytes": LIMIT_BYTES}, 1), ({"growth_bytes": LIMIT_BYTES}, 0)],
     ids=str,
 )
 def test_over_the_soft_limit_of_memory(  # noqa: PLR0917
@@ -92,11 +93,12 @@ def test_over_the_soft_limit_of_memory(  # noqa: PLR0917
 
     def in_step(number: int) -> None:
         if number == 1:
-            # Growth counts from the watchdog's first look at the game.
+            # Growth counts from what the game has in its first episode.
             wait_for(lambda: memory_of(env, 0))
+        elif number == FIRST_OF_SECOND_EPISODE:
             pid = env.stats().instances[0].pid
             faulty.order("allocate", "step", pid=pid, bytes=TAKEN_BYTES)
-        elif number == 2:
+        elif number == FIRST_OF_SECOND_EPISODE + 1:
             wait_for(lambda: memory_of(env, 0) > TAKEN_BYTES)
 
     assert_recycled_unseen(env, quiet_run, in_step, {"soft-memory": 1})
