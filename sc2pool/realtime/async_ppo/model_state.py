@@ -1,8 +1,8 @@
 """A model's state as it travels: to the process that computes an update, back, and to the actor.
 
-    trainer   packed(model) ─────────► unpacked    update process
+    trainer   Packed       ──────────► Unpacked    update process
                                           │ train
-    trainer   Packed.adopt  ◄───────── Unpacked.changes
+    trainer   Packed.adopt ◄────────── Unpacked.changes
 
 The model is sent as one pickle, so the process computes with all that the user has made of it:
 parameters, which of them are frozen, the optimizer, attributes of the user's. The process sends
@@ -125,7 +125,8 @@ class Packed:
     """A model's state for one update, and the objects in it.
 
     Args:
-        model: with a full rollout buffer, unless only its classes are to be tried.
+        model: whose state is sent.
+        with_inputs: whether an update is to follow, which needs the rollout buffer.
 
     Attributes:
         data: for `Unpacked`.
@@ -134,14 +135,14 @@ class Packed:
         Exception: what pickling the policy raised, with a note.
     """
 
-    def __init__(self, model: PPO) -> None:
-        self._model = model
+    def __init__(self, model: PPO, *, with_inputs: bool = True) -> None:
+        left_out = _STAYS if with_inputs else _STAYS | _INPUTS
         try:
-            pickler, self.data = _dump(model, _STAYS)
+            pickler, self.data = _dump(model, left_out)
         except Exception:
             unfit = {name for name, value in vars(model).items() if not _can_travel(model, value)}
             try:
-                pickler, self.data = _dump(model, _STAYS | (unfit - {"policy"}))
+                pickler, self.data = _dump(model, left_out | (unfit - {"policy"}))
             except Exception as error:
                 error.add_note("an update in a process of its own pickles the model's policy")
                 raise
@@ -213,14 +214,18 @@ class Unpacked:
                     tensors[number] = part.detach(), part.requires_grad
         entries: dict[int, dict[str, bytes | None]] = {}
         now = dict(self._entries())
-        for key in self._before.keys() | now.keys():
-            number, name = key
-            if self._before.get(key) != now.get(key):
-                entries.setdefault(number, {})[name] = now.get(key)
+        for number, name in self._before.keys() - now.keys():
+            entries.setdefault(number, {})[name] = None
+        for (number, name), data in now.items():
+            if data is not None and data != self._before.get((number, name)):
+                entries.setdefault(number, {})[name] = data
         return pickle.dumps((tensors, entries), protocol=pickle.HIGHEST_PROTOCOL)
 
-    def _entries(self) -> Iterator[tuple[tuple[int, str], bytes]]:
-        """Each attribute of a part that can be pickled, by the part's number and its name."""
+    def _entries(self) -> Iterator[tuple[tuple[int, str], bytes | None]]:
+        """Each part's attributes by the part's number and their names, pickled.
+
+        None for an attribute that cannot be pickled.
+        """
         for number, part in enumerate(self._parts):
             if isinstance(part, th.Tensor):
                 continue
@@ -230,7 +235,8 @@ class Unpacked:
                     continue
                 file = io.BytesIO()
                 try:
-                    _Pickler(file, self.model, numbers=self._numbers).dump(value)
+                    _Pickler(file, numbers=self._numbers).dump(value)
                 except Exception:
-                    continue
-                yield (number, name), file.getvalue()
+                    yield (number, name), None
+                else:
+                    yield (number, name), file.getvalue()

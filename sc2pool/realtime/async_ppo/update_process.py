@@ -85,7 +85,7 @@ class UpdateProcess:
 
     def __init__(self, model: PPO) -> None:
         pickle_script_by_value()
-        state = Packed(model).data
+        state = Packed(model, with_inputs=False).data
         ours, theirs = socket.socketpair()
         self._channel = Channel(ours, _READS_WITHIN_S)
         with theirs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any
 
@@ -126,6 +127,15 @@ class Counted(AsyncPPO):
             for parameter in self.policy.parameters():
                 parameter.requires_grad_(True)
             self.policy.optimizer = th.optim.SGD(self.policy.parameters(), lr=0.1)
+
+
+class Hiding(AsyncPPO):
+    """Removes an attribute, and sets another one to what cannot be pickled."""
+
+    def train(self) -> None:
+        super().train()
+        del self.removed
+        self.kept = threading.Lock()
 
 
 class Locking(AsyncPPO):

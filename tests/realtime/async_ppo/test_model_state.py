@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch as th
-from async_models import SMALL, Counted, Counting, Linear, Locking, Obstinate
+from async_models import SMALL, Counted, Counting, Hiding, Linear, Locking, Obstinate
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
@@ -154,6 +154,15 @@ def test_an_attribute_that_cannot_be_pickled_stays(process):
     model.lock = lock
     with pytest.raises(AttributeError, match="no attribute 'lock'"):
         process.update(model)
+
+
+def test_an_attribute_that_train_removes_is_gone_and_one_that_cannot_come_back_stays(process):
+    model = model_of(Hiding)
+    model.removed, model.kept = 1, 2
+    fill_buffer(model)
+    process.update(model)
+    assert not hasattr(model, "removed")
+    assert model.kept == 2
 
 
 @pytest.mark.parametrize("kind", ["thread", "process"])
