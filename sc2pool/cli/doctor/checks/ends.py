@@ -85,7 +85,9 @@ def after_stop(stops: Sequence[Stop]) -> str:
     return "catch-up" if min(shares) >= CATCHES_UP_ABOVE else "in part"
 
 
-@ENDS.check("awaited end", "in real time: is a request for a later loop answered if the game ends?")
+@ENDS.check(
+    "D01 awaited end", "in real time: is a request for a later loop answered if the game ends?"
+)
 def awaited_end(samples: Sequence[AwaitedEnd], waited_s: float) -> Judgement:
     """The samples, and after which time a request counts as unanswered."""
     silent = [sample for sample in samples if sample["after_s"] is None]
@@ -110,7 +112,7 @@ def awaited_end(samples: Sequence[AwaitedEnd], waited_s: float) -> Judgement:
 
 
 @ENDS.check(
-    "polled end", "in real time: do observations tell the end, and are they answered after it?"
+    "D02 polled end", "in real time: do observations tell the end, and are they answered after it?"
 )
 def polled_end(samples: Sequence[End]) -> Judgement:
     untold = sum(sample["told_first"] is None for sample in samples)
@@ -132,7 +134,9 @@ def polled_end(samples: Sequence[End]) -> Judgement:
     )
 
 
-@ENDS.check("stepped end", "in lock-step: when is the result told, and what is answered after it?")
+@ENDS.check(
+    "D04 stepped end", "in lock-step: when is the result told, and what is answered after it?"
+)
 def stepped_end(samples: Sequence[End]) -> Judgement:
     stubs = sum(sample["stubs"] for sample in samples)
     told = Counter(
@@ -152,7 +156,7 @@ def stepped_end(samples: Sequence[End]) -> Judgement:
     )
 
 
-@ENDS.check("match end", "in real time: are two clients told of the end?")
+@ENDS.check("D03 match end", "in real time: are two clients told of the end?")
 def match_end(ends: Sequence[MatchEnd]) -> Judgement:
     untold = [end for end in ends if not all(end["results"])]
     if not untold:
@@ -170,7 +174,7 @@ def match_end(ends: Sequence[MatchEnd]) -> Judgement:
     )
 
 
-@ENDS.check("match results", "do the two sides of a match agree on its result?")
+@ENDS.check("D03 match results", "do the two sides of a match agree on its result?")
 def match_results(ends: Sequence[MatchEnd]) -> Judgement:
     told = [tuple(end["results"]) for end in ends if all(end["results"])]
     if not told:
@@ -207,13 +211,15 @@ def _stops(measured: Sequence[Stop]) -> Judgement:
     )
 
 
-stops = ENDS.check("stops", "in real time: does a stopped game make up for what it missed?")(_stops)
-match_stops = ENDS.check("match stops", "the same for a match whose games were both stopped")(
+stops = ENDS.check("D16 stops", "in real time: does a stopped game make up for what it missed?")(
+    _stops
+)
+match_stops = ENDS.check("D16 match stops", "the same for a match whose games were both stopped")(
     _stops
 )
 
 
-@ENDS.check("first loop", "in real time: how late is the first observation?")
+@ENDS.check("D17 first loop", "in real time: how late is the first observation?")
 def first_loop(alone: Sequence[int], loaded: Sequence[int]) -> Judgement:
     figure = f"loop {max(alone)} at the latest"
     if loaded:

@@ -77,7 +77,9 @@ class Window(TypedDict):
     rss_bytes: int
 
 
-@LAUNCHES.check("closed socket", "what does a game do whose socket closes while a reply is due?")
+@LAUNCHES.check(
+    "D10 closed socket", "what does a game do whose socket closes while a reply is due?"
+)
 def closed_socket(measured: Sequence[Closed]) -> Judgement:
     told, bad = [], False
     for one in measured:
@@ -102,7 +104,7 @@ def closed_socket(measured: Sequence[Closed]) -> Judgement:
     )
 
 
-@LAUNCHES.check("ends", "how fast does a game end, and what is left?")
+@LAUNCHES.check("D11 ends", "how fast does a game end, and what is left?")
 def ends(measured: Sequence[Ended]) -> Judgement:
     told = [
         f"{one['way']} {one['where']}: "
@@ -124,7 +126,7 @@ QUIT: Final = "quit"
 """The request that ends a game, as a way."""
 
 
-@LAUNCHES.check("launches at once", "can games be launched and begun at the same time?")
+@LAUNCHES.check("D12 launches at once", "can games be launched and begun at the same time?")
 def launches_at_once(
     measured: Sequence[Launched], join_alone_s: float, joins_s: Sequence[float], cores: int
 ) -> Judgement:
@@ -170,7 +172,7 @@ def _fair_s(alone_s: float, number: int, cores: int) -> float:
     return alone_s * max(1.0, number / cores)
 
 
-@LAUNCHES.check("speed", "does a game grow slower or larger with its age?")
+@LAUNCHES.check("D24 speed", "does a game grow slower or larger with its age?")
 def speed(windows: Sequence[Window]) -> Judgement:
     costs = [window["cpu_s"] / window["loops"] * 1e6 for window in windows]
     third = len(costs) // 3

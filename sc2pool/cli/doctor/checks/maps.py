@@ -33,7 +33,7 @@ class Appearance(TypedDict):
     enemy: int | None
 
 
-@MAPS.check("debug units", "how many loops until units that were created or killed are seen?")
+@MAPS.check("D20 debug units", "how many loops until units that were created or killed are seen?")
 def debug_units(created: int | None, killed: int | None) -> Judgement:
     told = [
         f"{name} after {loops} loop(s)" if loops is not None else f"{name}: not seen"
@@ -43,7 +43,7 @@ def debug_units(created: int | None, killed: int | None) -> Judgement:
     return expect(not late, ", ".join(told), "tests that change a game have to step it further")
 
 
-@MAPS.check("installed maps", "can they be loaded, and when do their units appear?")
+@MAPS.check("D21 installed maps", "can they be loaded, and when do their units appear?")
 def installed_maps(appearances: Sequence[Appearance], failures: dict[str, str]) -> Judgement:
     late: dict[str, int] = {}
     for one in appearances:
@@ -69,7 +69,7 @@ def installed_maps(appearances: Sequence[Appearance], failures: dict[str, str]) 
     return expect(not late and not failures, "; ".join(told), advice)
 
 
-@MAPS.check("waves", "does a new wave come if the last two enemies die in the same loop?")
+@MAPS.check("D21 waves", "does a new wave come if the last two enemies die in the same loop?")
 def waves(usual_loops: int | None, same_loop_loops: int | None, watched_loops: int) -> Judgement:
     """Loops until a new wave if they die one by one, and in the same loop; None if none comes."""
     if usual_loops is None:
@@ -87,7 +87,7 @@ def waves(usual_loops: int | None, same_loop_loops: int | None, watched_loops: i
     return ok(f"yes, after {same_loop_loops} loop(s); one by one after {usual_loops}")
 
 
-@MAPS.check("odd maps", "what does the game say of a map that it cannot read?")
+@MAPS.check("D22 odd maps", "what does the game say of a map that it cannot read?")
 def odd_maps(opened: Sequence[Opened]) -> Judgement:
     told = [f"{one['what']}: {shortened(one['outcome'])}" for one in opened]
     bad = [one["what"] for one in opened if one["bad"]]

@@ -53,7 +53,7 @@ class Taken(TypedDict):
 
 
 @MATCHES.check(
-    "match bursts", "do bursts give the same observations as single requests in a match?"
+    "D09 match bursts", "do bursts give the same observations as single requests in a match?"
 )
 def match_bursts(
     compared: int, undetermined: str, difference: str, realtime_bursts: int
@@ -74,7 +74,7 @@ def match_bursts(
     return ok(f"yes: {figure}")
 
 
-@MATCHES.check("matches in a row", "can two processes play match after match?")
+@MATCHES.check("D13 matches in a row", "can two processes play match after match?")
 def matches_in_a_row(
     played: int, starts_s: Sequence[float], first_bytes: int, last_bytes: int, failure: str
 ) -> Judgement:
@@ -93,7 +93,9 @@ def matches_in_a_row(
     return ok(figure)
 
 
-@MATCHES.check("lost side", "what does a side see when the other one leaves, quits, dies or stops?")
+@MATCHES.check(
+    "D14 lost side", "what does a side see when the other one leaves, quits, dies or stops?"
+)
 def lost_side(losses: Sequence[Loss]) -> Judgement:
     told = [
         f"{one['way']}: {one['reply']} after {seconds(one['after_s'])}, status {one['status']}, "
@@ -112,7 +114,7 @@ STOPPED = "it is stopped"
 """The way in which a side is lost only for a while."""
 
 
-@MATCHES.check("idle", "does a game bear it that nothing is asked for a while?")
+@MATCHES.check("D15 idle", "does a game bear it that nothing is asked for a while?")
 def idle(pauses: Sequence[Pause]) -> Judgement:
     figure = "; ".join(
         f"{one['waited_s']:.0f} s {one['where']}: {one['failure'] or 'answered'}" for one in pauses
@@ -124,7 +126,7 @@ def idle(pauses: Sequence[Pause]) -> Judgement:
     )
 
 
-@MATCHES.check("taken ports", "what if another program has taken a port of a match?")
+@MATCHES.check("D23 taken ports", "what if another program has taken a port of a match?")
 def taken_ports(measured: Sequence[Taken]) -> Judgement:
     told = [
         f"{one['port']} ({one['kind']}): {shortened(one['outcome'])}, {seconds(one['took_s'])}"
@@ -133,7 +135,7 @@ def taken_ports(measured: Sequence[Taken]) -> Judgement:
     return ok("; ".join(told))
 
 
-@MATCHES.check("second client", "what becomes of a second websocket to the same game?")
+@MATCHES.check("D23 second client", "what becomes of a second websocket to the same game?")
 def second_client(idle: str, waiting: str, first_answers: bool) -> Judgement:
     figure = f"{idle} while the game is idle, {waiting} while it has a request"
     if not first_answers:

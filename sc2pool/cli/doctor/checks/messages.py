@@ -20,7 +20,7 @@ class Replayed(TypedDict):
     expected: bool
 
 
-@MESSAGES.check("action delay", "how many loops until an action is seen?")
+@MESSAGES.check("D19 action delay", "how many loops until an action is seen?")
 def action_delay(loops: Mapping[str, int | None]) -> Judgement:
     """By the kind of game; None if it was never seen."""
     told = [f"{where}: {'never' if one is None else one}" for where, one in loops.items()]
@@ -29,7 +29,7 @@ def action_delay(loops: Mapping[str, int | None]) -> Judgement:
     )
 
 
-@MESSAGES.check("ids", "does a reply have the id of its request?")
+@MESSAGES.check("D26 ids", "does a reply have the id of its request?")
 def ids(returned: Mapping[str, int | None], mistaken: Mapping[str, int]) -> Judgement:
     """The id of the reply by that of the request; replies that do not fit their request."""
     told = [f"{asked} → {'none' if got is None else got}" for asked, got in returned.items()]
@@ -42,7 +42,7 @@ def ids(returned: Mapping[str, int | None], mistaken: Mapping[str, int]) -> Judg
     )
 
 
-@MESSAGES.check("replays", "can replays be saved and started?")
+@MESSAGES.check("D27 replays", "can replays be saved and started?")
 def replays(measured: Sequence[Replayed]) -> Judgement:
     figure = "; ".join(f"{one['what']}: {one['outcome']}" for one in measured)
     return expect(
@@ -52,7 +52,9 @@ def replays(measured: Sequence[Replayed]) -> Judgement:
     )
 
 
-@MESSAGES.check("warnings", "are there texts in Response.error beside a reply that did its work?")
+@MESSAGES.check(
+    "D18 warnings", "are there texts in Response.error beside a reply that did its work?"
+)
 def warnings(
     replies: int, texts: Mapping[str, int], answers: Mapping[str, Mapping[str, str]]
 ) -> Judgement:

@@ -62,7 +62,7 @@ class Resets(TypedDict):
     """Of the reset after the last; empty if it did not fail."""
 
 
-@RESETS.check("restart restores", "does restart_game bring back what an episode has used up?")
+@RESETS.check("D05 restart restores", "does restart_game bring back what an episode has used up?")
 def restart_restores(
     mined: int, exhausted: int, loops: int, differences: Sequence[str]
 ) -> Judgement:
@@ -117,18 +117,18 @@ def _against_computer(random_side: str, beginnings: Sequence[Beginning], refused
 
 
 @RESETS.check(
-    "computer restarts", "is a restarted game against a computer as good as a created one?"
+    "D06 computer restarts", "is a restarted game against a computer as good as a created one?"
 )
 def computer_restarts(beginnings: Sequence[Beginning], refused: str = "") -> Judgement:
     return _against_computer("enemy_race", beginnings, refused)
 
 
-@RESETS.check("random race", "the same if the own race is random: is it drawn again?")
+@RESETS.check("D07 random race", "the same if the own race is random: is it drawn again?")
 def random_race(beginnings: Sequence[Beginning], refused: str = "") -> Judgement:
     return _against_computer("own_race", beginnings, refused)
 
 
-@RESETS.check("many resets", "what do hundreds of resets in one process leave behind?")
+@RESETS.check("D08 many resets", "what do hundreds of resets in one process leave behind?")
 def many_resets(measured: Sequence[Resets]) -> Judgement:
     parts, troubles = [], []
     for one in measured:
@@ -150,7 +150,7 @@ def many_resets(measured: Sequence[Resets]) -> Judgement:
     )
 
 
-@RESETS.check("limits", "how far can a game be stepped, and does need_hard_reset come?")
+@RESETS.check("D25 limits", "how far can a game be stepped, and does need_hard_reset come?")
 def limits(
     steps: Sequence[Step],
     reached: int,
