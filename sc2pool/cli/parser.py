@@ -180,12 +180,23 @@ def add_doctor(commands: Commands) -> None:
     add_game(doctor, default="auto")
     doctor.flag("--json", "print the report as JSON")
     doctor.flag("--quick", "fewer resets and steps")
+    doctor.flag(
+        "--full",
+        "measure also what the game's documentation leaves open, in about ten minutes; write the "
+        "report to doctor-BaseNNNNN.json and .txt, and keep facts that later pools use",
+    )
+    doctor.add_argument(
+        "--out",
+        type=Path,
+        default=Path(),
+        metavar="DIR",
+        help="with --full: the folder of the report's files (default: the current folder)",
+    )
     doctor.add_argument(
         "--timeout",
         type=positive_number,
-        default=600.0,
         metavar="SECONDS",
-        help="time limit for examining the games (default: 600)",
+        help="time limit for examining the games (default: 600, with --full 900)",
     )
 
 

@@ -9,7 +9,8 @@ Rules it keeps:
 - a request is carried out in both processes at the same loop. So a player that has asked for loops
   changes nothing until they are played;
 - each process plays what both players have asked for, which is the same in both;
-- in real time a process asks for each loop when it is due, by its own clock;
+- in real time a process asks for each loop when it is due, by its own clock; while a request of its
+  client waits for the loops that were asked for, it asks for no more, so that they do not recede;
 - the connection ends when a player leaves, or its process dies: the other player has won with the
   next loop. A process that hangs lets the other one wait.
 """
@@ -50,6 +51,8 @@ class Match:
         self._asked = AskedLoops(player.player_id for player in state.players())
         self.is_stepping = False
         """True while the client waits for the answer to a step."""
+        self._holds = False
+        """True while a request that changes the game waits for loops that were asked for."""
         link.deliver_to(self._receive, self._end_without_other)
         if state.clock is not None:
             link.repeat(1.0 / LOOPS_PER_S, self._tick)
@@ -77,7 +80,9 @@ class Match:
                 self.play_to(loop + loops)
             return self._unless_over(self._asked.asked(state.player_id))
         if request.WhichOneof("request") in RECORDED:
-            return self._unless_over(self._asked.asked(state.player_id))
+            wait_s = self._unless_over(self._asked.asked(state.player_id))
+            self._holds = wait_s > 0.0 and state.clock is not None
+            return wait_s
         return 0.0
 
     def _unless_over(self, loop: int) -> float:
@@ -86,12 +91,12 @@ class Match:
 
     def end_step(self) -> None:
         """The step is answered, or the client that asked for it is gone."""
-        self.is_stepping = False
+        self.is_stepping = self._holds = False
 
     def play_to(self, loop: int) -> None:
         """This player asks to play up to a loop; play what both have asked for."""
         player = self._state.player_id
-        if loop > self._asked.asked(player):
+        if loop > self._asked.asked(player) and not self._holds:
             self._link.send(self._asked.ask(player, loop))
         self._play()
 

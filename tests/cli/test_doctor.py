@@ -97,6 +97,16 @@ def test_a_game_that_works(doctor: Doctor, standin_dir: Path) -> None:
     assert checks["kill"]["measured"]["gone"]
 
 
+def test_a_game_with_every_reported_behaviour_can_be_used(
+    doctor: Doctor, tempered: Callable[[str], Path]
+) -> None:
+    code, out = doctor("--quick", "--json", "--game", tempered("all"))
+    report = json.loads(out)
+    wrong = [check for check in report["checks"] if check["outcome"] == "failed"]
+    assert (code, report["works"], wrong) == (0, True, [])
+    assert not [c for c in report["checks"] if c["outcome"] == "not possible"]
+
+
 def test_an_empty_folder(doctor: Doctor, tmp_path: Path) -> None:
     code, out = doctor("--game", tmp_path)
     assert code == 1
@@ -154,7 +164,7 @@ def test_a_game_of_another_system(doctor: Doctor, game_of: Callable[[str], Path]
     code, out = doctor("--quick", "--game", root)
     assert code == 1
     assert "cannot start" in out
-    assert "a package for another one" in out
+    assert "install the package for this one" in " ".join(out.split())
 
 
 def test_too_little_time(doctor: Doctor, fake_game: Callable[..., Path]) -> None:

@@ -1,7 +1,7 @@
 """Launches games and has them measured, within a time limit.
 
 The first game is stepped, and at last asked to exit. The second one, whose launch finds all files
-cached, plays in real time and is killed.
+cached, plays in real time and is killed. The measurements of `--full` have games of their own.
 
 Rules: every game that is launched is closed, whatever happens; a failure ends what depends on it
 and no more; a game is never stopped while a request is in flight, and is always resumed.
@@ -18,9 +18,10 @@ from typing import Final
 
 import psutil
 
-from sc2pool.cli.doctor import stepping
+from sc2pool.cli.doctor import full, stepping
 from sc2pool.cli.doctor.checks import game as checks
 from sc2pool.cli.doctor.findings import Check, Findings, ProbeFailed
+from sc2pool.cli.doctor.lab import Lab, find_maps
 from sc2pool.cli.doctor.machine import Playable
 from sc2pool.cli.doctor.stepping import durations, observe
 from sc2pool.config import Limits
@@ -48,9 +49,14 @@ class Plan:
     timeout_s: float = 600.0
     """For all of it."""
     limits: Limits = field(default_factory=Limits)
+    parts: frozenset[str] = frozenset()
+    """The names of the measurements of `--full` that are made, of `full.PARTS`."""
+    patient: bool = True
+    """Whether these have the time that they need on a real game; tests have less."""
 
 
 QUICK = Plan(resets=10, steps=40, watch_s=1.0)
+FULL = frozenset(part.name for part in full.PARTS)
 
 
 async def examine(
@@ -64,7 +70,7 @@ async def examine(
     reasons = []
     try:
         async with asyncio.timeout(plan.timeout_s):
-            for part in (_examine_stepped, _examine_realtime):
+            for part in (_examine_stepped, _examine_realtime, _examine_fully):
                 try:
                     await part(installation, playable, plan, findings)
                 except ProbeFailed as failed:
@@ -106,6 +112,15 @@ async def _examine_realtime(
             game.close()
             took_s = time.monotonic() - begun_s
             findings.note(checks.kill, took_s, gone=not psutil.pid_exists(game.pid))
+
+
+async def _examine_fully(
+    installation: Installation, playable: Playable | None, plan: Plan, findings: Findings
+) -> None:
+    if plan.parts:
+        maps = find_maps(installation, playable)
+        lab = Lab(installation, maps, findings, patient=plan.patient)
+        await full.measure(lab, plan.parts)
 
 
 @asynccontextmanager

@@ -27,6 +27,7 @@ from typing import Any, Final, Generic, NamedTuple, ParamSpec
 import psutil
 
 from sc2pool.errors import FaultKind, GameFault, SC2PoolError
+from sc2pool.game.program.diagnoses import diagnose
 
 P = ParamSpec("P")
 
@@ -66,6 +67,8 @@ class Check(Generic[P]):
     """A pure function from the measurement to the judgement."""
     remedy: str = ""
     """The remedy if the measurement itself failed, and not because of a game's fault."""
+    needed: bool = True
+    """Whether sc2pool can be used only if the measurement succeeds."""
 
 
 class Finding(NamedTuple):
@@ -135,8 +138,16 @@ class Findings:
     def note_failure(self, check: Check[...], detail: str, kind: FaultKind | None = None) -> None:
         """Record that the measurement failed, by this fault if it was a game's."""
         advice = check.remedy if kind is None else FAULT_ADVICE.get(kind, "")
-        judgement = Judgement(Grade.FAILED, detail, advice)
+        known = diagnose(detail, None)
+        if known and known not in detail:
+            advice = known
+        judgement = Judgement(Grade.FAILED if check.needed else Grade.DIFFERS, detail, advice)
         self._by_name[check.name] = Finding(check, judgement, {"detail": detail, "kind": kind})
+
+    def begin(self, check: Check[...]) -> None:
+        """This check's measurement begins."""
+        self._say(check.name)
+        self._under_way = check
 
     @contextmanager
     def trying(self, check: Check[...]) -> Iterator[None]:
@@ -145,8 +156,7 @@ class Findings:
         Raises:
             ProbeFailed: something failed, and has been recorded.
         """
-        self._say(check.name)
-        self._under_way = check
+        self.begin(check)
         try:
             yield
         except GameFault as fault:
@@ -167,6 +177,11 @@ class Findings:
         """The measurement for this check; None if there is none."""
         finding = self._by_name.get(check.name)
         return None if finding is None else finding.measured
+
+    def grade(self, check: Check[...]) -> Grade | None:
+        """How this check went; None if it was not made."""
+        finding = self._by_name.get(check.name)
+        return None if finding is None else finding.judgement.outcome
 
     def in_order(self, checks: Sequence[Check[...]], reason: str) -> list[Finding]:
         """One finding for each check; `reason` says why the others could not be made."""

@@ -71,11 +71,16 @@ async def _ask(game: Game, request: sc_pb.Request) -> sc_pb.Response:
 
 
 async def observe(game: Game, game_loop: int | None = None) -> sc_pb.ResponseObservation:
-    """The state now, or in real time once the game has come to `game_loop`."""
+    """The state now, or in real time once the game has come to `game_loop`.
+
+    With the result it may be a stub, without a state.
+    """
     reply = await game.request(requests.observation(game_loop))
     replies.require(reply, "observation")
-    replies.check_observation(reply.observation, first_loop=0, last_loop=replies.LAST_LOOP)
-    return reply.observation
+    answer = reply.observation
+    if not answer.player_result or not replies.is_stub(answer):
+        replies.check_observation(answer, first_loop=0, last_loop=replies.LAST_LOOP)
+    return answer
 
 
 # ---- seeds and bursts ---------------------------------------------------------------------------
@@ -225,7 +230,8 @@ async def _probe_end(game: Game, playable: Playable, findings: Findings) -> None
             if answer.player_result:
                 further = number
                 break
-        findings.note(checks.episode_end, answer.observation.game_loop, further, by_command)
+        ended_at = answer.observation.game_loop if not replies.is_stub(answer) else game.loop_seen
+        findings.note(checks.episode_end, ended_at, further, by_command)
     with findings.trying(checks.restart_after_end):
         kind = await game.start_episode(*playable, None)
         await game.observe()

@@ -111,9 +111,9 @@ _BUILDS: Final = (
     ),
     _KnownBuild(
         75689,
-        82456,
+        75689,
         _never,
-        "4.10 to 5.0.3 report a wrong display type of some units on high ground (fixed in 5.0.4)",
+        "4.10 reports a wrong display type of some units on high ground (fixed in 5.0.4)",
     ),
 )
 """Versions with faults that were reported independently."""

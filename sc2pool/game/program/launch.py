@@ -20,11 +20,11 @@ import errno
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import psutil
 
@@ -50,6 +50,8 @@ _TURN_POLL_S: Final = 0.01
 _UPDATE_POLL_S: Final = 0.2
 """Time between two tries to start an executable that may be in the middle of an update."""
 _PORT_TRIES: Final = 5
+_Connects = Callable[[socket.socket], Coroutine[Any, Any, Connection]]
+"""Opens the websocket over a socket that is connected to the game's port."""
 
 
 async def launch(
@@ -60,6 +62,8 @@ async def launch(
     core_file_bytes: int = 0,
     warn: Callable[[str], None] = lambda _: None,
     lease_port: Callable[[], PortLease] = PortLease.acquire,
+    connection_type: type[Connection] = Connection,
+    in_turn: bool = True,
 ) -> GameAPI:
     """Starts a game and connects to it.
 
@@ -67,6 +71,8 @@ async def launch(
         directory: for the game's temporary files; None for the system's.
         core_file_bytes: see `GameProcess.spawn`.
         warn: called with what the game says beside a reply that did what was asked.
+        connection_type: the class of the connection.
+        in_turn: whether to keep a distance to the start of every other game.
 
     Raises:
         ConfigError: the executable cannot be started at all, or not before the deadline.
@@ -80,7 +86,10 @@ async def launch(
         for left in reversed(range(_PORT_TRIES)):
             lease = lease_port()
             try:
-                api = await _try_port(installation, lease, deadline, partial(spawn, lease))
+                connects = partial(connection_type.open, lease.port, deadline)
+                api = await _try_port(
+                    installation, lease, deadline, partial(spawn, lease), connects, in_turn=in_turn
+                )
             except GameFault as fault:
                 if fault.kind is not FaultKind.PORT_TAKEN or not left:
                     raise
@@ -109,12 +118,16 @@ async def _try_port(
     lease: PortLease,
     deadline: Deadline,
     spawn: Callable[[], GameProcess],
+    connects: _Connects,
+    *,
+    in_turn: bool,
 ) -> GameAPI:
     process, turn = None, _Turn()
     try:
-        await turn.take(deadline)
+        if in_turn:
+            await turn.take(deadline)
         process = await _spawn(installation, deadline, spawn)
-        connection, listener_pid = await _when_ready(process, lease.port, deadline, turn)
+        connection, listener_pid = await _when_ready(process, lease.port, deadline, turn, connects)
     except BaseException:
         if process is not None:
             process.close()
@@ -181,7 +194,7 @@ def _is_being_replaced(executable: Path, error: ConfigError) -> bool:
 
 
 async def _when_ready(
-    process: GameProcess, port: int, deadline: Deadline, turn: _Turn
+    process: GameProcess, port: int, deadline: Deadline, turn: _Turn, connects: _Connects
 ) -> tuple[Connection, int | None]:
     while True:
         turn.end_in_time()
@@ -200,7 +213,7 @@ async def _when_ready(
         try:
             sock = connect(port)
             listener_pid = _prove_listener(process, port, sock)
-            return await _take_seat(process, port, deadline, sock), listener_pid
+            return await _take_seat(process, port, sock, connects), listener_pid
         except NotReadyError:
             await asyncio.sleep(_POLL_S)
 
@@ -226,7 +239,7 @@ def _prove_listener(process: GameProcess, port: int, sock: socket.socket) -> int
 
 
 async def _take_seat(
-    process: GameProcess, port: int, deadline: Deadline, sock: socket.socket
+    process: GameProcess, port: int, sock: socket.socket, connects: _Connects
 ) -> Connection:
     """Open the game's websocket over a socket that is connected to its port.
 
@@ -235,7 +248,7 @@ async def _take_seat(
         NotReadyError: the game does not answer yet, or it has ended.
     """
     own_port: int = sock.getsockname()[1]
-    opening = asyncio.ensure_future(Connection.open(port, deadline, sock))
+    opening = asyncio.ensure_future(connects(sock))
     try:
         while not (await asyncio.wait([opening], timeout=_SEAT_POLL_S))[0]:
             _require_free_seat(process, port, own_port)

@@ -90,6 +90,11 @@ class Output:
                 os.lseek(self._file, at, os.SEEK_SET)
                 os.write(self._file, data)
 
+    @property
+    def total_bytes(self) -> int:
+        """How many bytes of the output were read so far."""
+        return self._total
+
     def tail(self, *, ended: bool) -> bytes:
         """The newest `RING_BYTES` that were printed.
 

@@ -216,6 +216,10 @@ class GameProcess:
             return [self._stats, *descendants(self._stats)]
         return [self._stats]
 
+    def printed_bytes(self) -> int:
+        """Size of the game's output so far, of which only the end is kept."""
+        return self._output.total_bytes
+
     def log_tail(self, lines: int = _LINES) -> str:
         """The last lines of the game's output, ready to be printed."""
         return printable(_last_lines(self._log_end(), lines), None, keep="\n\t")

@@ -7,6 +7,7 @@ import random
 import select
 import signal
 import socket
+import time
 from collections import Counter
 from contextlib import suppress
 from importlib import resources
@@ -332,6 +333,23 @@ def test_in_real_time_both_go_on_by_themselves(pair):
     first, second = (reply.observation for reply in pair.ask(observation=late))
     assert [done.action_raw.unit_command.ability_id for done in second.actions] == [MOVE]
     assert not first.actions
+
+
+def test_in_real_time_a_side_whose_clock_is_early_can_act(launch):
+    games = [launch("--after-stop", "freeze") for _ in range(2)]
+    pair = Pair(*(game.connect() for game in games))
+    pair.begin(realtime=True)
+    games[1].process.send_signal(signal.SIGSTOP)
+    time.sleep(0.3)  # its clock is late by so much from now on, by several loops
+    games[1].process.send_signal(signal.SIGCONT)
+    first, _ = pair.observe()
+    for number in range(20):
+        target = (16 + number % 2, 16)
+        pair.wires[0].send(
+            action=sc_pb.RequestAction(actions=[command(units_of(first, 1), MOVE, target)])
+        )
+        assert _has_reply(pair.wires[0], 10)
+        assert pair.wires[0].reply().action.result == [error_pb.Success]
 
 
 def test_a_replay_shows_what_both_did(pair, session_for):

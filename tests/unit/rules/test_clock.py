@@ -20,6 +20,7 @@ ALLOWED = {
     # File of sc2pool, what it uses, and what for.
     ("pool/report/fault_reports.py", "time.strftime"): "a fault report's name, for people",
     ("pool/report/replays.py", "time.strftime"): "a replay's name, for people",
+    ("cli/doctor/full.py", "date.today"): "the day of a measurement, for people",
     ("cli/training/settings/options.py", "time.strftime"): "a run folder's name, for people",
     (
         "cli/training/figures/logs.py",

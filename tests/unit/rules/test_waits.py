@@ -25,8 +25,14 @@ KILLED = "its process has been killed"
 DONE = "the task is done: its result is read"
 BY_TRAINER = "in a worker: the trainer's deadlines end it with its worker"
 BY_GAME = "on a game: each request has a deadline, and the game's end ends it"
+BY_REQUESTS = "each request and launch in it has a limit"
 ITS_THREAD = "in a thread that has nothing else to do and ends with the process"
 ALLOWED = {
+    ("cli/doctor/ends.py", "asyncio.gather"): "its tasks are cancelled",
+    ("cli/doctor/lab.py", "_came.get"): "within a time limit",
+    ("cli/doctor/lab.py", "asyncio.gather"): BY_REQUESTS,
+    ("cli/doctor/lab.py", "asyncio.wait"): "its tasks are cancelled",
+    ("cli/doctor/launches.py", "asyncio.gather"): BY_REQUESTS,
     ("cli/doctor/machine.py", "PortLease.acquire"): "no lock: it takes what is free, or raises",
     ("game/program/launch.py", "opening.result"): DONE,
     ("game/program/launch.py", "asyncio.wait"): "a cancelled task, whose socket is closed",

@@ -1,8 +1,9 @@
 """The checks: what the doctor asks, what each measurement means, and what to do about it.
 
 A check is one function, decorated by its section, in the order of the report; its parameters are
-the measurement, and become `measured` in the JSON report. To add a check, write its function in
-`machine` or `game`, and measure for it in the module that this one names.
+the measurement, and become `measured` in the JSON report. To add a check, write its function in the
+module of its subject, and measure for it in the module that this one names. The checks of
+`machine` and `game` are always made, the others with `--full`.
 
 Rules: the functions are pure and know no particular game. What sc2pool expects of a game is written
 here only. DIFFERS is a game that answers otherwise but can be played; the advice says what that
@@ -13,11 +14,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from sc2pool.cli.doctor.checks.ends import ENDS
 from sc2pool.cli.doctor.checks.game import BEHAVIOUR, TIMES
+from sc2pool.cli.doctor.checks.launches import LAUNCHES
 from sc2pool.cli.doctor.checks.machine import INSTALLATION, MACHINE, map_check
+from sc2pool.cli.doctor.checks.maps import MAPS
+from sc2pool.cli.doctor.checks.matches import MATCHES
+from sc2pool.cli.doctor.checks.messages import MESSAGES
+from sc2pool.cli.doctor.checks.resets import RESETS
 from sc2pool.cli.doctor.findings import Check
 
 
-def all_checks(map_names: Iterable[str]) -> list[Check[...]]:
-    """All checks in the order of the report, with one for each of these maps."""
-    return [*INSTALLATION, *map(map_check, map_names), *MACHINE, *TIMES, *BEHAVIOUR]
+def all_checks(map_names: Iterable[str], *, full: bool = False) -> list[Check[...]]:
+    """The checks in the order of the report, with one for each of these maps.
+
+    Args:
+        map_names: the maps.
+        full: whether those of `--full` are among them.
+    """
+    usual = [*INSTALLATION, *map(map_check, map_names), *MACHINE, *TIMES, *BEHAVIOUR]
+    return usual + ([*ENDS, *RESETS, *MATCHES, *LAUNCHES, *MAPS, *MESSAGES] if full else [])

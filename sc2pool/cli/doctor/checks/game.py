@@ -18,6 +18,7 @@ from sc2pool.cli.doctor.checks.section import (
 )
 from sc2pool.cli.doctor.findings import Judgement
 from sc2pool.config import Limits, RecyclePolicy
+from sc2pool.game.program.diagnoses import known_faults
 from sc2pool.protocol.game_time import LOOPS_PER_S
 
 KILL_SLOW_S: Final = 2.0
@@ -103,10 +104,10 @@ def kill(took_s: float, gone: bool) -> Judgement:
 
 @BEHAVIOUR.check("version", "what the game says it is")
 def version(game_version: str, told_build: int, folder_build: int) -> Judgement:
-    figure = f"{game_version}, base build {told_build}"
+    known = known_faults(told_build)
     return expect(
         told_build == folder_build,
-        figure,
+        f"{game_version}, base build {told_build}{f' ({known})' if known else ''}",
         f"its folder says Base{folder_build}: the installation may be a mixture",
     )
 
@@ -140,7 +141,7 @@ def determinism(compared: int, difference: str) -> Judgement:
     return differs(f"no: {difference}", "a run with a seed cannot be repeated exactly")
 
 
-@BEHAVIOUR.check("bursts", "do bursts give the same observations as single requests?")
+@BEHAVIOUR.check("bursts", "do bursts give the same observations as single requests, alone?")
 def bursts(compared: int, difference: str) -> Judgement:
     if not difference:
         return ok(f"yes: {compared} observations are the same")
@@ -225,7 +226,9 @@ def real_time(loops: int, seconds: float) -> Judgement:
     return expect(abs(loops - expected) <= 1 + PACE_TOLERANCE * expected, figure, advice)
 
 
-@BEHAVIOUR.check("awaited loop", "is RequestObservation.game_loop honoured in real time?")
+@BEHAVIOUR.check(
+    "awaited loop", "is RequestObservation.game_loop honoured in mid-game, in real time?"
+)
 def awaited_loop(now: int, asked: int, got: int, took_s: float) -> Judgement:
     figure = f"asked at loop {now} for loop {asked}, got loop {got} after {seconds(took_s)}"
     return expect(

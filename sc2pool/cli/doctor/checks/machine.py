@@ -18,6 +18,7 @@ from sc2pool.cli.doctor.checks.section import (
     yes_no,
 )
 from sc2pool.cli.doctor.findings import Check, Grade, Judgement
+from sc2pool.game.program.settled import Settled
 from sc2pool.tasks.minigames.scores import PUBLISHED
 
 OLDEST_PYTHON: Final = (3, 11)
@@ -54,6 +55,26 @@ class Package(TypedDict):
 )
 def game(root: Path, executable: Path, base_build: int, found_by: str) -> Judgement:  # noqa: ARG001
     return ok(f"Base{base_build} at {root}: {found_by}")
+
+
+@INSTALLATION.check("settled", "what pools know of this game beyond its documentation")
+def settled(facts: Settled) -> Judgement:
+    if not facts.measured:
+        return ok("nothing: sc2pool doctor --full measures it; until then pools take the safer way")
+    told = [
+        f"{what} {'unknown' if fact is None else fact if isinstance(fact, str) else _YES_NO[fact]}"
+        for what, fact in (
+            ("a restart restores all:", facts.restart_faithful),
+            ("also with a computer or a random race:", facts.restart_with_computer),
+            ("bursts in matches:", facts.bursts_in_matches),
+            ("silent ends:", facts.silent_end),
+            ("after a stop:", facts.after_stop),
+        )
+    ]
+    return ok(f"{', '.join(told)} (measured {facts.measured})")
+
+
+_YES_NO: Final = {True: "yes", False: "no"}
 
 
 def judge_map(path: Path | None, belongs_to: Path, tasks: Sequence[str]) -> Judgement:

@@ -11,11 +11,17 @@ MB: Final = 1_000_000
 
 
 class Section(list[Check[...]]):
-    """The checks of one part of the report, in its order."""
+    """The checks of one part of the report, in its order.
 
-    def __init__(self, part: str) -> None:
+    Args:
+        part: its title.
+        needed: see `Check`.
+    """
+
+    def __init__(self, part: str, *, needed: bool = True) -> None:
         super().__init__()
         self.part = part
+        self._needed = needed
 
     def check(
         self, name: str, purpose: str, remedy: str = ""
@@ -23,7 +29,7 @@ class Section(list[Check[...]]):
         """Make a check of the function below, and add it; see `Check`."""
 
         def make(judge: Callable[P, Judgement]) -> Check[P]:
-            made = Check(name, self.part, purpose, judge, remedy)
+            made = Check(name, self.part, purpose, judge, remedy, self._needed)
             self.append(made)
             return made
 
@@ -63,3 +69,8 @@ def seconds(duration_s: float) -> str:
 
 def megabytes(size_bytes: float) -> str:
     return f"{size_bytes / MB:,.0f} MB"
+
+
+def shortened(words: str, most: int = 70) -> str:
+    """A game's words, short enough for a line of a report."""
+    return words if len(words) <= most else f"{words[: most - 1]}…"

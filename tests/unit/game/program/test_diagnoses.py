@@ -124,4 +124,4 @@ def test_a_text_counts_before_a_build() -> None:
 
 def test_faults_of_a_build() -> None:
     assert "high ground" in known_faults(75689)
-    assert not known_faults(82457)
+    assert not known_faults(81433)

@@ -54,6 +54,7 @@ def test_the_newest_bytes_in_their_order(start, tmp_path, length):
     output, child = start(f"sys.stdout.buffer.write(open({str(source)!r}, 'rb').read())")
     child.wait()
     assert output.tail(ended=True) == printed[-RING_BYTES:]
+    assert output.total_bytes == length
     assert read_tail(tmp_path / "log") == printed[-RING_BYTES:]
 
 
