@@ -302,6 +302,8 @@ def why_not_ours(found: os.stat_result) -> str:
 
 
 def _user(uid: int) -> str:
+    if WINDOWS:
+        return ""
     import pwd  # noqa: PLC0415 - POSIX has it
 
     try:
@@ -311,6 +313,8 @@ def _user(uid: int) -> str:
 
 
 def _is_own_group(gid: int) -> bool:
+    if WINDOWS:
+        return True
     import grp  # noqa: PLC0415 - POSIX has them
     import pwd  # noqa: PLC0415
 

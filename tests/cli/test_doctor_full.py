@@ -66,7 +66,7 @@ TEMPERS = [
     ("error-box", "D11", "D11 ends", "crash in game: the process stays"),
     ("crowd:2", "D12", "D12 launches at once", "joins at once take up to"),
     ("same-instant:0.3", "D12", "D12 launches at once", "1 of 2 at once failed"),
-    ("D18 warnings", "D18", "D18 warnings", "The command was carried out, with a warning"),
+    ("warnings", "D18", "D18 warnings", "The command was carried out, with a warning"),
     ("late-units", "D21", "D21 installed maps", "appear late"),
     ("stalled-map", "D21", "D21 waves", "the map stalls"),
     ("no-player", "D22", "D22 odd maps", "joined as player 0 with the status launched"),

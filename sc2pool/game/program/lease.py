@@ -89,7 +89,9 @@ def _places(uid: int) -> list[Path]:
 
     Not the temporary directory: TMPDIR may differ between two trainers that must not collide.
     """
-    import pwd  # noqa: PLC0415 - POSIX has it
+    if WINDOWS:
+        return []  # it has none of what follows
+    import pwd  # noqa: PLC0415
 
     places = [Path(f"/tmp/sc2pool-ports-{uid}"), Path(f"/run/user/{uid}/sc2pool-ports")]
     with suppress(KeyError):  # a user that the system does not know
@@ -99,6 +101,8 @@ def _places(uid: int) -> list[Path]:
 
 def _why_not(directory: Path) -> str:
     """Why this directory cannot be the user's own; empty if it is, made here if need be."""
+    if WINDOWS:
+        return ""
     try:
         with suppress(FileExistsError):  # whatever is there, a file or a link, is looked at below
             if directory.parent.name == ".cache":

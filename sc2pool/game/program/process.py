@@ -281,17 +281,17 @@ def _cpu_seconds(processes: Sequence[psutil.Process]) -> float:
 @contextmanager
 def _core_files_limited(size_bytes: int) -> Iterator[None]:
     """Let processes that are started in the block write core files of at most this size."""
-    if WINDOWS:
+    if WINDOWS:  # which writes none
         yield
-        return
-    with _limiting_core_files:  # another thread would restore this thread's limit
-        soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
-        lower = size_bytes if hard == resource.RLIM_INFINITY else min(size_bytes, hard)
-        resource.setrlimit(resource.RLIMIT_CORE, (lower, hard))
-        try:
-            yield
-        finally:
-            resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
+    else:
+        with _limiting_core_files:  # another thread would restore this thread's limit
+            soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+            lower = size_bytes if hard == resource.RLIM_INFINITY else min(size_bytes, hard)
+            resource.setrlimit(resource.RLIMIT_CORE, (lower, hard))
+            try:
+                yield
+            finally:
+                resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
 
 
 def _last_lines(log: bytes, lines: int) -> str:

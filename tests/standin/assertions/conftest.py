@@ -20,7 +20,7 @@ from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.deadline import Deadline
-from sc2pool.game.program.installation import Installation, find_map
+from sc2pool.game.program.installation import Installation, find, find_map
 from sc2pool.game.program.lease import PortLease
 from sc2pool.game.program.process import GameProcess
 from sc2pool.units import unit_id
@@ -40,6 +40,7 @@ Begin = Callable[..., Wire]
 class Running:
     """A game process, and the clients' connections to it."""
 
+    installation: Installation
     process: GameProcess
     lease: PortLease
     wires: list[Wire] = field(default_factory=list)
@@ -76,7 +77,7 @@ def running(installation: Installation, folder: Path) -> Iterator[Running]:
     try:
         process = GameProcess.spawn(installation, lease, folder)
         try:
-            game = Running(process, lease)
+            game = Running(installation, process, lease)
             game.connect().close()
             game.wires.clear()
             yield game
@@ -105,9 +106,19 @@ def second_game(
 
 
 @pytest.fixture
-def own_game(game_installation: Installation, tmp_path: Path) -> Iterator[Running]:
-    """A process of this test's own, which the test may end."""
-    with running(game_installation, tmp_path) as game:
+def own_game(
+    game_installation: Installation,
+    standin_dir: Path,
+    tempered: Callable[[str], Path],
+    tmp_path: Path,
+) -> Iterator[Running]:
+    """A process of this test's own, which the test may end.
+
+    The stand-in's has the default tempers: with the recorded ones a crash leaves a process behind.
+    """
+    is_standin = game_installation == find(standin_dir)
+    installation = find(tempered("default")) if is_standin else game_installation
+    with running(installation, tmp_path) as game:
         yield game
 
 

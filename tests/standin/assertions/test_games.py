@@ -186,9 +186,10 @@ def test_s01_an_episode_is_ended_and_restarted_ten_times(begin):
 
 
 @pytest.mark.parametrize("test", ["crash", "hang"])
-def test_s48_a_process_crashes_or_hangs_if_it_is_asked_to(own_game, local_map, test):
+def test_s48_a_process_crashes_or_hangs_if_it_is_asked_to(own_game, test):
     wire = own_game.connect()
-    wire.start("", local_map=local_map("MoveToBeacon"))
+    path = find_map(own_game.installation, "MoveToBeacon")
+    wire.start("", local_map=sc_pb.LocalMap(map_path=str(path)))
     fate = debug_pb.DebugTestProcess(test=debug_pb.DebugTestProcess.Test.Value(test))
     wire.send(debug=sc_pb.RequestDebug(debug=[debug_pb.DebugCommand(test_process=fate)]))
     exited = own_game.process.exited_fd
