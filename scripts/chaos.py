@@ -225,6 +225,7 @@ def run(options: argparse.Namespace) -> int:
             "strikes": options.strikes,
             "ray": options.ray,
             "only": options.only,
+            "temper": options.temper,
             "minutes": (end_s - time.monotonic()) / 60.0,
             "first": seen.next,
             "rounds": rounds - seen.next,
@@ -332,6 +333,7 @@ def parse() -> argparse.Namespace:
         "--strikes", type=float, default=MEAN_STRIKES, help="per round, on average"
     )
     command.add_argument("--ray", action="store_true", help="on a cluster of two nodes")
+    command.add_argument("--temper", default="", help="the games' tempers, see sc2standin install")
     command.add_argument(
         "--only", default="", type=part_of_a_name, help="adapters with this in their names: matches"
     )

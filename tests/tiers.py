@@ -46,12 +46,15 @@ LONG = (
     "benchmark",
     "chaos",
     "peers",
+    "contract/classes",
+    "contract/players",
+    "contract/steps",
     "simulation",
     "ray",
     "faults/classes",
     "libraries/test_notebook.py",
 )
-"""From `simulation` on, these have longer forms, see LONGER."""
+"""From `simulation` on, these have longer forms, see LONGER. The contract plays all tempers."""
 WINDOWS = (
     "windows",
     "unit/processes",

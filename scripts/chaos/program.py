@@ -43,7 +43,7 @@ def say(event: str, **what: Any) -> None:
     print(json.dumps({"event": event, **what}, default=str), flush=True)
 
 
-def prepare(root: Path) -> tuple[Faulty, Path, set[str]]:
+def prepare(root: Path, temper: str) -> tuple[Faulty, Path, set[str]]:
     """The games, the folder of fault reports, and what this machine has for attacks."""
     available = set()
     disk = root / "disk"
@@ -61,7 +61,7 @@ def prepare(root: Path) -> tuple[Faulty, Path, set[str]]:
     temp.mkdir()
     reports.mkdir()
     os.environ["TMPDIR"] = tempfile.tempdir = str(temp)
-    install(root / "standin")
+    install(root / "standin", ["--temper", temper] if temper else [])
     return Faulty.install(root / "standin", root), reports, available
 
 
@@ -110,7 +110,7 @@ def play_rounds(
 def main(root: str) -> None:
     logging.disable(logging.CRITICAL)  # the faults are intended, and counted
     orders = json.loads(sys.stdin.read())
-    games, reports, available = prepare(Path(root))
+    games, reports, available = prepare(Path(root), orders.get("temper", ""))
     cluster = None
     if orders.get("ray"):
         from chaos.nodes import Cluster  # noqa: PLC0415 - only where Ray is

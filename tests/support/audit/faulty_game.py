@@ -29,9 +29,11 @@ from picows import WSListener, WSUpgradeRequest, WSUpgradeResponseWithListener
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.protocol.sparse import Head
+from sc2standin.install import MARKER
 from sc2standin.process.server import Client, GameServer, _header, _refuse
 from sc2standin.process.state import State
 from sc2standin.process.stops import AfterStop
+from sc2standin.tempers import DEFAULT, Temper
 
 Order = dict[str, Any]
 TEXT = b"\x81"
@@ -222,8 +224,8 @@ def fork_children() -> None:
 class FaultyServer(GameServer):
     """Lets faulty clients in."""
 
-    def __init__(self, data_dir: Path, temp_dir: Path, orders: Orders) -> None:
-        super().__init__(State(data_dir, temp_dir), AfterStop.CATCH_UP)
+    def __init__(self, state: State, orders: Orders) -> None:
+        super().__init__(state, AfterStop.CATCH_UP)
         self._orders = orders
 
     def _admit(self, request: WSUpgradeRequest) -> WSListener | WSUpgradeResponseWithListener:
@@ -280,7 +282,9 @@ def main(orders_file: str, *arguments: str) -> int:
         start_impostor(port, Path(order["report"]))
         if order["harm"] == "port stolen":
             time.sleep(3600)  # it does not even say that it could not listen
-    server = FaultyServer(Path(options["-dataDir"]), Path(options["-tempDir"]), orders)
+    data_dir = Path(options["-dataDir"])
+    temper = Temper(options.get("--temper", DEFAULT), data_dir / MARKER)
+    server = FaultyServer(State(data_dir, Path(options["-tempDir"]), temper=temper), orders)
     return asyncio.run(server.serve(options["-listen"], port))
 
 
