@@ -368,6 +368,7 @@ class Connection(picows.WSListener):
         replies.check(reply, request_id, kind)
         if reply.error and not replies.is_refusal(reply):
             self.warn(f"the game says beside its reply to {kind}: {'; '.join(reply.error)}")
+            reply.ClearField("error")  # a task or a bot would take it for a refusal
         return reply
 
     def _take_other(self, frame: Any) -> None:

@@ -54,9 +54,6 @@ from sc2pool.protocol.sparse import Head
 from sc2pool.protocol.status import Status
 
 if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
     from sc2pool._fast import Plain
 
 _SUCCESS: Final = int(error_pb2.Success)
@@ -589,8 +586,9 @@ class Game:
     async def request(self, request: sc_pb.Request) -> sc_pb.Response:
         """Sends any request that has a reply: queries, debug commands, saving a replay.
 
-        The game's refusal is an answer too: it is left to the caller, in `reply.error`. Events of
-        an observation are delivered with the next step's, too.
+        The game's refusal is an answer too: it is left to the caller, in `reply.error`, which is
+        empty if the request was carried out. Events of an observation are delivered with the next
+        step's, too.
 
         Raises:
             GameFault: the game failed.

@@ -156,6 +156,8 @@ class TestEpisodes:
             step = await game.step([sc_pb.Action()], 8)
             assert step.observed.game_loop == 8
             assert step.action_results == [1]
+            # A task, and python-sc2 for its bots, take any text in `error` for a refusal.
+            assert not (await game.request(sc_pb.Request(step=sc_pb.RequestStep(count=1)))).error
         assert {warning.partition(":")[0] for warning in warnings} == {
             f"the game says beside its reply to {kind}"
             for kind in ("ping", "create_game", "join_game", "action", "step", "observation")
