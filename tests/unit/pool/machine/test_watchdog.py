@@ -185,11 +185,15 @@ def watch(*watched: Watched) -> Watchdog:
 
 
 def next_verdict(dog: Watchdog) -> Verdict:
-    """Waits on its doorbell, as the supervisor does."""
+    """Waits on its doorbell, as the supervisor does, for one that does not blame the machine."""
     with closing(Waiter.create()) as waiter:
         waiter.add_doorbell(dog.doorbell, None)
-        assert waiter.wait(10.0) == [None]
-    return dog.verdicts()[0]
+        while True:
+            assert waiter.wait(10.0) == [None]
+            dog.doorbell.quiet()
+            for verdict in dog.verdicts():
+                if not verdict.starved:
+                    return verdict
 
 
 def test_the_thread_sees_a_stopped_process_and_rings(child):
