@@ -252,7 +252,8 @@ class Game:
     def note_cost(self) -> None:
         """An episode has ended: compare what its loops have cost with the first episodes'."""
         now_s = time.monotonic()
-        if self.cost.may_read(now_s):
+        self.cost.count_episode()
+        if self.cost.is_due(now_s):
             self.cost.note(self.process.cpu_seconds(), self._loops.in_all, now_s)
 
     # ---- episodes ---------------------------------------------------------------------------

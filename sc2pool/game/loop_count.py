@@ -137,9 +137,12 @@ class LoopCost:
         self._read: tuple[float, int, float] | None = None
         """The newest reading: CPU time, loops played, and when."""
 
-    def may_read(self, now_s: float) -> bool:
-        """An episode has ended; true if the CPU time should be read, for `note`."""
+    def count_episode(self) -> None:
+        """An episode has ended."""
         self._episodes += 1
+
+    def is_due(self, now_s: float) -> bool:
+        """True if the CPU time should be read, for `note`."""
         return self._read is None or now_s - self._read[2] >= _LOOK_EVERY_S
 
     def note(self, cpu_s: float, loops: int, now_s: float) -> None:

@@ -19,7 +19,8 @@ class Playing:
             self._now_s += 1.0
             self._cpu_s += s_per_loop * loops
             self._loops += loops
-            if self.cost.may_read(self._now_s):
+            self.cost.count_episode()
+            if self.cost.is_due(self._now_s):
                 self.cost.note(self._cpu_s, self._loops, self._now_s)
         return self.cost.growth
 
@@ -50,10 +51,10 @@ def test_little_cpu_time_says_nothing():
 
 def test_it_is_not_read_more_often_than_needed():
     cost = LoopCost()
-    assert cost.may_read(10.0)
+    assert cost.is_due(10.0)
     cost.note(1.0, 100, 10.0)
-    assert not cost.may_read(10.1)
-    assert cost.may_read(10.6)
+    assert not cost.is_due(10.1)
+    assert cost.is_due(10.6)
 
 
 def test_loops_of_all_games_of_a_process():

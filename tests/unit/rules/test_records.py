@@ -1,4 +1,4 @@
-"""A record has one writer, and a property changes nothing."""
+"""A record has one writer, and a property or a predicate changes nothing."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ WRITERS = {
     "instance": "pool/instances/instance.py",
 }
 """By the name under which a record is held: the file that changes it."""
+PREDICATES = ("is_", "are_", "has_", "can_", "may_")
+"""How the names of predicates begin."""
 
 
 def assigned(tree: ast.AST) -> Iterator[ast.Attribute]:
@@ -40,13 +42,16 @@ def changed_records(source: str) -> list[str]:
     ]
 
 
-def changing_properties(source: str) -> list[str]:
-    """The properties that assign to an attribute."""
+def changing_predicates(source: str) -> list[str]:
+    """The properties, and the functions named like predicates, that assign to an attribute."""
     return [
         function.name
         for function in ast.walk(ast.parse(source))
-        if isinstance(function, ast.FunctionDef)
-        and any(ast.unparse(decorator) == "property" for decorator in function.decorator_list)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (
+            function.name.lstrip("_").startswith(PREDICATES)
+            or any(ast.unparse(decorator) == "property" for decorator in function.decorator_list)
+        )
         and any(assigned(function))
     ]
 
@@ -61,11 +66,11 @@ def test_only_its_own_file_changes_a_record() -> None:
     assert wrong == []
 
 
-def test_a_property_changes_nothing() -> None:
+def test_a_property_or_a_predicate_changes_nothing() -> None:
     wrong = [
         f"{name}, {function}"
         for name, source in SOURCES.items()
-        for function in changing_properties(source)
+        for function in changing_predicates(source)
     ]
     assert wrong == []
 
@@ -76,4 +81,5 @@ def test_violations_of_these_rules_are_found() -> None:
         "instance.pauses",
     ]
     source = "class A:\n    @property\n    def a(self):\n        self._b = 1\n        return 2"
-    assert changing_properties(source) == ["a"]
+    assert changing_predicates(source) == ["a"]
+    assert changing_predicates("def _may_go(self):\n    self._gone += 1") == ["_may_go"]

@@ -51,14 +51,14 @@ class Repair:
             orders.finish(self._world, worker)
         elif _moves(patient.type) and not self._walking.touches(worker, patient):
             self.set_out(worker)
-        elif self._is_paid(patient):
+        elif self._pay_for_work(patient):
             kind = patient.type
             patient.life = min(patient.life + kind.life / work_loops(kind), kind.life)
             worker.job = Errand(self._world.loop + 1, self._work)
         else:
             orders.finish(self._world, worker)
 
-    def _is_paid(self, patient: Unit) -> bool:
+    def _pay_for_work(self, patient: Unit) -> bool:
         """Pay for one loop of work; False if the money is short."""
         kind = patient.type
         share = min(1.0 / work_loops(kind), 1.0 - patient.life / kind.life) * COST
