@@ -66,10 +66,8 @@ class Calls:
         deadline = Deadline.after(timeout_s)
         envs = list(dict.fromkeys(row // self._rows for row in rows))
         resumed = self._pauses.suspended(envs) if operation == "env_method" else nullcontext()
-        with self._loop.bookkeeping:
-            self._stepping.lockstep.sync()
-            with resumed:
-                answers = self._run(self._targets(rows), operation, payload, deadline)
+        with self._loop.bookkeeping, resumed:
+            answers = self._run(self._targets(rows), operation, payload, deadline)
         return [to_result(answer) for answer in answers]
 
     def render(self, rows: Sequence[int], *, is_task: bool) -> list[Any]:
@@ -119,13 +117,16 @@ class Calls:
         answers: dict[int, messages.Answer] = {}
         hung: set[int] = set()
 
-        def may_answer(seat: Seat) -> bool:
-            # A frame of an episode that the trainer does not know of yet is not asked for.
-            ready = operation == "render" or self._stepping.may_be_called(seat)
+        # A frame of an episode that the trainer does not know of yet is not asked for.
+        needs_episode = operation != "render"
+
+        def can_answer(seat: Seat) -> bool:
+            ready = not needs_episode or self._stepping.can_be_called(seat)
             instance = seat.instance
             return ready and instance.hello is not None and instance.state not in AWAITED
 
-        def answered() -> bool:
+        def ask() -> bool:
+            has_asked = False
             for place, (seat, row) in enumerate(targets):
                 instance, number = asked.get(place, (None, -1))
                 if number in self._answers:
@@ -134,14 +135,20 @@ class Calls:
                     continue
                 if instance is not None and instance.call_deadline.expired():
                     hung.add(place)
-                elif may_answer(seat):
+                    continue
+                if needs_episode:
+                    has_asked |= self._stepping.begin_if_dead(seat)
+                if can_answer(seat):
                     self._made += 1
                     asked[place] = (seat.instance, self._made)
                     limit = self._limit(deadline)
                     seat.instance.call(self._made, row, operation, payload, limit)
-            return len(answers) + len(hung) == len(targets)
+                    has_asked = True
+            return has_asked
 
-        self._loop.wait_until(answered, deadline)
+        self._loop.wait_until(
+            lambda: len(answers) + len(hung) == len(targets), deadline, advance=ask
+        )
         if hung:
             names = ", ".join(dict.fromkeys(targets[place][0].name for place in sorted(hung)))
             raise multiprocessing.TimeoutError(

@@ -104,13 +104,16 @@ class Pauses:
         for seat in seats:
             seat.pause_asked()
 
-        def stopped() -> bool:
+        def stop_those_at_rest() -> bool:
             for seat in seats:
                 if not seat.instance.pause_problem:
                     self._supervisor.pause(seat)
-            return not any(seat.instance.state in _MOVING for seat in seats)
+            return True  # each that is being stopped has a deadline
 
-        self._loop.wait_until(stopped)
+        self._loop.wait_until(
+            lambda: not any(seat.instance.state in _MOVING for seat in seats),
+            advance=stop_those_at_rest,
+        )
         problems = [
             f"{seat.name}: {seat.instance.pause_problem}"
             for seat in seats

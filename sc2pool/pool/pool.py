@@ -147,6 +147,7 @@ class Pool:
                 realtime=first.realtime,
                 max_concurrency=max_concurrency,
             )
+            self._supervisor.listener = self._stepping
             self._lockstep = self._stepping.lockstep
             self._calls = Calls(loop, self._stepping, self._pauses, self.rows, config.limits.call_s)
             actions = layout.action
@@ -241,9 +242,7 @@ class Pool:
             self._begin(numbers, requests)
 
     def _begin(self, envs: Sequence[int], requests: Sequence[Request] | None) -> None:
-        if self._pauses:
-            self._lockstep.sync()
-            self._pauses.end(envs)
+        self._pauses.end(envs)
         self._stepping.begin(envs, requests)
 
     def _chosen(self, envs: Iterable[int] | None) -> Sequence[int]:
@@ -296,9 +295,7 @@ class Pool:
                 raise
         else:
             with self._bookkeeping:
-                if self._pauses:
-                    self._lockstep.sync()
-                    self._pauses.end(numbers)
+                self._pauses.end(numbers)
                 # The trainer may write into them before they are sent, or reported with a fault.
                 actions = actions.copy() if isinstance(actions, np.ndarray) else deepcopy(actions)
                 if self.rows > 1:
@@ -389,7 +386,6 @@ class Pool:
         numbers = self._chosen(envs)
         self._stepping.require_at_rest(numbers, "pause", "you pause them")
         with self._bookkeeping:
-            self._lockstep.sync()
             self._pauses.pause(numbers, spares=envs is None)
 
     def resume(self, envs: Iterable[int] | None = None) -> None:
@@ -401,7 +397,6 @@ class Pool:
         self._lifetime.check_usable()
         numbers = self._chosen(envs)
         with self._bookkeeping:
-            self._lockstep.sync()
             self._pauses.resume(numbers, spares=envs is None)
 
     # Everything beside the step path.

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from sc2pool.deadline import NEVER
 from sc2pool.platform import LINUX
 
 if not LINUX:
@@ -324,8 +325,13 @@ def takes_any_answer_for_its_own(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Calls, "_run", run_with_old_numbers)
 
 
-def does_not_plan_anew(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(EventLoop, "plan_anew", lambda _: None)
+def does_not_plan_again(patch: pytest.MonkeyPatch) -> None:
+    wait_until = EventLoop.wait_until
+
+    def wait_without_plans(loop, condition, deadline=NEVER, advance=None):
+        wait_until(loop, condition, deadline, advance and (lambda: advance() and False))
+
+    patch.setattr(EventLoop, "wait_until", wait_without_plans)
 
 
 def drops_no_step(patch: pytest.MonkeyPatch) -> None:
@@ -337,24 +343,24 @@ def is_always_in_lockstep(patch: pytest.MonkeyPatch) -> None:
 
 
 def forgets_what_is_under_way(patch: pytest.MonkeyPatch) -> None:
-    sync = Lockstep.sync
+    hand_over = Lockstep.hand_over
 
-    def sync_without_it(lockstep: Lockstep) -> None:
+    def hand_over_without_it(lockstep: Lockstep) -> None:
         lockstep._flight = None
-        sync(lockstep)
+        hand_over(lockstep)
 
-    patch.setattr(Lockstep, "sync", sync_without_it)
+    patch.setattr(Lockstep, "hand_over", hand_over_without_it)
 
 
 def believes_that_all_still_wait(patch: pytest.MonkeyPatch) -> None:
-    sync = Lockstep.sync
+    hand_over = Lockstep.hand_over
 
-    def sync_as_arranged(lockstep: Lockstep) -> None:
+    def hand_over_as_arranged(lockstep: Lockstep) -> None:
         arranged = lockstep._is_arranged
-        sync(lockstep)
+        hand_over(lockstep)
         lockstep._is_arranged = arranged
 
-    patch.setattr(Lockstep, "sync", sync_as_arranged)
+    patch.setattr(Lockstep, "hand_over", hand_over_as_arranged)
 
 
 def shows_its_batch_again(patch: pytest.MonkeyPatch) -> None:
@@ -379,7 +385,7 @@ def writes_over_the_last_observation(patch: pytest.MonkeyPatch) -> None:
 
 
 BROKEN: dict[Break, Schedule] = {
-    does_not_plan_anew: Schedule(
+    does_not_plan_again: Schedule(
         n=2, recycle=1, events=(("reset",), ("step",), ("act", 0, "told"))
     ),
     forgets_what_is_taken_back: Schedule(spares=2, seeded=True, events=(("reset",), ("reset",))),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
+from collections.abc import Callable
 
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
 from gymnasium.error import Error as GymnasiumError
@@ -21,6 +22,8 @@ class Bookkeeping:
     """A block in which the pool's records change; see the module.
 
     Attributes:
+        bring_up_to_date: called as the outermost block begins: a fast path may have left the
+            records behind.
         torn: a block has begun and not come to its end, neither normally nor with an error of ours.
         closed: the pool is closed, and so are the things that its calls work with.
     """
@@ -35,6 +38,7 @@ class Bookkeeping:
     """Errors that the pool raises itself while its records are whole."""
 
     def __init__(self) -> None:
+        self.bring_up_to_date: Callable[[], None] = lambda: None
         self.torn = False
         self.closed = False
         self._depth = 0
@@ -44,6 +48,8 @@ class Bookkeeping:
         if not self._depth:
             self.check_whole()
             self._thread = threading.get_ident()
+            self.torn = True
+            self.bring_up_to_date()
         self.torn = True
         self._depth += 1
 

@@ -54,10 +54,19 @@ class EventLoop:
         self._plans = True
         """True if what is due, and the next deadline, may be others than they were."""
 
-    def wait_until(self, condition: Callable[[], bool], deadline: Deadline = NEVER) -> None:
+    def wait_until(
+        self,
+        condition: Callable[[], bool],
+        deadline: Deadline = NEVER,
+        advance: Callable[[], bool] | None = None,
+    ) -> None:
         """Handle what happens until `condition()` holds, or the deadline has passed.
 
-        A condition that does more than look calls `plan_anew`.
+        Args:
+            condition: looks, and changes nothing.
+            deadline: for this wait.
+            advance: does what has become possible, before each look at the condition; returns
+                whether it has asked an instance for something.
 
         Raises:
             ClosedError: another thread has closed the pool.
@@ -71,16 +80,16 @@ class EventLoop:
                 self._poll(0.0)
             self._plans = True
             wake_s = 0.0
-            while not condition() and not deadline.expired():
+            while True:
+                if advance is not None and advance():
+                    self._plans = True
+                if condition() or deadline.expired():
+                    return
                 if self._plans:
                     self._plans = False
                     self._begin_what_is_due()
                     wake_s = min(self.fleet.next_wake_s(), deadline.instant_s)
                 self._poll(wake_s)
-
-    def plan_anew(self) -> None:
-        """The instances were asked for something within a wait."""
-        self._plans = True
 
     def _begin_what_is_due(self) -> None:
         """Start workers and launch games whose turn it is."""
@@ -112,8 +121,8 @@ class EventLoop:
             self.supervisor.attach_all()
             self._raise_failure()
 
-    def has_more_than_replies(self) -> bool:
-        """True if it is time for a poll, and `wait_until` has more to handle than replies."""
+    def look_for_more(self) -> bool:
+        """Look whether `wait_until` has more to handle than replies, if it is time for a poll."""
         now_s = time.monotonic()
         if now_s < self._next_poll_s:
             return False

@@ -29,10 +29,10 @@ class Lockstep:
     """The fast path: all envs step at once, and every reply is an observation and a reward.
 
     All is done for all of them at once: in the slots, and by doorbells that several workers hear.
-    The records are stale meanwhile. `sync` brings them up to date; every method that reads or
-    changes the records of envs calls it first. Until then another thread sees "playing", not
-    "stepping": it lasts as long as the trainer does not wait for the step, or has waited less than
-    one poll interval.
+    The records are stale meanwhile. `hand_over` brings them up to date as a block of the
+    bookkeeping begins, so nobody else finds them stale. Until then another thread sees "playing",
+    not "stepping": as long as the trainer does not wait for the step, or has waited less than one
+    poll interval.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class Lockstep:
         """The doorbells of their workers."""
         self._actions: deque[Array] = deque(maxlen=ACTIONS_KEPT)
         """The newest actions of these instances that their records do not have."""
+        self._bookkeeping.bring_up_to_date = self.hand_over
 
     def forget(self) -> None:
         """Nothing is pending."""
@@ -113,7 +114,7 @@ class Lockstep:
     def recv(self) -> Batch | None:
         """The batch of all envs; None, with nothing taken, if anything but plain replies came."""
         flight = self._flight
-        if flight is None or self._loop.has_more_than_replies():
+        if flight is None or self._loop.look_for_more():
             return None
         slots = self._slots  # not its batch: a traceback must not keep the memory
         while unanswered := slots.batch.unanswered():
@@ -129,7 +130,7 @@ class Lockstep:
         self._bookkeeping.torn = False
         return self._gatherer.gather_plain(slots.batch)
 
-    def sync(self) -> None:
+    def hand_over(self) -> None:
         """Note in the records what was sent; a step that is under way is theirs from now on."""
         flight, self._flight = self._flight, None
         self._is_arranged = False

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
@@ -45,6 +45,23 @@ from sc2pool.tasks.opponents.results import CONTRADICTION, UNTOLD_END, outcome_o
 _AT_REST = (Stage.IDLE, Stage.OVER, Stage.NEW)
 _UNANSWERED = (Stage.SENT, Stage.QUEUED)
 _BUSY = (Stage.SENT, Stage.ANSWERED, Stage.BEGINNING)
+
+
+@dataclass(frozen=True, slots=True)
+class _Send:
+    """What a trainer's step asks of an env."""
+
+    action: Any
+    delay_loops: int | None
+    at_s: float
+    deadline: Deadline
+
+
+@dataclass(frozen=True, slots=True)
+class _Begin:
+    """What a reset asks of an env; no request for its next episode."""
+
+    request: Request | None
 
 
 class Stepping(Listener):
@@ -82,10 +99,9 @@ class Stepping(Listener):
         # Not in real time, where no reply is plain and a step may delay a game.
         fits = not realtime and self._max_busy is None
         self.lockstep = Lockstep(self._steps if fits else [], loop, self.gatherer, layout.rows)
-        self._queued: deque[Callable[[], None]] = deque()
+        self._queued: deque[tuple[EnvStep, _Send | _Begin]] = deque()
         self._together: list[EnvStep] = []
         """Envs whose episodes begin together, until the last one's first observation is there."""
-        supervisor.listener = self
 
     # What the trainer asks.
 
@@ -125,33 +141,25 @@ class Stepping(Listener):
             envs: their indices.
             actions: one for each; of envs with several rows, a sequence of one for each row.
         """
-        self.lockstep.sync()
         now_s = time.monotonic()
         deadline = self._supervisor.step_deadline(now_s)
         delays = self._delays_loops(envs)
         for env, action in zip(envs, actions, strict=True):
             step = self._steps[env]
             delay_loops = None if delays is None else delays[env]
-            self._ask(step, partial(self._send, step, action, delay_loops, now_s, deadline))
+            self._ask(step, _Send(action, delay_loops, now_s, deadline))
 
-    def _send(
-        self,
-        step: EnvStep,
-        action: Any,
-        delay_loops: int | None,
-        now_s: float,
-        deadline: Deadline,
-    ) -> None:
+    def _send(self, step: EnvStep, asked: _Send) -> None:
         step.stage = Stage.SENT
         step.is_reset = False
         if step.seat.fault is not None:  # it died between the steps
             self._answer_for(step)
             return
         instance = step.seat.instance
-        if delay_loops is not None:
-            instance.queue.delay(delay_loops)
-        instance.begin_step(action, now_s, deadline)
-        instance.send(action)
+        if asked.delay_loops is not None:
+            instance.queue.delay(asked.delay_loops)
+        instance.begin_step(asked.action, asked.at_s, asked.deadline)
+        instance.send(asked.action)
 
     def begin(self, envs: Sequence[int], requests: Sequence[Request] | None) -> None:
         """Begin an episode in each of these envs, whatever it plays now.
@@ -161,7 +169,6 @@ class Stepping(Listener):
             requests: what the trainer wants of each; None for the next ones, as an autoreset
                 would begin them.
         """
-        self.lockstep.sync()
         if self._realtime and len(envs) == len(self._steps):
             self._together = list(self._steps)
             for step in self._steps:
@@ -173,37 +180,50 @@ class Stepping(Listener):
             request = None if requests is None else requests[row]
             step.outcome = Outcome.empty(self._rows)
             step.is_reset = True
-            self._ask(step, partial(self._begin, step, request))
+            self._ask(step, _Begin(request))
         if requests is not None:
             self._episodes.spares.prepare()
 
-    def _begin(self, step: EnvStep, request: Request | None) -> None:
+    def _begin(self, step: EnvStep, asked: _Begin) -> None:
         step.stage = Stage.BEGINNING
-        if request is None:
+        if asked.request is None:
             self._episodes.begin_next(step.seat)
         else:
-            self._episodes.begin(step.seat, request)
+            self._episodes.begin(step.seat, asked.request)
         self.arrived(step.seat)  # a spare may have been ready
 
-    def may_be_called(self, seat: Seat) -> bool:
-        """True if the env's task or env can answer a call.
+    def begin_if_dead(self, seat: Seat) -> bool:
+        """Begin the env's next episode ahead if its game has died since its last step.
 
-        If its game has died since its last step, its next episode begins first: a task that has
-        begun none has no game, and not the attributes that it sets as it starts. In a pause nothing
-        begins.
+        A task that has begun no episode has no game to be called about, and not the attributes that
+        it sets as it starts. In a pause nothing begins.
+
+        Returns:
+            Whether an episode was begun.
         """
         is_idle = self._steps[seat.index].stage is Stage.IDLE
-        if is_idle and seat.fault is not None and not seat.paused:
-            self._episodes.begin_ahead(seat)
+        if not is_idle or seat.fault is None or seat.paused or self._episodes.is_ahead(seat):
+            return False
+        self._episodes.begin_ahead(seat)
+        return True
+
+    def can_be_called(self, seat: Seat) -> bool:
+        """True unless the first observation of an episode that was begun ahead is awaited."""
         return not self._episodes.is_ahead(seat) or seat.arrived or seat.paused
 
-    def _ask(self, step: EnvStep, ask: Callable[[], None]) -> None:
+    def _ask(self, step: EnvStep, asked: _Send | _Begin) -> None:
         """Ask an env now, or once few enough are busy."""
         if self._queued or self._at_most_busy():
             step.stage = Stage.QUEUED
-            self._queued.append(ask)
+            self._queued.append((step, asked))
         else:
-            ask()
+            self._carry_out(step, asked)
+
+    def _carry_out(self, step: EnvStep, asked: _Send | _Begin) -> None:
+        if isinstance(asked, _Send):
+            self._send(step, asked)
+        else:
+            self._begin(step, asked)
 
     def _at_most_busy(self) -> bool:
         """True if as many envs work as may at one time."""
@@ -224,7 +244,6 @@ class Stepping(Listener):
 
         An interrupt of the wait drops nothing.
         """
-        self.lockstep.sync()
         self._loop.wait_until(
             lambda: all(step.seat.instance.state is not State.STEPPING for step in self._steps)
         )
@@ -315,31 +334,47 @@ class Stepping(Listener):
         Returns:
             How many are settled, fewer if the deadline has passed.
         """
-        self.lockstep.sync()
-        stages: list[Stage] = []
 
-        def enough() -> bool:
-            nonlocal stages
-            while True:
-                self._ask_queued()
-                stages = [step.stage for step in self._steps]
-                unanswered = sum(map(stages.count, _UNANSWERED))
-                pending = len(stages) - sum(map(stages.count, _AT_REST))
-                asked = pending if wanted is None else wanted
-                # An env that is limited keeps its turn until its next episode has begun.
-                if pending - unanswered < asked and self._max_busy is None:
-                    return False
-                if Stage.ANSWERED not in stages:
-                    return stages.count(Stage.SETTLED) >= asked
-                self._begin_next_episodes()  # some may be there already, and others have a turn
+        def n_settled() -> int:
+            return sum(step.stage is Stage.SETTLED for step in self._steps)
 
-        self._loop.wait_until(enough, deadline)
-        return stages.count(Stage.SETTLED)
+        self._loop.wait_until(
+            lambda: n_settled() >= (self.pending if wanted is None else wanted),
+            deadline,
+            advance=lambda: self._advance(wanted),
+        )
+        return n_settled()
 
-    def _ask_queued(self) -> None:
+    def _advance(self, wanted: int | None) -> bool:
+        """Ask the envs whose turn has come, and deal the next episodes once enough have answered.
+
+        Returns:
+            Whether an instance was asked for something.
+        """
+        has_asked = self._ask_queued()
+        while self._may_deal(wanted):
+            self._begin_next_episodes()
+            self._ask_queued()  # some episodes may be there already, and others have a turn
+            has_asked = True
+        return has_asked
+
+    def _may_deal(self, wanted: int | None) -> bool:
+        """True if the next episodes of all envs that are over may be dealt."""
+        stages = [step.stage for step in self._steps]
+        if Stage.ANSWERED not in stages:
+            return False
+        if self._max_busy is not None:
+            return True  # an env that is limited keeps its turn until its next episode has begun
+        pending = len(stages) - sum(map(stages.count, _AT_REST))
+        answered = pending - sum(map(stages.count, _UNANSWERED))
+        return answered >= (pending if wanted is None else wanted)
+
+    def _ask_queued(self) -> bool:
+        has_asked = False
         while self._queued and not self._at_most_busy():
-            self._queued.popleft()()
-            self._loop.plan_anew()
+            self._carry_out(*self._queued.popleft())
+            has_asked = True
+        return has_asked
 
     def _begin_next_episodes(self) -> None:
         answered = [step for step in self._steps if step.stage is Stage.ANSWERED]
@@ -348,7 +383,6 @@ class Stepping(Listener):
             self._episodes.begin_next(step.seat)
         for step in answered:
             self.arrived(step.seat)
-        self._loop.plan_anew()
 
     @property
     def pending(self) -> int:

@@ -72,7 +72,7 @@ def test_poll_without_replies_leaves_the_records_alone(variant, pool, monkeypatc
     polls = []
     loop = pool._runtime.loop
     wait_until = loop.wait_until
-    monkeypatch.setattr(loop, "wait_until", lambda *a: polls.append(1) or wait_until(*a))
+    monkeypatch.setattr(loop, "wait_until", lambda *a, **k: polls.append(1) or wait_until(*a, **k))
     for _ in range(3):
         pool.send(np.zeros(2, np.int64))
         loop._next_poll_s = 0.0  # it is due
