@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md and other pages name files and commands that exist."""
+"""The pages for developers, and others, name files and commands that exist."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import pytest
 from .pages import commands
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "CONTRIBUTING.md").read_text()
+PAGES = ("CONTRIBUTING.md", "docs/architecture.md", "tests/README.md")
+"""For developers."""
+ARCHITECTURE = (ROOT / "docs/architecture.md").read_text()
 STARTS = (
     ROOT,
     ROOT / "sc2pool",
@@ -25,25 +27,34 @@ def exists(path: str) -> bool:
     return any((start / path).exists() for start in STARTS)
 
 
-def test_every_file_it_names_exists() -> None:
-    named = set(re.findall(r"`([\w./-]+(?:\.py|\.md|\.yml|/))`", PAGE))
-    named |= set(re.findall(r"\]\((?!http)([^)#]+)", PAGE))
-    drawing = PAGE[PAGE.index("## How a step travels") : PAGE.index("## Where to add")]
-    modules = re.findall(r"\b((?:pool|envs|game|tasks|protocol)/[\w/]+)(?= )", drawing)
-    named |= {f"{path}.py" for path in modules}
-    assert len(named) > 30
+@pytest.mark.parametrize("name", PAGES)
+def test_every_file_that_a_page_names_exists(name: str) -> None:
+    page, folder = (ROOT / name).read_text(), (ROOT / name).parent
+    named = set(re.findall(r"`([\w./-]+(?:\.py|\.md|\.yml|/))`", page))
     assert sorted(path for path in named if not exists(path)) == []
+    linked = set(re.findall(r"\]\((?!http)([^)#]+)", page))
+    assert sorted(path for path in linked if not (folder / path).exists()) == []
 
 
-def test_every_room_is_in_its_layout() -> None:
-    layout = PAGE[PAGE.index("## Layout") : PAGE.index("## How a step travels")]
+def test_every_file_on_the_way_of_a_step_exists() -> None:
+    start, end = "## How a step travels", "## The compiled step path"
+    drawing = ARCHITECTURE[ARCHITECTURE.index(start) : ARCHITECTURE.index(end)]
+    modules = re.findall(r"\b((?:pool|envs|game|tasks|protocol)/[\w/]+)(?= )", drawing)
+    assert len(modules) > 15
+    assert sorted(path for path in modules if not exists(f"{path}.py")) == []
+
+
+def test_every_room_is_in_the_architecture() -> None:
+    start, end = "## Rooms", "## How a step travels"
+    layout = ARCHITECTURE[ARCHITECTURE.index(start) : ARCHITECTURE.index(end)]
     rooms = {path.parent.name for path in (ROOT / "sc2pool").glob("*/__init__.py")}
     rooms |= {path.parent.name for path in (ROOT / "sc2pool/pool").glob("*/__init__.py")}
     assert rooms <= set(re.findall(r"^ +(\w+)/ ", layout, re.MULTILINE))
 
 
-def test_the_paths_in_its_commands_exist() -> None:
-    words = [word for command in commands(PAGE) for word in command]
+def test_the_paths_in_their_commands_exist() -> None:
+    pages = [(ROOT / name).read_text() for name in PAGES]
+    words = [word for page in pages for command in commands(page) for word in command]
     paths = [word for word in words if re.match(r"(\./)?(scripts|tests)/", word)]
     assert len(paths) > 3
     assert [path for path in paths if not exists(path)] == []

@@ -1,7 +1,7 @@
 """Without the compiled step path in the workers: the rules of episodes, and replies that are wrong.
 
 A game of its own is played so by `tests/game` (`event_loop_kind`), the pool's ends by `tests/unit`
-(`step_path`). The rest of the suite plays with it, if it is built; CONTRIBUTING.md says how to run
+(`step_path`). The rest of the suite plays with it, if it is built; tests/README.md says how to run
 it without.
 """
 
