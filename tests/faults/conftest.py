@@ -22,8 +22,8 @@ from tests.support.installations import changed
 from tests.support.pools import maker
 
 STRIKE_SCRIPT = """
-if mv "{armed}" "{armed}.taken" 2>/dev/null; then
-    read -r target name <"{armed}.taken"
+if [ -e "{armed}" ] && mkdir "{armed}.taken" 2>/dev/null; then
+    read -r target name <"{armed}"
     if [ "$target" = game ]; then kill -"$name" $$; else kill -"$name" $PPID; fi
 fi
 """

@@ -31,6 +31,22 @@ from tests.support.systems import strike
 STRIKE_FILE = "SC2POOL_TEST_STRIKE"
 """Names the file that arms a strike: the process that takes the file carries it out."""
 
+
+def taken(armed: Path) -> str | None:
+    """The strike that this file arms; None if it arms none, or another process has taken it.
+
+    A folder is the claim: only one process can make it. Under Wine two processes that rename the
+    same file can both succeed.
+    """
+    if not armed.exists():
+        return None
+    try:
+        armed.with_name(f"{armed.name}.taken").mkdir()
+    except FileExistsError:
+        return None
+    return armed.read_text()
+
+
 N_WALKS = 8
 """Actions below this walk, as in MoveToBeacon."""
 HARMS = (
@@ -57,12 +73,10 @@ class Saboteur(MoveToBeacon):
     def __init__(self) -> None:
         if STRIKE_FILE not in os.environ:
             return
-        armed = Path(os.environ[STRIKE_FILE])
-        try:
-            taken = armed.rename(f"{armed}.taken")
-        except FileNotFoundError:
+        order = taken(Path(os.environ[STRIKE_FILE]))
+        if order is None:
             return
-        target, name = taken.read_text().split()
+        target, name = order.split()
         strike(game_of_this_worker() if target == "game" else os.getpid(), name)
 
     async def act(self, action: int) -> Any:  # type: ignore[override]

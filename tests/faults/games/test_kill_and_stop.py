@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -22,7 +24,7 @@ from fault_pools import (
     processes_of,
     step,
 )
-from fault_tasks import ShortSaboteur, harm_action
+from fault_tasks import ShortSaboteur, harm_action, taken
 
 from sc2pool import SC2GymEnv, SubprocSC2VecEnv
 from sc2pool.game.program.lease import lease_directory
@@ -255,3 +257,18 @@ def test_a_trainer_that_ignores_the_end_of_its_children(
         env.close()
     finally:
         signal.signal(signal.SIGCHLD, before)
+
+
+def test_one_process_takes_a_strike(strike_file: Path, arm: Callable[[str], None]) -> None:
+    """Workers and start scripts look for the same strike at the same moment."""
+    arm("game KILL")
+    together = Barrier(8)
+
+    def look(_: int) -> str | None:
+        together.wait(timeout=60)
+        return taken(strike_file)
+
+    with ThreadPoolExecutor(8) as takers:
+        found = list(takers.map(look, range(8)))
+    assert [one for one in found if one] == ["game KILL\n"]
+    assert taken(strike_file) is None

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from tests.support.installations import changed
 
@@ -30,7 +31,7 @@ class Faulty:
     def order(self, harm: str, at: str, **more: Any) -> None:
         """One game shall do this harm, once, when it gets to this point."""
         whole = self.orders.with_suffix(".new")
-        whole.write_text(json.dumps({"harm": harm, "at": at, **more}))
+        whole.write_text(json.dumps({"id": uuid4().hex, "harm": harm, "at": at, **more}))
         whole.rename(self.orders)
 
     @property

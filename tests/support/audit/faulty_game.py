@@ -2,10 +2,10 @@
 
     faulty_game.py ORDERS [the game's own command line]
 
-ORDERS is a file: {"harm": …, "at": …, "pid": …} and what else the harm needs. The first game that
-gets to the point takes the file away and does the harm; with a pid, only that game does. Points are
-the replies to `ping`, `create_game`, `join_game`, `restart_game` and `step` (the whole burst),
-`first observation`, and before any reply: `start`, `handshake`.
+ORDERS is a file: {"id": …, "harm": …, "at": …, "pid": …} and what else the harm needs. The first
+game that gets to the point takes the file away and does the harm; with a pid, only that game does.
+Points are the replies to `ping`, `create_game`, `join_game`, `restart_game` and `step` (the whole
+burst), `first observation`, and before any reply: `start`, `handshake`.
 """
 
 from __future__ import annotations
@@ -52,8 +52,9 @@ class Orders:
             order: Order = json.loads(self._path.read_text())
             if order["at"] not in points or order.get("pid", os.getpid()) != os.getpid():
                 return None
-            self._path.rename(self._path.with_suffix(".taken"))
-        except FileNotFoundError:
+            self._path.with_suffix(f".{order['id']}").mkdir()  # only one game can make the folder
+            self._path.unlink()
+        except (FileNotFoundError, FileExistsError):
             return None  # there is none, or another game was faster
         return order
 
