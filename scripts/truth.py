@@ -1,7 +1,7 @@
 """How true the stand-in is to the game's own data; its numbers of unit types come from there.
 
     python scripts/truth.py write MODS      writes the numbers
-    python scripts/truth.py check MODS      compares them, and spells and upgrades, with the data
+    python scripts/truth.py check MODS      compares them, spells, upgrades and cards with the data
     python scripts/truth.py score           measures the stand-in as a client would
     python scripts/truth.py duels           plays groups of equal cost, and reckons who wins
     python scripts/truth.py fields FOLDER   the fields of recorded observations that ours never fill
@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
-from truth import catalog, duels, experiments, fields, spells, units, upgrades
+from truth import cards, catalog, duels, experiments, fields, spells, units, upgrades
 
 from sc2pool.cli.bench.output import markdown
 from sc2standin.data import jsonc, tables
@@ -50,7 +50,7 @@ def written(path: Path, folder: Path) -> str:
 
 
 def differing(folder: Path) -> Iterator[str]:
-    """The lines of spells and upgrades, whose numbers are written by hand: ours, the data's."""
+    """The lines of spells, upgrades and cards, which are written by hand: ours, the data's."""
     game = catalog.GameData(folder, catalog.MELEE)
     for part in (spells, upgrades):
         ours, theirs = part.ours(), part.in_catalogs(game)
@@ -58,6 +58,7 @@ def differing(folder: Path) -> Iterator[str]:
             if ours.get(name) != theirs.get(name):
                 for sign, facts in (("-", ours), ("+", theirs)):
                     yield f"{sign} {name}: {json.dumps(facts.get(name), sort_keys=True)}"
+    yield from cards.missing(game)
 
 
 def compare(folder: Path, *, write: bool) -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from s2clientprotocol import data_pb2 as data_pb
+from s2clientprotocol import error_pb2 as error_pb
 
 from sc2standin.data.jsonc import Readers, read
 from sc2standin.data.research import RESEARCH, RESEARCH_OF
@@ -58,6 +59,8 @@ class OrderKind(IntEnum):
     SCAN = 22
     CANCEL = 23
     STIM = 24
+    HALT = 25
+    SALVAGE = 26
 
 
 class Ability(NamedTuple):
@@ -71,6 +74,8 @@ class Ability(NamedTuple):
     """The kind of order that it gives a unit."""
     makes: str = ""
     """The name of the type that it trains, for types that no map has."""
+    refused: error_pb.ActionResult.ValueType = error_pb.NotSupported
+    """The result of an order for it by a type that lists it in `refuses`."""
 
 
 BY_NAME: dict[str, Ability] = {}
@@ -79,6 +84,7 @@ _READERS: Readers = {
     "target": data_pb.AbilityData.Target.Value,
     "remaps_to": lambda name: BY_NAME[name].id,
     "order": OrderKind.__getitem__,
+    "refused": error_pb.ActionResult.Value,
 }
 for _name, _entry in read(Path(__file__).with_name("abilities.jsonc"), _READERS):
     BY_NAME[_name] = Ability(**_entry)
@@ -89,7 +95,8 @@ def _ids(*names: str) -> list[int]:
 
 
 SMART, STOP, MOVE, PATROL, HOLD = _ids("SMART", "STOP", "MOVE", "PATROL", "HOLD")
-SCAN_MOVE, ATTACK, HEAL, HALT = _ids("SCAN_MOVE", "ATTACK", "HEAL", "HALT")
+SCAN_MOVE, ATTACK, HEAL = _ids("SCAN_MOVE", "ATTACK", "HEAL")
+HALT, HALT_SITE = _ids("HALT", "HALT_SITE")
 CANCEL_QUEUED, CANCEL_SITE = _ids("CANCEL_QUEUED", "CANCEL_SITE")
 CANCEL_ORBITAL, CANCEL_FORTRESS = _ids("CANCEL_ORBITAL", "CANCEL_FORTRESS")
 MORPH_TO_BANELING, GENERAL_CANCEL_SITE = _ids("MORPH_TO_BANELING", "GENERAL_CANCEL_SITE")
@@ -125,7 +132,7 @@ TRAINED_BY_ABILITY = {ability.id: ability.makes for ability in ABILITIES if abil
 WALKER_ABILITIES = (SMART, STOP, MOVE, PATROL, HOLD)
 SCOUT_ABILITIES = (*WALKER_ABILITIES, SCAN_MOVE)
 FIGHTER_ABILITIES = (*WALKER_ABILITIES, ATTACK)
-HEALER_ABILITIES = (*WALKER_ABILITIES, HEAL)
+HEALER_ABILITIES = (*SCOUT_ABILITIES, HEAL)
 """The abilities of a mobile unit without a weapon, with one, and of one that heals."""
 ROOTED_ABILITIES = (SMART, STOP, HOLD, ATTACK)
 
@@ -146,7 +153,7 @@ def specific(ability_id: int, kind: UnitType | None = None) -> int:
     """The specific ability id for a general or specific id, of a unit of this type if given."""
     if ability_id not in _SPECIFIC:
         return ability_id
-    own = () if kind is None else available_to(kind)
+    own = () if kind is None else (*available_to(kind), *refused_to(kind))
     found = (one for one in own if ABILITY_BY_ID[one].remaps_to == ability_id)
     return next(found, _SPECIFIC[ability_id])
 
@@ -176,6 +183,12 @@ def takes(kind: UnitType, order: OrderKind) -> bool:
 def available_to(kind: UnitType) -> tuple[int, ...]:
     """The ability ids of a unit of this type."""
     return (*_usual(kind), *ABILITIES_OF.get(kind.name, ()))
+
+
+@cache
+def refused_to(kind: UnitType) -> dict[int, error_pb.ActionResult.ValueType]:
+    """The ids of the abilities on a type's command card that it cannot use here, and why not."""
+    return {BY_NAME[name].id: BY_NAME[name].refused for name in kind.refuses}
 
 
 def _usual(kind: UnitType) -> tuple[int, ...]:

@@ -27,6 +27,9 @@ LISTS = {
     "PeriodicEffectArray",
     "CaseArray",
     "MotionPhases",
+    "AbilArray",
+    "CardLayouts",
+    "LayoutButtons",
 }
 """Fields to which an element without an index is added; other elements replace the one before."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from s2clientprotocol import data_pb2 as data_pb
-from truth import catalog, duels, experiments, fields, spells, units, upgrades
+from truth import cards, catalog, duels, experiments, fields, spells, units, upgrades
 
 from sc2standin.data.unit_types import TYPE_BY_NAME
 
@@ -37,6 +37,18 @@ FIRST = {
             <Radius value="1.25"/><Footprint value="Contour"/><Food value="8"/>
             <Attributes index="Structure" value="1"/>
             <BehaviorArray Link="Watchful"/>
+        </CUnit>
+        <CUnit id="Bunker">
+            <AbilArray Link="BuildInProgress"/><AbilArray Link="Rally"/>
+            <AbilArray Link="BarracksTrain"/>
+            <CardLayouts>
+                <LayoutButtons AbilCmd="BuildInProgress,Halt"/>
+                <LayoutButtons AbilCmd="Rally,Rally1"/>
+                <LayoutButtons AbilCmd="attack,Execute"/> <!-- not its own -->
+            </CardLayouts>
+            <CardLayouts>
+                <LayoutButtons AbilCmd="BarracksTrain,Train4"/><LayoutButtons Face="Passive"/>
+            </CardLayouts>
         </CUnit>""",
     "Weapon": """
         <CWeaponLegacy id="Teeth">
@@ -152,6 +164,13 @@ def test_an_upgrade_sets_and_adds(game):
     dog = upgrades.changes(game, upgrade, unit["Dog"], by_level=False)
     assert dog == {"speed_per_s": 1.046875, "rate": 0.5}
     assert not upgrades.changes(game, upgrade, unit["House"], by_level=False)
+
+
+def test_a_card_has_the_buttons_of_the_unit_s_own_abilities(game):
+    halt, rally_units, train_marauder = 3660, 3673, 563
+    found = cards.in_catalogs(game, TYPE_BY_NAME["Bunker"])
+    assert found == {halt, rally_units, train_marauder}
+    assert list(cards.missing(game)) == [f"+ card of Bunker: {train_marauder} Train Marauder"]
 
 
 def test_a_missile_speeds_up_from_rest():

@@ -41,6 +41,7 @@ _READERS: Readers = {
     "attributes": lambda names: tuple(map(data_pb.Attribute.Value, names)),
     "footprint": tuple,
     "commands": tuple,
+    "refuses": tuple,
     "made_from": lambda name: TYPE_BY_NAME[name],
 }
 

@@ -187,6 +187,8 @@ class UnitType:
     """True if the unit only looks like one of its type: it takes double damage."""
     commands: tuple[str, ...] = ()
     """Names of its abilities (`data.abilities`), if they are not those of any unit that walks."""
+    refuses: tuple[str, ...] = ()
+    """Names of the abilities on its command card that it cannot use here."""
     variant_of: UnitType | None = None
     """The type that an upgrade or a buff has changed into this one."""
     buff_id: int = 0

@@ -220,7 +220,7 @@ def _order_for(
     if unit.owner != state.player_id and not (controls_all and unit.owner != NEUTRAL):
         return error_pb.YouCantIssueCommandsToThatUnit
     if ability_id not in abilities.available_to(unit.type):
-        return error_pb.NotSupported
+        return abilities.refused_to(unit.type).get(ability_id, error_pb.NotSupported)
     game = state.playing()
     errand = read_errand(game, unit, ability_id, command)
     order = _read_order(game, unit, ability_id, command) if errand is None else errand

@@ -1,4 +1,4 @@
-"""Commands of an economy: gather, repair, build, make, lift, land, call down, rally, cancel.
+"""Commands of an economy: gather, repair, build, make, land, call down, rally, cancel, salvage.
 
 Rule it keeps: on a map without an economy each of them gets NotSupported.
 """
@@ -66,7 +66,7 @@ def read_errand(
 def obey_at_once(
     game: Game, economy: Economy, unit: Unit, order: Order
 ) -> error_pb.ActionResult.ValueType:
-    """Carry out an order that no unit has: rally, lower and raise, call down, stim, cancel."""
+    """Carry out an order that no unit has, such as to rally, to call a MULE down, or to cancel."""
     if order.kind == OrderKind.RALLY:
         _set_rally(unit, order)
     elif order.kind == OrderKind.MORPH:
@@ -79,8 +79,14 @@ def obey_at_once(
     elif order.kind == OrderKind.STIM:
         if not economy.stimpacks.use(unit):
             return error_pb.NotEnoughLife
+    elif order.kind == OrderKind.HALT:
+        economy.building.halt(unit)
+    elif order.kind == OrderKind.SALVAGE:
+        if economy.building.salvages(unit):  # it was ordered twice between two loops
+            return error_pb.CantQueueThatOrder
+        economy.building.salvage(unit)
     elif isinstance(unit.job, Site):
-        economy.refund(*economy.building.cancel(unit))
+        economy.cancel_site(unit)
     else:
         economy.cancel(unit, len(unit.queue))
     return error_pb.Success

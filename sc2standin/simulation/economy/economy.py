@@ -304,6 +304,14 @@ class Economy:
         self.refund(minerals, vespene)
         return True
 
+    def cancel_site(self, site: Unit) -> None:
+        """Take down a structure or an add-on that is not finished."""
+        owner = self._add_ons.owner_of(site)
+        if owner is None:
+            self.refund(*self.building.cancel(site))
+        elif owner.order.kind == OrderKind.ADD_ON:  # else it was cancelled in this loop
+            self.cancel(owner, 0)
+
     def _give_up(self, factory: Unit) -> None:
         """Cancel all that a structure makes."""
         while self.cancel(factory, 0):

@@ -20,6 +20,7 @@ from sc2standin.data.abilities import (
     GENERAL_CANCEL_SITE,
     GENERAL_RESEARCH,
     HALT,
+    HALT_SITE,
     KIND_BY_ABILITY,
     MORPH_TO_BANELING,
     OrderKind,
@@ -105,7 +106,7 @@ def can_use(
 def refusal(economy: Economy, unit: Unit, ability_id: int) -> Result:
     """Success if a unit can use an ability of an economy now, or why not."""
     kind = KIND_BY_ABILITY[ability_id]
-    if kind == OrderKind.CANCEL:
+    if kind in (OrderKind.CANCEL, OrderKind.HALT):
         cancels = _cancels(unit, ability_id)
         return error_pb.Success if cancels else error_pb.CantFindCancelOrder
     if isinstance(unit.job, Site):
@@ -139,6 +140,11 @@ def _refusal_to_morph(economy: Economy, _unit: Unit, ability_id: int) -> Result:
     return economy.morphs.allows() if ability_id == MORPH_TO_BANELING else error_pb.Success
 
 
+def _refusal_to_salvage(economy: Economy, unit: Unit, _ability_id: int) -> Result:
+    twice = economy.building.salvages(unit)
+    return error_pb.CantQueueThatOrder if twice else error_pb.Success
+
+
 def _refusal_to_make(economy: Economy, unit: Unit, ability_id: int) -> Result:
     kind, made = KIND_BY_ABILITY[ability_id], made_by(ability_id)
     result = economy.allows(made)
@@ -162,6 +168,7 @@ _REFUSALS: dict[OrderKind, Callable[[Economy, Unit, int], Result]] = {
     OrderKind.CALL_MULE: _refusal_to_call,
     OrderKind.SCAN: _refusal_to_call,
     OrderKind.MORPH: _refusal_to_morph,
+    OrderKind.SALVAGE: _refusal_to_salvage,
     **dict.fromkeys(_MAKES, _refusal_to_make),
 }
 """Further obstacles of an order, by its kind."""
@@ -172,6 +179,8 @@ def _cancels(unit: Unit, ability_id: int) -> bool:
     job, kind = unit.job, unit.order.kind
     if ability_id == HALT:
         return isinstance(job, Errand) and job.constructing
+    if ability_id == HALT_SITE:
+        return isinstance(job, Site) and job.builder != 0
     if ability_id == CANCEL_SITE:
         return isinstance(job, Site)
     if ability_id == CANCEL_QUEUED:

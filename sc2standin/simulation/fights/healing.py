@@ -18,7 +18,7 @@ from sc2standin.simulation.world import World
 
 SCAN_MARGIN = 2.0
 """Scan range beyond the range of the ability, in cells."""
-_BY_ITSELF = (OrderKind.IDLE, OrderKind.ATTACK, OrderKind.PATROL)
+_BY_ITSELF = (OrderKind.IDLE, OrderKind.ATTACK, OrderKind.PATROL, OrderKind.SCAN_MOVE)
 
 
 def heal(world: World, pairs: Pairs, ways: list[Way | None]) -> bool:

@@ -11,7 +11,7 @@ from tests.standin.sessions import Wire, apart, command, place_of
 
 SMART, HALT, CANCEL, CANCEL_LAST, GATHER = 1, 3660, 3659, 3671, 3666
 BUILD_COMMAND_CENTER, BUILD_FACTORY, TRAIN_MARINE = 318, 328, 560
-TECH_LAB, RALLY_UNITS = 3682, 3673
+TECH_LAB, RALLY_UNITS, SALVAGE = 3682, 3673, 32
 HERE = (44.5, 48.5)
 """The middle of the map, where structures find room."""
 
@@ -78,6 +78,14 @@ def test_s15_s16_s17_a_command_centre_is_halted_resumed_and_cancelled(rich):
     rich.order(resumed, CANCEL)
     rich.step(10)
     assert site_of(rich, "CommandCenter") == []
+
+
+def test_s19_a_salvaged_bunker_is_gone(rich):
+    rich.spawn(*units(("Bunker", 1, *HERE)))
+    rich.step(2)
+    assert rich.order(of(rich, "Bunker"), SALVAGE) == error_pb.Success
+    rich.step(200)
+    assert of(rich, "Bunker") == []
 
 
 def test_s22_a_factory_that_is_cancelled_is_gone(rich):

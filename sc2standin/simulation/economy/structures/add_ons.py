@@ -55,6 +55,10 @@ class AddOns:
         self._walking.step_aside(site)
         self._sites.append((structure, site))
 
+    def owner_of(self, site: Unit) -> Unit | None:
+        """The structure that puts up an add-on; None for all other sites."""
+        return next((structure for structure, one in self._sites if one is site), None)
+
     def cancel(self, structure: Unit) -> None:
         """Take down the add-on that a structure puts up."""
         self._world.doomed += [site.tag for one, site in self._sites if one is structure]

@@ -26,6 +26,7 @@ from sc2standin.simulation.economy.workers.walking import Walking
 from sc2standin.simulation.terrain import Cells, Terrain
 from sc2standin.simulation.units import (
     LAST_LOOP,
+    STOPPED,
     Deposit,
     Errand,
     Factory,
@@ -42,7 +43,9 @@ FROM_RESOURCES_CELLS = 2.75
 """Distance between the edges of a town hall and a resource: three cells beside it, and two cells
 each way at its corners, as all recorded towns have it."""
 REFUND = 0.75
-"""Share of the cost that comes back if a structure is cancelled before it is done."""
+"""Share of the cost that comes back if a structure is cancelled before it is done, or salvaged."""
+SALVAGE_LOOPS = 80
+"""Loops from the order to salvage a structure to its end: 5 s of 16 loops."""
 
 
 class Known(NamedTuple):
@@ -77,6 +80,8 @@ class Building:
         self._paid: list[tuple[Unit, Order]] = []
         """The orders that are paid and not begun, each with its worker."""
         self._sites: list[Unit] = []
+        self._salvaged: list[tuple[int, Unit]] = []
+        """The structures that are salvaged, each with the loop of its end, the first one first."""
 
     def snap(self, kind: UnitType, x: float, y: float) -> Point | None:
         """The middle of the cells on which a structure would stand; None off the map."""
@@ -202,16 +207,37 @@ class Building:
         return Order(OrderKind.BUILD, 0.0, 0.0, site.tag, site.type)
 
     def cancel(self, site: Unit) -> tuple[int, int]:
-        """Take down a site; returns the minerals and gas that come back."""
+        """Take down a structure; returns the minerals and gas that come back."""
         if site.tag in self._world.doomed:  # it was cancelled already, in this loop
             return 0, 0
         self._world.doomed.append(site.tag)
         kind = site.type
         return int(kind.minerals * REFUND), int(kind.vespene * REFUND)
 
+    def halt(self, site: Unit) -> None:
+        """Let the worker leave a site as it is."""
+        builder = self._world.by_tag.get(site.job.builder) if isinstance(site.job, Site) else None
+        if builder is not None:
+            orders.give(self._world, builder, STOPPED, queued=False)
+
+    def salvage(self, structure: Unit) -> None:
+        """Begin to salvage a structure: it is taken down later, and the money comes back then."""
+        self._salvaged.append((self._world.loop + SALVAGE_LOOPS, structure))
+
+    def salvages(self, structure: Unit) -> bool:
+        """True if the structure is being salvaged."""
+        return any(one is structure for _loop, one in self._salvaged)
+
+    def _take_down_salvaged(self) -> None:
+        while self._salvaged and self._salvaged[0][0] <= self._world.loop:
+            _loop, structure = self._salvaged.pop(0)
+            if structure.tag in self._world.by_tag:
+                self._refund(*self.cancel(structure))
+
     def grow(self) -> None:
         """Put up what has a worker, for one loop; free the workers of what is done or lost."""
         world = self._world
+        self._take_down_salvaged()
         if self._paid:
             self._give_back()
         for site in tuple(self._sites):
