@@ -5,6 +5,7 @@
     DIR/Maps/mini_games/<name>.SC2Map     the maps of the mini-games
     DIR/Maps/Melee/<name>.SC2Map          the melee, also under the names that pysc2 asks for: as it
                                           is (Simple96), and flat (Flat64)
+    DIR/Maps/Ladder/<name>.SC2Map         the melee under the names of ladder maps (`LADDER`)
     DIR/Maps/SMAC_Maps/<name>.SC2Map      SMAC's and SMACv2's maps, where their packages look
     DIR/Maps/SMAC_Duels/<name>.SC2Map     the same for two players
     DIR/sc2pool-standin.txt               marks the directory as ours
@@ -32,6 +33,13 @@ from sc2standin.version import BASE_BUILD
 MARKER = "sc2pool-standin.txt"
 _TRIES, _PAUSE_S = 100 if sys.platform == "win32" else 1, 0.05
 """Windows refuses a file for the instant in which another process reads or replaces it."""
+LADDER = (
+    *("AcropolisLE", "Acropolis", "Abyssal Reef LE", "AbyssalReefLE", "(2)CatalystLE"),
+    *("CatalystLE", "PillarsofGoldLE", "AutomatonLE", "KairosJunctionLE", "EphemeronLE"),
+    *("ThunderbirdLE", "2000AtmospheresAIE", "BerlingradAIE", "HardwireAIE", "GresvanAIE"),
+    "StargazersAIE",
+)
+"""Names of ladder maps that the examples of python-sc2, and bots of its users, ask for."""
 _MARKER_TEXT = """\
 This is not StarCraft II. It is the stand-in game of sc2pool, which speaks the same protocol
 with simplified rules. The directory may be deleted; sc2pool writes it anew.
@@ -87,8 +95,12 @@ def _maps() -> Iterator[tuple[str, str, bytes]]:
     flat = {key: value for key, value in simple.items() if key != "ground"}
     flat["playable_area"] = [[0, 0], simple["size"]]
     flat["melee"] = simple["melee"] | {"any_race": True}
-    for name, scenario in (("Simple96", simple), ("Flat64", flat)):
-        yield "Melee", f"{name}.SC2Map", json.dumps(scenario | {"name": name}).encode()
+    for folder, name, scenario in (
+        ("Melee", "Simple96", simple),
+        ("Melee", "Flat64", flat),
+        *(("Ladder", name, simple) for name in LADDER),
+    ):
+        yield folder, f"{name}.SC2Map", json.dumps(scenario | {"name": name}).encode()
 
 
 def _check_is_ours_or_empty(directory: Path) -> None:

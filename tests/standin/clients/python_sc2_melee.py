@@ -175,7 +175,7 @@ if __name__ == "__main__":
     random.seed(1)  # python-sc2 chooses among places at random
     bot = {"Rush": Rush, "Builder": Builder, "Mechanic": Mechanic}[sys.argv[1]]()
     result = run_game(
-        maps.get("Simple64"),
+        maps.get("AcropolisLE"),
         [Bot(Race.Terran, bot), Computer(Race.Zerg, Difficulty.VeryEasy)],
         realtime=False,
         random_seed=2,

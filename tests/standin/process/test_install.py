@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sc2.maps import Map
 
 from sc2standin.install import MARKER, InstallError, install
 from sc2standin.version import BASE_BUILD
@@ -41,6 +42,16 @@ def test_the_melee_has_the_names_that_pysc2_asks_for(tmp_path):
     }
     assert "ground" not in melee["Flat64"]
     assert melee["Flat64"]["playable_area"] == [[0, 0], melee["Simple64"]["size"]]
+
+
+def test_the_melee_has_the_names_of_ladder_maps(tmp_path):
+    """python-sc2 looks for the exact name of a file, one folder deep."""
+    install(tmp_path)
+    simple = json.loads((tmp_path / "Maps/Melee/Simple64.SC2Map").read_text())
+    found = {path.stem: path for path in (tmp_path / "Maps").glob("*/*.SC2Map")}
+    for name in ("AcropolisLE", "Acropolis", "Abyssal Reef LE", "(2)CatalystLE", "PillarsofGoldLE"):
+        assert Map.matches_target_map_name(found[name], name)
+        assert json.loads(found[name].read_text()) == simple | {"name": name}
 
 
 def test_a_client_that_names_no_folder_gets_the_scripts_own(launch):
