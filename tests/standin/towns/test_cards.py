@@ -9,6 +9,7 @@ from sc2.dicts.unit_abilities import UNIT_ABILITIES
 from sc2.ids.unit_typeid import UnitTypeId
 from truth import cards
 
+from sc2standin.data.abilities import ABILITIES, available_to, refused_to
 from sc2standin.data.unit_types import TYPE_BY_NAME
 from tests.standin.sessions import abilities, apart, step_until
 from tests.standin.towns.conftest import saved
@@ -24,7 +25,7 @@ FIRST = (24.5, 45.5)
 TERRANS = [
     kind
     for kind in TYPE_BY_NAME.values()
-    # python-sc2 gives a tech lab without a structure what all three kinds of it research.
+    # python-sc2 gives a tech lab without a structure the research of all three kinds of it.
     if kind.race == common.Terran and kind.name != "TechLab"
 ]
 NOT_HERE = {3684, 4128, 1535, 807}
@@ -38,6 +39,13 @@ def test_a_card_has_all_that_python_sc2_lists(kind):
 
 
 _IDS = {one.value for one in UnitTypeId}
+
+
+def test_an_ability_is_carried_out_or_refused():
+    ids = [one.id for one in ABILITIES]
+    assert len(ids) == len(set(ids))
+    for kind in TYPE_BY_NAME.values():
+        assert not set(available_to(kind)) & set(refused_to(kind)), kind.name
 
 
 def test_medivacs_come_along_with_an_army_that_attacks(town):
