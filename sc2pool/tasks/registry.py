@@ -96,6 +96,12 @@ def spelled(task: str) -> str:
     return next((name for name in PLACES if name.lower() == task.lower()), task)
 
 
+def built_in_name(task: type[TaskDefinition]) -> str | None:
+    """The name of a built-in task's class; None for a user's class, also one of the same name."""
+    name = task.__name__
+    return name if PLACES.get(name) == f"{task.__module__}:{name}" else None
+
+
 def available(names: Iterable[str] = BUILT_IN) -> list[str]:
     """Those of these built-in tasks whose packages are installed."""
     found = []

@@ -18,7 +18,7 @@ from sc2pool.cli.units import duration, game_name
 from sc2pool.datasets.collector import EpisodeCollector
 from sc2pool.datasets.minari_writer import MinariWriter, folder_of
 from sc2pool.errors import ConfigError
-from sc2pool.tasks.registry import PLACES
+from sc2pool.tasks.registry import built_in_name
 from sc2pool.tasks.teams.team_task import agents_of
 
 SAY_EVERY_S = 5.0
@@ -118,6 +118,5 @@ def env_spec_of(subject: Subject) -> gymnasium.envs.registration.EnvSpec | None:
     """With which Minari makes the env again; None if gymnasium has none of one learner."""
     task = subject.task
     alone = task.players == 1 and agents_of(task) == 1
-    return (
-        gymnasium.spec(f"sc2pool/{task.__name__}-v0") if alone and task.__name__ in PLACES else None
-    )
+    name = built_in_name(task)
+    return gymnasium.spec(f"sc2pool/{name}-v0") if alone and name else None

@@ -21,7 +21,7 @@ from sc2pool.pretrained import pretrained
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.opponents.models import SavedModel
 from sc2pool.tasks.opponents.policies import Policy
-from sc2pool.tasks.registry import DEFAULT_TASK, spelled
+from sc2pool.tasks.registry import DEFAULT_TASK, built_in_name, spelled
 
 RANDOM, SCRIPTED = "random", "scripted"
 
@@ -115,7 +115,7 @@ def scripted_player(task: type[TaskDefinition]) -> Any:
     from sc2pool.tasks.minigames.scripted import SCRIPTED as OF_MINIGAMES  # noqa: PLC0415
 
     known = {**OF_MINIGAMES, "Melee": play_melee}
-    found = getattr(task, "scripted", None) or known.get(task.__name__)
+    found = getattr(task, "scripted", None) or known.get(built_in_name(task) or "")
     if found is None:
         raise ConfigError(f"{SCRIPTED}: {task.__name__} has no scripted player")
     return found

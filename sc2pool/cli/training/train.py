@@ -119,7 +119,7 @@ def train(
     episodes = EpisodeLog(options.out / EPISODES_FILE, options.steps_done)
     title = f"{options.task} · {games(options)} · {game_version}"
     game = "the stand-in" if is_standin(game_version) else "StarCraft II"
-    references = references_for(resolve(options.task).map_name)
+    references = references_for(resolve(options.task))
 
     self_play = SelfPlay(options, model) if options.self_play else None
 

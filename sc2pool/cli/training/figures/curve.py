@@ -27,7 +27,9 @@ from sc2pool.cli.drawing import (
     tidy,
 )
 from sc2pool.cli.training.figures.episodes import WINDOW, EpisodeRow
+from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.minigames.scores import PUBLISHED
+from sc2pool.tasks.registry import built_in_name
 
 LABEL_GAP = 0.05
 """Minimum distance between two labels beside the axes, as a fraction of the axes' height."""
@@ -54,9 +56,12 @@ class Label:
     bold: bool = False
 
 
-def references_for(map_name: str) -> list[Reference]:
-    """The published scores on this map; an empty list if there are none."""
-    scores = PUBLISHED.get(map_name)
+def references_for(task: type[TaskDefinition]) -> list[Reference]:
+    """The published scores of a built-in task; an empty list if there are none.
+
+    A user's task on the same map may have another reward, so its returns do not compare.
+    """
+    scores = PUBLISHED.get(task.map_name) if built_in_name(task) else None
     if scores is None:
         return []
     return [

@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from sc2pool.cli.playing.subject import find_subject, playable_model
+from sc2pool.cli.playing.record import env_spec_of
+from sc2pool.cli.playing.subject import Subject, find_subject, playable_model, scripted_player
+from sc2pool.errors import ConfigError
 from sc2pool.pretrained import pretrained
+from sc2pool.tasks.registry import resolve
 
 
 def test_a_folder_does_not_hide_a_pretrained_policy(
@@ -21,3 +24,14 @@ def test_a_folder_does_not_hide_a_pretrained_policy(
     bundled = str(pretrained()["MoveToBeacon"].path)
     assert find_subject("movetobeacon", None, None).name == bundled
     assert playable_model("./MoveToBeacon") == Path("MoveToBeacon/model.zip")
+
+
+def test_a_users_task_of_a_built_in_name_is_not_the_built_in_one() -> None:
+    """The scripted player and gymnasium's spec are for the spaces of the built-in task."""
+    built_in = resolve("MoveToBeacon")
+    scripted_player(built_in)
+    assert env_spec_of(Subject("random", built_in, "auto")) is not None
+    own = type("MoveToBeacon", (built_in,), {})
+    assert env_spec_of(Subject("random", own, "auto")) is None
+    with pytest.raises(ConfigError, match="MoveToBeacon has no scripted player"):
+        scripted_player(own)

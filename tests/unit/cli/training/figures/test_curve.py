@@ -6,6 +6,7 @@ from matplotlib.image import imread
 
 from sc2pool.cli.training.figures.curve import draw_curve, references_for, rolling_mean, spread
 from sc2pool.cli.training.figures.episodes import EpisodeRow
+from sc2pool.tasks.registry import BUILT_IN, GROUPS, resolve
 
 
 def episodes(count: int) -> list[EpisodeRow]:
@@ -15,18 +16,22 @@ def episodes(count: int) -> list[EpisodeRow]:
 def test_pictures_of_sensible_size_that_show_the_episodes(tmp_path):
     path = tmp_path / "curve.png"
     pictures = []
-    for count, map_name in (
-        (0, "a map nobody published scores of"),
-        (1, "MoveToBeacon"),
-        (250, "MoveToBeacon"),
-    ):
-        draw_curve(path, episodes(count), "a title", "a game", references_for(map_name))
+    for count, task in ((0, "Melee"), (1, "MoveToBeacon"), (250, "MoveToBeacon")):
+        draw_curve(path, episodes(count), "a title", "a game", references_for(resolve(task)))
         pictures.append(imread(path))
         height, width = pictures[-1].shape[:2]
         assert width >= 800
         assert height >= 500
     assert not np.array_equal(*pictures[1:])
     assert [file.name for file in tmp_path.iterdir()] == ["curve.png"]
+
+
+def test_published_scores_are_only_shown_for_the_task_that_they_are_of():
+    """A user's task on that map may have a reward of its own, also under the task's name."""
+    names = [task for task in BUILT_IN if references_for(resolve(task))]
+    assert names == list(GROUPS["mini-games"])
+    own = type("MoveToBeacon", (resolve("MoveToBeacon"),), {"reward": lambda _: -1.0})
+    assert references_for(own) == []
 
 
 def test_the_mean_begins_with_what_there_is():
