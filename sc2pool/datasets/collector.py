@@ -76,8 +76,11 @@ class EpisodeCollector:
         over: Any,
         infos: Sequence[dict[str, Any]],
     ) -> None:
-        """All rows have made a step; the arguments are those and the results of `VecEnv.step`."""
-        actions = over_leaves(np.array, actions)
+        """All rows have made a step; the arguments are those and the results of `VecEnv.step`.
+
+        Actions of `Dict` or `Tuple` spaces are a list, with one action per row.
+        """
+        actions = over_leaves(np.array, _in_structure(actions))
         self._steps.append(_Step(self._now, actions, np.array(rewards, np.float64)))
         self._now = over_leaves(np.array, observations)
         self._ages = [age + 1 for age in self._ages]
@@ -114,6 +117,13 @@ class EpisodeCollector:
                 fault=None if fault is None else str(fault["kind"]),
             )
         )
+
+
+def _in_structure(actions: Any) -> Any:
+    """The actions of all rows with the rows as the first axis of each array."""
+    if isinstance(actions, list) and isinstance(actions[0], dict | tuple):
+        return over_leaves(lambda *parts: np.stack(parts), *actions)
+    return actions
 
 
 def over_leaves(function: Callable[..., Any], *structures: Any) -> Any:

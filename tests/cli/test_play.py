@@ -13,14 +13,16 @@ from functools import partial
 import numpy as np
 import psutil
 import pytest
-from gymnasium import Env
+from gymnasium import Env, spaces
 from PIL import Image
 from sb3_contrib import MaskablePPO
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from sc2pool import SubprocSC2VecEnv
+from sc2pool import DummySC2VecEnv, SubprocSC2VecEnv
 from sc2pool.cli.playing.episodes import end_of, play_episodes
+from sc2pool.cli.playing.subject import Subject, rows_of
+from sc2pool.datasets.collector import EpisodeCollector
 from sc2pool.tasks.registry import resolve
 
 
@@ -212,3 +214,78 @@ def test_an_episode_cut_short_is_played_again(standin_dir):
 def test_how_an_episode_ended():
     assert end_of({"sc2pool.result": "tie", "TimeLimit.truncated": True}) == ("tie", True)
     assert end_of({"TimeLimit.truncated": False}) == ("ended", True)
+
+
+BOX = spaces.Box(0.0, 1.0, (2,), np.float32)
+KINDS = {
+    "box": BOX,
+    "discrete": spaces.Discrete(3, start=5),
+    "multi-discrete": spaces.MultiDiscrete([[2, 3], [4, 5]], start=[[1, 2], [3, 4]]),
+    "multi-binary": spaces.MultiBinary([2, 2]),
+    "dict": spaces.Dict(
+        z=spaces.Discrete(2), a=spaces.Tuple([BOX, spaces.Dict(b=spaces.MultiBinary(3))])
+    ),
+    "tuple": spaces.Tuple([spaces.Discrete(4), BOX]),
+    "text": spaces.Text(5),
+}
+
+
+def task_with(space: spaces.Space, *, masked: bool) -> type:
+    """A task that observes samples of a space, and acts in that space; it keeps its actions."""
+
+    class Sampled(resolve("MoveToBeacon")):
+        observation_space = action_space = space
+        max_loops = 24
+        step_mul = 8
+
+        def observe(self):
+            return space.sample()
+
+        def act(self, action):
+            played.append(action)
+
+        @staticmethod
+        def scripted(observation):
+            assert observation in space
+            return observation
+
+    played = Sampled.played = []
+    if masked:
+        # Of each choice the last alternative alone; later none is given, so that all are allowed.
+        counts = {spaces.Discrete: [3], spaces.MultiDiscrete: [2, 3, 4, 5]}
+        counts = counts.get(type(space), [2] * 4)
+        mask = np.concatenate([np.arange(count) == count - 1 for count in counts])
+        Sampled.action_masks = lambda self: None if self.last_action is not None else mask
+    return Sampled
+
+
+@pytest.mark.parametrize("player", ["random", "scripted"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_players_of_every_kind_of_space(kind, player, standin_dir):
+    """What they play is recorded in the structure of the space."""
+    space, recorded = KINDS[kind], []
+    task = task_with(space, masked=False)
+    watchers = [EpisodeCollector(recorded.append)] if kind != "text" else []
+    with closing(DummySC2VecEnv(task=task, n=2, game=standin_dir, seed=1)) as env:
+        policy = Subject(player, task, str(standin_dir)).policy(1)
+        ended = list(play_episodes(env, policy, 2, deterministic=True, watchers=watchers))
+    assert [one.steps for one in ended] == [3, 3]
+    assert len(task.played) == 6
+    for episode in recorded:
+        for structure, length in ((episode.observations, 4), (episode.actions, 3)):
+            rows = rows_of(space, structure)
+            assert len(rows) == length
+            assert all(row in space for row in rows)
+
+
+@pytest.mark.parametrize("kind", ["discrete", "multi-discrete", "multi-binary"])
+def test_random_actions_keep_to_masks(kind, standin_dir):
+    space = KINDS[kind]
+    task = task_with(space, masked=True)
+    with closing(DummySC2VecEnv(task=task, n=1, game=standin_dir, seed=1)) as env:
+        policy = Subject("random", task, str(standin_dir)).policy(1)
+        list(play_episodes(env, policy, 3, deterministic=True))
+    last = {"discrete": 7, "multi-discrete": [[2, 4], [6, 8]], "multi-binary": [[1, 1], [1, 1]]}
+    first_actions = [np.asarray(action).tolist() for action in task.played[::3]]
+    assert first_actions == [last[kind]] * 3
+    assert all(action in space for action in task.played)

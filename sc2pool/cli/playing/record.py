@@ -18,6 +18,8 @@ from sc2pool.cli.units import duration, game_name
 from sc2pool.datasets.collector import EpisodeCollector
 from sc2pool.datasets.minari_writer import MinariWriter, folder_of
 from sc2pool.errors import ConfigError
+from sc2pool.pool.queues.layout import space_layout
+from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.registry import built_in_name
 from sc2pool.tasks.teams.team_task import agents_of
 
@@ -28,6 +30,7 @@ def run(args: argparse.Namespace) -> int:
     """Record what the arguments say."""
     subject: Subject = args.subject
     dataset = args.dataset or default_id(subject)
+    check_recordable(subject.task)
     stop = Stop()
     with stop.handling():
         games = SubprocSC2VecEnv(n=args.n, task=subject.task, game=subject.game, seed=args.seed)
@@ -60,6 +63,17 @@ def run(args: argparse.Namespace) -> int:
     say(f"{writer.steps:,} steps in {writer.episodes:,} episodes, {taken}")
     say(f'to read it: minari.load_dataset("{dataset}")')
     return stop.exit_code
+
+
+def check_recordable(task: type[TaskDefinition]) -> None:
+    """Raise `ConfigError` for a space whose values are not arrays of one shape."""
+    for name in ("observation_space", "action_space"):
+        space = getattr(task, name)
+        if not space_layout(space, 0).fixed:
+            raise ConfigError(
+                f"{task.__name__}: {name} {space} cannot be recorded, only Box, Discrete, "
+                "MultiDiscrete, MultiBinary, and Dict and Tuple of these"
+            )
 
 
 def fill(

@@ -17,6 +17,7 @@ from sc2pool.cli.training.run_folder import (
     describe,
 )
 from sc2pool.errors import ConfigError
+from sc2pool.pool.queues.layout import space_layout
 from sc2pool.pretrained import pretrained
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.opponents.models import SavedModel
@@ -41,7 +42,7 @@ class Subject:
         if self.name == RANDOM:
             return RandomPolicy(self.task.action_space, seed)
         if self.name == SCRIPTED:
-            return FunctionPolicy(scripted_player(self.task))
+            return FunctionPolicy(scripted_player(self.task), self.task.observation_space)
         policy = SavedModel(self.name, Path(self.name)).load()
         if seed is not None:
             import torch  # noqa: PLC0415 - the policy has imported it
@@ -122,14 +123,20 @@ def scripted_player(task: type[TaskDefinition]) -> Any:
 
 
 class FunctionPolicy:
-    """A function of the observation as a policy of several rows."""
+    """A function of the observation as a policy of several rows.
 
-    def __init__(self, function: Any) -> None:
+    Args:
+        function: from a row's observation to its action.
+        space: of the observations.
+    """
+
+    def __init__(self, function: Any, space: spaces.Space[Any]) -> None:
         self._function = function
+        self._space = space
 
     def predict(self, observation: Any, state: Any = None, *_: Any, **__: Any) -> tuple[Any, Any]:
-        """SB3's; what follows the first two is not used."""
-        return np.array([self._function(row) for row in observation]), state
+        """SB3's; `observation` is a batch, and the parameters after `state` are not used."""
+        return [self._function(row) for row in rows_of(self._space, observation)], state
 
 
 class RandomPolicy:
@@ -150,15 +157,30 @@ class RandomPolicy:
     ) -> tuple[Any, Any]:
         """SB3's; only the number of observations is used, and the masks."""
         del observation, deterministic
-        rows = range(len(episode_start))
-        masks = [None] * len(rows) if action_masks is None else action_masks
-        return np.stack([self._draw(mask) for mask in masks]), state
+        masks = [None] * len(episode_start) if action_masks is None else action_masks
+        return [self._draw(mask) for mask in masks], state
 
     def _draw(self, mask: Any) -> Any:
+        space = self._space
         if mask is None:
-            return self._space.sample()
-        if isinstance(self._space, spaces.MultiDiscrete):
-            ends = np.cumsum(self._space.nvec)
-            parts = np.split(mask, ends[:-1])
-            return np.array([self._random.choice(np.flatnonzero(part)) for part in parts])
-        return self._random.choice(np.flatnonzero(mask))
+            return space.sample()
+        first, counts = np.array(0), np.array(2)  # of each bit of a MultiBinary
+        if isinstance(space, spaces.Discrete):
+            first, counts = np.array(space.start), np.array(space.n)
+        elif isinstance(space, spaces.MultiDiscrete):
+            first, counts = space.start, space.nvec
+        shape = space.shape or ()
+        parts = np.split(mask, np.cumsum(np.broadcast_to(counts, shape))[:-1])
+        drawn = [self._random.choice(np.flatnonzero(part)) for part in parts]
+        return (np.reshape(drawn, shape) + first).astype(space.dtype)
+
+
+def rows_of(space: spaces.Space[Any], batch: Any) -> list[Any]:
+    """Each row's observation, out of a batch as `VecEnv.step` returns it."""
+    if isinstance(space, spaces.Dict | spaces.Tuple) and space_layout(space, 0).fixed:
+        parts = list(space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space))
+        of_parts = zip(*(rows_of(part, batch[key]) for key, part in parts), strict=True)
+        if isinstance(space, spaces.Tuple):
+            return list(of_parts)
+        return [dict(zip(space.spaces, row, strict=True)) for row in of_parts]
+    return list(batch)
