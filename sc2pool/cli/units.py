@@ -1,14 +1,10 @@
-"""Durations, sizes and games as people read them, and paths as a shell reads them."""
+"""Durations, sizes and games as people read them."""
 
 from __future__ import annotations
 
 import math
-import shlex
-import subprocess
-from pathlib import Path
 
 from sc2pool.foreign import printable
-from sc2pool.platform import WINDOWS
 
 NONE = "–"
 """Stands for a figure that does not exist."""
@@ -49,8 +45,3 @@ def game_name(game_version: str | None) -> str:
         return "no game"
     warning = " (stand-in, not StarCraft II)" if is_standin(game_version) else ""
     return printable(game_version) + warning
-
-
-def quoted(path: Path) -> str:
-    """A path as one word of a command line; Windows' command prompt knows no single quotes."""
-    return subprocess.list2cmdline([str(path)]) if WINDOWS else shlex.quote(str(path))

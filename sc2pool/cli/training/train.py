@@ -47,9 +47,10 @@ from sc2pool.cli.training.saving import Saver
 from sc2pool.cli.training.self_play.run import SelfPlay, how
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS
 from sc2pool.cli.training.settings.options import TrainOptions
-from sc2pool.cli.units import duration, is_standin, quoted
+from sc2pool.cli.units import duration, is_standin
 from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.protocol.compiled import STEP_PATH
+from sc2pool.shell import quoted
 from sc2pool.tasks.registry import resolve
 
 RECORDED_VERSIONS = ("sc2pool", "burnysc2", "gymnasium", "numpy", "stable-baselines3", "torch")

@@ -39,10 +39,11 @@ from sc2pool.cli.training.run_folder import reserved
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS, check_algorithm
 from sc2pool.cli.training.settings.hyperparameters import Hyperparameters, read_hyperparameters
 from sc2pool.cli.tuning.search import SPACES, suggest
-from sc2pool.cli.units import duration, game_name, quoted
+from sc2pool.cli.units import duration, game_name
 from sc2pool.errors import ActionError, ConfigError, SC2PoolError
 from sc2pool.foreign import printable, shown
 from sc2pool.replacing import remove_unfinished, replacing
+from sc2pool.shell import quoted
 from sc2pool.tasks.registry import DEFAULT_TASK
 
 REPORTS = 5

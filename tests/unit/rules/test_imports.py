@@ -23,7 +23,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not im
 
 PACKAGE = Path(sc2pool.__file__).parent
 FOUNDATIONS = set(
-    "config deadline waiting errors optional platform replacing foreign _fast".split()
+    "config deadline waiting errors optional platform shell replacing foreign _fast".split()
 )
 MAY_IMPORT = {
     "config": {"errors", "platform"},
@@ -31,6 +31,7 @@ MAY_IMPORT = {
     "waiting": {"platform"},
     "errors": set(),
     "optional": {"errors"},
+    "shell": {"platform"},
     "platform": set(),
     "replacing": set(),
     "foreign": {"errors", "optional", "platform"},
