@@ -1,6 +1,6 @@
 """Learns MoveToBeacon from recorded episodes alone, then plays it.
 
-pip install "sc2pool[minari,sb3]"
+pip install ".[minari,sb3]"
 sc2pool record scripted --steps 10_000
 python examples/behaviour_cloning.py sc2pool/MoveToBeacon/scripted-v0
 """

@@ -1,6 +1,6 @@
 """Trains MaskablePPO on DefeatRoaches, whose attacks are masked while no roach is in sight.
 
-    pip install "sc2pool[contrib]"
+    pip install ".[contrib]"
     python examples/maskable_ppo.py [--steps 200000] [--n 8] [--game auto|real|PATH]
 
 Read it from top to bottom. The masks come with the observations, so `action_masks` costs no

@@ -1,6 +1,6 @@
 """Trains one of RLlib's algorithms on MoveToBeacon, on this machine or on a Ray cluster.
 
-    pip install "sc2pool[ray]"
+    pip install ".[ray]"
     python examples/rllib.py [--algo ppo|impala|appo|dreamerv3] [--runners 1] [--n 8]
                              [--realtime] [--address auto] [--iterations 50] [--game auto|real|PATH]
 

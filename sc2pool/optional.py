@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from typing import Final
 
 from sc2pool.errors import MissingPackageError
+from sc2pool.shell import called
 
 EXTRAS: Final = {
     "stable_baselines3": ("stable-baselines3", "sb3"),
@@ -68,4 +69,12 @@ def require(what: str, module: str) -> None:
 
 def _missing(what: str, module: str) -> MissingPackageError:
     distribution, extra = EXTRAS[module]
-    return MissingPackageError(f'{what} needs {distribution}: pip install "sc2pool[{extra}]"')
+    return MissingPackageError(f"{what} needs {distribution}: {how_to_install(extra)}")
+
+
+def how_to_install(extra: str) -> str:
+    """The command that adds an extra to this environment.
+
+    This environment's own pip needs no package index for sc2pool, which it finds installed.
+    """
+    return f'{called("pip")} install "sc2pool[{extra}]"'

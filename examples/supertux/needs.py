@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Final
 
 from sc2pool.errors import ConfigError
+from sc2pool.optional import how_to_install
 from sc2pool.platform import WINDOWS
 
 GAME: Final = "supertux2"
 DISPLAY_SERVER: Final = "Xvfb"
 APT: Final = "apt-get install --no-install-recommends supertux xvfb libgl1-mesa-dri"
 SITE: Final = "https://www.supertux.org"
-PIP: Final = 'pip install "sc2pool[supertux]"'
 _MODULES: Final = ("mss",) if WINDOWS else ("mss", "Xlib")
 _GAME_FOLDER: Final = (
     str(Path(os.environ.get("PROGRAMFILES", "C:\\Program Files"), "SuperTux", "bin"))
@@ -53,4 +53,5 @@ def check_installed() -> None:
         program(DISPLAY_SERVER)
     missing = [name for name in _MODULES if importlib.util.find_spec(name) is None]
     if missing:
-        raise ConfigError(f"there is no Python module {' nor '.join(missing)}; {PIP}")
+        how = how_to_install("supertux")
+        raise ConfigError(f"there is no Python module {' nor '.join(missing)}; {how}")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from sc2pool.cli.arguments import integer
+from sc2pool.shell import called
 
 
 class Parser(argparse.ArgumentParser):
@@ -48,7 +49,8 @@ class Parser(argparse.ArgumentParser):
         chosen = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
         if chosen:
             message += hint(chosen[1], chosen[2].replace("'", "").split(", "))
-        self.exit(2, f"{self.prog}: {message}\n  see {self.prog} --help\n")
+        command = called("sc2pool") + self.prog.removeprefix("sc2pool")
+        self.exit(2, f"{self.prog}: {message}\n  see {command} --help\n")
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None

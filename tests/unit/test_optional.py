@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sc2pool.errors import ConfigError, MissingPackageError
-from sc2pool.optional import EXTRAS, needed_for
+from sc2pool.optional import EXTRAS, how_to_install, needed_for
 
 PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
 
@@ -65,16 +65,16 @@ if __name__ == "__main__":
         print("PLAYED", type(env).__name__)
 """
 
-EXPECTED = """\
-MISSING sc2pool.SubprocSC2VecEnv needs stable-baselines3: pip install "sc2pool[sb3]"
-MISSING sc2pool.PoolStatsCallback needs stable-baselines3: pip install "sc2pool[sb3]"
-MISSING sc2pool.AsyncPPO needs torch: pip install "sc2pool[sb3]"
-MISSING sc2pool.RLBotAI needs burnysc2: pip install "sc2pool[bot]"
-MISSING sc2pool.PolicyBot needs burnysc2: pip install "sc2pool[bot]"
-MISSING sc2pool.SC2TianshouVectorEnv needs tianshou: pip install "sc2pool[tianshou]"
-MISSING sc2pool.SC2ParallelEnv needs pettingzoo: pip install "sc2pool[pettingzoo]"
-MISSING task MoveToBeaconBot needs burnysc2: pip install "sc2pool[bot]"
-MISSING render_mode='rgb_array' needs pillow: pip install "sc2pool[render]"
+EXPECTED = f"""\
+MISSING sc2pool.SubprocSC2VecEnv needs stable-baselines3: {how_to_install("sb3")}
+MISSING sc2pool.PoolStatsCallback needs stable-baselines3: {how_to_install("sb3")}
+MISSING sc2pool.AsyncPPO needs torch: {how_to_install("sb3")}
+MISSING sc2pool.RLBotAI needs burnysc2: {how_to_install("bot")}
+MISSING sc2pool.PolicyBot needs burnysc2: {how_to_install("bot")}
+MISSING sc2pool.SC2TianshouVectorEnv needs tianshou: {how_to_install("tianshou")}
+MISSING sc2pool.SC2ParallelEnv needs pettingzoo: {how_to_install("pettingzoo")}
+MISSING task MoveToBeaconBot needs burnysc2: {how_to_install("bot")}
+MISSING render_mode='rgb_array' needs pillow: {how_to_install("render")}
 PLAYED SC2GymEnv
 PLAYED SC2VectorEnv
 PLAYED SC2VectorEnv
@@ -104,7 +104,7 @@ def test_the_core_plays_without_the_extras(tmp_path, standin_dir):
     ("command", "exit_code", "told"),
     [
         (["tasks"], 0, "MoveToBeaconImage"),
-        (["bench", "--seconds", "1"], 2, 'needs stable-baselines3: pip install "sc2pool[sb3]"'),
+        (["bench", "--seconds", "1"], 2, f"needs stable-baselines3: {how_to_install('sb3')}"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )

@@ -50,7 +50,7 @@ from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.cli.units import duration, is_standin
 from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.protocol.compiled import STEP_PATH
-from sc2pool.shell import quoted
+from sc2pool.shell import called, quoted
 from sc2pool.tasks.registry import resolve
 
 RECORDED_VERSIONS = ("sc2pool", "burnysc2", "gymnasium", "numpy", "stable-baselines3", "torch")
@@ -228,9 +228,9 @@ def closing_words(
             f"\n  {options.out / BEST_MODEL_FILE}, mean return {evaluation.best.mean_return:.2f} "
             f"at {evaluation.best.total_steps:,} steps"
         )
-    words += f"\nto see it play: sc2pool play {quoted(options.out)} --watch"
+    words += f"\nto see it play: {called('sc2pool')} play {quoted(options.out)} --watch"
     if model.num_timesteps < options.steps:
-        command = os.environ.get("SC2POOL_COMMAND", "sc2pool train")
+        command = os.environ.get("SC2POOL_COMMAND") or f"{called('sc2pool')} train"
         words += f"\nto continue: {command} --resume {quoted(options.out)}"
         words += f" --ray {options.ray}" if options.ray else ""
     return words

@@ -43,7 +43,7 @@ from sc2pool.cli.units import duration, game_name
 from sc2pool.errors import ActionError, ConfigError, SC2PoolError
 from sc2pool.foreign import printable, shown
 from sc2pool.replacing import remove_unfinished, replacing
-from sc2pool.shell import quoted
+from sc2pool.shell import called, quoted
 from sc2pool.tasks.registry import DEFAULT_TASK
 
 REPORTS = 5
@@ -98,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
     say(f"{search.done()} trials, {duration(time.monotonic() - began_s)}")
     if search.best is not None:
         file = quoted(out / "best.yml")
-        say(f"best: sc2pool train --task {name} --algo {algo} --hyperparameters {file}")
+        say(f"best: {called('sc2pool')} train --task {name} --algo {algo} --hyperparameters {file}")
     return stop.exit_code
 
 

@@ -20,6 +20,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from sc2pool.errors import ConfigError
+from sc2pool.optional import how_to_install
 from sc2pool.pool.statistics.durations import Durations
 from sc2pool.pool.statistics.matches import MatchResults
 from sc2pool.pool.statistics.stats import InstanceStats, Metric, PoolStats
@@ -130,7 +131,7 @@ class MetricsServer:
             from prometheus_client import CollectorRegistry, MetricsHandler  # noqa: PLC0415
         except ImportError as error:
             raise ConfigError(
-                'metrics_port needs prometheus_client: pip install "sc2pool[metrics]"'
+                f"metrics_port needs prometheus_client: {how_to_install('metrics')}"
             ) from error
         from sc2pool.pool.report import loopback  # noqa: PLC0415 - few pools need a server
 

@@ -24,6 +24,7 @@ from sc2pool.cli.training.settings.hyperparameters import Hyperparameters, read_
 from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.cli.training.train import run, train
 from sc2pool.errors import ConfigError, CrashLoopError
+from sc2pool.shell import called
 
 SHORT = Hyperparameters(arguments={"n_steps": 128})
 
@@ -144,7 +145,9 @@ def test_sigterm_saves_and_ends(tmp_path: Path, capsys: pytest.CaptureFixture[st
     with stop.handling():
         train_cartpole(out, 2000, stop=stop, make=lambda: Terminated(make_env()))
     assert stop.signal == signal.SIGTERM
-    assert f"--resume {out}" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert f"{called('sc2pool')} train --resume {out}" in printed
+    assert f"to see it play: {called('sc2pool')} play {out}" in printed
     assert 0 < PPO.load(out / "model.zip", device="cpu").num_timesteps < 1000
     assert (out / "learning_curve.png").stat().st_size > 0
     assert read_episodes(out / "episodes.csv")

@@ -6,6 +6,7 @@ import pytest
 
 from sc2pool.cli.completion import SHELLS
 from sc2pool.cli.parser import make_parser
+from sc2pool.shell import called
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,7 @@ def test_two_lines(capsys, given, complaint, command):
     said, place = capsys.readouterr().err.splitlines()
     assert said.startswith(f"{command}: ")
     assert complaint in said
-    assert place == f"  see {command} --help"
+    assert place == f"  see {called('sc2pool')}{command.removeprefix('sc2pool')} --help"
 
 
 def test_case_does_not_matter_for_names():

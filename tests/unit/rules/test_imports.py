@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "deadline": set(),
     "waiting": {"platform"},
     "errors": set(),
-    "optional": {"errors"},
+    "optional": {"errors", "shell"},
     "shell": {"platform"},
     "platform": set(),
     "replacing": set(),

@@ -19,6 +19,7 @@ from sc2pool.cli.doctor.checks.section import (
 )
 from sc2pool.cli.doctor.findings import Check, Grade, Judgement
 from sc2pool.game.program.settled import Settled
+from sc2pool.shell import called
 from sc2pool.tasks.minigames.scores import PUBLISHED
 
 OLDEST_PYTHON: Final = (3, 11)
@@ -109,7 +110,7 @@ def python(version: tuple[int, int, int], packages: Sequence[Package]) -> Judgem
         if p["version"] is None or _numbers(p["version"]) < _numbers(p["least"])
     ]
     if unfit:
-        return failed(figure, f"pip install {' '.join(unfit)}")
+        return failed(figure, f"{called('pip')} install {' '.join(unfit)}")
     if not OLDEST_PYTHON <= version[:2] < TOO_NEW_PYTHON:
         return differs(figure, "sc2pool is tested with Python 3.11 to 3.14")
     return ok(figure)

@@ -39,7 +39,7 @@ from sc2pool.cli.training.settings.self_play import (
 )
 from sc2pool.errors import ConfigError
 from sc2pool.foreign import printable, shown, why_not_ours
-from sc2pool.optional import EXTRAS, require
+from sc2pool.optional import EXTRAS, how_to_install, require
 from sc2pool.tasks.registry import DEFAULT_TASK
 
 _BOUNDS = {"seed": (0, 2**32 - 1), "spares": (0, None), "metrics_port": (1, 65535)}
@@ -227,7 +227,7 @@ def check_extras() -> None:
     missing = [EXTRAS[name][0] for name in needed if not importlib.util.find_spec(name)]
     if missing:
         raise ConfigError(
-            f'training needs {", ".join(missing)}: pip install "sc2pool[train]", or ./scripts/train'
+            f"training needs {', '.join(missing)}: {how_to_install('train')}, or ./scripts/train"
         )
 
 
