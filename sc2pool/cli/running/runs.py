@@ -10,18 +10,24 @@ from __future__ import annotations
 import shlex
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import psutil
 
+from sc2pool.cli.running.top_table import is_spare
+from sc2pool.cli.units import duration
 from sc2pool.errors import ConfigError, SC2PoolError
 from sc2pool.foreign import printable
 from sc2pool.pool.machine.run_dir import living, trainer_of
 from sc2pool.pool.report import live_files
+from sc2pool.shell import quoted
 
 POLL_S = 0.05
+_DESCRIBED_S = 2.0
+"""The time in which pools are asked what they play; they write once a second."""
 ANSWER_S = 10.0
 """A pool answers within a second; after this time without an answer it is stopped or very busy."""
 
@@ -85,8 +91,8 @@ class Run:
         return f"the pool of process {self.pid}"
 
     def describe(self) -> str:
-        """One line that identifies the pool."""
-        return f"process {self.pid}  {self.path}  {command_of(self.pid)}"
+        """One line that identifies the pool: what it plays, and its process."""
+        return f"{self.name}: {described([self])[self.path]}"
 
 
 def choose(path: Path | None, pid: int | None) -> Run:
@@ -104,7 +110,7 @@ def choose(path: Path | None, pid: int | None) -> Run:
     meant = [run for run in running if pid in (None, run.pid)]
     if len({run.pid for run in meant}) == 1:
         return meant[0]
-    lines = "".join(f"\n  {run.describe()}" for run in running)
+    lines = "".join(f"\n  {line}" for line in choices(running))
     if meant:
         raise ConfigError(f"{len(meant)} pools are running: choose one with --pid or --run{lines}")
     looked = f"looked in {tempfile.gettempdir()}; for one with another TMPDIR give --run"
@@ -112,6 +118,40 @@ def choose(path: Path | None, pid: int | None) -> Run:
         raise ConfigError(f"no pool of yours is running ({looked} or --pid)")
     others = f"; others are:{lines}" if running else f", nor another of yours ({looked})"
     raise ConfigError(f"no pool of process {pid} is running{others}")
+
+
+def choices(runs: Sequence[Run]) -> list[str]:
+    """The options that choose each of these pools, and what it plays."""
+    plays = described(runs)
+    lines, first_of = [], set()
+    for run in runs:
+        option = f"--run {quoted(run.path)}" if run.pid in first_of else f"--pid {run.pid}"
+        first_of.add(run.pid)
+        lines.append(f"{option}  {plays[run.path]}")
+    return lines
+
+
+def described(runs: Sequence[Run]) -> dict[Path, str]:
+    """Each pool's task, number of games and age; of one that does not answer, its command."""
+    lines: dict[Path, str] = {}
+    asked_at_s = time.monotonic()
+    while (waited_s := time.monotonic() - asked_at_s) < _DESCRIBED_S and len(lines) < len(runs):
+        for run in runs:
+            seen = run.poll() if run.path not in lines else None
+            if seen is not None and seen[1] < waited_s:  # it was not written for an earlier reader
+                lines[run.path] = printable(_in_short(seen[0]))
+        time.sleep(POLL_S)
+    for run in runs:
+        silent = f"does not answer ({state_of(run.pid)}): {command_of(run.pid)}"
+        lines.setdefault(run.path, silent)
+    return lines
+
+
+def _in_short(stats: dict[str, Any]) -> str:
+    """What a pool plays, on how many games, and since when."""
+    games = sum(not is_spare(row) for row in stats["instances"])
+    number = f"{games} game{'s' * (games != 1)}" if stats["task"] else f"{games} of them"
+    return f"{stats['task'] or 'envs of your own'}, {number}, up {duration(stats['uptime_s'])}"
 
 
 def found(pid: int | None) -> dict[Path, int]:

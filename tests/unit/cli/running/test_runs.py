@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -57,7 +58,19 @@ run.close()
 """
 
 
+def answers(run: RunDir, task: str | None, games: int, uptime_s: float) -> None:
+    """Write what a pool says of itself; its time lets it count as written just after a request."""
+    instances = [{"seat": f"env {env}"} for env in range(games)] + [{"seat": "spare 2"}]
+    pool = {"task": task, "instances": instances, "uptime_s": uptime_s}
+    file = run.path / live_files.POOL_FILE
+    live_files.write(file, pool)
+    os.utime(file, (time.time() + 60,) * 2)
+
+
 def test_several_processes_are_told_apart(runs, temp):
+    """By what they play; the first pool of a process needs no path."""
+    answers(runs[0], "MoveToBeacon", 2, 184.0)
+    answers(runs[1], None, 1, 5.0)
     with subprocess.Popen(
         [sys.executable, "-c", OTHER_TRAINER],
         env={**os.environ, "TMPDIR": str(temp)},
@@ -68,9 +81,11 @@ def test_several_processes_are_told_apart(runs, temp):
         path = Path(other.stdout.readline().strip())
         with pytest.raises(ConfigError, match="3 pools are running: choose one") as caught:
             choose(None, None)
-        for run in runs:
-            assert f"process {os.getpid()}  {run.path}  " in str(caught.value)
-        assert f"process {other.pid}  {path}  " in str(caught.value)
+        lines = str(caught.value).splitlines()
+        assert f"  --pid {os.getpid()}  MoveToBeacon, 2 games, up 3m04s" in lines
+        assert f"  --run {runs[1].path}  envs of your own, 1 of them, up 5s" in lines
+        assert any(line.startswith(f"  --pid {other.pid}  does not answer (") for line in lines)
+        assert len(lines) == 4
         assert choose(None, other.pid).path == path
         assert choose(None, os.getpid()).path == runs[0].path
         other.communicate("\n")
@@ -112,7 +127,10 @@ def test_a_process_without_a_pool_is_answered_with_those_that_have_one(runs):
         choose(None, other)
     first, *lines = str(caught.value).splitlines()
     assert first == f"no pool of process {other} is running; others are:"
-    assert lines == [f"  {Run(run.path, os.getpid()).describe()}" for run in runs]
+    assert [line.split()[:2] for line in lines] == [
+        ["--pid", str(os.getpid())],
+        ["--run", str(runs[1].path)],
+    ]
 
 
 def test_one_that_does_not_answer(runs):
