@@ -49,8 +49,9 @@ class Parser(argparse.ArgumentParser):
         chosen = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
         if chosen:
             message += hint(chosen[1], chosen[2].replace("'", "").split(", "))
-        command = called("sc2pool") + self.prog.removeprefix("sc2pool")
-        self.exit(2, f"{self.prog}: {message}\n  see {command} --help\n")
+        name, space, rest = self.prog.partition(" ")
+        command = called(name) if name == "sc2pool" else name  # else `scripts/train`'s
+        self.exit(2, f"{self.prog}: {message}\n  see {command}{space}{rest} --help\n")
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None

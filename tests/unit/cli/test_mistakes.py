@@ -40,6 +40,13 @@ def test_two_lines(capsys, given, complaint, command):
     assert place == f"  see {called('sc2pool')}{command.removeprefix('sc2pool')} --help"
 
 
+def test_the_hint_of_the_script_names_the_script(capsys, monkeypatch):
+    monkeypatch.setenv("SC2POOL_COMMAND", "./scripts/train")
+    with pytest.raises(SystemExit):
+        make_parser().parse_args(["train", "--n", "0"])
+    assert capsys.readouterr().err.splitlines()[1] == "  see ./scripts/train --help"
+
+
 def test_case_does_not_matter_for_names():
     found = make_parser().parse_args(["train", "movetobeacon", "--algo", "PPO"])
     assert (found.task_alone, found.algo) == ("MoveToBeacon", "ppo")
