@@ -385,7 +385,7 @@ def gym_specs(env_fns: Sequence[EnvFn], n: int | None = None) -> list[GymSpec]:
         raise ConfigError(
             f"n={n}, but env_fns has {len(env_fns)} functions, and each makes one env; leave n out"
         )
-    return [GymSpec(env_fn) for env_fn in env_fns]
+    return [GymSpec(env_fn, index) for index, env_fn in enumerate(env_fns)]
 
 
 def check_start_method(name: str, value: str | None) -> None:

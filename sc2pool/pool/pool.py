@@ -113,7 +113,7 @@ class Pool:
         if config.replays is not None and not one_book:
             raise ConfigError("replays are of games: envs of env_fns have none to keep")
         system.require_descriptors(self.n + spares, config.envs_per_worker or 1)
-        packed = [system.packed(spec) for spec in specs]
+        packed = [_packed(system, spec, env) for env, spec in enumerate(specs)]
         try:
             runtime = lifetime.open(self, lambda: Runtime(packed, spares, config, system))
             self._runtime = runtime
@@ -510,3 +510,12 @@ class Pool:
             grace_s: how long envs of the user may take to close by themselves; None for 2 s.
         """
         self._lifetime.close(ask_first=not self._is_task, grace_s=grace_s)
+
+
+def _packed(system: System, spec: PlayerSpec, env: int) -> Any:
+    """An env's spec as a worker takes it; an error in pickling it names the env."""
+    try:
+        return system.packed(spec)
+    except Exception as error:
+        error.add_note(f"it cannot be pickled for env {env}")
+        raise

@@ -15,6 +15,12 @@ from sc2pool.errors import SC2PoolError, UserCodeError
 from sc2pool.pool.ipc.messages import Answer, Evidence, Raised
 from sc2pool.pool.ipc.pickling import for_trainer
 
+_NO_TERMINAL = (
+    "breakpoint() needs a terminal, which a worker process does not have: use DummySC2VecEnv, or "
+    "serial=True"
+)
+"""The message of the debugger's error, which has none of its own."""
+
 
 class RemoteTraceback(Exception):
     """Shown as the cause of an exception that came from a worker."""
@@ -50,6 +56,8 @@ def trace_of(error: BaseException) -> str:
 
 def describe(error: BaseException, phase: str, evidence: Evidence | None = None) -> Raised:
     """An exception as data; its pickle only where unpickling it is known to work."""
+    if type(error).__name__ == "BdbQuit" and not error.args:
+        error.args = (_NO_TERMINAL,)
     payload: bytes | None
     try:
         payload = for_trainer(error)

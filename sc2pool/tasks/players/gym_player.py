@@ -14,6 +14,7 @@ from typing import Any, Final
 import gymnasium
 import numpy as np
 
+from sc2pool.errors import ConfigError
 from sc2pool.tasks.player import Episode, Player
 from sc2pool.tasks.players.operations import set_attr
 from sc2pool.tasks.queue_pair import QueuePair, Transition, check_info
@@ -28,9 +29,21 @@ class GymSpec:
     """An env to be made in a worker."""
 
     env_fn: EnvFn
+    index: int
+    """Of the function in `env_fns`."""
 
     def player(self) -> Player:
-        return GymPlayer(self.env_fn())
+        """The env's player.
+
+        Raises:
+            ConfigError: the function has not returned an env.
+        """
+        env = self.env_fn()
+        if not hasattr(env, "observation_space"):
+            raise ConfigError(
+                f"env_fns[{self.index}] returned {env!r:.80}, expected a gymnasium.Env"
+            )
+        return GymPlayer(env)
 
 
 class GymPlayer(Player):
@@ -80,8 +93,15 @@ class GymPlayer(Player):
 
 
 def as_number(reward: Any) -> float:
-    """A reward, which may also be an array or a list of one element, as in AsyncVectorEnv."""
-    return float(reward if isinstance(reward, float) else np.asarray(reward).item())
+    """A reward, which may also be an array or a list of one element, as in AsyncVectorEnv.
+
+    Raises:
+        TypeError, ValueError: it is not one number.
+    """
+    try:
+        return float(reward if isinstance(reward, float) else np.asarray(reward).item())
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"the reward is {reward!r:.80}, expected one number: {error}") from None
 
 
 def reset_keywords(episode: Episode) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import pytest
 from gymnasium import spaces
 
 from sc2pool import SC2GymEnv, SubprocSC2VecEnv
-from sc2pool.errors import ClosedError, ObservationError, UserCodeError
+from sc2pool.errors import ClosedError, ConfigError, ObservationError, UserCodeError
 from tests.contract.envs import (
     Answering,
     Counting,
@@ -228,3 +228,22 @@ def test_numpy_has_one_thread_in_a_worker_unless_the_user_says_otherwise(vec, mo
         monkeypatch.setenv("OPENBLAS_NUM_THREADS", chosen)
     worker = psutil.Process(vec(Counting).stats().instances[0].worker_pid)
     assert worker.environ()["OPENBLAS_NUM_THREADS"] == (chosen or "1")
+
+
+def test_a_breakpoint_in_a_worker_names_the_class_to_use(vec):
+    made = vec(partial(Mischief, "step", breakpoint))
+    made.reset()
+    with pytest.raises(UserCodeError, match=r"stepping: BdbQuit: breakpoint.. needs a terminal"):
+        made.step([0])
+
+
+@pytest.mark.parametrize("serial", [False, True], ids=["workers", "serial"])
+def test_a_function_that_returns_no_env_is_named(vec):
+    with pytest.raises(ConfigError, match=r"env_fns\[1\] returned None, expected a gymnasium.Env"):
+        vec(Counting, partial(next, iter([None])))
+
+
+def test_a_function_that_cannot_be_pickled_is_named(vec):
+    with pytest.raises(TypeError, match="cannot pickle") as raised:
+        vec(Counting, partial(Counting, threading.Lock()))
+    assert "it cannot be pickled for env 1" in raised.value.__notes__

@@ -49,7 +49,15 @@ def test_a_reward_may_be_an_array_of_one(vec, vector, reward):
 def test_a_reward_of_two_numbers_is_the_users_error(vec):
     made = vec(partial(Answering, reward=np.ones(2)))
     made.reset()
-    with pytest.raises(UserCodeError, match="can only convert an array of size 1"):
+    with pytest.raises(UserCodeError, match=r"reward is .* can only convert an array of size 1"):
+        made.step([0])
+
+
+@without_workers
+def test_a_reward_that_is_no_number_is_named(vector):
+    made = vector(partial(Answering, reward="much"))
+    made.reset()
+    with pytest.raises(ValueError, match="the reward is 'much', expected one number"):
         made.step([0])
 
 
