@@ -25,11 +25,12 @@ from sc2pool.cli.training.settings.hyperparameters import read_hyperparameters
 from sc2pool.game.program.installation import write_stand_in
 from sc2pool.tasks.registry import BUILT_IN
 
-from .pages import ENDED, YAML, blocks, commands, find_pages, libraries, program
+from .pages import ENDED, PYTHON, YAML, Block, blocks, commands, find_pages, libraries, program
 
 ROOT = Path(__file__).parents[2]
 PAGES = find_pages(ROOT)
-WITH_PYTHON = [page for page in PAGES if program(page.read_text())[1]]
+README = ROOT / "README.md"
+WITH_PYTHON = [page for page in PAGES if page != README and program(page.read_text())[1]]
 WITH_LIBRARIES = [
     (page, library) for page in PAGES for library in sorted(libraries(page.read_text()))
 ]
@@ -85,6 +86,22 @@ def run_page(
 @pytest.mark.timeout(PAGE_TIMEOUT_S + 30)
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=name_of)
 def test_all_python_of_the_page_runs(page: Path, tmp_path: Path):
+    done = run_page(page, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    ran = [line for line in done.stdout.splitlines() if line.startswith(ENDED)]
+    assert ran == program(page.read_text())[1]
+
+
+@pytest.mark.timeout(PAGE_TIMEOUT_S + 30)
+@pytest.mark.parametrize(
+    "block",
+    [block for block in blocks(README.read_text()) if block.language == PYTHON],
+    ids=lambda block: f"line {block.line}",
+)
+def test_each_python_block_of_the_readme_runs_alone(block: Block, tmp_path: Path):
+    """As a visitor copies it."""
+    page = tmp_path / "alone.md"
+    page.write_text(f"```python\n{block.code}```\n")
     done = run_page(page, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     ran = [line for line in done.stdout.splitlines() if line.startswith(ENDED)]
