@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from sc2pool.cli.bench.figures import Measured, Resets
-from sc2pool.cli.bench.processes import GAME, TRAINER, WORKER
+from sc2pool.cli.bench.processes import GAME, WORKER
 
 GOOD_ENOUGH = 0.95
 """Share of the best rate that is enough: fewer games need less memory."""
@@ -77,12 +77,17 @@ def _why(
     limit: Limit, chosen: Measured, measured: Sequence[Measured], cores: int, free_bytes: int
 ) -> str:
     if limit is Limit.CORES:
-        cpu_us = chosen.rounds.cpu_us_per_step
-        share = {role: cpu_us(role) / cpu_us() for role in (GAME, WORKER, TRAINER)}
+        cpu_us = chosen.rounds.cpu_us_by_role()
+        game, worker = (cpu_us[role] / sum(cpu_us.values()) for role in (GAME, WORKER))
+        # Each share is rounded, and all of them together are 100 %.
+        percents = round(100 * game), round(100 * worker)
+        taken = ""
+        if chosen.others_cores >= MUCH_ELSE_CORES:
+            taken = f", other programs keep {chosen.others_cores:.1f} busy"
         return (
-            f"The cores limit it: {chosen.cores_busy:.1f} of {cores} work for it. Of a step's CPU "
-            f"time the game takes {share[GAME]:.0%}, the worker {share[WORKER]:.0%} and the "
-            f"trainer {share[TRAINER]:.0%}. {_relief(share[GAME], share[WORKER])}"
+            f"The cores limit it: {chosen.cores_busy:.1f} of {cores} work for it{taken}. Of a "
+            f"step's CPU time the game takes {percents[0]}%, the worker {percents[1]}% and the "
+            f"trainer {100 - sum(percents)}%. {_relief(game, worker)}"
         )
     if limit is Limit.MEMORY:
         fit = max(1, free_bytes // max(1, chosen.env_bytes))

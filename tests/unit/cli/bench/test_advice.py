@@ -66,6 +66,9 @@ def test_the_sentences_name_their_figures():
     assert "about 7" in said
     assert "--n 8" in " ".join(advice(measured, [], 16, 64_000 * MB))
     busy = [pool(1, 500, others_cores=1.0)]
+    busy_cores = " ".join(advice([pool(1, 500, (5.0, 47.5, 47.5), others_cores=1.9)], [], 2, 0))
+    assert "0.1 of 2 work for it, other programs keep 1.9 busy." in busy_cores
+    assert "the game takes 48%, the worker 48% and the trainer 4%" in busy_cores
     assert "Other programs took 1.0 cores" in " ".join(advice(busy, [], 16, 64_000 * MB))
 
 
