@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import math
 import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -69,6 +70,12 @@ def positive_number(text: str) -> float:
         if 0 < value < math.inf:
             return value
     raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
+
+
+def hint(given: str, known: Iterable[str]) -> str:
+    """What may have been meant; empty if nothing is close."""
+    close = difflib.get_close_matches(given, list(known), n=1)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def task_of(args: argparse.Namespace) -> str | None:

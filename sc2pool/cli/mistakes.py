@@ -6,13 +6,12 @@ Its options are of few kinds, each of which has a method: a default stands in on
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from sc2pool.cli.arguments import integer
+from sc2pool.cli.arguments import hint, integer
 from sc2pool.shell import called
 
 
@@ -62,9 +61,3 @@ class Parser(argparse.ArgumentParser):
             given = rest[0].partition("=")[0]
             self.error(f"unknown argument {given}{hint(given, self._option_string_actions)}")
         return found, rest
-
-
-def hint(given: str, known: Iterable[str]) -> str:
-    """What may have been meant; empty if nothing is close."""
-    close = difflib.get_close_matches(given, list(known), n=1)
-    return f"; did you mean {close[0]}?" if close else ""

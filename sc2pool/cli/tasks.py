@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from sc2pool.cli.arguments import hint
 from sc2pool.cli.doctor.machine import locate
 from sc2pool.cli.table import make_table, open_console
 from sc2pool.cli.units import NONE
@@ -98,6 +99,7 @@ def chosen(word: str | None) -> list[str]:
     if not names:
         raise ConfigError(
             f"no task with {word!r} in its name, and no such group; groups: {', '.join(GROUPS)}"
+            f"{hint(word, (*GROUPS, *PLACES))}"
         )
     return list(names)
 

@@ -152,8 +152,13 @@ def _imported(task: str) -> object:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise
-        raise ConfigError(f"task {task!r}: there is no module {error.name!r}") from error
+        hint = ""
+        if module.endswith(".py"):  # a file's name
+            hint = f"; did you mean {module.removesuffix('.py').replace('/', '.')}:{name}?"
+        raise ConfigError(f"task {task!r}: there is no module {error.name!r}{hint}") from error
     if not hasattr(found, name):
-        raise ConfigError(f"task {task!r}: module {module} has no {name!r}")
+        close = difflib.get_close_matches(name, dir(found), n=1)
+        hint = f"; did you mean {module}:{close[0]}?" if close else ""
+        raise ConfigError(f"task {task!r}: module {module} has no {name!r}{hint}")
     answer: object = getattr(found, name)
     return answer

@@ -76,6 +76,8 @@ def test_a_word_that_is_in_no_name(standin_dir: Path, tasks: Tasks) -> None:
     code, _, complaints = tasks("chess", "--game", standin_dir)
     assert code == 2
     assert "no task with 'chess' in its name" in complaints
+    _, _, complaints = tasks("MoveToBacon", "--game", standin_dir)
+    assert complaints.endswith("; did you mean MoveToBeacon?\n")
 
 
 def test_the_scores_are_those_of_the_stand_ins_page() -> None:

@@ -200,6 +200,8 @@ def test_a_run_in_a_folder_of_all_users(installation, earlier_run):
         (["--algo", "sac"], "--algo sac plays Box actions"),
         (["--task", "no_such_module:Walk"], "there is no module 'no_such_module'"),
         (["--task", "json:Walk"], "module json has no 'Walk'"),
+        (["--task", "json:JSONDecode"], "has no 'JSONDecode'; did you mean json:JSONDecoder?"),
+        (["--task", "my/kite.py:Kite"], "no module 'my/kite'; did you mean my.kite:Kite?"),
         (["--task", "json:loads"], "must be a built-in name, module:Class, or a subclass"),
         (["--task", "json:"], "task 'json:': expected module:Class"),
         (["--resume", "{earlier_run}", "--steps", "2000"], "has 2000 steps already"),
