@@ -64,6 +64,7 @@ def test_two_models(play, trained, tmp_path):
     assert code == 0
     assert f" of 2 matches against {trained}, lost " in said
     assert "http://127.0.0.1:" not in said + complaints
+    assert said.splitlines()[-3:] == [f"  {video}", f"  {gif}", f"  {replay}"]
     assert replay.read_bytes()[:4] == b"MPQ\x1a"
     assert video.read_bytes()[4:8] == b"ftyp"
     with Image.open(gif) as image:
@@ -101,6 +102,7 @@ def test_watching(play):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["scriptd"], "; did you mean scripted?"),
         (["none.zip"], "none.zip: no such run's folder, no such model, and no pretrained policy"),
         (["{empty}"], "no model.zip in it, so there is nothing to play"),
         (["{run}", "--against=none.zip"], "none.zip: no such run's folder, no such model"),

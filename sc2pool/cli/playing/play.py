@@ -21,7 +21,13 @@ from s2clientprotocol import common_pb2, sc2api_pb2
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.cli.arguments import check_file
 from sc2pool.cli.playing.episodes import Ended, play_episodes
-from sc2pool.cli.playing.subject import SCRIPTED, Subject, playable_model, scripted_player
+from sc2pool.cli.playing.subject import (
+    SCRIPTED,
+    Subject,
+    playable_model,
+    say_if_normalized,
+    scripted_player,
+)
 from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.training.video import Film, Video
 from sc2pool.cli.units import game_name
@@ -65,8 +71,14 @@ def run(args: argparse.Namespace) -> int:
         )
         episodes = list(shown(ended))
         print(printable(summary(episodes, opponent_of(args)), None))
-        saved = args.replay is None or save_replay(episodes, args.replay)
-        return 0 if saved and not any(film.failed for film in films) else 2
+        files = [path for path in (args.video, args.gif) if path is not None]
+        written = [file for file, film in zip(files, films, strict=True) if not film.failed]
+        if args.replay is not None:
+            files.append(args.replay)
+            written += [args.replay] if save_replay(episodes, args.replay) else []
+        for file in written:
+            print(printable(f"  {file}", None))
+        return 0 if written == files else 2
 
 
 def check_files(args: argparse.Namespace) -> None:
@@ -112,7 +124,9 @@ def against(args: argparse.Namespace, task: type[TaskDefinition]) -> tuple[Any, 
         raise ConfigError(f"--against {args.against}: {task.__name__} has one player")
     if args.against == SCRIPTED:
         return task, scripted_player(task)
-    return task, str(playable_model(args.against))
+    path = playable_model(args.against)
+    say_if_normalized(path)
+    return task, str(path)
 
 
 def opponent_of(args: argparse.Namespace) -> str | None:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from sc2pool.cli.arguments import task_class
+from sc2pool.cli.arguments import find_game, hint, task_class
+from sc2pool.cli.stop import say
 from sc2pool.cli.training.run_folder import (
     BEST_MODEL_FILE,
     MODEL_FILE,
@@ -67,6 +68,7 @@ def find_subject(given: str, task: str | None, game: str | None) -> Subject:
         definition = task_class(task or DEFAULT_TASK)
         if given == SCRIPTED:
             scripted_player(definition)
+        find_game(game or "auto", definition, says=False)  # in good time; the pool names it
         return Subject(given, definition, game or "auto")
     path = playable_model(given)
     bundled = pretrained().get(spelled(given))
@@ -76,7 +78,19 @@ def find_subject(given: str, task: str | None, game: str | None) -> Subject:
         raise ConfigError(f"{path}: {run.why_no_task}; give --task")
     definition = task_class(name, named=task is not None)
     SavedModel(path.stem, path).check_spaces(definition.observation_space, definition.action_space)
-    return Subject(str(path), definition, game or run.say_game() or "auto")
+    say_if_normalized(path)
+    game = game or run.say_game() or "auto"
+    find_game(game, definition, says=False)
+    return Subject(str(path), definition, game)
+
+
+def say_if_normalized(path: Path) -> None:
+    """Print a warning about a model that was trained on other observations than it plays on."""
+    if SavedModel(path.stem, path).is_of_normalized():
+        say(
+            f"{path} was trained under VecNormalize, whose statistics are not in the file: it sees "
+            "the task's own observations here, and may play badly"
+        )
 
 
 def playable_model(given: str) -> Path:
@@ -96,7 +110,7 @@ def playable_model(given: str) -> Path:
     if not path.exists():
         raise ConfigError(
             f"{path}: no such run's folder, no such model, and no pretrained policy of that name "
-            f"(there are {', '.join(pretrained())})"
+            f"(there are {', '.join(pretrained())}){hint(given, (RANDOM, SCRIPTED, *pretrained()))}"
         )
     if not path.is_dir():
         return path

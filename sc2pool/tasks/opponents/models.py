@@ -95,6 +95,16 @@ class SavedModel:
         observed, acted = self.read_spaces()
         check_spaces(self._what, observed, acted, observation_space, action_space)
 
+    def is_of_normalized(self) -> bool:
+        """True if `VecNormalize` was around the env that the model was trained on.
+
+        Raises:
+            ConfigError: as `read_spaces`.
+        """
+        with self._opened() as archive:
+            # SB3 keeps the observation before it is normalised; without VecNormalize it is None.
+            return self._data(archive).get("_last_original_obs") is not None
+
     def load(self) -> Policy:
         """The policy; the same object as long as the file stays as it is.
 
@@ -209,7 +219,10 @@ def check_spaces(
     ):
         if space is not None and not _fits(space, wanted):
             has, needed = printable(str(space)), printable(str(wanted))
-            raise ConfigError(f"{what} {kind} {has}, expected the task's {needed}")
+            stacked = ""
+            if kind == "observes" and _may_be_stacked(space, wanted):
+                stacked = "; frames that VecFrameStack has stacked are not stacked here"
+            raise ConfigError(f"{what} {kind} {has}, expected the task's {needed}{stacked}")
 
 
 def _fits(space: spaces.Space[Any], wanted: spaces.Space[Any]) -> bool:
@@ -219,6 +232,15 @@ def _fits(space: spaces.Space[Any], wanted: spaces.Space[Any]) -> bool:
             _fits(part, wanted[name]) for name, part in space.items()
         )
     return space == wanted or space == channels_first(wanted)
+
+
+def _may_be_stacked(space: spaces.Space[Any], wanted: spaces.Space[Any]) -> bool:
+    """True if one axis of a shape is a multiple of the wanted one, and the others are equal."""
+    shape, of_task = space.shape or (), wanted.shape or ()
+    if len(shape) != len(of_task):
+        return False
+    differ = [(has, one) for has, one in zip(shape, of_task, strict=True) if has != one]
+    return len(differ) == 1 and differ[0][1] > 0 and differ[0][0] % differ[0][1] == 0
 
 
 def channels_first(space: spaces.Space[Any]) -> spaces.Space[Any] | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from gymnasium import spaces
+from gymnasium import Env, spaces
+from stable_baselines3 import PPO
+from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNormalize
 
 from sc2pool.cli.playing.record import check_recordable, env_spec_of
 from sc2pool.cli.playing.subject import Subject, find_subject, playable_model, scripted_player
@@ -44,3 +46,36 @@ def test_a_users_task_of_a_built_in_name_is_not_the_built_in_one() -> None:
     assert env_spec_of(Subject("random", own, "auto")) is None
     with pytest.raises(ConfigError, match="MoveToBeacon has no scripted player"):
         scripted_player(own)
+
+
+class Spaces(Env):
+    """Has the spaces of MoveToBeacon."""
+
+    observation_space = resolve("MoveToBeacon").observation_space
+    action_space = resolve("MoveToBeacon").action_space
+
+    def reset(self, **_: object) -> tuple[object, dict[str, object]]:
+        return self.observation_space.sample(), {}
+
+    def step(self, _: object) -> tuple[object, float, bool, bool, dict[str, object]]:
+        return self.observation_space.sample(), 0.0, False, True, {}
+
+
+@pytest.mark.parametrize("normalized", [False, True])
+def test_a_model_of_normalized_observations_is_played_with_a_warning(
+    normalized: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    env = DummyVecEnv([Spaces])
+    model = PPO("MlpPolicy", VecNormalize(env) if normalized else env, n_steps=2, batch_size=2)
+    model.learn(2)
+    model.save(tmp_path / "model.zip")
+    find_subject(str(tmp_path / "model.zip"), "MoveToBeacon", None)
+    assert ("was trained under VecNormalize" in capsys.readouterr().out) == normalized
+
+
+def test_a_model_of_stacked_frames_is_refused_with_the_reason(tmp_path: Path) -> None:
+    PPO("MlpPolicy", VecFrameStack(DummyVecEnv([Spaces]), 4)).save(tmp_path / "model.zip")
+    with pytest.raises(
+        ConfigError, match=r"observes .* expected .*; frames that VecFrameStack has"
+    ):
+        find_subject(str(tmp_path / "model.zip"), "MoveToBeacon", None)
