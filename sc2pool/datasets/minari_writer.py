@@ -82,9 +82,9 @@ class MinariWriter:
         about: Mapping[str, str] | None = None,
         resume: bool = False,
     ) -> None:
-        with needed_for("a dataset"):
-            import h5py  # noqa: PLC0415, F401 - what Minari's storage needs
-            import minari  # noqa: PLC0415
+        check_dataset(dataset_id, resume=resume)
+        import minari  # noqa: PLC0415
+
         self._id = dataset_id
         self._observation_space = observation_space
         self._action_space = action_space
@@ -359,6 +359,21 @@ def _number(shard: Path, first: int) -> None:
         with _changing(shard) as unfinished, h5py.File(unfinished, "r+") as file:
             for place, number in enumerate(wanted):
                 file[f"episode_{place}"].attrs["id"] = number
+
+
+def check_dataset(dataset_id: str, *, resume: bool) -> None:
+    """Check that a dataset can be begun, or resumed, as far as its files' names say so.
+
+    Raises:
+        ConfigError: no id, or it has episodes and `resume` is False.
+        MissingPackageError: Minari or h5py is not installed.
+    """
+    with needed_for("a dataset"):
+        import h5py  # noqa: PLC0415, F401 - what Minari's storage needs
+        import minari  # noqa: PLC0415, F401
+    folder = folder_of(dataset_id)
+    if not resume and {path.name for path in folder.glob("*.hdf5")} - {_MAIN}:
+        raise ConfigError(f"dataset {dataset_id}: it is in {folder} already; resume it?")
 
 
 def folder_of(dataset_id: str) -> Path:

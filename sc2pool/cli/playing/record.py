@@ -16,7 +16,7 @@ from sc2pool.cli.playing.subject import RANDOM, SCRIPTED, Subject
 from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.units import duration, game_name
 from sc2pool.datasets.collector import EpisodeCollector
-from sc2pool.datasets.minari_writer import MinariWriter, folder_of
+from sc2pool.datasets.minari_writer import MinariWriter, check_dataset, folder_of
 from sc2pool.errors import ConfigError
 from sc2pool.pool.queues.layout import space_layout
 from sc2pool.tasks.definition import TaskDefinition
@@ -31,6 +31,7 @@ def run(args: argparse.Namespace) -> int:
     subject: Subject = args.subject
     dataset = args.dataset or default_id(subject)
     check_recordable(subject.task)
+    check_dataset(dataset, resume=args.resume)
     stop = Stop()
     with stop.handling():
         games = SubprocSC2VecEnv(n=args.n, task=subject.task, game=subject.game, seed=args.seed)

@@ -11,6 +11,8 @@ from functools import partial
 import minari
 import pytest
 
+from tests.support.installations import changed
+
 
 @pytest.fixture
 def record(in_process, standin_dir, tmp_path, monkeypatch):
@@ -18,7 +20,7 @@ def record(in_process, standin_dir, tmp_path, monkeypatch):
     return partial(in_process, "record", f"--game={standin_dir}")
 
 
-def test_a_scripted_player_then_more_of_it(record):
+def test_a_scripted_player_then_more_of_it(record, standin_dir, tmp_path):
     code, said, _ = record("scripted", "--steps=300", "--n=2", "--seed=1")
     assert code == 0
     assert '\nto read it: minari.load_dataset("sc2pool/MoveToBeacon/scripted-v0")' in said
@@ -31,9 +33,12 @@ def test_a_scripted_player_then_more_of_it(record):
     assert all(seen in dataset.observation_space for seen in first.observations)
     assert all(action in dataset.action_space for action in first.actions)
 
-    code, _, complaint = record("scripted", "--steps=300")
+    # Before a game is started: this one would fail.
+    broken = changed(standin_dir, tmp_path / "broken", lambda _: "#!/bin/false\n")
+    code, _, complaint = record("scripted", "--steps=300", f"--game={broken}")
     assert code == 2
     assert "already; resume it?" in complaint
+    assert "expected an id such as" in record("scripted", "--dataset=x", f"--game={broken}")[2]
     assert record("scripted", "--steps=500", "--n=1", "--resume", "--seed=1")[0] == 0
     dataset = minari.load_dataset("sc2pool/MoveToBeacon/scripted-v0")
     assert dataset.total_episodes == 3
