@@ -7,6 +7,8 @@ end a step is an error until `reset`.
 
 from __future__ import annotations
 
+import logging
+import multiprocessing
 from typing import Any, Unpack
 
 import gymnasium
@@ -21,6 +23,15 @@ from sc2pool.envs.specs import (
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.tasks.registry import DEFAULT_TASK
+
+_FIRST_OF_ASYNC = "Worker<AsyncVectorEnv>-0"
+"""gymnasium's name of the process of an `AsyncVectorEnv`'s first env."""
+_ASYNC_OF_GAMES = (
+    "gymnasium's AsyncVectorEnv adds a process and a copy to each game's step, and replaces no "
+    "game that fails: SC2VectorEnv is faster, which make_vec makes without vectorization_mode"
+)
+
+log = logging.getLogger(__name__)
 
 
 class SC2GymEnv(gymnasium.Env[Any, Any]):
@@ -49,6 +60,8 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         **games: Unpack[GameKeywords],
     ) -> None:
         check_keywords(type(self).__name__, games, GameKeywords)
+        if multiprocessing.current_process().name == _FIRST_OF_ASYNC:
+            log.warning(_ASYNC_OF_GAMES)
         self._players = players = make_players(n=1, task=task, **games)
         players.require_one_row(type(self).__name__)
         self.pool = players.make_pool(autoreset=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from contextlib import closing
@@ -113,3 +114,25 @@ def test_make_vec_makes_one_pool(pools, standin_dir):
     assert len(env.stats().instances) == 3
     assert env.reset()[0] in env.observation_space
     assert env.step(env.action_space.sample())[0] in env.observation_space
+
+
+ASYNC = """
+import gymnasium
+
+if __name__ == "__main__":
+    envs = gymnasium.make_vec(
+        "sc2pool:sc2pool/MoveToBeacon-v0", num_envs=2, vectorization_mode={mode!r}
+    )
+    envs.reset(seed=1)
+    envs.close()
+"""
+
+
+@pytest.mark.parametrize("mode", ["vector_entry_point", "async"])
+def test_async_mode_warns_once(mode, tmp_path, standin_dir):
+    """gymnasium's own class then has an `SC2GymEnv` in each of its processes."""
+    program = tmp_path / "program.py"
+    program.write_text(ASYNC.format(mode=mode))
+    done = run(sys.executable, program, env={**os.environ, "SC2PATH": str(standin_dir)})
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("SC2VectorEnv is faster") == (mode == "async")
