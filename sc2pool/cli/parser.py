@@ -74,12 +74,12 @@ def add_play(commands: Commands) -> None:
     )
     play.set_defaults(run=run_player("playing.play"))
     add_player(play)
-    play.number("--episodes", "how many, or matches", 10)
+    play.number("--episodes", "number of episodes, or of matches", 10)
     play.number("--n", "number of games", 1)
     play.flag("--realtime", "the games run by themselves")
     play.flag("--watch", "show the games on a local web page, at their own pace")
     for name, what in (("replay", "replay"), ("video", "video"), ("gif", "picture")):
-        play.path(f"--{name}", "FILE", f"write a {what}")
+        play.path(f"--{name}", "FILE", f"write a {what} of the first episode")
     other = play.add_mutually_exclusive_group()
     other.add_argument("--against", metavar="MODEL|scripted", help="who plays the other side")
     other.add_argument(
@@ -126,12 +126,15 @@ def add_tune(commands: Commands) -> None:
     tune.add_argument(
         "--algo", type=str.lower, choices=ALGORITHMS, default="ppo", help="(default: ppo)"
     )
-    tune.number("--trials", "in all", 20)
-    tune.number("--steps", "of each trial", 20_000)
+    tune.number("--trials", "number of trials, those of an earlier call included", 20)
+    tune.number("--steps", "env steps of each trial", 20_000)
     tune.number("--n", "number of games", 8)
     tune.number("--eval-episodes", "episodes that judge a trial", 16, metavar="N")
-    tune.number("--seed", "of all trials", 0, low=0, high=2**32 - 1)
-    tune.path("--out", "DIR", "where it is kept (default: runs/tune-TASK-ALGO)")
+    tune.number("--seed", "seed of every trial", 0, low=0, high=2**32 - 1)
+    tune.add_argument(
+        "--device", default="cpu", help="device that computes the policies (default: cpu)"
+    )
+    tune.path("--out", "DIR", "folder of the search (default: runs/tune-TASK-ALGO)")
 
 
 def add_replay(commands: Commands) -> None:
@@ -222,7 +225,7 @@ def add_bench(commands: Commands) -> None:
         "--seconds",
         type=positive_number,
         default=9.0,
-        help="duration of each measurement (default: 9)",
+        help="seconds that each number of games is measured (default: 9)",
     )
     bench.flag("--json", "print all results as JSON")
     bench.path("--png", "FILE", "draw the results")

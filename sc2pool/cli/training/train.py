@@ -16,7 +16,6 @@ import platform
 import sys
 from contextlib import ExitStack
 from dataclasses import asdict
-from importlib import metadata
 from typing import Any
 
 import torch
@@ -25,6 +24,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from sc2pool import PauseCallback, PoolStatsCallback
+from sc2pool.cli.bench.machine import version_of
 from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.training.evaluation import Evaluation
 from sc2pool.cli.training.figures.curve import draw_curve, references_for
@@ -53,7 +53,9 @@ from sc2pool.protocol.compiled import STEP_PATH
 from sc2pool.shell import called, quoted
 from sc2pool.tasks.registry import resolve
 
-RECORDED_VERSIONS = ("sc2pool", "burnysc2", "gymnasium", "numpy", "stable-baselines3", "torch")
+RECORDED_VERSIONS = tuple(
+    "sc2pool burnysc2 gymnasium numpy stable-baselines3 sb3-contrib torch".split()
+)
 
 
 def run(options: TrainOptions) -> int:
@@ -168,7 +170,7 @@ def train(
 
 def description(options: TrainOptions, game_version: str) -> dict[str, Any]:
     """The content of `config.json`."""
-    versions = {name: metadata.version(name) for name in RECORDED_VERSIONS}
+    versions = {name: found for name in RECORDED_VERSIONS if (found := version_of(name))}
     values = asdict(options)
     return {
         "hyperparameters": values.pop("hyperparameters"),

@@ -33,7 +33,7 @@ from sc2pool import SubprocSC2VecEnv
 from sc2pool.cli.arguments import check_writable, find_game, task_class, task_of
 from sc2pool.cli.playing.episodes import play_episodes
 from sc2pool.cli.stop import Stop, say
-from sc2pool.cli.training.model import arguments_for, policy_for
+from sc2pool.cli.training.model import arguments_for, check_device, policy_for
 from sc2pool.cli.training.rewards import ScaledRewards
 from sc2pool.cli.training.run_folder import reserved
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS, check_algorithm
@@ -68,6 +68,7 @@ def run(args: argparse.Namespace) -> int:
     game = find_game(args.game, task)
     out = args.out or Path("runs") / f"tune-{task.__name__}-{algo}"
     check_writable(out, "--out")
+    check_device(args.device)
     bundled = read_hyperparameters(algo, name)
     torch.set_num_threads(1)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -205,7 +206,7 @@ class _Search:
             policy,
             self.learned_from,
             seed=args.seed,
-            device="cpu",
+            device=args.device,
             **arguments_for(hyperparameters, args.n),
         )
         model.learn(args.steps, callback=_Prune(trial, args.steps, self.stop))

@@ -11,6 +11,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+import sb3_contrib
 import torch
 from gymnasium import spaces
 from stable_baselines3 import PPO
@@ -85,6 +86,7 @@ def test_a_run_leaves_model_curve_logs_and_config(finished: Path) -> None:
     assert config["options"]["steps"] == 512
     assert config["game_version"] == "CartPole"
     assert config["versions"]["torch"] == torch.__version__
+    assert config["versions"]["sb3-contrib"] == sb3_contrib.__version__
     assert column(finished / "progress.csv", "time/total_timesteps") == ["256", "512"]
 
 

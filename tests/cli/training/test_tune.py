@@ -115,6 +115,7 @@ def test_two_searches_at_once(tune, tmp_path):
         (["--algo=async-ppo"], "--algo async-ppo: tune knows ppo, maskable-ppo, "),
         (["--algo=sac"], "--algo sac plays Box actions"),
         (["--task=Chess"], "unknown task 'Chess'"),
+        (["--device=abacus"], "--device abacus: torch cannot use it"),
     ],
 )
 def test_bad_input(tune, tmp_path, arguments, message):
