@@ -56,7 +56,7 @@ def _install(arguments: list[str]) -> int:
     try:
         executable = install(options.directory, ours)
     except InstallError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"sc2standin: {error}", file=sys.stderr)
         return 2
     print(executable)
     return 0

@@ -110,7 +110,7 @@ def test_command_line_errors_are_short_and_nonzero(tmp_path):
         check=False,
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("error: ")
+    assert done.stderr.startswith("sc2standin: ")
     assert done.stderr.count("\n") == 1
 
 
