@@ -17,6 +17,7 @@ Rules: a new object per episode; every hook may be `async`; hooks read the newes
 
 from __future__ import annotations
 
+import asyncio
 from abc import abstractmethod
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
@@ -24,11 +25,17 @@ from typing import TYPE_CHECKING, Any
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.commands import Commands
+from sc2pool.errors import UserCodeError
+from sc2pool.foreign import printable
+from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.protocol.observed import Observed
-from sc2pool.tasks.definition import TaskDefinition
+from sc2pool.tasks.definition import TaskDefinition, check_loops
 
 if TYPE_CHECKING:
     from sc2pool.game.game import Game
+
+_LOOKS_PER_LOOP = 20
+"""How often `advance` looks at a game that plays by itself, for each loop, before it gives up."""
 
 
 class Task(TaskDefinition):
@@ -67,6 +74,37 @@ class Task(TaskDefinition):
     def on_start(self) -> Awaitable[None] | None:
         """Called once, with the first observation of the episode."""
         return None
+
+    async def advance(self, loops: int = 2) -> None:
+        """Play game loops in `on_start`; the observation after them is the episode's first one.
+
+        Debug commands take effect with the next loops: a unit that is created, killed or changed is
+        so in an observation only after two loops. The time limit begins after these loops.
+
+        Args:
+            loops: at least 1. In real time the game plays them by itself.
+
+        Raises:
+            ConfigError: `loops` is not a whole number of at least 1.
+            UserCodeError: the task has two players, whose games step together; or the game does not
+                play on, for instance because it has ended.
+        """
+        check_loops("loops", loops)
+        until = self.lazy_observation.game_loop + loops
+        if not self.game.realtime:
+            await self.game.request(sc_pb.Request(step=sc_pb.RequestStep(count=loops)))
+        for _ in range(_LOOKS_PER_LOOP * (loops + 1)):
+            reply = await self.game.request(sc_pb.Request(observation=sc_pb.RequestObservation()))
+            if reply.HasField("observation"):
+                self.lazy_observation = Observed.of(reply.observation)
+            if self.lazy_observation.game_loop >= until:
+                break
+            await asyncio.sleep(1 / LOOPS_PER_S)
+        else:
+            words = ", ".join(reply.error) or f"it is at loop {self.lazy_observation.game_loop}"
+            raise UserCodeError(f"the game does not play to loop {until}: {printable(words)}")
+        if self.max_loops is not None:
+            self.max_loops += loops  # type: ignore[misc]  # of this episode's object alone
 
     def result(self) -> int | None:
         """How an episode came out for this side of a match, a `sc2api_pb2.Result`.

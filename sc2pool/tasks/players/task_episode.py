@@ -43,7 +43,8 @@ class TaskEpisode:
     async def start(self, state: GameState) -> None:
         """Take the first observation and call the task's `on_start`."""
         observed = Observed.of(state.response_observation)
-        await self._driven.begin(ClientGame(self._client), observed, self._game_info)
+        game = ClientGame(self._client, realtime=self._realtime)
+        await self._driven.begin(game, observed, self._game_info)
 
     async def step(self, state: GameState) -> None:
         """Put the transition that led here; then act, or leave if the episode is over."""
@@ -85,8 +86,9 @@ class TaskEpisode:
 class ClientGame:
     """A task's `game` if the game belongs to python-sc2: it answers requests, and has a result."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, *, realtime: bool) -> None:
         self._client = client
+        self.realtime = realtime
 
     @property
     def result(self) -> int | None:
