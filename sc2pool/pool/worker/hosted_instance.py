@@ -48,6 +48,12 @@ class SpecSource(Protocol):
         ...
 
 
+_TORCH = (
+    "the task's module, or its opponent's, imports torch, which takes some 240 MB in each worker: "
+    "import torch only in the functions that use it, or keep the task in a module of its own"
+)
+
+
 class HostedInstance:
     """Serves the trainer until it says so, is gone, or the game fails.
 
@@ -143,6 +149,8 @@ class HostedInstance:
                 player.is_a_pool,
             )
         )
+        if player.strict and "torch" in sys.modules:  # a task; envs of the user may need torch
+            self._warn(_TORCH)
 
     def _use_memory(self, message: messages.UseMemory) -> None:
         player = self._its_player

@@ -247,3 +247,18 @@ def test_a_function_that_cannot_be_pickled_is_named(vec):
     with pytest.raises(TypeError, match="cannot pickle") as raised:
         vec(Counting, partial(Counting, threading.Lock()))
     assert "it cannot be pickled for env 1" in raised.value.__notes__
+
+
+@pytest.mark.parametrize("imported", ["torch", "math"])
+def test_a_task_whose_module_imports_torch_warns_once(
+    vec_task, tmp_path, monkeypatch, caplog, imported
+):
+    (tmp_path / f"with_{imported}.py").write_text(
+        f"import {imported}\n"
+        "from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon\n\n\n"
+        "class Own(MoveToBeacon):\n    pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    vec_task(f"with_{imported}:Own", n=2).reset()
+    warnings = caplog.text.count("imports torch, which takes some 240 MB in each worker")
+    assert warnings == (imported == "torch")
