@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sc2pool.cli.stop import say
 from sc2pool.errors import ConfigError, MissingPackageError
 from sc2pool.foreign import why_not_ours
 from sc2pool.game.program.installation import find, find_map
@@ -90,7 +91,9 @@ def task_of(args: argparse.Namespace) -> str | None:
     return option if alone is None else alone  # type: ignore[no-any-return]
 
 
-def task_class(task: str, *, named: bool = True) -> type[TaskDefinition]:
+def task_class(
+    task: str, *, named: bool = True, folder: Path | None = None
+) -> type[TaskDefinition]:
     """The class of a task; the module of one that is given as `module:Class` may be in this folder.
 
     Only then, because what else lies there must not be imported: it may be another user's.
@@ -99,6 +102,7 @@ def task_class(task: str, *, named: bool = True) -> type[TaskDefinition]:
         task: its name.
         named: by the user of this command; else a file has named it, and no module is taken from a
             folder that is not the user's own.
+        folder: where a run found the module; it is looked for there before it is looked for here.
 
     Raises:
         ConfigError: as `resolve`; or the module may be in a folder that every user may write to.
@@ -108,6 +112,10 @@ def task_class(task: str, *, named: bool = True) -> type[TaskDefinition]:
     why = ""
     with suppress(FileNotFoundError):
         here = Path.cwd()
+        known = (str(here), *sys.path)
+        if folder is not None and str(folder) not in known and _holds_module(folder, task):
+            here = folder
+            say(f"takes the module of {task} from {folder}, as the run did")
         found = here.stat()
         if not named or found.st_mode & stat.S_IWOTH:
             why = why_not_ours(found)
@@ -124,6 +132,22 @@ def task_class(task: str, *, named: bool = True) -> type[TaskDefinition]:
         raise ConfigError(
             f"{error}; no module is taken from {here}, because {why}: set PYTHONPATH to take one"
         ) from error
+
+
+def _holds_module(folder: Path, task: str) -> bool:
+    """True if the module of `module:Class` is in the folder."""
+    top = folder / task.partition(":")[0].partition(".")[0]
+    return top.is_dir() or top.with_suffix(".py").is_file()
+
+
+def folder_of_task(task: str) -> str:
+    """The folder in which Python found the module of an imported task; empty for a built-in one."""
+    top = sys.modules.get(task.partition(":")[0].partition(".")[0])
+    if ":" not in task or top is None or not top.__spec__:
+        return ""
+    package = list(top.__spec__.submodule_search_locations or ())
+    place = package[0] if package else top.__spec__.origin
+    return "" if place is None else str(Path(place).absolute().parent)
 
 
 def find_game(game: str, task: str | type[TaskDefinition], *, says: bool = True) -> Path:

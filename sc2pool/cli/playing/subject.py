@@ -76,7 +76,8 @@ def find_subject(given: str, task: str | None, game: str | None) -> Subject:
     name = task or run.options.get("task")
     if name is None:
         raise ConfigError(f"{path}: {run.why_no_task}; give --task")
-    definition = task_class(name, named=task is not None)
+    folder = None if task is not None else run.task_folder
+    definition = task_class(name, named=task is not None, folder=folder)
     SavedModel(path.stem, path).check_spaces(definition.observation_space, definition.action_space)
     say_if_normalized(path)
     game = game or run.say_game() or "auto"

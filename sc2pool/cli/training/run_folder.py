@@ -47,6 +47,8 @@ LOCK_FILE = "training.lock"
 
 _KEPT_FILES = (EPISODES_FILE, PROGRESS_FILE, EVALUATIONS_FILE, WIN_RATES_FILE, BEST_MODEL_FILE)
 """Of the resumed run."""
+_OF_THE_FOLDER = ("task", "task_folder", "game")
+"""Options that say which code runs, so they count only if the run's folder was named."""
 _OF_ALL = ("num_timesteps", "observation_space", "action_space", "policy_class")
 """Attributes that every saved model has."""
 
@@ -208,9 +210,15 @@ class Description:
     content: Mapping[str, Any]
     """Of `config.json`; empty if there is none, or if another user can have written it."""
     options: Mapping[str, Any]
-    """Those of the run, with task and game only if they may be used."""
+    """Those of the run, with task, its folder and game only if they may be used."""
     why_no_task: str
     """Why the task must be given; empty if the options have it."""
+
+    @property
+    def task_folder(self) -> Path | None:
+        """The folder of the task's module; None if it does not say."""
+        folder = self.options.get("task_folder")
+        return Path(folder) if folder else None
 
     def say_game(self) -> str | None:
         """The game that the run was played on, None if it does not say; a path is printed.
@@ -227,7 +235,7 @@ def describe(given: Path) -> Description:
     """The description of the run that a user has named, by its folder or by a model's file.
 
     Raises:
-        ConfigError: it cannot be read, has no options, or a task or a game that is no text.
+        ConfigError: it cannot be read, has no options, or one of `_OF_THE_FOLDER` is no text.
     """
     folder = given if given.is_dir() else given.parent
     path = folder / CONFIG_FILE
@@ -241,11 +249,11 @@ def describe(given: Path) -> Description:
     options = content.get("options") if isinstance(content, dict) else None
     if not isinstance(options, dict):
         raise ConfigError(f"{path} is not {kind}: it has no options")
-    for name in ("task", "game"):
+    for name in _OF_THE_FOLDER:
         if not isinstance(options.get(name, ""), str):
             raise ConfigError(f"{path}: {name} must be of type str, got {shown(options[name])}")
     if not given.is_dir():
-        options = {name: value for name, value in options.items() if name not in ("task", "game")}
+        options = {name: value for name, value in options.items() if name not in _OF_THE_FOLDER}
         return Description(content, options, "a model's file alone does not say its task")
     return Description(content, options, "" if "task" in options else f"{path} has no task")
 

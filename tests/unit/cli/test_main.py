@@ -249,7 +249,42 @@ def test_a_task_of_the_users_own(installation, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     options = options_from("--game", installation, "--task", "my_tasks_of_this_test:Mine")
     assert options.task == "my_tasks_of_this_test:Mine"
+    assert options.task_folder == str(tmp_path)
     assert options.out.name.startswith("Mine-")
+
+
+@pytest.fixture
+def run_of_own_task(earlier_run, tmp_path, monkeypatch):
+    """A run of a task whose module is in another folder than this process works in."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "kept_by_this_test.py").write_text(
+        "from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon as Mine\n"
+    )
+    options = {"task": "kept_by_this_test:Mine", "task_folder": str(home)}
+    describe(earlier_run, options=options)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.chdir(tmp_path)
+    yield earlier_run
+    sys.modules.pop("kept_by_this_test", None)
+
+
+def test_a_run_knows_the_folder_of_its_task(installation, run_of_own_task, tmp_path, capsys):
+    given = ("--game", installation, "--resume", run_of_own_task, "--steps", "9000")
+    options = options_from(*given)
+    assert (options.task, options.task_folder) == ("kept_by_this_test:Mine", str(tmp_path / "home"))
+    assert f"takes the module of kept_by_this_test:Mine from {tmp_path}" in capsys.readouterr().out
+
+
+def test_a_folder_of_all_users_is_not_the_tasks(installation, run_of_own_task, tmp_path):
+    """Nor is a folder taken from what lies beside a model that was named."""
+    (tmp_path / "home").chmod(0o1777)
+    given = ("--game", installation, "--steps", "9000", "--resume")
+    with pytest.raises(ConfigError, match=r"no module is taken from .*home, because every user"):
+        options_from(*given, run_of_own_task)
+    (tmp_path / "home").chmod(0o700)
+    with pytest.raises(ConfigError, match="there is no module 'kept_by_this_test'"):
+        options_from(*given, run_of_own_task / "model.zip", "--task", "kept_by_this_test:Mine")
 
 
 def test_a_module_in_a_folder_of_all_users(tmp_path, monkeypatch):

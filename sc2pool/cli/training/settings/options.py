@@ -16,7 +16,13 @@ from math import ceil
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from sc2pool.cli.arguments import check_writable, find_game, task_class, task_of
+from sc2pool.cli.arguments import (
+    check_writable,
+    find_game,
+    folder_of_task,
+    task_class,
+    task_of,
+)
 from sc2pool.cli.training.run_folder import (
     CONFIG_FILE,
     MODEL_FILE,
@@ -56,6 +62,8 @@ class TrainOptions:
     """Env steps in all, those before a resume included."""
     hyperparameters: Hyperparameters
     task: str = DEFAULT_TASK
+    task_folder: str = ""
+    """The folder of the module of a user's task; empty for a built-in one."""
     algo: str = "ppo"
     """A name in `algorithms`."""
     n: int = 8
@@ -122,7 +130,8 @@ class TrainOptions:
             raise ConfigError(
                 f"{args.resume} is a run of algo {shown(algo)}, which is none of sc2pool's"
             )
-        definition = task_class(task, named=args.task is not None)
+        named = args.task is not None
+        definition = task_class(task, named=named, folder=None if named else run.task_folder)
         check_algorithm(algo, definition)
         self_play = choose_self_play(args.self_play, choose("self_play", None), definition)
         evaluates = args.eval_every or args.video or resumed.get("eval_every") or self_play
@@ -140,6 +149,7 @@ class TrainOptions:
             steps=steps,
             hyperparameters=hyperparameters,
             task=task,
+            task_folder=folder_of_task(task),
             algo=algo,
             n=choose("n", hyperparameters.n_envs),
             seed=choose("seed", cls.seed),
