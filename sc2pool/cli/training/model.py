@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
 from math import ceil
 from typing import Any
 
+import gymnasium
 import numpy as np
 import torch
 from gymnasium import spaces
@@ -13,7 +15,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.preprocessing import is_image_space
 from stable_baselines3.common.utils import LinearSchedule
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from sc2pool.cli.training.settings.algorithms import ALGORITHMS, Algorithm
 from sc2pool.cli.training.settings.hyperparameters import (
@@ -22,8 +24,12 @@ from sc2pool.cli.training.settings.hyperparameters import (
     whole_number_of,
 )
 from sc2pool.cli.training.settings.options import TrainOptions
+from sc2pool.cli.training.settings.self_play import MODES
 from sc2pool.errors import ConfigError, SC2PoolError
 from sc2pool.foreign import printable, shown
+from sc2pool.tasks.definition import TaskDefinition
+from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.teams.team_task import agents_of, row_space
 
 _LINEAR = "lin_"
 _LARGEST = 1 << 62
@@ -96,6 +102,28 @@ def _parameters(algorithm: type[Any]) -> dict[str, inspect.Parameter]:
             if not any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
                 break
     return {name: one for name, one in found.items() if not name.startswith("_")}
+
+
+class _SpacesAlone(gymnasium.Env[Any, Any]):
+    """Has a task's spaces; nobody plays it."""
+
+    def __init__(self, task: type[TaskDefinition]) -> None:
+        self.observation_space = row_space(task)
+        self.action_space = task.action_space
+
+
+def check_values(options: TrainOptions) -> None:
+    """Raise `ConfigError` if the algorithm refuses a value, before a game is started.
+
+    Only a new model is made, on the task's spaces. A resumed run has had its values checked, and
+    an algorithm that plays on during updates needs a pool of games.
+    """
+    if options.resume is not None or ALGORITHMS[options.algo].plays_on:
+        return
+    task = resolve(options.task)
+    players = task.players if options.self_play == MODES[0] else 1
+    rows = options.n * players * agents_of(task)
+    make_model(DummyVecEnv([partial(_SpacesAlone, task)] * rows), options)
 
 
 def make_model(env: VecEnv, options: TrainOptions) -> BaseAlgorithm:

@@ -32,7 +32,7 @@ from sc2pool.cli.training.figures.episodes import WINDOW, EpisodeLog
 from sc2pool.cli.training.figures.logs import WandbOutput, open_logger
 from sc2pool.cli.training.figures.recorder import SAVE_EVERY_S, Recorder
 from sc2pool.cli.training.games import connect, evaluation_games, training_games, where
-from sc2pool.cli.training.model import check_arguments, check_device, make_model
+from sc2pool.cli.training.model import check_arguments, check_device, check_values, make_model
 from sc2pool.cli.training.progress import open_display, score
 from sc2pool.cli.training.rewards import ScaledRewards
 from sc2pool.cli.training.run_folder import (
@@ -66,6 +66,7 @@ def run(options: TrainOptions) -> int:
     """
     check_device(options.device)
     check_arguments(options.algo, options.hyperparameters)
+    check_values(options)
     connect(options)
     stop = Stop()
     with stop.handling(), reserved(options.out), ExitStack() as opened:

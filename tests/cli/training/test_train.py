@@ -26,6 +26,7 @@ from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.cli.training.train import run, train
 from sc2pool.errors import ConfigError, CrashLoopError
 from sc2pool.shell import called
+from tests.support.installations import changed
 
 SHORT = Hyperparameters(arguments={"n_steps": 128})
 
@@ -129,6 +130,18 @@ def test_a_run_that_another_training_has_ended_meanwhile(finished: Path) -> None
     )
     with pytest.raises(ConfigError, match=r"model\.zip has 512 steps already: give more as --st"):
         run(options)
+
+
+def test_a_value_that_the_algorithm_refuses_starts_no_game(tmp_path: Path, standin_dir: Path):
+    """These games would fail."""
+    broken = changed(standin_dir, tmp_path / "broken", lambda _: "#!/bin/false\n")
+    refused = Hyperparameters(arguments={"n_steps": 1})
+    options = TrainOptions(
+        out=tmp_path / "run", n=1, steps=64, hyperparameters=refused, installation=broken
+    )
+    with pytest.raises(ConfigError, match="PPO refuses its hyperparameters"):
+        run(options)
+    assert not options.out.exists()
 
 
 def test_sigterm_saves_and_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
