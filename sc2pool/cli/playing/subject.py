@@ -68,7 +68,7 @@ def find_subject(given: str, task: str | None, game: str | None) -> Subject:
         definition = task_class(task or DEFAULT_TASK)
         if given == SCRIPTED:
             scripted_player(definition)
-        find_game(game or "auto", definition, says=False)  # in good time; the pool names it
+        find_game(game or "auto", definition, says=False)  # before torch is imported
         return Subject(given, definition, game or "auto")
     path = playable_model(given)
     bundled = pretrained().get(spelled(given))

@@ -134,6 +134,7 @@ class HostedInstance:
     def _start(self, message: messages.Start) -> None:
         import_module("google")  # before the trainer's path, as the command does it: a namespace
         sys.path[:] = message.sys_path
+        had_torch = "torch" in sys.modules  # an opponent of a neighbour may have loaded a model
         self.player = player = self._spec.take().player()
         player.directory = self.directory
         player.warn = self._warn
@@ -149,7 +150,7 @@ class HostedInstance:
                 player.is_a_pool,
             )
         )
-        if player.strict and "torch" in sys.modules:  # a task; envs of the user may need torch
+        if player.strict and not had_torch and "torch" in sys.modules:  # a task, no env of a user
             self._warn(_TORCH)
 
     def _use_memory(self, message: messages.UseMemory) -> None:
