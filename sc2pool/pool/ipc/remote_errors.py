@@ -7,6 +7,7 @@ user's exception is made, shown or pickled.
 from __future__ import annotations
 
 import pickle
+import sys
 import traceback
 from typing import Any
 
@@ -17,7 +18,7 @@ from sc2pool.pool.ipc.pickling import for_trainer
 
 _NO_TERMINAL = (
     "breakpoint() needs a terminal, which a worker process does not have: use DummySC2VecEnv, or "
-    "serial=True"
+    "serial=True, in a terminal"
 )
 """The message of the debugger's error, which has none of its own."""
 
@@ -56,7 +57,8 @@ def trace_of(error: BaseException) -> str:
 
 def describe(error: BaseException, phase: str, evidence: Evidence | None = None) -> Raised:
     """An exception as data; its pickle only where unpickling it is known to work."""
-    if type(error).__name__ == "BdbQuit" and not error.args:
+    at_terminal = sys.stdin is not None and sys.stdin.isatty()  # a serial pool may be at one
+    if type(error).__name__ == "BdbQuit" and not error.args and not at_terminal:
         error.args = (_NO_TERMINAL,)
     payload: bytes | None
     try:
