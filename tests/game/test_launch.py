@@ -120,6 +120,21 @@ async def test_games_of_all_programs_start_apart(game_installation, monkeypatch)
     unlock_and_remove(held, lease_directory() / "launch-turn")
 
 
+async def test_a_turn_that_another_program_keeps_is_not_waited_for_forever(
+    game_installation, monkeypatch
+):
+    """A worker that was stopped while it started a game must not stop the games of all others."""
+    monkeypatch.setattr(module, "_TURN_WAIT_S", 0.1)
+    turn = lease_directory() / "launch-turn"
+    while (held := try_lock(turn)) is None:  # another test's launch may have it
+        await asyncio.sleep(0)
+    try:
+        api = await launch(game_installation, Deadline.after(60))
+        api.close()
+    finally:
+        unlock_and_remove(held, turn)
+
+
 async def test_a_game_with_a_pending_reply_is_killed_before_its_socket_closes(
     tempered, monkeypatch
 ):

@@ -47,6 +47,8 @@ _SEAT_POLL_S: Final = 0.25
 _APART_S: Final = 0.1
 """Least time between the starts of two games."""
 _TURN_POLL_S: Final = 0.01
+_TURN_WAIT_S: Final = 10.0
+"""The longest wait for a turn: a process that was stopped may have it."""
 _UPDATE_POLL_S: Final = 0.2
 """Time between two tries to start an executable that may be in the middle of an update."""
 _PORT_TRIES: Final = 5
@@ -155,7 +157,7 @@ class _Turn:
 
     Games that are started in the same instant were seen to fail on Linux. The right is a lock that
     all pools of this user ask for; it ends with the process that has it. If there can be no lock,
-    games are started without one.
+    or a process keeps it, games are started without one.
     """
 
     def __init__(self) -> None:
@@ -163,10 +165,11 @@ class _Turn:
         self._over_s = 0.0
 
     async def take(self, deadline: Deadline) -> None:
-        """Wait for the right, but not beyond the deadline."""
+        """Wait for the right, but not for ever, and not beyond the deadline."""
+        wait = Deadline.after(min(_TURN_WAIT_S, deadline.remaining_s()))
         with suppress(ConfigError, OSError):
             path = lease_directory() / "launch-turn"
-            while (held := try_lock(path)) is None and not deadline.expired():
+            while (held := try_lock(path)) is None and not wait.expired():
                 await asyncio.sleep(_TURN_POLL_S)
             if held is not None:
                 self._held = held, path
