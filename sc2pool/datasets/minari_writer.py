@@ -7,10 +7,10 @@
 Rules: the folder appears as a whole, and a shard, the links and the metadata in one piece each, in
 this order, so whatever ends the program costs at most the episodes since the last shard. A dataset
 is taken up again from its shards, whatever has become of the other files. One recorder at a time
-writes into it, which holds a lock beside the folder. Memory holds one shard, twice
-while the shard is written. Images are stored as they are, without loss. HDF5 writes to memory, and
-Python writes the file, because HDF5 ends the program with a segmentation fault if the disk refuses
-a write while HDF5 closes a file.
+writes into it, which holds a lock beside the folder. Memory holds one shard, twice while the shard
+is written. Images are stored as they are, without loss. HDF5 writes to memory, and Python writes
+the file, because HDF5 ends the program with a segmentation fault if the disk refuses a write while
+HDF5 closes a file.
 """
 
 from __future__ import annotations
