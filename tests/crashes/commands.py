@@ -183,16 +183,16 @@ class Training(Command):
 
 
 class SelfPlay(Training):
-    """`train --self-play` against snapshots: 256 steps, then 128 more."""
+    """`train --self-play` against snapshots: 128 steps, then 64 more."""
 
     UPDATE_STEPS: ClassVar = 64
 
     def options(self) -> list[object]:
-        options = flags(task="MarineDuel", self_play="uniform", steps=256)
-        return options + flags(snapshot_every=128, eval_every=128, eval_episodes=1)
+        options = flags(task="MarineDuel", self_play="uniform", steps=128)
+        return options + flags(snapshot_every=64, eval_every=128, eval_episodes=1)
 
     def total_steps(self) -> int:
-        return 384
+        return 192
 
     def evaluations(self) -> list[Any]:
         return ResultLog(self.folder / "win_rates.csv", LATEST).rows
