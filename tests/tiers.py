@@ -45,6 +45,7 @@ LONG = (
     "studies",
     "benchmark",
     "chaos",
+    "crashes",
     "peers",
     "contract/classes",
     "contract/players",

@@ -7,20 +7,21 @@
 Rules: the folder appears as a whole, and a shard, the links and the metadata in one piece each, in
 this order, so whatever ends the program costs at most the episodes since the last shard. A dataset
 is taken up again from its shards, whatever has become of the other files. One recorder at a time
-writes into it, which holds a lock beside the folder. Memory holds one shard. Images are stored as
-they are, without loss.
+writes into it, which holds a lock beside the folder. Memory holds one shard, twice while the shard
+is written. Images are stored as they are, without loss. HDF5 writes to memory, and Python writes
+the file, because HDF5 ends the program with a segmentation fault if the disk refuses a write while
+HDF5 closes a file.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import os
-import re
 import shutil
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -105,8 +106,7 @@ class MinariWriter:
         held = reserve(lock, "another recorder writes into this dataset")
         self._unlock = weakref.finalize(self, _give_back, held, lock)
         try:
-            with _as_os_error():
-                self._open(resume)
+            self._open(resume)
         except BaseException:
             self.close()
             raise
@@ -144,13 +144,12 @@ class MinariWriter:
 
     def _begin(self) -> None:
         """Make the dataset's folder, which appears as a whole."""
-        import h5py  # noqa: PLC0415
-
         made = new_folder(self.folder.parent)
         try:
             data = made / self.folder.name
             self._make(data)
-            h5py.File(data / _MAIN, "w", track_order=True).close()  # Minari's is no HDF5 file yet
+            with _changing(data / _MAIN, copies=False):  # Minari's is no HDF5 file yet
+                pass
             self._describe({**self._about, "dataset_size": 0.0}, data)
             if self.folder.exists():
                 shutil.rmtree(self.folder)
@@ -234,18 +233,17 @@ class MinariWriter:
         Raises:
             OSError: they cannot be written; they still wait, or their shard waits for its links.
         """
-        with _as_os_error():
-            if self._waiting:
-                first = self.episodes - len(self._waiting)
-                # Damaged shards, which are set aside, keep their numbers.
-                numbers = [int(path.stem[-5:]) for path in self.folder.glob(f"*{_SHARD}*.hdf5")]
-                shard = self.folder / f"{_SHARD}{max(numbers, default=-1) + 1:05d}.hdf5"
-                self._write(shard, first)
-                self._waiting = []
-                self._waiting_steps = self._waiting_bytes = 0
-                self._unlinked.append(shard)
-            if self._unlinked:
-                self._link()
+        if self._waiting:
+            first = self.episodes - len(self._waiting)
+            # Damaged shards, which are set aside, keep their numbers.
+            numbers = [int(path.stem[-5:]) for path in self.folder.glob(f"*{_SHARD}*.hdf5")]
+            shard = self.folder / f"{_SHARD}{max(numbers, default=-1) + 1:05d}.hdf5"
+            self._write(shard, first)
+            self._waiting = []
+            self._waiting_steps = self._waiting_bytes = 0
+            self._unlinked.append(shard)
+        if self._unlinked:
+            self._link()
 
     def _make(self, folder: Path) -> Any:
         from minari.dataset.minari_storage import MinariStorage  # noqa: PLC0415
@@ -278,16 +276,19 @@ class MinariWriter:
             )
         folder = new_folder(self.folder)
         try:
-            self._make(folder).update_episodes(buffers)
-            with h5py.File(folder / _MAIN, "a") as file:
+            storage = self._make(folder)
+            storage._file_path = content = BytesIO()  # h5py takes it for a file
+            storage.update_episodes(buffers)
+            with h5py.File(content, "r+") as file:
                 for place, episode in enumerate(self._waiting):
                     attributes = file[f"episode_{place}"].attrs
                     attributes["id"] = first + place
                     if episode.fault is not None:
                         attributes["fault"] = episode.fault
-            (folder / _MAIN).replace(shard)
         finally:
             shutil.rmtree(folder)
+        with replacing(shard) as unfinished:
+            unfinished.write_bytes(content.getbuffer())
 
     def _link(self, *, anew: bool = False) -> None:
         """Link the episodes of the shards that have no links yet.
@@ -298,10 +299,7 @@ class MinariWriter:
         import h5py  # noqa: PLC0415
 
         steps = 0
-        with (
-            _changing(self.folder / _MAIN, copies=not anew) as unfinished,
-            h5py.File(unfinished, "w" if anew else "r+", track_order=True) as main,
-        ):
+        with _changing(self.folder / _MAIN, copies=not anew) as main:
             for shard in self._unlinked:
                 _number(shard, len(main))
                 with h5py.File(shard) as file:
@@ -331,18 +329,6 @@ class MinariWriter:
             unfinished.write_text(json.dumps({**known, **facts}))
 
 
-@contextmanager
-def _as_os_error() -> Iterator[None]:
-    """Raise OSError where HDF5 raises RuntimeError: when it closes a file on a full disk."""
-    try:
-        yield
-    except RuntimeError as error:
-        number = re.search(r"errno = (\d+)", str(error))
-        if number is None:
-            raise
-        raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
-
-
 def _give_back(held: int | None, lock: Path) -> None:
     if held is not None:
         unlock_and_remove(held, lock)
@@ -356,7 +342,7 @@ def _number(shard: Path, first: int) -> None:
         ids = [int(file[f"episode_{place}"].attrs["id"]) for place in range(len(file))]
     wanted = list(range(first, first + len(ids)))
     if ids != wanted:
-        with _changing(shard) as unfinished, h5py.File(unfinished, "r+") as file:
+        with _changing(shard) as file:
             for place, number in enumerate(wanted):
                 file[f"episode_{place}"].attrs["id"] = number
 
@@ -407,9 +393,12 @@ def _make_namespace(dataset_id: str) -> None:
 
 
 @contextmanager
-def _changing(path: Path, *, copies: bool = True) -> Iterator[Path]:
-    """A copy of the file to change, or an empty file, which replaces it when the block is done."""
+def _changing(path: Path, *, copies: bool = True) -> Iterator[Any]:
+    """A copy of the HDF5 file, or an empty file, which replaces the file when the block is done."""
+    import h5py  # noqa: PLC0415
+
+    content = BytesIO(path.read_bytes() if copies else b"")
+    with h5py.File(content, "r+" if copies else "w", track_order=True) as file:
+        yield file
     with replacing(path) as unfinished:
-        if copies:
-            shutil.copyfile(path, unfinished)
-        yield unfinished
+        unfinished.write_bytes(content.getbuffer())

@@ -127,15 +127,20 @@ def _not_writable(out: Path, error: OSError) -> ConfigError:
 
 
 def find_model(path: Path) -> Path:
-    """The model file of `--resume PATH`, which is a run's folder or the file itself."""
+    """The model file of `--resume PATH`, which is a run's folder or the file itself.
+
+    A run that was killed before its first save may have a best model only.
+    """
     if not path.exists():
         raise ConfigError(f"--resume {path}: no such file or folder")
-    model = path / MODEL_FILE if path.is_dir() else path
-    if not model.exists():
+    if not path.is_dir():
+        return path
+    found = [path / name for name in (MODEL_FILE, BEST_MODEL_FILE) if (path / name).exists()]
+    if not found:
         raise ConfigError(
             f"--resume {path}: no {MODEL_FILE} in it, so there is nothing to continue"
         )
-    return model
+    return found[0]
 
 
 def read_steps(model: Path, algo: str) -> int:

@@ -6,12 +6,13 @@ import errno
 import gc
 import json
 import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import gymnasium
-import h5py
 import minari
 import numpy as np
 import pytest
@@ -123,17 +124,21 @@ def test_a_shard_whose_links_were_refused_is_linked_with_the_next_one(
     assert_has([0, 1])
 
 
-def test_an_error_of_hdf5_on_a_full_disk_is_an_os_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It raises RuntimeError if the last writes are refused, when it closes the file."""
+@pytest.mark.parametrize("most_bytes", range(4_000, 84_000, 8_000))
+def test_full_disk_at_any_write_is_an_os_error(
+    limited: Callable[[str, int], AbstractContextManager[None]],
+    capfd: pytest.CaptureFixture[str],
+    most_bytes: int,
+) -> None:
     made = writer()
-    made.add(episode(0))
-    told = "Can't decrement id ref count (file write failed: …, errno = 28, error message = …)"
-    with monkeypatch.context() as patch, pytest.raises(OSError) as caught:
-        patch.setattr(h5py.File, "close", Mock(side_effect=RuntimeError(told)))
+    for number in range(3):
+        made.add(episode(number))
+    with limited("FSIZE", most_bytes), pytest.raises(OSError) as caught:
         made.flush()
-    assert caught.value.errno == errno.ENOSPC
+    assert caught.value.errno == errno.EFBIG
+    assert capfd.readouterr().err == ""
     made.flush()
-    assert_has([0])
+    assert_has([0, 1, 2])
 
 
 def recorded(*numbers: int) -> Path:

@@ -25,7 +25,6 @@ from sc2pool.cli.arguments import (
 )
 from sc2pool.cli.training.run_folder import (
     CONFIG_FILE,
-    MODEL_FILE,
     Description,
     describe,
     find_model,
@@ -273,8 +272,9 @@ def choose_out(chosen: Path | None, model: Path | None, task: str) -> Path:
     elif chosen is not None:
         out = chosen
         if holds_run(out):
-            or_resume = f", or --resume {out}" if (out / MODEL_FILE).exists() else ""
-            raise ConfigError(f"--out {out} already holds a run: choose another folder{or_resume}")
+            raise ConfigError(
+                f"--out {out} already holds a run: choose another folder, or --resume {out}"
+            )
     else:
         name = task.rpartition(":")[2]
         out = unused(Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}")

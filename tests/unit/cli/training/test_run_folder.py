@@ -19,7 +19,13 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.envs import IdentityEnv
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from sc2pool.cli.training.run_folder import describe, open_folder, read_steps, reserved
+from sc2pool.cli.training.run_folder import (
+    describe,
+    find_model,
+    open_folder,
+    read_steps,
+    reserved,
+)
 from sc2pool.errors import ConfigError
 from sc2pool.processes import filelock
 from sc2pool.replacing import new_file
@@ -39,6 +45,12 @@ def saved(algorithm: type[BaseAlgorithm], folder: Path) -> Path:
 )
 def test_its_own_algorithm(tmp_path, algorithm, algo):
     assert read_steps(saved(algorithm, tmp_path), algo) == 77
+
+
+def test_run_killed_before_its_first_save_resumes_from_its_best_model(tmp_path):
+    best = saved(PPO, tmp_path).rename(tmp_path / "best_model.zip")
+    assert find_model(tmp_path) == best
+    assert find_model(saved(PPO, tmp_path).parent) == tmp_path / "model.zip"
 
 
 @pytest.mark.parametrize(
