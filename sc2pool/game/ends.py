@@ -23,6 +23,7 @@ from sc2pool.game.events import events_of
 from sc2pool.protocol.observed import Observed
 
 REFUSED: Final = "the game refused to show its state, as one that is over"
+WITHOUT_RESULT: Final = "the game ended without a result"
 SILENT: Final = "the game did not answer any more and did nothing"
 _STANDS_STILL: Final = "the game loop stood still"
 _ALL_GONE: Final = "no own unit was left"

@@ -560,6 +560,8 @@ class Game:
             if not replies.is_game_over(reply):
                 self.events.keep(newest)
                 newest, _ = self._accept(reply, loops=0)
+            if self.result is None:
+                self.untold_end = ends.WITHOUT_RESULT
         return Step(self.events.deliver(newest), action_results, ended)
 
     # ---- everything else --------------------------------------------------------------------

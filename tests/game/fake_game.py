@@ -4,7 +4,7 @@ Started like the game. `behaviour.json` in its data directory says what goes wro
 
     at_start   "exit" | "silent" | "port-refused" | "not-found-first"
     on_step    {"3": FRAMES}   what to answer to the third step in place of the right reply
-    no_result  true            the first observation after the end has no player_result
+    no_result  N               the first N observations after the end have no player_result
     stub       true            observations are stubs
     stub_at_end true           those after the end are, with the result
     not_in_game true           after the end all but create_game is refused, in these words
@@ -49,7 +49,7 @@ class FakeGame(picows.WSListener):
         self.loop = 0
         self.units = 3
         self.steps = 0
-        self.results_held_back = 1 if behaviour.get("no_result") else 0
+        self.results_held_back = behaviour.get("no_result", 0)
         self.episodes = 0
         self.observations = 0
         self.in_burst = False

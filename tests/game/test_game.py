@@ -107,7 +107,7 @@ class TestEpisodes:
             assert game.recycle_due
 
     @in_each_loop
-    @pytest.mark.parametrize("no_result", [False, True])
+    @pytest.mark.parametrize("no_result", [0, 1])
     async def test_game_over_is_data(self, fake, no_result):
         async with playing(fake(ends_at=20, no_result=no_result)) as game:
             assert not (await game.step([], 16)).ended
@@ -121,6 +121,13 @@ class TestEpisodes:
             assert await game.start_episode(SETUP, MAP, None) is ResetKind.RESTART
             assert game.result is None
             assert not (await game.step([], 16)).ended
+
+    async def test_a_game_that_ends_without_a_result(self, fake):
+        async with playing(fake(ends_at=20, no_result=9)) as game:
+            step = await game.step([], 24)
+            assert step.ended
+            assert game.result is None
+            assert game.untold_end == "the game ended without a result"
 
     @in_each_loop
     async def test_a_stub_at_the_end_shows_the_last_state_again(self, fake):
