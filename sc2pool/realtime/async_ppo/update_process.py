@@ -34,6 +34,7 @@ from sc2pool.pool.ipc.pickling import pickle_script_by_value
 from sc2pool.pool.ipc.remote_errors import RemoteTraceback, original
 from sc2pool.processes.exit import describe_exit
 from sc2pool.processes.follower import Follower, start_follower
+from sc2pool.processes.table import waited_s
 from sc2pool.processes.uninterrupted import uninterrupted
 from sc2pool.realtime.async_ppo.model_state import Packed
 
@@ -144,21 +145,21 @@ class UpdateProcess:
             LearnerError: the process has used no CPU time for too long.
         """
         silent = 0
-        used_s = self._cpu_s()
+        alive_s = self._alive_s()
         while not self._channel.readable(_SILENT_S / _CHECKS):
-            before_s, used_s = used_s, self._cpu_s()
-            silent = silent + 1 if used_s == before_s else 0
+            before_s, alive_s = alive_s, self._alive_s()
+            silent = silent + 1 if alive_s == before_s else 0
             if silent == _CHECKS:
                 raise LearnerError(
                     f"the process that computes the updates (pid {self._process.pid}) has used no "
                     f"CPU time for {_SILENT_S:g} s, although an update is awaited"
                 )
 
-    def _cpu_s(self) -> float:
-        """CPU time that it has used; 0 once it has ended."""
+    def _alive_s(self) -> float:
+        """For how long it has used a processor, or waited for one; 0 once it has ended."""
         with suppress(psutil.Error):
             times = psutil.Process(self._process.pid).cpu_times()
-            return times.user + times.system
+            return times.user + times.system + waited_s(self._process.pid)
         return 0.0
 
     def _how_it_ended(self) -> str:
