@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from itertools import pairwise
 from typing import Any
@@ -115,9 +116,16 @@ async def test_games_of_all_programs_start_apart(game_installation, monkeypatch)
         api.close()
     apart_s = [later - earlier for earlier, later in pairwise(sorted(started_s))]
     assert min(apart_s) >= module._APART_S
-    held = try_lock(lease_directory() / "launch-turn")
-    assert held is not None
-    unlock_and_remove(held, lease_directory() / "launch-turn")
+    take_turn()()
+
+
+def take_turn() -> Callable[[], None]:
+    """Take the turn, which another launch may have for a moment; returns what gives it up."""
+    turn = lease_directory() / "launch-turn"
+    deadline = Deadline.after(30)
+    while (held := try_lock(turn)) is None:
+        assert not deadline.expired()
+    return lambda: unlock_and_remove(held, turn)
 
 
 async def test_a_turn_that_another_program_keeps_is_not_waited_for_forever(
@@ -125,14 +133,12 @@ async def test_a_turn_that_another_program_keeps_is_not_waited_for_forever(
 ):
     """A worker that was stopped while it started a game must not stop the games of all others."""
     monkeypatch.setattr(module, "_TURN_WAIT_S", 0.1)
-    turn = lease_directory() / "launch-turn"
-    while (held := try_lock(turn)) is None:  # another test's launch may have it
-        await asyncio.sleep(0)
+    give_up = take_turn()
     try:
         api = await launch(game_installation, Deadline.after(60))
         api.close()
     finally:
-        unlock_and_remove(held, turn)
+        give_up()
 
 
 async def test_a_game_with_a_pending_reply_is_killed_before_its_socket_closes(
