@@ -13,7 +13,7 @@ from gymnasium import spaces
 from stable_baselines3.common.env_util import make_vec_env
 
 from sc2pool import SubprocSC2VecEnv
-from sc2pool.errors import ConfigError, UserCodeError
+from sc2pool.errors import ConfigError
 from tests.contract.conftest import without_workers
 from tests.contract.envs import Counting, Sampling
 
@@ -127,8 +127,3 @@ def test_an_env_without_metadata(vec):
         metadata = None
 
     assert vec(Bare).reset().tolist() == [[0.0]]
-
-
-def test_a_function_that_makes_no_env_is_the_users_error():
-    with pytest.raises(UserCodeError, match=r"env 0.*launching.*no attribute 'observation_space'"):
-        SubprocSC2VecEnv([int])
