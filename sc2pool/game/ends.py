@@ -31,7 +31,7 @@ _NOT_OURS: Final = "the own units could not be commanded any more"
 
 _STANDSTILL_S: Final = 1.0
 """A game in real time plays 22 loops in this time."""
-_LONGEST_LOOK_S: Final = 0.1
+LONGEST_LOOK_S: Final = 0.1
 """How much of the time between two looks counts for a standstill: one of the processes may have
 been stopped between the looks."""
 _LASTING_LOOPS: Final = 22
@@ -87,7 +87,7 @@ class EndSigns:
         if loop != self._loop:
             self._loop, self.stood_s, self._still_since_s = loop, 0.0, now_s
         else:
-            self.stood_s += min(now_s - self._seen_s, _LONGEST_LOOK_S)
+            self.stood_s += min(now_s - self._seen_s, LONGEST_LOOK_S)
         self._seen_s = now_s
         others_answer = others_answered_s >= self._still_since_s + _STANDSTILL_S / 2
         if self.stood_s >= _STANDSTILL_S and others_answer:

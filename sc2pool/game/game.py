@@ -514,10 +514,12 @@ class Game:
         Returns:
             The observation, and whether the game has ended with it.
         """
+        longest_wait_s = math.inf
         while True:
-            wait_s = self._timer.due_s(due) - time.monotonic()
+            wait_s = min(self._timer.due_s(due) - time.monotonic(), longest_wait_s)
             if wait_s > 0:
                 await asyncio.sleep(wait_s)
+            longest_wait_s = ends.LONGEST_LOOK_S  # a game that is late may stand still
             asked_s = time.monotonic()
             limit_s = self._limits.reset_s if self._loops.nothing_seen else self._limits.step_s
             self._detector.begin(limit_s, may_fall_silent=True)
