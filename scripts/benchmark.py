@@ -36,8 +36,7 @@ from bench.revision import NoSuchRevisionError, install_revision
 from bench.settings import Settings
 from bench.standin import install
 
-from sc2pool.cli.bench.machine import machine_facts
-from sc2pool.cli.bench.output import tell
+from sc2pool.cli.bench.measuring import machine_facts, tell
 from sc2pool.cli.stop import Stop
 from sc2pool.processes.tree import kill_tree
 

@@ -17,7 +17,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from sc2pool.cli.bench.output import markdown
+from sc2pool.cli.bench.measuring import markdown
 from sc2pool.pretrained import Pretrained, pretrained
 from sc2pool.tasks.minigames.scores import ON_THE_STANDIN, PUBLISHED
 

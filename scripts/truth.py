@@ -24,7 +24,7 @@ from xml.etree import ElementTree
 
 from truth import cards, catalog, duels, experiments, fields, spells, units, upgrades
 
-from sc2pool.cli.bench.output import markdown
+from sc2pool.cli.bench.measuring import markdown
 from sc2standin.data import jsonc, tables
 from sc2standin.data.unit_types import files
 from sc2standin.install import install

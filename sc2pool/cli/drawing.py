@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from sc2pool.cli.bench.processes import ROLES
+from sc2pool.cli.bench.measuring import ROLES
 from sc2pool.replacing import replacing
 
 if matplotlib.matplotlib_fname() == "matplotlibrc":

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import comb
 from statistics import median
 
-from sc2pool.cli.bench.rounds import Round, Rounds, Side, measure
+from sc2pool.cli.bench.measuring import Round, Rounds, Side, measure
 
 CERTAINTY = 0.9
 """That the true median lies in its interval."""

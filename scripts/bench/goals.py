@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from bench import sides
 from bench.report import Row, number
-from sc2pool.cli.bench.output import markdown
+from sc2pool.cli.bench.measuring import markdown
 
 POOL_ONLY, WHOLE_STACK, GAME_COST = "pool only", "whole stack", "game cost"
 RESETS, MEMORY = "resets", "memory"

@@ -11,9 +11,7 @@ from statistics import median
 from typing import Any
 
 from bench.comparison import ratio, ratio_interval
-from sc2pool.cli.bench.output import markdown
-from sc2pool.cli.bench.processes import ROLES
-from sc2pool.cli.bench.rounds import Rounds
+from sc2pool.cli.bench.measuring import ROLES, Rounds, markdown
 
 STEPS_PER_S = "steps/s"
 QUIET_CORES = 0.1

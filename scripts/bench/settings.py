@@ -11,8 +11,7 @@ from typing import Any, Protocol
 
 from bench.comparison import alternate
 from bench.revision import CHECKOUT, RevisionSide
-from sc2pool.cli.bench.output import tell
-from sc2pool.cli.bench.rounds import Round, Rounds, Side
+from sc2pool.cli.bench.measuring import Round, Rounds, Side, tell
 from sc2pool.game.program.installation import Installation
 
 

@@ -14,8 +14,7 @@ from bench.goals import GOALS, goals_table
 from bench.report import noise, throughput_rows, value_row
 from bench.revision import RevisionSide
 
-from sc2pool.cli.bench.processes import ROLES
-from sc2pool.cli.bench.rounds import Round, Rounds
+from sc2pool.cli.bench.measuring import ROLES, Round, Rounds
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "benchmark.py"
 CASES = ["pool-only", "whole-stack", "game-cost"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from bench.comparison import CERTAINTY, alternate, median_interval, ratio, ratio_interval
 
-from sc2pool.cli.bench.rounds import Round, Rounds
+from sc2pool.cli.bench.measuring import Round, Rounds
 
 
 class Counting:

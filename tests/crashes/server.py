@@ -30,9 +30,9 @@ import sc2pool.cli.playing.play
 import sc2pool.cli.playing.record
 import sc2pool.cli.playing.replay
 import sc2pool.cli.training.train
-import sc2pool.cli.tuning.tune  # noqa: F401
+import sc2pool.cli.tune  # noqa: F401
 from sc2pool.cli.main import main
-from sc2pool.cli.training.figures import recorder
+from sc2pool.cli.training import progress
 from sc2pool.datasets import minari_writer
 from sc2standin.command import main as standin
 
@@ -91,7 +91,7 @@ def run(request: dict[str, Any], scratch: Path) -> dict[str, Any]:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    recorder.Recorder._on_step = saving(recorder.Recorder._on_step)
+    progress.Recorder._on_step = saving(progress.Recorder._on_step)
     minari_writer.SHARD_STEPS = SHARD_STEPS
     print(json.dumps("ready"), flush=True)
     for line in sys.stdin:

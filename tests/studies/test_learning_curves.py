@@ -9,7 +9,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from sc2pool.cli.training.figures.episodes import EpisodeLog, EpisodeRow
+from sc2pool.cli.training.episodes import EpisodeLog, EpisodeRow
 from sc2pool.tasks.minigames.scores import PUBLISHED
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "studies" / "learning_curves.py"

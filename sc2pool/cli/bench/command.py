@@ -14,10 +14,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from sc2pool.cli.arguments import check_file, find_game, task_of
-from sc2pool.cli.bench.advice import advice, best
-from sc2pool.cli.bench.figures import Measured, Resets
-from sc2pool.cli.bench.machine import machine_facts
-from sc2pool.cli.bench.output import markdown
+from sc2pool.cli.bench.advice import Measured, Resets, advice, best
+from sc2pool.cli.bench.measuring import machine_facts, markdown
 from sc2pool.cli.stop import Stop
 from sc2pool.optional import require
 from sc2pool.pool.machine.memory import available_bytes

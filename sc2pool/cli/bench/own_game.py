@@ -1,22 +1,37 @@
-"""Measures a task on the user's own installation, for several numbers of games.
+"""Measures a task on the user's own installation, for several numbers of games, and its resets.
 
 One pool at a time, because real games fill the memory; each is measured in several rounds. The
-figures are those of a training: episodes end as usual, and the rates include their resets.
+figures are those of a training: episodes end as usual, and the rates include their resets. The
+actions are random ones that the task allows. They are drawn beforehand, so that they cost no time
+while it is measured; if the task has `action_masks`, each batch is drawn from what its masks allow
+at that moment.
+
+Where the resets are measured, episodes are made short and of random length, so that they end one
+after the other as in a long run. The batches in which one ends are compared with all the others.
 """
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
+from typing import Any
 
-from sc2pool.cli.bench.actions import Actions
-from sc2pool.cli.bench.figures import Measured, Resets
-from sc2pool.cli.bench.output import tell
-from sc2pool.cli.bench.processes import GAME, WORKER, memory_by_role
-from sc2pool.cli.bench.resets import RESET_KINDS, ShortEpisodes, short
-from sc2pool.cli.bench.rounds import Rounds, measure, step_for
+import numpy as np
+from gymnasium import spaces
+
+from sc2pool.cli.bench.advice import Measured, Resets
+from sc2pool.cli.bench.measuring import (
+    GAME,
+    WORKER,
+    Rounds,
+    measure,
+    memory_by_role,
+    step_for,
+    tell,
+)
 from sc2pool.envs.sb3 import SubprocSC2VecEnv
 from sc2pool.pool.machine.memory import available_bytes
 from sc2pool.tasks.definition import TaskDefinition
@@ -102,3 +117,95 @@ def measure_resets(
     finally:
         env.close()
     return Resets(n, spares, taken_ms, cost_percent)
+
+
+N_BATCHES = 64
+
+
+class Actions:
+    """For a `SubprocSC2VecEnv` that has been reset; the same ones in every run."""
+
+    def __init__(self, env: Any) -> None:
+        self._env = env
+        self._space = space = env.action_space
+        self._masked = isinstance(space, spaces.Discrete) and env.has_attr("action_masks")
+        space.seed(0)
+        self._batches = [
+            np.array([space.sample() for _ in range(env.num_envs)])
+            if isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.Box)
+            else [space.sample() for _ in range(env.num_envs)]
+            for _ in range(N_BATCHES)
+        ]
+        self._next = 0
+
+    def next(self) -> Any:
+        """A batch of actions."""
+        if self._masked:
+            masks = self._env.env_method("action_masks")
+            return np.array(
+                [
+                    self._space.sample(None if mask is None else mask.astype(np.int8))
+                    for mask in masks
+                ]
+            )
+        self._next += 1
+        return self._batches[self._next % N_BATCHES]
+
+
+SHORTEST_STEPS, LONGEST_STEPS = 30, 90
+RESET_KINDS = {"restart_game": ("restart", None), "create_game": ("create", 1)}
+"""By name: its name in `Pool.stats`, and the seed that leads to it."""
+
+
+def short(task: type[TaskDefinition]) -> type[TaskDefinition]:
+    """The same task with episodes of a few dozen steps."""
+
+    def __init__(self: Any, *arguments: Any, **named: Any) -> None:
+        task.__init__(self, *arguments, **named)
+        steps = random.randint(SHORTEST_STEPS, LONGEST_STEPS)
+        self.max_loops = self.step_mul * steps
+
+    return type(task.__name__, (task,), {"__init__": __init__, "__module__": __name__})
+
+
+class ShortEpisodes:
+    """Plays a pool with one kind of reset, and takes the time of each batch.
+
+    Args:
+        env: a `SubprocSC2VecEnv` of a task made `short`.
+        kind: one of `RESET_KINDS`.
+    """
+
+    def __init__(self, env: Any, kind: str) -> None:
+        self._env = env
+        self._stats_name, seed = RESET_KINDS[kind]
+        if seed is not None:
+            env.seed(seed)
+        env.reset()
+        self._actions = Actions(env)
+        self._plain_ms: list[float] = []
+        self._with_reset_ms: list[float] = []
+
+    def play(self, seconds: float) -> None:
+        """Step for this long, and at least until an episode has ended."""
+        began_s = before_s = time.perf_counter()
+        steps = 0
+        while before_s - began_s < seconds or steps <= LONGEST_STEPS:
+            dones = self._env.step(self._actions.next())[2]
+            now_s = time.perf_counter()
+            taken_ms = self._with_reset_ms if dones.any() else self._plain_ms
+            taken_ms.append(1000 * (now_s - before_s))
+            before_s = now_s
+            steps += 1
+
+    def reset_ms(self) -> float | None:
+        """The median time of a reset of this kind so far; None if there was none."""
+        took = self._env.stats().reset_s.get(self._stats_name)
+        return None if took is None else 1000.0 * float(took.p50)
+
+    def cost_percent(self) -> list[float]:
+        """The time that each reset added to its batch, in percent of a median batch without one."""
+        if not self._plain_ms:
+            return []
+        usual_ms = median(self._plain_ms)
+        return [100 * (one / usual_ms - 1) for one in self._with_reset_ms]

@@ -8,7 +8,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.ticker import StrMethodFormatter
 
-from sc2pool.cli.bench.figures import Measured
+from sc2pool.cli.bench.advice import Measured
 from sc2pool.cli.drawing import BLUE, GREY, ROLE_COLOURS, SKY, new_figure, save, stack_cpu, tidy
 
 

@@ -15,7 +15,7 @@ from typing import Final
 
 import psutil
 
-from sc2pool.cli.bench.machine import version_of
+from sc2pool.cli.bench.measuring import version_of
 from sc2pool.cli.doctor.checks import machine as checks
 from sc2pool.cli.doctor.findings import Findings, ProbeFailed
 from sc2pool.cli.doctor.worker import probe_worker

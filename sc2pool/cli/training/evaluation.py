@@ -21,15 +21,15 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecEnv
 
 from sc2pool.cli.stop import Stop, say
-from sc2pool.cli.training.figures.records import keep_rows, read_rows, write_rows
+from sc2pool.cli.training.algorithms import ALGORITHMS
+from sc2pool.cli.training.episodes import keep_rows, read_rows, write_rows
+from sc2pool.cli.training.options import TrainOptions
 from sc2pool.cli.training.run_folder import (
     BEST_MODEL_FILE,
     EVALUATIONS_FILE,
     VIDEOS_FOLDER,
     saved_steps,
 )
-from sc2pool.cli.training.settings.algorithms import ALGORITHMS
-from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.cli.training.video import Video
 from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.tasks.opponents.models import save_model

@@ -1,4 +1,9 @@
-"""The model that is trained: a new one with the run's hyperparameters, or the resumed one."""
+"""The model that is trained: a new one with the run's hyperparameters, or the resumed one.
+
+Its rewards are scaled, if the hyperparameters say so: PPO's value network is slow to reach returns
+of thousands, and until then learns nothing of use from the advantages. Rule: only the algorithm
+sees scaled rewards; logs, curves and evaluations have the task's.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +20,16 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.preprocessing import is_image_space
 from stable_baselines3.common.utils import LinearSchedule
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
-from sc2pool.cli.training.settings.algorithms import ALGORITHMS, Algorithm
-from sc2pool.cli.training.settings.hyperparameters import (
+from sc2pool.cli.training.algorithms import ALGORITHMS, MODES, Algorithm
+from sc2pool.cli.training.hyperparameters import (
     Hyperparameters,
     number_of,
     whole_number_of,
 )
-from sc2pool.cli.training.settings.options import TrainOptions
-from sc2pool.cli.training.settings.self_play import MODES
+from sc2pool.cli.training.options import TrainOptions
 from sc2pool.errors import ConfigError, SC2PoolError
 from sc2pool.foreign import printable, shown
 from sc2pool.tasks.definition import TaskDefinition
@@ -240,3 +245,18 @@ def seed_of_this_part(options: TrainOptions) -> int | None:
     if options.seed is None:
         return None
     return int(np.random.SeedSequence([options.seed, options.steps_done]).generate_state(1)[0])
+
+
+class ScaledRewards(VecEnvWrapper):
+    """Multiplies all rewards by `scale`."""
+
+    def __init__(self, env: VecEnv, scale: float) -> None:
+        super().__init__(env)
+        self._scale = scale
+
+    def reset(self) -> VecEnvObs:
+        return self.venv.reset()
+
+    def step_wait(self) -> VecEnvStepReturn:
+        observations, rewards, dones, infos = self.venv.step_wait()
+        return observations, rewards * self._scale, dones, infos

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from sc2pool.cli.stop import say
-from sc2pool.cli.training.settings.algorithms import ALGORITHMS, Algorithm
+from sc2pool.cli.training.algorithms import ALGORITHMS, Algorithm
 from sc2pool.errors import ConfigError
 from sc2pool.foreign import Archive, parse_json, printable, read_json, shown, why_not_ours
 from sc2pool.processes.filelock import reserve, unlock_and_remove

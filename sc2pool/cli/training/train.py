@@ -2,11 +2,14 @@
 
     run(options)          makes the games, trains, closes the games
     train(env, options)   trains on any VecEnv and keeps the run's folder (see `run_folder`)
+    Saver                 saves the model and the curve while the run goes on
+    connect, …_games      the games of a run: on this machine, or on the nodes of a Ray cluster
 
 Rules: whatever ends the training, a signal or an error, the model and the curve are saved first,
-unless a second signal ends it at once; a full disk does not end it (see `saving`). The same seed
-gives the same run: nothing here draws a random number, and the clock does not influence what is
-learned.
+unless a second signal ends it at once. A file is replaced as a whole, so the last good one stays if
+a save fails; a save that fails (full disk, lost permission) is said in one line and tried again,
+and the training goes on. The same seed gives the same run: nothing here draws a random number, and
+the clock does not influence what is learned.
 """
 
 from __future__ import annotations
@@ -14,27 +17,35 @@ from __future__ import annotations
 import os
 import platform
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
-from sc2pool import PauseCallback, PoolStatsCallback
-from sc2pool.cli.bench.machine import version_of
+from sc2pool import PauseCallback, PoolStatsCallback, SubprocSC2VecEnv
+from sc2pool.cli.bench.measuring import version_of
 from sc2pool.cli.stop import Stop, say
+from sc2pool.cli.training.algorithms import ALGORITHMS
+from sc2pool.cli.training.curve import draw_curve, references_for
+from sc2pool.cli.training.episodes import WINDOW, EpisodeLog
 from sc2pool.cli.training.evaluation import Evaluation
-from sc2pool.cli.training.figures.curve import draw_curve, references_for
-from sc2pool.cli.training.figures.episodes import WINDOW, EpisodeLog
-from sc2pool.cli.training.figures.logs import WandbOutput, open_logger
-from sc2pool.cli.training.figures.recorder import SAVE_EVERY_S, Recorder
-from sc2pool.cli.training.games import connect, evaluation_games, training_games, where
-from sc2pool.cli.training.model import check_arguments, check_device, check_values, make_model
-from sc2pool.cli.training.progress import open_display, score
-from sc2pool.cli.training.rewards import ScaledRewards
+from sc2pool.cli.training.logs import WandbOutput, open_logger
+from sc2pool.cli.training.model import (
+    ScaledRewards,
+    check_arguments,
+    check_device,
+    check_values,
+    make_model,
+)
+from sc2pool.cli.training.options import TrainOptions
+from sc2pool.cli.training.progress import SAVE_EVERY_S, Recorder, open_display, score
 from sc2pool.cli.training.run_folder import (
     BEST_MODEL_FILE,
     CURVE_FILE,
@@ -43,14 +54,13 @@ from sc2pool.cli.training.run_folder import (
     open_folder,
     reserved,
 )
-from sc2pool.cli.training.saving import Saver
-from sc2pool.cli.training.self_play.run import SelfPlay, how
-from sc2pool.cli.training.settings.algorithms import ALGORITHMS
-from sc2pool.cli.training.settings.options import TrainOptions
+from sc2pool.cli.training.self_play import SelfPlay, how, learns_against, taking_turns, yardsticks
 from sc2pool.cli.units import duration, is_standin
+from sc2pool.config import PoolConfig
 from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.protocol.compiled import STEP_PATH
 from sc2pool.shell import called, quoted
+from sc2pool.tasks.opponents.models import save_model
 from sc2pool.tasks.registry import resolve
 
 RECORDED_VERSIONS = tuple(
@@ -237,3 +247,97 @@ def closing_words(
         words += f"\nto continue: {command} --resume {quoted(options.out)}"
         words += f" --ray {options.ray}" if options.ray else ""
     return words
+
+
+class Saver:
+    """Saves one run.
+
+    Attributes:
+        problem: why the newest save failed; None if it did not.
+    """
+
+    def __init__(self, model: BaseAlgorithm, folder: Path, draw_curve: Callable[[], None]) -> None:
+        self._model = model
+        self._path = folder / MODEL_FILE
+        self._draw_curve = draw_curve
+        self.problem: str | None = None
+
+    def save(self) -> None:
+        """Save the model and the curve, or say why that failed."""
+        try:
+            save_model(self._model, self._path)
+            self._draw_curve()
+        except OSError as error:
+            self.problem = f"cannot save to {self._path.parent}: {error.strerror or error}"
+            say(f"{self.problem}; {self.last_good()}")
+        else:
+            self.problem = None
+
+    def last_good(self) -> str:
+        """Where the newest model is that could be saved."""
+        return (
+            f"the last good model is {self._path}" if self._path.exists() else "no model is saved"
+        )
+
+
+MOST_EVALUATED = 2
+"""Games that evaluations are played in; they idle in between."""
+
+
+def connect(options: TrainOptions) -> None:
+    """Connect to the run's cluster, if it has one; Ray then handles SIGTERM, until others do.
+
+    Raises:
+        ConfigError: no cluster answers.
+    """
+    if options.ray is not None:
+        from sc2pool.ray import cluster  # noqa: PLC0415
+
+        cluster.connect(options.ray)
+
+
+def training_games(options: TrainOptions) -> PoolVecEnv[Any]:
+    """The games that are learned from. They have no seed: the model seeds the env."""
+    return _make(
+        options,
+        learns_against(options),
+        n=options.n,
+        spares=options.spares,
+        render_mode="human" if options.watch else None,
+        config=PoolConfig(metrics_port=options.metrics_port),
+    )
+
+
+def evaluation_games(options: TrainOptions) -> PoolVecEnv[Any]:
+    """The games of evaluations; with self-play against opponents that take turns."""
+    return _make(
+        options,
+        taking_turns(yardsticks(options)) if options.self_play else None,
+        n=min(MOST_EVALUATED, options.n, options.eval_episodes),
+        render_mode="rgb_array" if options.video else None,
+    )
+
+
+def _make(options: TrainOptions, opponent: object, **keywords: Any) -> PoolVecEnv[Any]:
+    if options.ray is None:
+        return SubprocSC2VecEnv(
+            task=options.task,
+            game=str(options.installation),
+            realtime=options.realtime,
+            opponent=opponent,
+            **keywords,
+        )
+    from sc2pool.ray import RaySC2VecEnv  # noqa: PLC0415
+
+    assert opponent is None, "self-play is refused with a cluster"
+    task = resolve(options.task)
+    if not task.__module__.startswith("sc2pool."):
+        # The nodes need not have the user's module: the class travels as a whole.
+        cloudpickle.register_pickle_by_value(sys.modules[task.__module__])
+    return RaySC2VecEnv(task=task, address=options.ray, game=options.game, **keywords)
+
+
+def where(env: object) -> str:
+    """Which node plays how many games; empty on this machine alone."""
+    by_node: dict[str, int] = getattr(getattr(env, "pool", None), "games_by_node", dict)()
+    return ", ".join(f"{node} × {count}" for node, count in by_node.items())

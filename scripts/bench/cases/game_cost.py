@@ -29,8 +29,7 @@ from bench.sides import (
     game_side,
 )
 from bench.standin import canned_map
-from sc2pool.cli.bench.output import tell
-from sc2pool.cli.bench.processes import ROLES
+from sc2pool.cli.bench.measuring import ROLES, tell
 
 CASE = "game cost"
 BURNS = ("nothing", "burn 0.5 ms", "burn 2 ms")

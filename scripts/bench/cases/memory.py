@@ -28,8 +28,7 @@ from bench.sides import (
     empty_side,
     game_side,
 )
-from sc2pool.cli.bench.output import tell
-from sc2pool.cli.bench.processes import GAME, TRAINER, WORKER, memory_by_role
+from sc2pool.cli.bench.measuring import GAME, TRAINER, WORKER, memory_by_role, tell
 
 CASE = "memory"
 N = 8

@@ -25,7 +25,7 @@ from bench.kills import lenient, step_until_spares_are_ready
 from bench.report import Row, value_row
 from bench.settings import Settings
 from sc2pool import SC2GymEnv, SubprocSC2VecEnv
-from sc2pool.cli.bench.output import tell
+from sc2pool.cli.bench.measuring import tell
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
 CASE = "recovery"

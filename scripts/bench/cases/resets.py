@@ -25,8 +25,8 @@ from bench.kills import lenient, step_until_spares_are_ready
 from bench.report import Row, value_row
 from bench.settings import Settings
 from bench.tasks import task_on
-from sc2pool.cli.bench.output import tell
-from sc2pool.cli.bench.resets import RESET_KINDS, ShortEpisodes, short
+from sc2pool.cli.bench.measuring import tell
+from sc2pool.cli.bench.own_game import RESET_KINDS, ShortEpisodes, short
 from sc2pool.config import PoolConfig
 
 CASE = "resets"

@@ -17,7 +17,7 @@ from bench.report import Row, throughput_rows
 from bench.settings import Settings
 from bench.sides import POOL_TASK, RECIPE, SB3, START_METHOD
 from bench.tasks import episode_steps, task_on
-from sc2pool.cli.bench.rounds import step_for
+from sc2pool.cli.bench.measuring import step_for
 
 CASE = "training"
 N = 8

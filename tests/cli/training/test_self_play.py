@@ -10,8 +10,8 @@ import pytest
 from sb3_contrib import MaskablePPO
 from stable_baselines3 import PPO
 
-from sc2pool.cli.training.self_play import matches
-from sc2pool.cli.training.self_play.results import read_results
+from sc2pool.cli.training import self_play
+from sc2pool.cli.training.self_play import read_results
 
 SHORT = ["--n", "1", "--eval-episodes", "1", "--eval-every", "1000", "--seed", "3"]
 Train = Callable[..., str]
@@ -58,7 +58,7 @@ def test_one_policy_on_both_sides_then_against_its_snapshots(
     assert PPO.load(out / "model.zip", device="cpu").num_timesteps == 256
     assert "self_play/win_rate/first" in (out / "progress.csv").read_text()
 
-    monkeypatch.setattr(matches, "MORE_AT_THE_END", 1)
+    monkeypatch.setattr(self_play, "MORE_AT_THE_END", 1)
     other = tmp_path / "other"
     said = train("--resume", out, "--out", other, "--self-play", "prioritised", "--steps", 512)
     assert "against its own snapshots, prioritised\n" in said
@@ -71,7 +71,7 @@ def test_teams_of_agents_with_masks(
     train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Matches are counted, not the rows of their agents."""
-    monkeypatch.setattr(matches, "MORE_AT_THE_END", 1)
+    monkeypatch.setattr(self_play, "MORE_AT_THE_END", 1)
     out = tmp_path / "run"
     asked = [*SHORT, "--algo", "maskable-ppo", "--self-play", "uniform"]
     train(*asked, "--steps", 384, "--snapshot-every", 150, task="3m_duel")

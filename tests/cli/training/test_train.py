@@ -18,11 +18,11 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sc2pool.cli.stop import Stop, Stopped
-from sc2pool.cli.training.figures.episodes import read_episodes
+from sc2pool.cli.training.episodes import read_episodes
+from sc2pool.cli.training.hyperparameters import Hyperparameters, read_hyperparameters
 from sc2pool.cli.training.model import make_model
+from sc2pool.cli.training.options import TrainOptions
 from sc2pool.cli.training.run_folder import read_steps
-from sc2pool.cli.training.settings.hyperparameters import Hyperparameters, read_hyperparameters
-from sc2pool.cli.training.settings.options import TrainOptions
 from sc2pool.cli.training.train import run, train
 from sc2pool.errors import ConfigError, CrashLoopError
 from sc2pool.shell import called

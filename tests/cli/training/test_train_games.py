@@ -17,8 +17,8 @@ import psutil
 from sb3_contrib import MaskablePPO
 from stable_baselines3 import PPO, SAC
 
+from sc2pool.cli.training.episodes import read_episodes
 from sc2pool.cli.training.evaluation import read_evaluations
-from sc2pool.cli.training.figures.episodes import read_episodes
 from sc2pool.cli.training.run_folder import reserved
 from sc2pool.protocol.compiled import STEP_PATH
 from tests.support.programs import run

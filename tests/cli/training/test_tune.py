@@ -11,9 +11,9 @@ import pytest
 import yaml
 from sqlalchemy.exc import OperationalError
 
+from sc2pool.cli.training.hyperparameters import read_hyperparameters
 from sc2pool.cli.training.run_folder import reserved
-from sc2pool.cli.training.settings.hyperparameters import read_hyperparameters
-from sc2pool.cli.tuning.tune import open_study
+from sc2pool.cli.tune import open_study
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
 

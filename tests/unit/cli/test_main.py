@@ -13,9 +13,9 @@ import pytest
 
 from sc2pool.cli.main import main
 from sc2pool.cli.parser import make_parser
-from sc2pool.cli.training.settings.algorithms import ALGORITHMS
-from sc2pool.cli.training.settings.hyperparameters import Hyperparameters
-from sc2pool.cli.training.settings.options import TrainOptions
+from sc2pool.cli.training.algorithms import ALGORITHMS
+from sc2pool.cli.training.hyperparameters import Hyperparameters
+from sc2pool.cli.training.options import TrainOptions
 from sc2pool.errors import ConfigError
 from tests.unit.conftest import printed_by
 

@@ -21,9 +21,9 @@ ALLOWED = {
     ("pool/report/fault_reports.py", "time.strftime"): "a fault report's name, for people",
     ("pool/report/replays.py", "time.strftime"): "a replay's name, for people",
     ("cli/doctor/full.py", "date.today"): "the day of a measurement, for people",
-    ("cli/training/settings/options.py", "time.strftime"): "a run folder's name, for people",
+    ("cli/training/options.py", "time.strftime"): "a run folder's name, for people",
     (
-        "cli/training/figures/logs.py",
+        "cli/training/logs.py",
         "time.time",
     ): "when a figure was logged, as TensorBoard shows it",
     ("pool/report/live_files.py", "time.time"): "the age of a file, by the clock of its times",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from sc2pool.cli.doctor.checks.section import (
+from sc2pool.cli.doctor.findings import (
     MB,
+    Judgement,
     Section,
     differs,
     expect,
@@ -16,7 +17,6 @@ from sc2pool.cli.doctor.checks.section import (
     seconds,
     yes_no,
 )
-from sc2pool.cli.doctor.findings import Judgement
 from sc2pool.config import Limits, RecyclePolicy
 from sc2pool.game.program.diagnoses import known_faults
 from sc2pool.protocol.game_time import LOOPS_PER_S

@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Final, TypedDict
 
-from sc2pool.cli.doctor.checks.section import (
+from sc2pool.cli.doctor.findings import (
     MB,
+    Judgement,
     Section,
     differs,
     expect,
@@ -16,7 +17,6 @@ from sc2pool.cli.doctor.checks.section import (
     seconds,
     shortened,
 )
-from sc2pool.cli.doctor.findings import Judgement
 
 BUSY_SHARE: Final = 0.25
 """CPU seconds per second above which a game without a client computes something."""

@@ -6,8 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypedDict
 
-from sc2pool.cli.doctor.checks.section import (
+from sc2pool.cli.doctor.findings import (
     MB,
+    Check,
+    Grade,
+    Judgement,
     Section,
     differs,
     expect,
@@ -17,7 +20,6 @@ from sc2pool.cli.doctor.checks.section import (
     seconds,
     yes_no,
 )
-from sc2pool.cli.doctor.findings import Check, Grade, Judgement
 from sc2pool.game.program.settled import Settled
 from sc2pool.shell import called
 from sc2pool.tasks.minigames.scores import PUBLISHED

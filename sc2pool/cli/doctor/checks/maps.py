@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypedDict
 
-from sc2pool.cli.doctor.checks.section import Section, differs, expect, ok, shortened
-from sc2pool.cli.doctor.findings import Judgement
+from sc2pool.cli.doctor.findings import Judgement, Section, differs, expect, ok, shortened
 
 LATE_LOOPS: Final = 2
 """The latest usual loop at which an episode's units, or a debug command's, are there."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypedDict
 
-from sc2pool.cli.doctor.checks.section import (
+from sc2pool.cli.doctor.findings import (
     MB,
+    Judgement,
     Section,
     differs,
     expect,
@@ -15,7 +16,6 @@ from sc2pool.cli.doctor.checks.section import (
     seconds,
     shortened,
 )
-from sc2pool.cli.doctor.findings import Judgement
 
 MATCHES = Section("matches of two clients", needed=False)
 

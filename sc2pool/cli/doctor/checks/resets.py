@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final, TypedDict
 
-from sc2pool.cli.doctor.checks.section import (
+from sc2pool.cli.doctor.findings import (
     MB,
+    Judgement,
     Section,
     differs,
     expect,
@@ -15,7 +16,6 @@ from sc2pool.cli.doctor.checks.section import (
     ok,
     seconds,
 )
-from sc2pool.cli.doctor.findings import Judgement
 from sc2pool.protocol.replies import HARD_RESET_LOOP
 
 GROWTH_BYTES: Final = 2 * MB

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sc2pool.cli.bench.advice import Limit, advice, best, limit_of
+from sc2pool.cli.bench.advice import Limit, Measured, Resets, advice, best, limit_of
 from sc2pool.cli.bench.command import as_text
-from sc2pool.cli.bench.figures import Measured, Resets
-from sc2pool.cli.bench.rounds import Round, Rounds
+from sc2pool.cli.bench.measuring import Round, Rounds
 
 MB = 1_000_000
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from sc2pool.cli.training.settings.hyperparameters import Hyperparameters
-from sc2pool.cli.training.settings.options import TrainOptions
+from sc2pool.cli.training.hyperparameters import Hyperparameters
+from sc2pool.cli.training.options import TrainOptions
 
 
 def options(out: Path, **others: Any) -> TrainOptions:

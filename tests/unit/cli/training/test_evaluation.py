@@ -15,7 +15,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
 from sc2pool.cli.stop import Stop
 from sc2pool.cli.training.evaluation import Evaluation, read_evaluations
-from sc2pool.cli.training.settings.options import TrainOptions
+from sc2pool.cli.training.options import TrainOptions
 from tests.unit.cli.training.conftest import options
 
 EPISODE_STEPS = 5

@@ -1,16 +1,24 @@
-"""The model that a run trains."""
+"""The model that a run trains; its rewards are scaled, the recorded returns are the task's."""
 
 from __future__ import annotations
 
+import gymnasium
 import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
 from stable_baselines3.common.utils import LinearSchedule
+from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
-from sc2pool.cli.training.model import arguments_for, check_arguments, check_device, policy_for
-from sc2pool.cli.training.settings.algorithms import ALGORITHMS
-from sc2pool.cli.training.settings.hyperparameters import Hyperparameters
+from sc2pool.cli.training.algorithms import ALGORITHMS
+from sc2pool.cli.training.hyperparameters import Hyperparameters
+from sc2pool.cli.training.model import (
+    ScaledRewards,
+    arguments_for,
+    check_arguments,
+    check_device,
+    policy_for,
+)
 from sc2pool.errors import ConfigError
 
 
@@ -126,3 +134,15 @@ def test_an_activation_that_torch_lacks_is_refused_before_a_game_starts():
     wrong = Hyperparameters(arguments={"policy_kwargs": {"activation_fn": "nn.Swosh"}})
     with pytest.raises(ConfigError, match=r"activation_fn 'nn\.Swosh' is none of .*relu"):
         check_arguments("ppo", wrong)
+
+
+def test_scaled_rewards() -> None:
+    env = ScaledRewards(VecMonitor(DummyVecEnv([lambda: gymnasium.make("CartPole-v1")] * 2)), 0.01)
+    env.reset()
+    episodes = []
+    while not episodes:
+        _, rewards, _, infos = env.step(np.zeros(2, int))
+        np.testing.assert_allclose(rewards, 0.01, rtol=1e-6)
+        episodes = [info["episode"] for info in infos if "episode" in info]
+    assert episodes[0]["r"] == pytest.approx(episodes[0]["l"])
+    env.close()

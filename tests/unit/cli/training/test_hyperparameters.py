@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sc2pool.cli.training.settings.algorithms import ALGORITHMS
-from sc2pool.cli.training.settings.hyperparameters import Hyperparameters, read_hyperparameters
+from sc2pool.cli.training.algorithms import ALGORITHMS
+from sc2pool.cli.training.hyperparameters import Hyperparameters, read_hyperparameters
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.registry import BUILT_IN, SMAC_DUELS
 

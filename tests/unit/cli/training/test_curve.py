@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from sc2pool.cli.training.figures.curve import draw_curve, references_for, rolling_mean, spread
-from sc2pool.cli.training.figures.episodes import EpisodeRow
+from sc2pool.cli.training.curve import draw_curve, references_for, rolling_mean, spread
+from sc2pool.cli.training.episodes import EpisodeRow
 from sc2pool.tasks.registry import BUILT_IN, GROUPS, resolve
 
 

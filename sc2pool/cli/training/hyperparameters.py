@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sc2pool.cli.training.settings.algorithms import ALGORITHMS
+from sc2pool.cli.training.algorithms import ALGORITHMS
 from sc2pool.errors import ConfigError
 from sc2pool.foreign import check_levels, printable, read_yaml, shown
 

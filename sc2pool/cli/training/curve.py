@@ -26,7 +26,7 @@ from sc2pool.cli.drawing import (
     save,
     tidy,
 )
-from sc2pool.cli.training.figures.episodes import WINDOW, EpisodeRow
+from sc2pool.cli.training.episodes import WINDOW, EpisodeRow
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.minigames.scores import PUBLISHED
 from sc2pool.tasks.registry import built_in_name

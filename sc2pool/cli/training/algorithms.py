@@ -1,6 +1,14 @@
-"""The learning algorithms, as data: where each one is, and which tasks it can learn.
+"""Choices of a training, as data: the algorithm, and how a policy is trained against itself.
 
-Rule: nothing here imports torch, so a task that an algorithm cannot learn is refused at once.
+The algorithms are a table: where each one is, and which tasks it can learn. `--self-play MODE` is
+
+    shared        both sides of each match are rows of the learner; the default
+    latest        the opponent is the newest snapshot of the learner
+    uniform       half of the matches against the newest, half against any snapshot
+    prioritised   the same, but rather against those that the learner wins less against
+
+Rule: nothing here imports numpy or torch, so that the command's help is printed at once, and a task
+that an algorithm cannot learn is refused at once.
 """
 
 from __future__ import annotations
@@ -143,3 +151,33 @@ def check_algorithm(name: str, task: type[TaskDefinition]) -> None:
         raise ConfigError(
             f"--algo {name} needs a task with action_masks(), and {task.__name__} has none"
         )
+
+
+SHARED: Final = "shared"
+MODES: Final = (SHARED, "latest", "uniform", "prioritised")
+LATEST_SHARE: Final = 0.5
+"""Part of the matches against the newest snapshot: what the learner meets next is like itself, and
+the older ones keep it from forgetting how to beat them."""
+PARTS: Final = 20
+"""Snapshots of a run, if nothing else is asked for."""
+EVALUATIONS: Final = 10
+LEAST_BETWEEN: Final = 5_000
+"""Env steps between two evaluations, whose matches would else take longer than a short training."""
+GAMES: Final = 20
+"""Of an evaluation, against each opponent."""
+
+
+def choose_self_play(chosen: str | None, earlier: str | None, task: type[TaskDefinition]) -> str:
+    """The mode of a run: as chosen, else the resumed run's; empty for a task of one player.
+
+    Raises:
+        ConfigError: it is asked for, and the task has one player.
+    """
+    if task.players == 2:
+        return chosen or earlier or SHARED
+    if chosen:
+        raise ConfigError(
+            f"--self-play {chosen}: it needs a task of two players, and {task.__name__} has "
+            f"{task.players}"
+        )
+    return ""

@@ -1,15 +1,22 @@
-"""Which algorithm can learn which task."""
+"""Which algorithm can learn which task, and the modes of self-play."""
 
 from __future__ import annotations
 
 import pytest
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from sc2pool.cli.training.settings.algorithms import ALGORITHMS, check_algorithm
+from sc2pool.cli.training.algorithms import (
+    ALGORITHMS,
+    MODES,
+    SHARED,
+    check_algorithm,
+    choose_self_play,
+)
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.minigames.collect_mineral_shards import CollectMineralShards
 from sc2pool.tasks.minigames.defeat_roaches import DefeatRoaches
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+from sc2pool.tasks.opponents.snapshots import RULES
 
 
 @pytest.mark.parametrize("algo", ALGORITHMS)
@@ -33,3 +40,30 @@ def test_actions_that_it_cannot_play() -> None:
 def test_a_task_without_masks() -> None:
     with pytest.raises(ConfigError, match=r"action_masks\(\), and MoveToBeacon has none"):
         check_algorithm("maskable-ppo", MoveToBeacon)
+
+
+class Duel(MoveToBeacon):
+    players = 2
+
+
+def test_there_is_a_mode_for_each_rule():
+    assert (SHARED, *RULES) == MODES
+
+
+@pytest.mark.parametrize(
+    ("given", "earlier", "mode"),
+    [
+        (None, None, "shared"),
+        (None, "uniform", "uniform"),
+        ("latest", "uniform", "latest"),
+        ("shared", None, "shared"),
+    ],
+)
+def test_a_task_of_two_players_always_has_one(given, earlier, mode):
+    assert choose_self_play(given, earlier, Duel) == mode
+
+
+def test_a_task_of_one_player_has_none():
+    assert choose_self_play(None, None, MoveToBeacon) == ""
+    with pytest.raises(ConfigError, match="--self-play latest: it needs a task of two players, an"):
+        choose_self_play("latest", None, MoveToBeacon)

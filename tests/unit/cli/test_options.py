@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sc2pool.cli.completion import SHELLS
-from sc2pool.cli.parser import make_parser
+from sc2pool.cli.parser import SHELLS, make_parser
 from sc2pool.shell import called
 
 

@@ -1,4 +1,4 @@
-"""`sc2pool tune`: trials of hyperparameters, one after the other on one pool.
+"""`sc2pool tune`: trials of hyperparameters, one after the other on one pool that stays open.
 
     the folder of the search
     study.db    every trial, as Optuna stores it; the search goes on from there
@@ -6,7 +6,9 @@
 
 Rules: no game is restarted between two trials; every trial has the same seeds, so what differs are
 the hyperparameters; a trial is judged by its best actions after the training, and pruned by its
-mean returns during the training.
+mean returns during the training. The searched ranges are wide around the bundled values, for
+trainings that are short. A suggestion is a section of a file of hyperparameters, so what is best
+can be written as one.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import optuna
@@ -33,18 +35,19 @@ from sc2pool import SubprocSC2VecEnv
 from sc2pool.cli.arguments import check_writable, find_game, task_class, task_of
 from sc2pool.cli.playing.episodes import play_episodes
 from sc2pool.cli.stop import Stop, say
-from sc2pool.cli.training.model import arguments_for, check_device, policy_for
-from sc2pool.cli.training.rewards import ScaledRewards
+from sc2pool.cli.training.algorithms import ALGORITHMS, check_algorithm
+from sc2pool.cli.training.hyperparameters import Hyperparameters, read_hyperparameters
+from sc2pool.cli.training.model import ScaledRewards, arguments_for, check_device, policy_for
 from sc2pool.cli.training.run_folder import reserved
-from sc2pool.cli.training.settings.algorithms import ALGORITHMS, check_algorithm
-from sc2pool.cli.training.settings.hyperparameters import Hyperparameters, read_hyperparameters
-from sc2pool.cli.tuning.search import SPACES, suggest
 from sc2pool.cli.units import duration, game_name
 from sc2pool.errors import ActionError, ConfigError, SC2PoolError
 from sc2pool.foreign import printable, shown
 from sc2pool.replacing import remove_unfinished, replacing
 from sc2pool.shell import called, quoted
 from sc2pool.tasks.registry import DEFAULT_TASK
+
+if TYPE_CHECKING:
+    from optuna.trial import BaseTrial
 
 REPORTS = 5
 """Times that a trial may be pruned."""
@@ -288,3 +291,72 @@ class _Prune(BaseCallback):
             if self._trial.should_prune():
                 raise optuna.TrialPruned(f"pruned at {mean_return:.2f}")
         return self._stop.signal is None
+
+
+class Range(tuple[float, float]):
+    """From the first to the second number, evenly on a logarithmic scale."""
+
+
+LEARNING = {
+    "learning_rate": Range((1e-5, 1e-2)),
+    "gamma": (0.9, 0.95, 0.98, 0.99, 0.995, 0.999),
+}
+ON_POLICY = {
+    **LEARNING,
+    "n_steps": (32, 64, 128, 256, 512),
+    "gae_lambda": (0.8, 0.9, 0.95, 0.98, 1.0),
+}
+PROXIMAL = {
+    **ON_POLICY,
+    "ent_coef": Range((1e-6, 0.1)),
+    "minibatches": (2, 4, 8, 16),
+    "n_epochs": (3, 5, 10, 20),
+    "clip_range": (0.1, 0.2, 0.3),
+}
+OFF_POLICY = {
+    **LEARNING,
+    "batch_size": (32, 64, 128, 256),
+    "buffer_size": (20_000, 100_000),
+    "learning_starts": (0, 500, 1_000),
+    "train_freq": (1, 4, 8),
+}
+VALUE_BASED = {
+    **OFF_POLICY,
+    "target_update_interval": (100, 1_000, 5_000),
+    "exploration_fraction": (0.1, 0.3, 0.5),
+    "exploration_final_eps": (0.01, 0.05, 0.1),
+}
+ACTOR_CRITIC = {**OFF_POLICY, "tau": (0.001, 0.005, 0.02, 0.05)}
+NETS = {"small": [64, 64], "medium": [128, 128], "large": [256, 256]}
+
+SPACES: Mapping[str, Mapping[str, Any]] = {
+    "ppo": PROXIMAL,
+    "maskable-ppo": PROXIMAL,
+    "recurrent-ppo": PROXIMAL,
+    "a2c": {**ON_POLICY, "n_steps": (5, 8, 16, 32, 64), "ent_coef": Range((1e-6, 0.1))},
+    "trpo": {**ON_POLICY, "target_kl": (0.005, 0.01, 0.02, 0.05)},
+    "dqn": VALUE_BASED,
+    "qrdqn": VALUE_BASED,
+    "sac": ACTOR_CRITIC,
+    "td3": ACTOR_CRITIC,
+    "tqc": ACTOR_CRITIC,
+}
+"""By the algorithm's name; async-ppo is of real time, where a trial cannot be repeated."""
+
+
+def suggest(trial: BaseTrial, algo: str, *, n_rows: int, steps: int) -> dict[str, Any]:
+    """A section of hyperparameters, complete but for policy and the scale of rewards.
+
+    Args:
+        algo: a key of `SPACES`.
+        steps: of a trial; it shall have two rollouts or more.
+    """
+    section: dict[str, Any] = {}
+    for name, values in SPACES[algo].items():
+        if isinstance(values, Range):
+            section[name] = trial.suggest_float(name, *values, log=True)
+            continue
+        possible = [one for one in values if name != "n_steps" or 2 * one * n_rows <= steps]
+        section[name] = trial.suggest_categorical(name, possible or values[:1])
+    section["policy_kwargs"] = {"net_arch": NETS[trial.suggest_categorical("net_arch", [*NETS])]}
+    return section

@@ -10,8 +10,13 @@ import time
 import psutil
 import pytest
 
-from sc2pool.cli.bench.processes import cpu_between, cpu_by_process, memory_by_role
-from sc2pool.cli.bench.rounds import measure, step_for
+from sc2pool.cli.bench.measuring import (
+    cpu_between,
+    cpu_by_process,
+    measure,
+    memory_by_role,
+    step_for,
+)
 from sc2pool.platform import LINUX
 
 BURN_S = 0.3

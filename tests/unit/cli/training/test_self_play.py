@@ -1,23 +1,74 @@
-"""Matches against fixed opponents: which count, when they are played, what is recorded."""
+"""A run with self-play: its folder, opponents and matches, their file and picture."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+from unittest.mock import create_autospec
 
 import gymnasium
 import numpy as np
 import pytest
 from gymnasium import spaces
+from PIL import Image
 from sb3_contrib import MaskablePPO
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper
 
 from sc2pool.cli.stop import Stop
-from sc2pool.cli.training.self_play.matches import MatchEvaluation, play_matches
-from sc2pool.cli.training.self_play.results import ResultLog, ResultRow, read_results
-from sc2pool.cli.training.settings.options import TrainOptions
+from sc2pool.cli.training import self_play
+from sc2pool.cli.training.options import TrainOptions
+from sc2pool.cli.training.self_play import (
+    MatchEvaluation,
+    ResultLog,
+    ResultRow,
+    SelfPlay,
+    draw_win_rates,
+    play_matches,
+    read_results,
+)
+from sc2pool.errors import ConfigError
+from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+from sc2pool.tasks.player import Episode
 from tests.unit.cli.training.conftest import options
+
+
+@pytest.mark.parametrize("shared", [".", "snapshots"])
+def test_snapshots_are_not_loaded_from_a_folder_of_all_users(tmp_path: Path, shared: str) -> None:
+    """To load one that another user has put there may run code of that user's."""
+    (tmp_path / "snapshots").mkdir()
+    (tmp_path / shared).chmod(0o1777)
+    run = options(tmp_path, task="MarineDuel", self_play="uniform", snapshot_every=100)
+    with pytest.raises(ConfigError, match="snapshots are loaded from it, but every user may write"):
+        SelfPlay(run, create_autospec(PPO, instance=True))
+
+
+class Scripted(MoveToBeacon):
+    players = 2
+
+    @staticmethod
+    def scripted(observation: Any) -> int:
+        return 3
+
+
+def test_both_sides_learn_or_one_against_the_store(tmp_path):
+    for mode in ("", "shared"):
+        assert self_play.learns_against(options(tmp_path, task=Scripted, self_play=mode)) is None
+    store = self_play.learns_against(options(tmp_path, task=Scripted, self_play="prioritised"))
+    assert (store.rule, store.folder) == ("prioritised", tmp_path / "snapshots")
+    assert store.latest_share == 0.5
+
+
+@pytest.mark.parametrize(
+    ("task", "names"), [(Scripted, ["first", "scripted"]), (MoveToBeacon, ["first"])]
+)
+def test_yardsticks(tmp_path, task, names):
+    found = self_play.yardsticks(options(tmp_path, task=task, self_play="shared"))
+    assert list(found) == names
+    if "scripted" in found:
+        turns = self_play.taking_turns(found)
+        assert turns.begin(Episode(2))[0] == "scripted"
 
 
 class Match(gymnasium.Env[Any, Any]):
@@ -181,3 +232,93 @@ def test_a_full_disk(new_match, tmp_path, full_disk, capsys):
     assert f"cannot save the evaluation to {tmp_path}: " in capsys.readouterr().out
     callback.evaluate(2)
     assert [row.total_steps for row in read_results(tmp_path / "win_rates.csv")][-1] == 64
+
+
+ROWS = [
+    ResultRow(0, "first", 20, 9, 10),
+    ResultRow(0, "scripted", 20, 0, 20),
+    ResultRow(500, "first", 20, 19, 1),
+    ResultRow(500, "scripted", 20, 12, 8),
+    ResultRow(900, "first", 100, 100, 0),
+    ResultRow(900, "scripted", 100, 40, 60),
+]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "win_rates.csv"
+    log = ResultLog(path)
+    for steps in (0, 500, 900):
+        log.add(*(row for row in ROWS if row.total_steps == steps))
+    return path
+
+
+def test_written_results_are_read(path):
+    assert read_results(path) == ROWS
+    assert path.read_text().splitlines()[:2] == [
+        "total_steps,opponent,games,wins,losses",
+        "0,first,20,9,10",
+    ]
+
+
+def test_a_resumed_run_drops_later_results(path):
+    log = ResultLog(path, steps_done=600)
+    assert log.rows == read_results(path) == ROWS[:4]
+    new = ResultRow(700, "first", 20, 20, 0)
+    log.add(new)
+    assert read_results(path) == [*ROWS[:4], new]
+
+
+@pytest.mark.parametrize("row", ["0,first,0,0,0", "0,first,9,-1,2"])
+def test_results_that_no_match_has(path, row):
+    path.write_text(f"total_steps,opponent,games,wins,losses\n{row}\n")
+    with pytest.raises(ConfigError, match="expected matches and how many were won, got "):
+        read_results(path)
+
+
+def test_the_newest_of_each_opponent(path):
+    latest = ResultLog(path, steps_done=900).latest()
+    assert latest == {"first": ROWS[4], "scripted": ROWS[5]}
+    assert latest["scripted"].win_rate == 0.4
+
+
+def test_the_rows_of_the_best_model_stay(path):
+    log = ResultLog(path, steps_done=0, best_steps=900)
+    assert log.rows == read_results(path) == [*ROWS[:2], *ROWS[4:]]
+
+
+def test_the_quality_of_a_policy(path):
+    log = ResultLog(path, steps_done=900)
+    assert log.quality(500) == 0.95 + 0.6
+    assert log.quality(700) is None
+    assert log.quality(None) is None
+    log.add(ResultRow(500, "first", 20, 20, 0), ResultRow(500, "scripted", 20, 20, 0))
+    assert log.quality(500) == 2.0
+
+
+def test_a_row_that_a_full_disk_refuses_comes_later(path, full_disk):
+    log = ResultLog(path, steps_done=900)
+    lost, next_one = ResultRow(950, "first", 20, 20, 0), ResultRow(980, "first", 20, 20, 0)
+    with full_disk(), pytest.raises(OSError, match="large"):
+        log.add(lost)
+    log.add(next_one)
+    assert read_results(path) == [*ROWS, lost, next_one]
+
+
+CURVE_ROWS = [
+    ResultRow(steps, opponent, 20, wins, 20 - wins)
+    for steps, opponent, wins in (
+        (0, "first", 10),
+        (0, "scripted", 2),
+        (500, "first", 19),
+        (500, "scripted", 19),
+    )
+]
+
+
+@pytest.mark.parametrize("rows", [[], CURVE_ROWS[:1], CURVE_ROWS])
+def test_it_is_drawn_with_any_number_of_rows(tmp_path, rows):
+    draw_win_rates(tmp_path / "curve.png", rows, "MarineDuel · 4 matches")
+    with Image.open(tmp_path / "curve.png") as picture:
+        assert picture.size == (1080, 624)
+    assert [path.name for path in tmp_path.iterdir()] == ["curve.png"]

@@ -7,10 +7,10 @@ from typing import Any
 import optuna
 import pytest
 
+from sc2pool.cli.training.algorithms import ALGORITHMS
+from sc2pool.cli.training.hyperparameters import Hyperparameters
 from sc2pool.cli.training.model import check_arguments
-from sc2pool.cli.training.settings.algorithms import ALGORITHMS
-from sc2pool.cli.training.settings.hyperparameters import Hyperparameters
-from sc2pool.cli.tuning.search import SPACES, suggest
+from sc2pool.cli.tune import SPACES, suggest
 
 
 @pytest.mark.parametrize("algo", SPACES)

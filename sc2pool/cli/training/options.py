@@ -23,6 +23,17 @@ from sc2pool.cli.arguments import (
     task_class,
     task_of,
 )
+from sc2pool.cli.training.algorithms import (
+    ALGORITHMS,
+    EVALUATIONS,
+    GAMES,
+    LEAST_BETWEEN,
+    MODES,
+    PARTS,
+    check_algorithm,
+    choose_self_play,
+)
+from sc2pool.cli.training.hyperparameters import Hyperparameters, read_hyperparameters
 from sc2pool.cli.training.run_folder import (
     CONFIG_FILE,
     Description,
@@ -31,16 +42,6 @@ from sc2pool.cli.training.run_folder import (
     holds_run,
     read_steps,
     unused,
-)
-from sc2pool.cli.training.settings.algorithms import ALGORITHMS, check_algorithm
-from sc2pool.cli.training.settings.hyperparameters import Hyperparameters, read_hyperparameters
-from sc2pool.cli.training.settings.self_play import (
-    EVALUATIONS,
-    GAMES,
-    LEAST_BETWEEN,
-    MODES,
-    PARTS,
-    choose_self_play,
 )
 from sc2pool.errors import ConfigError
 from sc2pool.foreign import printable, shown, why_not_ours

@@ -13,9 +13,9 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import DummyVecEnv
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from sc2pool.cli.training.figures.episodes import EpisodeLog, EpisodeRow, read_episodes
-from sc2pool.cli.training.figures.logs import ProgressTable, Tolerant, open_logger
-from sc2pool.cli.training.saving import Saver
+from sc2pool.cli.training.episodes import EpisodeLog, EpisodeRow, read_episodes
+from sc2pool.cli.training.logs import ProgressTable, Tolerant, open_logger
+from sc2pool.cli.training.train import Saver
 
 
 @pytest.fixture

@@ -1,0 +1,406 @@
+"""`SelfPlay`: what a run has more if the policy is trained against itself.
+
+    snapshots/       copies of the policy, at equal distances; the first is from before the training
+    win_rates.csv    matches against the first snapshot and the scripted player: a row for each
+                     evaluation and opponent
+    the curve        shows these win rates instead of returns, a line for each opponent: the mean
+                     return says nothing, because what one side wins the other loses
+
+Rules of an evaluation: games of its own are played, with the same seeds every time; all draw their
+actions as in training, because between two players the best policy is often a mixed one, and its
+likeliest action alone may lose; the random numbers are the evaluation's own, so the training goes
+on as without it; all opponents play in one pool and take turns; a match that a fault cut short does
+not count; what cannot be written (a full disk) is said, and the training goes on. A resumed run
+continues the file of win rates, without the rows of a later time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from matplotlib.ticker import PercentFormatter
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env import VecEnv
+
+from sc2pool import SnapshotCallback
+from sc2pool.cli.drawing import BLUE, GREEN, GREY, save
+from sc2pool.cli.stop import Stop, say
+from sc2pool.cli.training.algorithms import ALGORITHMS, LATEST_SHARE, SHARED
+from sc2pool.cli.training.curve import Label, add_labels, new_curve
+from sc2pool.cli.training.episodes import keep_rows, read_rows, write_rows
+from sc2pool.cli.training.evaluation import SEED, filmed
+from sc2pool.cli.training.options import TrainOptions
+from sc2pool.cli.training.run_folder import (
+    BEST_MODEL_FILE,
+    SNAPSHOTS_FOLDER,
+    WIN_RATES_FILE,
+    saved_steps,
+)
+from sc2pool.errors import ConfigError
+from sc2pool.foreign import shown, why_not_ours
+from sc2pool.tasks.opponents.models import save_model
+from sc2pool.tasks.opponents.opponent import Opponent
+from sc2pool.tasks.opponents.policies import FunctionPair
+from sc2pool.tasks.opponents.resolve import InTurn, PairOpponent
+from sc2pool.tasks.opponents.results import OPPONENT, RESULT
+from sc2pool.tasks.opponents.snapshots import RULES, FirstOpponent, SnapshotStore
+from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.teams.team_task import agents_of
+
+
+class SelfPlay:
+    """The additions to one run, whose folder exists.
+
+    Args:
+        options: of the run.
+        model: that learns; its first snapshot is saved here, unless the run has one already.
+
+    Raises:
+        ConfigError: the snapshot cannot be saved; or another user can put snapshots into the
+            folder, which may run code of theirs when they are loaded.
+    """
+
+    def __init__(self, options: TrainOptions, model: BaseAlgorithm) -> None:
+        self._options = options
+        self._store = store_of(options)
+        self._results = ResultLog(
+            options.out / WIN_RATES_FILE,
+            options.steps_done,
+            saved_steps(options.out / BEST_MODEL_FILE),
+        )
+        self._store.drop_later(options.steps_done)
+        try:
+            self._store.folder.mkdir(exist_ok=True)
+            for folder in (options.out, self._store.folder):
+                if why := why_not_ours(folder.stat()):
+                    raise ConfigError(f"{folder}: snapshots are loaded from it, but {why}")
+            # A run that begins may find the first snapshot of one that was killed before it saved.
+            if options.resume is None or not self._store.snapshots():
+                self._store.add(model, options.steps_done)
+        except OSError as error:
+            raise ConfigError(
+                f"{self._store.folder}: no snapshot can be saved ({error.strerror or error})"
+            ) from error
+
+    def callbacks(self, evaluation_env: VecEnv, stop: Stop) -> list[BaseCallback]:
+        """The callbacks beside the learning."""
+        options = self._options
+        assert options.snapshot_every is not None, "a run with self-play has it"
+        names = list(yardsticks(options))
+        return [
+            SnapshotCallback(self._store, options.snapshot_every),
+            MatchEvaluation(evaluation_env, names, options, stop, self._results),
+        ]
+
+    def win_rates(self) -> dict[str, float]:
+        """Of the newest evaluation, by opponent."""
+        return {name: row.win_rate for name, row in self._results.latest().items()}
+
+    def draw(self, path: Path, title: str) -> None:
+        """Write the learning curve."""
+        draw_win_rates(path, self._results.rows, title)
+
+    def outcome(self) -> str:
+        """The newest evaluation in words."""
+        return ", ".join(map(str, self._results.latest().values())) or "no match was played"
+
+
+def how(options: TrainOptions) -> str:
+    """The mode and the evaluations in words, for the banner."""
+    mode = options.self_play
+    plays = "both sides of each match" if mode == SHARED else f"against its own snapshots, {mode}"
+    opponents = len(yardsticks(options))
+    matches, last = (
+        matches_for(games, opponents)
+        for games in (options.eval_episodes, MORE_AT_THE_END * options.eval_episodes)
+    )
+    every = f"{matches} matches every {options.eval_every:,} steps, {last} at the end"
+    return f"{plays}\ntests   {every}"
+
+
+FIRST, SCRIPTED = "first", "scripted"
+
+
+def store_of(options: TrainOptions) -> SnapshotStore:
+    """The run's snapshots, from which its mode chooses the opponents."""
+    rule = next((rule for rule in RULES if rule == options.self_play), RULES[0])
+    return SnapshotStore(options.out / SNAPSHOTS_FOLDER, rule, latest_share=LATEST_SHARE)
+
+
+def learns_against(options: TrainOptions) -> SnapshotStore | None:
+    """The opponent in training; None if both sides learn, or if there is but one side."""
+    return None if options.self_play in ("", SHARED) else store_of(options)
+
+
+def yardsticks(options: TrainOptions) -> dict[str, Opponent]:
+    """Those that evaluations are played against: the first snapshot, and the scripted player."""
+    task = resolve(options.task)
+    actions, agents = task.action_space, agents_of(task)
+    found: dict[str, Opponent] = {FIRST: FirstOpponent(store_of(options), actions, FIRST)}
+    scripted = getattr(task, "scripted", None)  # a function of the observation
+    if scripted is not None:
+        found[SCRIPTED] = PairOpponent(SCRIPTED, partial(FunctionPair, scripted, actions), agents)
+    return found
+
+
+def taking_turns(opponents: dict[str, Opponent]) -> InTurn:
+    """All of them, as the opponent of one pool."""
+    return InTurn(tuple(opponents.values()))
+
+
+MORE_AT_THE_END = 5
+"""The last evaluation has five times as many matches as each of the others."""
+
+
+def matches_for(games: int, opponents: int) -> int:
+    """The matches of an evaluation: of each opponent one more if the games are odd."""
+    return (games + games % 2) * opponents
+
+
+class MatchEvaluation(BaseCallback):
+    """Plays matches before the training, each time that `eval_every` env steps are done, and after.
+
+    The opponents of the games take turns; the games are closed by the caller.
+    """
+
+    def __init__(
+        self,
+        env: VecEnv,
+        opponents: Sequence[str],
+        options: TrainOptions,
+        stop: Stop,
+        results: ResultLog,
+    ) -> None:
+        super().__init__()
+        self._env = env
+        self._opponents = opponents
+        self._options = options
+        self._stop = stop
+        self._results = results
+        self._agents = agents_of(resolve(options.task))
+        assert options.eval_every is not None, "a run with self-play has it"
+        self._every = options.eval_every
+        self._next_at = options.steps_done + self._every
+
+    def _on_training_start(self) -> None:
+        if not self._results.rows:
+            self.evaluate(self._options.eval_episodes)
+
+    def _on_step(self) -> bool:
+        if self.num_timesteps >= self._next_at:
+            self._next_at = self.num_timesteps + self._every
+            if self.num_timesteps < self._options.steps:
+                self.evaluate(self._options.eval_episodes)
+        return True
+
+    def _on_training_end(self) -> None:
+        if self._stop.signal is None:
+            self.evaluate(MORE_AT_THE_END * self._options.eval_episodes)
+            self.logger.dump(self.num_timesteps)
+
+    def evaluate(self, games: int) -> None:
+        """Play matches against each opponent, and record what came of them.
+
+        Args:
+            games: against each; one more if it is odd, because the learner plays both sides.
+        """
+        matches = matches_for(games, len(self._opponents))
+        filming = filmed(self._env, self._options, self.num_timesteps)
+        with filming as film, torch.random.fork_rng():
+            torch.manual_seed(SEED)
+            found = play_matches(
+                self.model,
+                self._env,
+                matches,
+                agents=self._agents,
+                masks=ALGORITHMS[self._options.algo].uses_masks,
+                stop=self._stop,
+                film=film,
+            )
+        if found is None:
+            return
+        rows = [
+            ResultRow(self.num_timesteps, name, sum(of.values()), of["win"], of["loss"])
+            for name in self._opponents
+            if (of := found.get(name))
+        ]
+        for row in rows:
+            self.logger.record(f"self_play/win_rate/{row.opponent}", row.win_rate)
+        words = ", ".join(map(str, rows)) or "no match ended"
+        say(f"evaluation at {self.num_timesteps:,} steps: {words}")
+        path = self._options.out / BEST_MODEL_FILE
+        try:
+            # The rows first: a model without its rows could not be compared with later ones. The
+            # file of the best model says which rows belong to it.
+            before = self._results.quality(saved_steps(path))
+            self._results.add(*rows)
+            wins = sum(row.win_rate for row in rows)
+            if rows and (before is None or wins > before):
+                save_model(self.model, path)
+        except OSError as error:
+            say(f"cannot save the evaluation to {self._options.out}: {error.strerror or error}")
+
+
+def play_matches(
+    model: BaseAlgorithm,
+    env: VecEnv,
+    matches: int,
+    *,
+    agents: int,
+    masks: bool,
+    stop: Stop,
+    film: Callable[[bool], None],
+) -> dict[str, Counter[str]] | None:
+    """Play matches with actions that the model draws.
+
+    Those that begin first are counted, not those that end first: otherwise short matches would
+    count more often than they are played.
+
+    Args:
+        env: games in which only the model learns.
+        agents: how many rows each game has.
+        masks: whether the model wants action masks.
+        film: called after every step of the first env, with whether its match is over.
+
+    Returns:
+        For each opponent, how often each result came; None if stopped.
+    """
+    found: dict[str, Counter[str]] = defaultdict(Counter)
+    env.seed(SEED)
+    seen: Any = env.reset()
+    playing = list(range(env.num_envs // agents))
+    begun, over = len(playing), 0
+    state = None
+    starts = np.ones(env.num_envs, bool)
+    while over < matches:
+        if stop.signal is not None:
+            return None
+        more: dict[str, Any] = (
+            {"action_masks": np.stack(env.env_method("action_masks"))} if masks else {}
+        )
+        actions, state = model.predict(seen, state=state, episode_start=starts, **more)
+        seen, _, starts, infos = env.step(actions)
+        film(bool(starts[0]))
+        for index in np.flatnonzero(starts[::agents]).tolist():
+            if playing[index] < matches:
+                over += 1
+                info = infos[index * agents]
+                if RESULT in info:  # a fault's has none
+                    found[info[OPPONENT]][info[RESULT]] += 1
+            playing[index] = begun
+            begun += 1
+    return found
+
+
+class ResultRow(NamedTuple):
+    """The matches of one evaluation against one opponent."""
+
+    total_steps: int
+    """Env steps that the policy had been trained for."""
+    opponent: str
+    games: int
+    """That no fault cut short."""
+    wins: int
+    losses: int
+
+    @property
+    def win_rate(self) -> float:
+        """Wins per game; ties and matches that the time limit ended are not won."""
+        return self.wins / self.games
+
+    def __str__(self) -> str:
+        return f"won {self.wins} of {self.games} against {self.opponent}"
+
+
+class ResultLog:
+    """The file and what is in it.
+
+    Attributes:
+        rows: in the order in which they were added.
+
+    Args:
+        path: the CSV file.
+        steps_done: env steps of the resumed model; later rows are dropped.
+        best_steps: env steps of the best model that is saved, whose rows stay.
+    """
+
+    def __init__(self, path: Path, steps_done: int = 0, best_steps: int | None = None) -> None:
+        self._path = path
+        self.rows = keep_rows(
+            path,
+            ResultRow,
+            read_results(path),
+            lambda row: row.total_steps <= steps_done or row.total_steps == best_steps,
+        )
+
+    def add(self, *rows: ResultRow) -> None:
+        """Record the rows of an evaluation.
+
+        Raises:
+            OSError: they cannot be written; they are written with later ones.
+        """
+        self.rows.extend(rows)
+        write_rows(self._path, ResultRow, self.rows)
+
+    def latest(self) -> Mapping[str, ResultRow]:
+        """The newest row against each opponent."""
+        return {row.opponent: row for row in self.rows}
+
+    def quality(self, steps: int | None) -> float | None:
+        """The sum of the win rates of the policy of these env steps; None if it has no evaluation.
+
+        If a resumed run has evaluated again at these steps, the better evaluation counts.
+        """
+        found: dict[str, list[float]] = defaultdict(list)
+        for row in self.rows:
+            if row.total_steps == steps:
+                found[row.opponent].append(row.win_rate)
+        return max(map(sum, zip(*found.values(), strict=False)), default=None)
+
+
+def read_results(path: Path) -> list[ResultRow]:
+    """The rows in a file; see `read_rows`."""
+    rows = read_rows(path, ResultRow)
+    for row in rows:
+        if not (row.games >= 1 and min(row.wins, row.losses) >= 0):
+            raise ConfigError(f"{path}: expected matches and how many were won, got {shown(row)}")
+    return rows
+
+
+_STYLES = ((BLUE, "-"), (GREEN, (0, (5, 2))))
+
+
+def draw_win_rates(path: Path, rows: Sequence[ResultRow], title: str) -> None:
+    """Write the win rates as a PNG file, or an empty picture if there are none."""
+    figure, axes = new_curve(title, "matches won")
+    labels = []
+    opponents = list(dict.fromkeys(row.opponent for row in rows))
+    for opponent, (colour, dashes) in zip(opponents, _STYLES, strict=False):
+        those = sorted(row for row in rows if row.opponent == opponent)
+        axes.plot(
+            [row.total_steps for row in those],
+            [row.win_rate for row in those],
+            "o",
+            color=colour,
+            linestyle=dashes,
+            linewidth=2.2,
+            markersize=5,
+            clip_on=False,
+            zorder=4,
+        )
+        last = those[-1]
+        text = f"against {opponent}:  {last.win_rate:.0%}"
+        labels.append(Label(text, last.win_rate, colour, bold=True))
+    axes.axhline(0.5, color=GREY, linewidth=1.0, linestyle=(0, (1, 1.5)))
+    axes.set_xlim(0, max([1, *(row.total_steps for row in rows)]))
+    axes.set_ylim(0, 1)
+    add_labels(axes, labels)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    save(figure, path)
