@@ -16,8 +16,8 @@ from PIL import ImageDraw
 from s2clientprotocol import raw_pb2
 
 from sc2pool.render import palette
+from sc2pool.render.ground import View
 from sc2pool.render.palette import Colour, shade
-from sc2pool.render.view import View
 
 _BUILDING_RADIUS = 1.05
 """A larger unit on the ground is a building: no walking unit is larger."""
