@@ -5,8 +5,6 @@ actor.py      observe ─ act ─ observe ─ act ─ observe ─ act ─ …   
 exchange.py       ▼                             │                   data between the threads
 learner.py    callbacks ─► update ──────────────┴─► callbacks ─► …  `AsyncPPO.learn`
 
-decoupled.py          the update: PPO's loss, corrected for data of an older policy
-update_process.py     the same update in a child process (`actor="process"`): trainer's end
-updater.py            … and the child process
-frozen_statistics.py  VecNormalize's statistics, constant within a rollout
+decoupled.py       the update: PPO's loss, corrected for data of an older policy
+update_process.py  the same update in a child process (`actor="process"`), both ends
 """

@@ -12,6 +12,6 @@ from sc2pool.processes.follower import become_follower
 if __name__ == "__main__":
     (descriptor,) = become_follower(sys.argv[1:])
 
-    from sc2pool.realtime.async_ppo.updater import main
+    from sc2pool.realtime.async_ppo.update_process import main
 
     main(descriptor)

@@ -1,12 +1,14 @@
-"""The learner's updates in a child process: the trainer's end.
+"""The learner's updates in a child process: the trainer's end and the child's.
 
-    model ── its state (`model_state`) ──► updater: model.train()
-          ◄── what has changed, log records ──
+    trainer   model ── its state (`model_state`) ──► model.train()   update process
+                    ◄── what has changed, log records ──
 
 Rules: the two processes take turns. Each update sends the model's whole state, so changes that the
-user or a callback makes to the model reach the child process, and changes by `train` come back. An
-exception of `train` is raised here with its type. The child process ends with `close`, with the end
-of `lifeline` and with the trainer, also while it is still starting; Ctrl-C does not reach it. An
+user or a callback makes to the model reach the child process, and changes by `train` come back;
+nothing of a model stays there from one update to the next. The child process has the model without
+its env, acts only on a message, and sends one reply to each. An exception of `train` is a reply,
+too, and is raised here with its type. The child process ends with `close`, with the end of
+`lifeline` and with the trainer, also while it is still starting; Ctrl-C does not reach it. An
 update may take any time while it uses the CPU; a process that is stopped, or waits for something
 that never comes, uses none.
 """
@@ -25,18 +27,21 @@ import numpy as np
 import psutil
 import torch as th
 from stable_baselines3 import PPO
+from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.utils import set_random_seed
 
 from sc2pool.errors import LearnerError
 from sc2pool.platform import WINDOWS
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.messages import Raised
 from sc2pool.pool.ipc.pickling import pickle_script_by_value
-from sc2pool.pool.ipc.remote_errors import RemoteTraceback, original
+from sc2pool.pool.ipc.remote_errors import RemoteTraceback, describe, original
 from sc2pool.processes.exit import describe_exit
 from sc2pool.processes.follower import Follower, start_follower
+from sc2pool.processes.spawn import leave_interrupts_to_parent
 from sc2pool.processes.table import waited_s
 from sc2pool.processes.uninterrupted import uninterrupted
-from sc2pool.realtime.async_ppo.model_state import Packed
+from sc2pool.realtime.async_ppo.model_state import Packed, Unpacked
 
 _SILENT_S: Final = 60.0
 """How long a process that is to answer may use no CPU time."""
@@ -185,3 +190,44 @@ def _start(connection: socket.socket) -> Follower:
         {},
         own_session=True,  # its share of the CPU: see `start_python`
     )
+
+
+def main(descriptor: int) -> None:
+    """Handle messages until the trainer closes the socket."""
+    leave_interrupts_to_parent()
+    channel = Channel(socket.socket(fileno=descriptor))
+    messages: list[Any] = []
+    with suppress(ChannelClosedError):
+        while True:
+            messages += channel.receive()
+            while messages:
+                channel.send(_reply_to(messages.pop(0)))
+
+
+def _reply_to(message: Begin | bytes) -> Updated | Raised | None:
+    """Handle a message: `Begin`, or the state of a model to be updated."""
+    try:
+        if isinstance(message, bytes):
+            return _update(message)
+        _begin(message)
+    except BaseException as error:
+        return describe(error, "updating")
+    return None
+
+
+def _begin(message: Begin) -> None:
+    sys.path[:] = message.sys_path
+    th.set_num_threads(message.threads)
+    set_random_seed(message.seed)
+    Unpacked(message.state)
+
+
+def _update(state: bytes) -> Updated:
+    unpacked = Unpacked(state)
+    logger = Logger(folder=None, output_formats=[])
+    unpacked.model.set_logger(logger)
+    unpacked.model.train()
+    logged = {
+        name: (value, logger.name_to_excluded[name]) for name, value in logger.name_to_value.items()
+    }
+    return Updated(unpacked.changes(), logged)

@@ -11,7 +11,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sc2pool.realtime.async_ppo.frozen_statistics import FrozenStatistics, frozen
+from sc2pool.realtime.async_ppo.actor import FrozenStatistics, frozen
 
 
 def figures(statistics):
