@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     )
     from sc2pool.envs.smac import StarCraft2Env as StarCraft2Env
     from sc2pool.envs.tianshou import SC2TianshouVectorEnv as SC2TianshouVectorEnv
-    from sc2pool.envs.vector.env import SC2VectorEnv as SC2VectorEnv
+    from sc2pool.envs.vector import SC2VectorEnv as SC2VectorEnv
     from sc2pool.errors import ConfigError as ConfigError, SC2PoolError as SC2PoolError
     from sc2pool.pool.statistics.stats import PoolStats as PoolStats
     from sc2pool.ray.vec_env import RaySC2VecEnv as RaySC2VecEnv
@@ -68,7 +68,7 @@ _NAMES = {
     "sc2pool.envs.sb3": ("DummySC2VecEnv", "SubprocSC2VecEnv"),
     "sc2pool.envs.smac": ("StarCraft2Env",),
     "sc2pool.envs.tianshou": ("SC2TianshouVectorEnv",),
-    "sc2pool.envs.vector.env": ("SC2VectorEnv",),
+    "sc2pool.envs.vector": ("SC2VectorEnv",),
     "sc2pool.errors": ("ConfigError", "SC2PoolError"),
     "sc2pool.pool.statistics.stats": ("PoolStats",),
     "sc2pool.ray.vec_env": ("RaySC2VecEnv",),

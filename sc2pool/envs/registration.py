@@ -37,7 +37,7 @@ def _register(registration: ModuleType) -> None:
             registration.register(
                 id=env_id,
                 entry_point="sc2pool.envs.gym:SC2GymEnv",
-                vector_entry_point="sc2pool.envs.vector.env:SC2VectorEnv",
+                vector_entry_point="sc2pool.envs.vector:SC2VectorEnv",
                 kwargs={"task": name},
             )
 

@@ -20,7 +20,7 @@ from gymnasium.error import AlreadyPendingCallError, ResetNeeded
 from tianshou.env import BaseVectorEnv
 
 from sc2pool.config import is_number
-from sc2pool.envs.resets import begin_episodes
+from sc2pool.envs.arguments import Seeds, begin_episodes, seed_of_each
 from sc2pool.envs.specs import (
     EnvFns,
     PoolKeywords,
@@ -28,7 +28,6 @@ from sc2pool.envs.specs import (
     make_players,
     whole_number,
 )
-from sc2pool.envs.vector.arguments import Seeds, seed_of_each
 from sc2pool.errors import ConfigError
 from sc2pool.pool.actions import ARRAY_SPACES
 from sc2pool.pool.queues.layout import Array

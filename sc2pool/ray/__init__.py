@@ -12,18 +12,17 @@ from sc2pool.optional import needed_for
 
 if TYPE_CHECKING:
     from sc2pool.ray.cluster import connect
-    from sc2pool.ray.rllib.callback import GamesCallback
-    from sc2pool.ray.rllib.configure import configure
+    from sc2pool.ray.rllib import GamesCallback, configure
     from sc2pool.ray.vec_env import RaySC2VecEnv
     from sc2pool.realtime.rllib import RLlibPauseCallback
 
 __all__ = ["GamesCallback", "RLlibPauseCallback", "RaySC2VecEnv", "configure", "connect"]
 
 _HOME = {
-    "GamesCallback": "sc2pool.ray.rllib.callback",
+    "GamesCallback": "sc2pool.ray.rllib",
     "RLlibPauseCallback": "sc2pool.realtime.rllib",
     "RaySC2VecEnv": "sc2pool.ray.vec_env",
-    "configure": "sc2pool.ray.rllib.configure",
+    "configure": "sc2pool.ray.rllib",
     "connect": "sc2pool.ray.cluster",
 }
 

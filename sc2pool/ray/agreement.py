@@ -1,13 +1,19 @@
 """Checks that all pools of a cluster play the same: the games, the task and the package.
 
 Each node finds its game and its packages by itself, so they may differ. Rule: pools that differ are
-an error before the first step, which names the nodes.
+an error before the first step, which names the nodes. The commit that a package was made from is
+compared too, because that says more than a version.
 """
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from gymnasium import spaces
@@ -16,7 +22,6 @@ import sc2pool
 from sc2pool.errors import ConfigError
 from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.pool.vec_pool import VecPool
-from sc2pool.ray.commit import installed_commit
 
 
 @dataclass(frozen=True)
@@ -92,3 +97,46 @@ def _differ(facts: Sequence[tuple[str, str]]) -> bool:
 
 def _listed(facts: Sequence[tuple[str, str]]) -> str:
     return "; ".join(f"{where}: {fact}" for where, fact in facts)
+
+
+_GIT_S = 10.0
+"""How long git may take: a checkout may lie on a network's disk."""
+
+
+def commit_of(root: Path) -> str | None:
+    """The commit of a checkout, "-dirty" after it if tracked files differ from it.
+
+    Returns:
+        None if `root` is no checkout, or if git is missing or fails.
+    """
+    if not (root / ".git").exists():  # a package installed into a folder of another project's
+        return None
+    # Without locks: a checkout on a network's disk may be another node's, too.
+    command = ["git", "--no-optional-locks", "describe", "--always", "--dirty"]
+    command += ["--abbrev=12", "--exclude=*"]
+    try:
+        told = subprocess.run(
+            command, cwd=root, capture_output=True, text=True, check=True, timeout=_GIT_S
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return told.stdout.strip()
+
+
+@cache
+def installed_commit() -> str | None:
+    """The commit of this process's package, asked for once; None if it came from a package index.
+
+    A checkout's is git's. That of `pip install git+https://…` was kept by pip:
+    https://packaging.python.org/en/latest/specifications/direct-url/.
+    """
+    commit = commit_of(Path(sc2pool.__file__).parents[1])
+    if commit is not None:
+        return commit
+    try:
+        kept = metadata.distribution("sc2pool").read_text("direct_url.json")
+    except metadata.PackageNotFoundError:
+        return None
+    source = json.loads(kept or "{}").get("vcs_info", {})
+    given = source.get("commit_id")
+    return None if given is None else str(given)[:12]

@@ -1,19 +1,25 @@
-"""The statistics of several pools as those of one.
+"""The statistics of several pools as those of one, and their curves.
 
 Rules: counters are summed; envs and spares are numbered through, in the order of the pools; times
 of events are moved to this process's clock. An approximation: percentiles of durations are the
 pools' own, weighted by how many durations each had; their `count` and `max` are exact.
+
+Curves are on the time axis of the pool that is oldest. A pool's value at some time is its newest
+sample until then; steps and steps per second are sums, the mean return is a mean, and what a model
+logs is the same for all its pools.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from sc2pool.pool.report.snapshot import STEPS_PER_S
 from sc2pool.pool.statistics.durations import Durations
 from sc2pool.pool.statistics.lateness import HeldSpares, Lateness, RealtimeStats
 from sc2pool.pool.statistics.matches import MatchResults, summed
@@ -200,3 +206,42 @@ def _durations_of(data: Mapping[str, Any] | None) -> Durations | None:
 
 def _lateness(data: Mapping[str, Any]) -> dict[str, Any]:
     return {**data, "gap_s": _durations_of(data["gap_s"])}
+
+
+Curves = Mapping[str, Any]
+"""See `History.as_dict`."""
+
+
+def merge_curves(parts: Sequence[tuple[float, Curves]]) -> dict[str, Any]:
+    """One pool's curves, of several.
+
+    Args:
+        parts: how long each pool has run, in seconds, and its curves; at least one.
+    """
+    oldest_s, axis = max(parts, key=lambda part: part[0])
+    times_s = axis["at_s"]
+
+    def column(at_s: float, name: str | None) -> list[float]:
+        """The values of all pools at a time; of the steps for None."""
+        found = []
+        for uptime_s, curves in parts:
+            values = curves["steps"] if name is None else curves["figures"].get(name)
+            newest = bisect_right(curves["at_s"], at_s - (oldest_s - uptime_s) + 1e-6) - 1
+            if values is not None and newest >= 0 and values[newest] is not None:
+                found.append(values[newest])
+        return found
+
+    names = dict.fromkeys(name for _, curves in parts for name in curves["figures"])
+    return {
+        "at_s": times_s,
+        "steps": [sum(column(at_s, None)) for at_s in times_s],
+        "figures": {
+            name: [_joined(name, column(at_s, name)) for at_s in times_s] for name in names
+        },
+    }
+
+
+def _joined(name: str, values: Sequence[float]) -> float | None:
+    if not values:
+        return None
+    return sum(values) if name == STEPS_PER_S else sum(values) / len(values)

@@ -98,7 +98,7 @@ class ClusterRun:
 
     def read(self, name: str, instance: int | None = None) -> tuple[dict[str, Any], float] | None:
         """A file of an instance, numbered as in `poll`, or the curves, as `Run.read` returns it."""
-        from sc2pool.ray.curves import merge_curves  # noqa: PLC0415
+        from sc2pool.ray.stats import merge_curves  # noqa: PLC0415
 
         pools = self._read_pools()
         if instance is not None:

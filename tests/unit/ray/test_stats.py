@@ -1,4 +1,4 @@
-"""Several pools' statistics as those of one, and from plain data again."""
+"""Several pools' statistics and curves as those of one, and from plain data again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from sc2pool.errors import Fault, FaultKind, Phase
 from sc2pool.pool.statistics.matches import MatchResults
 from sc2pool.pool.statistics.stats import Counters, InstanceStats, PoolEvent, PoolStats
-from sc2pool.ray.stats import from_dict, merge
+from sc2pool.ray.stats import from_dict, merge, merge_curves
 
 
 def row(seat: str, instance: int) -> InstanceStats:
@@ -99,3 +99,30 @@ def test_plain_data_gives_the_same_again() -> None:
     stats = part("env 0", "env 1", returns=(1.0,), faults=1, results=("win", "undecided"))
     data = json.loads(json.dumps(stats.as_dict()))
     assert from_dict(data) == stats
+
+
+OLD = {
+    "at_s": [0.0, 1.0, 2.0],
+    "steps": [0, 10, 20],
+    "figures": {"steps/s": [None, 10.0, 10.0], "mean return": [None, None, 4.0]},
+}
+YOUNG = {
+    "at_s": [0.0, 1.0],
+    "steps": [0, 30],
+    "figures": {"steps/s": [None, 30.0], "mean return": [None, 2.0], "loss": [0.5, 0.25]},
+}
+
+
+def test_one_pool_keeps_its_curves() -> None:
+    assert merge_curves([(2.0, OLD)]) == OLD
+
+
+def test_the_younger_pool_begins_later_on_the_axis_of_the_oldest() -> None:
+    merged = merge_curves([(1.0, YOUNG), (2.0, OLD)])
+    assert merged["at_s"] == [0.0, 1.0, 2.0]
+    assert merged["steps"] == [0, 10, 50]
+    assert merged["figures"] == {
+        "steps/s": [None, 10.0, 40.0],
+        "mean return": [None, None, 3.0],
+        "loss": [None, 0.5, 0.25],
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sc2pool.envs.vector.arguments import whole_envs
+from sc2pool.envs.arguments import whole_envs
 from sc2pool.errors import ConfigError
 
 

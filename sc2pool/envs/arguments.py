@@ -1,0 +1,293 @@
+"""What `SC2VectorEnv` is given: arguments of its methods, resets with seeds and options, spaces.
+
+Arguments are checked and converted by pure functions. Rules: the errors are those of
+`AsyncVectorEnv`: a wrong type is a TypeError, a wrong value or length is a ValueError
+(`ConfigError` is one); the caller's objects are not changed.
+
+A trainer's reset becomes episodes of the pool, also for `SC2TianshouVectorEnv`. Rule: a reset of a
+task's envs without seed and options takes the next episodes, as an autoreset does, so spares may
+have them ready.
+
+The spaces are made from those of the envs: `observation_mode` says what these must have in common:
+"same" (all), "different" (shape and dtype; each env keeps its own bounds), or the two spaces
+themselves. Rules: spaces are checked before the first reset; no env is made only to learn its
+spaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, SupportsIndex
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.spaces.utils import is_space_dtype_shape_equiv
+from gymnasium.vector.utils import batch_differing_spaces, batch_space
+
+from sc2pool.envs.specs import whole_number
+from sc2pool.errors import ConfigError
+from sc2pool.pool.agreement import check_rows
+from sc2pool.pool.episodes import Request, check_options
+from sc2pool.pool.ipc.messages import Hello
+from sc2pool.pool.pool import Pool
+from sc2pool.pool.queues.layout import Array
+
+Seeds = int | Sequence[int | None] | None
+
+
+def check_concurrency(max_concurrency: object) -> int | None:
+    """How many envs may run at one time; None for all.
+
+    The errors have the words of gymnasium's `AsyncVectorEnv`, which takes the same keyword.
+
+    Raises:
+        ConfigError: not None and not a whole number of at least 1.
+    """
+    if max_concurrency is None:
+        return None
+    if isinstance(max_concurrency, bool) or not isinstance(max_concurrency, int | np.integer):
+        raise ConfigError(
+            f"`max_concurrency` must be an integer or None, got {type(max_concurrency)}."
+        )
+    if max_concurrency < 1:
+        raise ConfigError(f"`max_concurrency` must be a positive or None, got {max_concurrency}.")
+    return int(max_concurrency)
+
+
+def seed_of_each(seed: Seeds, num_envs: int) -> list[int | None]:
+    """A seed, or None, for each env: env i gets `seed + i`, or the i-th of a list.
+
+    Raises:
+        ValueError: a list of another length.
+        ConfigError: a seed that is not a whole number of at least 0.
+    """
+    if seed is None:
+        return [None] * num_envs
+    if isinstance(seed, SupportsIndex):
+        first = whole_number("seed", seed, 0)
+        return [first + env for env in range(num_envs)]
+    if len(seed) != num_envs:
+        raise ValueError(
+            "If seeds are passed as a list the length must match "
+            f"num_envs={num_envs} but got length={len(seed)}."
+        )
+    return [None if one is None else whole_number("seed", one, 0) for one in seed]
+
+
+def seeds_of_tasks(
+    seed: Seeds, seeds: Sequence[int | None], envs: Sequence[int]
+) -> tuple[list[int | None], int | list[int] | None]:
+    """How a seed is used for tasks: one seed for all episodes, or one for each env's first.
+
+    Args:
+        seed: as given to `reset`.
+        seeds: what `seed_of_each` returned for it.
+        envs: the envs that are reset.
+
+    Returns:
+        A seed, or None, for the first episode of each env; and the seed of all other episodes,
+        None to go on as before.
+    """
+    if isinstance(seed, SupportsIndex):
+        return [None] * len(seeds), seeds[0]
+    known = [one for one in (seeds[env] for env in envs) if one is not None]
+    # The length makes it another seed than the integer that a list of one stands for.
+    return list(seeds), [len(known), *known] if known else None
+
+
+def whole_envs(rows: Sequence[int], rows_of_one: int) -> list[int]:
+    """The envs of the pool that have these rows, ascending.
+
+    Raises:
+        ConfigError: not all rows of one of them are there.
+    """
+    if rows_of_one == 1:
+        return list(rows)
+    envs = list(dict.fromkeys(row // rows_of_one for row in rows))
+    if len(envs) * rows_of_one != len(rows):
+        raise ConfigError(
+            f"the {rows_of_one} envs of a game begin their episodes together (the first of them is "
+            f"a multiple of {rows_of_one}): `options['reset_mask']` must hold all of them or none, "
+            f"got True for {list(rows)}"
+        )
+    return envs
+
+
+def split_mask(
+    options: Mapping[str, Any] | None, num_envs: int
+) -> tuple[list[int], dict[str, Any]]:
+    """The envs that `options["reset_mask"]` names, or all if it is absent; and the other options.
+
+    Raises:
+        ConfigError: the options are no mapping.
+        TypeError: the mask is not a numpy array of bool.
+        ValueError: its shape is not (num_envs,), or it has no True.
+    """
+    others = {} if options is None else options
+    check_options(others)
+    others = dict(others)
+    if "reset_mask" not in others:
+        return list(range(num_envs)), others
+    mask: Array = others.pop("reset_mask")
+    if not isinstance(mask, np.ndarray):
+        raise TypeError(f"`options['reset_mask']` must be a numpy array, got {type(mask)}")
+    if mask.shape != (num_envs,):
+        raise ValueError(
+            f"`options['reset_mask']` must have shape `({num_envs},)`, got {mask.shape}"
+        )
+    if mask.dtype != np.bool_:
+        raise TypeError(f"`options['reset_mask']` must have `dtype=np.bool_`, got {mask.dtype}")
+    if not mask.any():
+        raise ValueError(
+            "`options['reset_mask']` must contain a boolean array with at least one True value, "
+            f"got reset_mask={mask}"
+        )
+    return np.flatnonzero(mask).tolist(), others
+
+
+def begin_episodes(
+    pool: Pool, envs: Sequence[int], seed: Seeds, options: Mapping[str, Any], *, is_task: bool
+) -> None:
+    """Begin an episode in each of these envs; of all of them, drop first what is pending.
+
+    Args:
+        envs: ascending.
+        seed: as `SC2VectorEnv.reset` takes it; a list has one for each row, of which each env's
+            first counts.
+
+    Raises:
+        ValueError: not as many seeds as rows.
+        ConfigError: a seed that is not a whole number of at least 0.
+    """
+    seeds, run_seed = seed_of_each(seed, pool.n_rows)[:: pool.rows], None
+    if is_task:
+        seeds, run_seed = seeds_of_tasks(seed, seeds, envs)
+    seeded = any(seeds[env] is not None for env in envs)
+
+    requests: list[Request] | None
+    requests = [Request(seeds[env], options, both_keywords=True) for env in envs]
+    if is_task and not seeded and not options:
+        requests = None
+    if run_seed is not None:
+        pool.seed(run_seed)
+    if len(envs) == pool.n:
+        pool.drop()  # what an interrupted call has left
+    pool.begin(envs, requests)
+
+
+ObservationMode = str | tuple[spaces.Space[Any], spaces.Space[Any]]
+
+_GYMNASIUMS_OWN = (
+    spaces.Box,
+    spaces.Discrete,
+    spaces.MultiDiscrete,
+    spaces.MultiBinary,
+    spaces.Text,
+    spaces.Graph,
+    spaces.Sequence,
+    spaces.OneOf,
+)
+
+
+class VectorSpaces:
+    """Makes the spaces of a vector env from those of its envs.
+
+    Args:
+        observation_mode: see `gymnasium.vector.AsyncVectorEnv`; a tuple is (batched, single).
+        shared_memory: as there: with True, spaces that are not gymnasium's own raise.
+
+    Attributes, after `agree` was called: `single_observation_space`, `single_action_space`,
+    `observation_space` and `action_space` (batched).
+
+    Raises:
+        ValueError, TypeError: no such mode, or `shared_memory` is not a bool.
+    """
+
+    single_observation_space: spaces.Space[Any]
+    single_action_space: spaces.Space[Any]
+    observation_space: spaces.Space[Any]
+    action_space: spaces.Space[Any]
+
+    def __init__(self, observation_mode: ObservationMode, shared_memory: bool) -> None:
+        if not isinstance(shared_memory, bool):
+            raise ConfigError(
+                f"shared_memory must be True or False, got {shared_memory!r}; for a number of envs "
+                f"write n={shared_memory!r}"
+            )
+        if isinstance(observation_mode, tuple) and len(observation_mode) == 2:
+            if not all(isinstance(space, spaces.Space) for space in observation_mode):
+                raise TypeError(
+                    "Expected both elements of observation_mode to be Spaces, got "
+                    f"{[type(space).__name__ for space in observation_mode]}"
+                )
+        elif observation_mode not in ("same", "different"):
+            raise ValueError(
+                "Invalid `observation_mode`, expected: 'same' or 'different' or tuple of single "
+                f"and batch observation space, actual got {observation_mode}"
+            )
+        self._mode = observation_mode
+        self._shared_memory = shared_memory
+
+    def agree(self, hellos: Sequence[Hello | None]) -> Hello:
+        """Make the vector env's spaces from the hello of each env.
+
+        Returns:
+            The first env's hello.
+
+        Raises:
+            RuntimeError: the spaces of an env do not fit those of the first; names the env.
+            ConfigError: the envs do not have as many rows each.
+            ValueError: a custom space, and `shared_memory` is True.
+        """
+        present = [hello for hello in hellos if hello is not None]
+        first = present[0]
+        check_rows(present)
+        own = [hello.observation_space for hello in present]
+        if isinstance(self._mode, tuple):
+            self.observation_space, self.single_observation_space = self._mode
+        else:
+            self.single_observation_space = own[0]
+        self._check_observation_spaces(own)
+        for env, hello in enumerate(present):
+            if hello.action_space != first.action_space:
+                raise RuntimeError(
+                    f"env {env}: action_space is {hello.action_space}, but env 0 has "
+                    f"{first.action_space}; to be batched they must be equal"
+                )
+        if self._shared_memory and is_custom(first.observation_space):
+            raise ValueError(
+                f"observation_space {first.observation_space} is a custom space, which "
+                "cannot be put in shared memory; with shared_memory=False it is pickled"
+            )
+        if self._mode == "same":
+            self.observation_space = batch_space(own[0], len(own) * first.rows)
+        elif self._mode == "different":
+            each = [space for space in own for _ in range(first.rows)]
+            self.observation_space = batch_differing_spaces(each)
+        self.single_action_space = first.action_space
+        self.action_space = batch_space(first.action_space, len(present) * first.rows)
+        return first
+
+    def _check_observation_spaces(self, own: Sequence[spaces.Space[Any]]) -> None:
+        expected = self.single_observation_space
+        for env, space in enumerate(own):
+            if self._mode == "same" and space != expected:
+                raise RuntimeError(
+                    "observation_mode='same', but the sub-environments observation spaces are not "
+                    f"equivalent. Env {env} has {space}, env 0 has {expected}. If this is "
+                    "intentional, use `observation_mode='different'` instead."
+                )
+            if self._mode != "same" and not is_space_dtype_shape_equiv(expected, space):
+                raise RuntimeError(
+                    "the sub-environments observation spaces do not share a common shape and "
+                    f"dtype: env {env} has {space}, expected one like {expected}"
+                )
+
+
+def is_custom(space: spaces.Space[Any]) -> bool:
+    """True if the class of the space, or of a part of it, is not one of gymnasium's."""
+    if isinstance(space, spaces.Dict):
+        return any(map(is_custom, space.spaces.values()))
+    if isinstance(space, spaces.Tuple):
+        return any(map(is_custom, space.spaces))
+    return not isinstance(space, _GYMNASIUMS_OWN)

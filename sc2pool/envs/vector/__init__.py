@@ -1,1 +1,0 @@
-"""gymnasium's vector env, and what it does with arguments, spaces and pending calls."""

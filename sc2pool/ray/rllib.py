@@ -1,0 +1,426 @@
+"""RLlib on pools of games: `configure`, in one call for any algorithm, and `GamesCallback`.
+
+    config = PPOConfig().env_runners(num_env_runners=2)
+    configure(config, task="MoveToBeacon", n=8)
+    algorithm = config.build_algo()
+
+Each env runner has a pool of n games, stepped together (`vector_entry_point`), on a node that has
+room for them. Rule: what can be known without an actor is checked here, because RLlib waits for
+ever for actors that the cluster has no room for.
+
+`GamesCallback` has what RLlib must be told of its env runners' pools:
+
+    env runner   env made ─► seeds of its own      fragment sampled ─► figures of the pool, as sums
+                 ReportingEnv ── step raises ──► Ray's key-value store
+    algorithm    all runners made, or one made anew ─► do all play the same?
+                 after each training step ◄── failure_of(run): has a pool failed for good?
+
+An env runner's process may die with its games, and RLlib makes another. But a pool that has failed
+for good (a task that raises, a crash loop) ends the training: RLlib only logs what an env raises,
+makes the runner anew, and asks again, up to a thousand times; a task with a mistake would train on
+nothing. Rule: only errors of sc2pool end a training. They are those that a new pool would meet
+again. A run is named by its algorithm, not by the configuration: of one configuration a user makes
+several, at once (Tune) or after each other.
+"""
+
+from __future__ import annotations
+
+import secrets
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import ray
+from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_put
+from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+from ray.rllib.algorithms.impala import IMPALAConfig
+from ray.rllib.callbacks.callbacks import RLlibCallback
+from ray.rllib.env.env_runner import EnvRunner
+from ray.rllib.env.env_runner_group import EnvRunnerGroup
+from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
+from ray.tune.registry import register_env
+
+from sc2pool.config import PoolConfig
+from sc2pool.envs.specs import (
+    DEFAULT_N,
+    Game,
+    TaskChoice,
+    make_players,
+    whole_number,
+)
+from sc2pool.envs.vector import SC2VectorEnv
+from sc2pool.errors import ClosedError, ConfigError, NodeLostError, SC2PoolError
+from sc2pool.pool.statistics.stats import PoolStats
+from sc2pool.ray.agreement import Played, check_agreement
+from sc2pool.ray.cluster import (
+    ANSWER_S,
+    GAME_RESOURCE,
+    Need,
+    Node,
+    answered,
+    check_room,
+    connect,
+    declares_games,
+    nodes,
+    on_each,
+    resources_of,
+)
+from sc2pool.ray.pool.node_games import end_with_node
+from sc2pool.realtime.rllib import RLlibPauseCallback, after_each_training_step, log_growth
+from sc2pool.tasks.registry import DEFAULT_TASK, resolve
+
+Config = TypeVar("Config", bound=AlgorithmConfig)
+
+_PROBE_S = 0.25
+"""How long each training step waits for a runner that is gone. RLlib's own 30 s would stop the
+training for as long as a node is away."""
+_RESTART_S = 1.0
+"""How long a runner that raised lives on, with its samples missing; RLlib's own is 60 s."""
+_POLL_S = 0.02
+"""How long IMPALA and APPO wait for samples at one time. Without it RLlib asks without a pause,
+which takes a core from the games: on two busy cores it got no sample in 15 s."""
+
+
+def configure(
+    config: Config,
+    task: TaskChoice = DEFAULT_TASK,
+    n: int = DEFAULT_N,
+    *,
+    game: Game = "auto",
+    realtime: bool = False,
+    spares: int = 0,
+    step_mul: int | None = None,
+    max_loops: int | None = None,
+    pool: PoolConfig | None = None,
+) -> Config:
+    """Let the env runners of an algorithm play games. Connects to Ray if that has not been done.
+
+    Set the numbers of env runners and learners before. Callbacks that the config has are kept.
+    Games in real time are paused while a synchronous algorithm updates (`RLlibPauseCallback`);
+    IMPALA's and APPO's runners act during updates. See `GamesCallback` for what results contain,
+    for seeds, and for the check that all runners play the same.
+
+    Args:
+        config: of the algorithm; changed.
+        task: a built-in task's name, or a task class.
+        n: games of each env runner.
+        game: on each node: "auto", "real", or the path of an installation there.
+        pool: limits and policies of each runner's pool.
+
+    The other keywords are those of `SC2VectorEnv`.
+
+    Returns:
+        `config`.
+
+    Raises:
+        ConfigError: a wrong keyword; no cluster answers; it has no room for the runners and
+            learners; one of its nodes has no such game, map or task.
+    """
+    if not isinstance(config, AlgorithmConfig):
+        raise ConfigError(f"config must be an AlgorithmConfig of RLlib, got {config!r}")
+    if not config.enable_env_runner_and_connector_v2:
+        raise ConfigError("games are for RLlib's new API stack, and config has the old one")
+    name = resolve(task).__name__
+    n = whole_number("n", n, 1)
+    games: dict[str, Any] = {
+        "task": task,
+        "game": game,
+        "realtime": realtime,
+        "spares": spares,
+        "step_mul": step_mul,
+        "max_loops": max_loops,
+        "config": pool,
+    }
+    connect()
+    if config.num_env_runners or config.evaluation_num_env_runners:
+        needs = _needs_of(config, n)
+        check_room(nodes(), *needs)
+        _check_games(nodes(), games)
+        check_room(nodes(), *needs)  # a node that has just died was listed until now
+    else:
+        _check_players(games)
+    register_env(f"sc2pool/{name}", _make_games)
+    config.environment(f"sc2pool/{name}", env_config=games)
+    config.env_runners(
+        num_envs_per_env_runner=n,
+        gym_env_vectorize_mode="vector_entry_point",
+        custom_resources_per_env_runner=resources_of(n, nodes()),
+    )
+    config.fault_tolerance(
+        env_runner_health_probe_timeout_s=_PROBE_S,
+        delay_between_env_runner_restarts_s=_RESTART_S,
+    )
+    ours: list[type] = [GamesCallback]
+    if isinstance(config, IMPALAConfig):
+        config.training(timeout_s_sampler_manager=config.timeout_s_sampler_manager or _POLL_S)
+    elif realtime:
+        ours.append(RLlibPauseCallback)
+    config.callbacks(callbacks_class=[*_callbacks_of(config), *ours])
+    return config
+
+
+def _make_games(settings: dict[str, Any]) -> ReportingEnv:
+    """Make the env of an env runner; RLlib calls it."""
+    folders: list[Path] = []
+    if ray.get_runtime_context().get_actor_id() is not None:  # not with RLlib's runner in a driver
+        end_with_node(folders)
+    env = ReportingEnv(**settings)
+    folders.append(env.pool.run_dir)
+    return env
+
+
+def _check_games(alive: Sequence[Node], games: dict[str, Any]) -> None:
+    """Raise if a node that a runner may go to cannot play; RLlib would not say why."""
+    declared = declares_games(alive)
+    candidates = [node for node in alive if node.games or not declared]
+    found = [(node, problem) for node, problem in on_each(candidates, _problem, games) if problem]
+    if not found:
+        return
+    node, problem = found[0]
+    advice = f"; if it shall not, start the nodes that shall with the resource {GAME_RESOURCE}"
+    # If no node can, the arguments are to blame.
+    raise ConfigError(
+        f"node {node.name} cannot play: {problem}{advice * (len(found) < len(candidates))}"
+    )
+
+
+def _problem(games: dict[str, Any]) -> str:
+    """Why the node of this process cannot play; empty if it can."""
+    try:
+        _check_players(games)
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+def _check_players(games: dict[str, Any]) -> None:
+    """Raise if this machine cannot play these games, or RLlib's env runners cannot step them."""
+    make_players(**games).require_one_row("An env runner of RLlib")
+
+
+def _needs_of(config: AlgorithmConfig, n: int) -> list[Need]:
+    """The actors of an algorithm; each runner plays n games."""
+    cpus_each = config.num_cpus_per_env_runner
+    per_learner = config.num_cpus_per_learner
+    return [
+        Need("env runners", config.num_env_runners, cpus_each, n),
+        Need("evaluation env runners", config.evaluation_num_env_runners, cpus_each, n),
+        Need("learners", config.num_learners, 1.0 if per_learner == "auto" else per_learner),
+    ]
+
+
+def _callbacks_of(config: AlgorithmConfig) -> list[type]:
+    """The classes of callbacks that the user has given, as far as they are not ours."""
+    given = config.callbacks_class
+    classes = given if isinstance(given, list | tuple) else [given]
+    return [one for one in classes if one not in (GamesCallback, RLlibPauseCallback)]
+
+
+_RUN = "sc2pool_run"
+"""The attribute of an env runner that names its training."""
+
+
+class GamesCallback(RLlibCallback):
+    """Figures, seeds and agreement of the pools of all env runners; `configure` adds it.
+
+    **Figures**: `result["env_runners"]["pool"]` has sums over all env runners since the training
+    began: `env_steps`, `episodes`, `launches`, `faults`, `recoveries` (faults whose env plays
+    again), `recycles` by cause, and `misses` (actions that came too late, in real time); and, of
+    the runner where it is highest, `recovery_s_max`, the longest time from a fault to the next
+    first observation. In real time also `gap_s_p50`, `gap_s_p99` and `gap_s_max`, how long a game
+    waited for its action.
+
+    **Seeds**: with `config.debugging(seed=s)` equal seeds give equal episodes, and no two envs of
+    the training have an episode in common. A runner that is made anew does not repeat the episodes
+    of the one before.
+
+    **Agreement**: all runners must play the same version of the game with the same sc2pool.
+
+    Raises:
+        ConfigError: the env is not an `SC2VectorEnv`, or runners play different versions; the
+            message names their nodes.
+        ClosedError: a runner's pool has failed for good.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._logged: Mapping[str, float] = {}
+        self._envs_made = 0
+        self._run = secrets.token_hex(8)
+
+    # In the env runner's process.
+
+    def on_environment_created(
+        self, *, env_runner: EnvRunner, metrics_logger: MetricsLogger, env: Any, **keywords: Any
+    ) -> None:
+        """Give the runner a seed of its own; begin to count anew."""
+        del metrics_logger, keywords
+        if not isinstance(env, SC2VectorEnv):
+            raise ConfigError(f"GamesCallback needs an SC2VectorEnv, got {env!r}")
+        self._logged = {}
+        if isinstance(env, ReportingEnv):
+            env.run = getattr(env_runner, _RUN, "")  # it has one if it makes its env anew
+        config = env_runner.config
+        if config.seed is not None:
+            # RLlib's own is the run's seed plus the runner's number, which repeats among runners,
+            # because each env's number is added to it in turn.
+            life = (config.in_evaluation, env_runner.worker_index or 0, self._envs_made)
+            env_runner._seed = runner_seed(config.seed, life, _made_anew())
+        self._envs_made += 1
+
+    def on_sample_end(
+        self, *, env_runner: EnvRunner, metrics_logger: MetricsLogger, samples: Any, **keywords: Any
+    ) -> None:
+        """Log what the pool has counted since the fragment before."""
+        del samples, keywords
+        stats = env_runner.env.unwrapped.stats()
+        self._logged = log_growth(metrics_logger, "pool", self._logged, sums(stats))
+        for name, value in highest(stats).items():
+            metrics_logger.log_value(("pool", name), value, reduce="max")
+
+    # In the algorithm's process.
+
+    def on_algorithm_init(
+        self, *, algorithm: Algorithm, metrics_logger: MetricsLogger, **keywords: Any
+    ) -> None:
+        """Check that all runners play the same, before the first step."""
+        del metrics_logger, keywords
+        try:
+            check_agreement(_all_played(algorithm, self._run))
+        except ConfigError:
+            algorithm.cleanup()  # the caller never gets the algorithm, so it cannot stop it
+            raise
+        after_each_training_step(algorithm, lambda: _raise_failure(self._run))
+
+    def on_env_runners_recreated(
+        self, *, algorithm: Algorithm, env_runner_group: EnvRunnerGroup, **keywords: Any
+    ) -> None:
+        """Check again, with the runner that came back."""
+        del env_runner_group, keywords
+        check_agreement(_all_played(algorithm, self._run))
+
+
+def sums(stats: PoolStats) -> dict[str, float]:
+    """The pool's figures that add up over the runners and over time."""
+    found: dict[str, float] = {
+        "env_steps": stats.env_steps,
+        "episodes": stats.episodes,
+        "launches": stats.launches,
+        "faults": stats.faults,
+        "recoveries": 0 if stats.recovery_s is None else stats.recovery_s.count,
+        "misses": stats.realtime.misses,
+    }
+    return found | {f"recycles/{cause}": count for cause, count in stats.recycles.items()}
+
+
+def highest(stats: PoolStats) -> dict[str, float]:
+    """The pool's figures of which the highest of all runners is shown."""
+    found = {}
+    if stats.recovery_s is not None:
+        found["recovery_s_max"] = stats.recovery_s.max
+    if stats.realtime.gap_s is not None:
+        gap_s = stats.realtime.gap_s
+        found |= {"gap_s_p50": gap_s.p50, "gap_s_p99": gap_s.p99, "gap_s_max": gap_s.max}
+    return found
+
+
+def runner_seed(seed: int, life: tuple[int, ...], made_anew: bool) -> int:
+    """The seed of a vector env.
+
+    Args:
+        seed: of the run.
+        life: what tells it from all others of the run.
+        made_anew: whether its process follows one that died; it must not repeat its episodes.
+    """
+    key = (*map(int, life), secrets.randbits(32)) if made_anew else tuple(map(int, life))
+    return int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1)[0])
+
+
+def _raise_failure(run: str) -> None:
+    failure = failure_of(run)
+    if failure:
+        raise ClosedError(f"the pool of an env runner has failed {failure}")
+
+
+def _all_played(algorithm: Algorithm, run: str) -> list[tuple[str, Played]]:
+    """All env runners' games and their nodes; tells each the name of the training."""
+    groups = (algorithm.env_runner_group, algorithm.eval_env_runner_group)
+    found: list[tuple[str, Played]] = []
+    for group in groups:
+        if group is not None:
+            told = group.foreach_env_runner(
+                partial(_played, run=run), local_env_runner=True, timeout_seconds=ANSWER_S
+            )
+            found += filter(None, told)
+    return found
+
+
+def _played(runner: EnvRunner, run: str) -> tuple[str, Played] | None:
+    """An env runner's games and their node; None if it has no env."""
+    if runner.env is None:
+        return None
+    setattr(runner, _RUN, run)
+    runner.env.unwrapped.run = run
+    where = f"env runner {runner.worker_index or 0} on node {ray.util.get_node_ip_address()}"
+    pool = runner.env.unwrapped.pool
+    return where, Played.of(pool, pool.stats())
+
+
+def _made_anew() -> bool:
+    """True if Ray has restarted the actor that this process is."""
+    context = ray.get_runtime_context()
+    with warnings.catch_warnings():  # Ray calls what it has deprecated
+        warnings.simplefilter("ignore")
+        return context.get_actor_id() is not None and context.was_current_actor_reconstructed
+
+
+_NAMESPACE = "sc2pool"
+
+
+class ReportingEnv(SC2VectorEnv):
+    """An `SC2VectorEnv` of an env runner, of whose failure the algorithm hears.
+
+    Attributes:
+        run: names the training; empty until the algorithm has told it.
+    """
+
+    run = ""
+
+    def reset(self, **keywords: Any) -> Any:
+        """As the env's."""
+        with self._reported():
+            return super().reset(**keywords)
+
+    def step(self, actions: Any) -> Any:
+        """As the env's."""
+        with self._reported():
+            return super().step(actions)
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        try:
+            yield
+        except SC2PoolError as error:
+            words = f"on node {ray.util.get_node_ip_address()}: {type(error).__name__}: {error}"
+            with suppress(NodeLostError):  # the head cannot be told; the runner's own error counts
+                answered(
+                    lambda: _internal_kv_put(
+                        self.run.encode(), words.encode(), False, namespace=_NAMESPACE
+                    )
+                )
+            raise
+
+
+def failure_of(run: str) -> str:
+    """The error that has ended a pool of this training, in words; empty if none has.
+
+    Raises:
+        NodeLostError: the cluster's head does not answer.
+    """
+    found = answered(lambda: _internal_kv_get(run.encode(), namespace=_NAMESPACE))
+    return "" if found is None else found.decode()

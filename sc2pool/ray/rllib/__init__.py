@@ -1,1 +1,0 @@
-"""RLlib on pools of games."""
