@@ -145,13 +145,13 @@ def test_spares_are_held_at_their_first_observation(begun, opponent):
         dones = np.zeros(1, bool)
         while not dones.any():
             time.sleep(1.0)  # more than an episode's loops
+            before_s = time.monotonic()  # the spare goes on within this step
             first, _, dones, infos = env.step(np.zeros(env.num_envs, int))
-        resumed_s = time.monotonic()
         _, infos = step(env)
-        late_loops = (time.monotonic() - resumed_s) * LOOPS_PER_S  # a busy machine takes its time
+        late_loops = (time.monotonic() - before_s) * LOOPS_PER_S  # a busy machine takes its time
         for info, (loop,) in zip(infos, first, strict=True):
             assert "sc2pool.fault" not in info
-            assert info["loop"] - loop < 2 * TellsLoops.step_mul + late_loops
+            assert info["loop"] - loop < TellsLoops.step_mul + late_loops
     assert env.stats().realtime.spares.held >= 2
 
 
