@@ -18,7 +18,11 @@ from bench.baselines.empty import EmptyEnv
 from bench.baselines.recipe import RecipeEnv
 from bench.episodes import WARM_UP_S, WARM_UP_STEPS, EpisodeBudget
 from bench.tasks import actions_on, bot_on, episode_steps, task_on
-from sc2pool.cli.bench.measuring import step_for
+
+try:
+    from sc2pool.cli.bench.measuring import step_for
+except ImportError:  # an earlier commit, whose pool is one of the sides
+    from sc2pool.cli.bench.rounds import step_for  # type: ignore[import-not-found, no-redef]
 
 START_METHOD = "forkserver"
 """SB3's own choice on Linux; of its start methods the best that is safe beside threads."""
