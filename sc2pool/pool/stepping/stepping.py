@@ -334,40 +334,37 @@ class Stepping(Listener):
         Returns:
             How many are settled, fewer if the deadline has passed.
         """
+        goal = self.pending if wanted is None else wanted
 
         def n_settled() -> int:
             return sum(step.stage is Stage.SETTLED for step in self._steps)
 
         self._loop.wait_until(
-            lambda: n_settled() >= (self.pending if wanted is None else wanted),
-            deadline,
-            advance=lambda: self._advance(wanted),
+            lambda: n_settled() >= goal, deadline, advance=lambda: self._advance(goal)
         )
         return n_settled()
 
-    def _advance(self, wanted: int | None) -> bool:
-        """Ask the envs whose turn has come, and deal the next episodes once enough have answered.
+    def _advance(self, goal: int) -> bool:
+        """Ask the envs whose turn has come; deal the next episodes once this many have answered.
 
         Returns:
             Whether an instance was asked for something.
         """
         has_asked = self._ask_queued()
-        while self._may_deal(wanted):
+        while self._may_deal(goal):
             self._begin_next_episodes()
             self._ask_queued()  # some episodes may be there already, and others have a turn
             has_asked = True
         return has_asked
 
-    def _may_deal(self, wanted: int | None) -> bool:
+    def _may_deal(self, goal: int) -> bool:
         """True if the next episodes of all envs that are over may be dealt."""
         stages = [step.stage for step in self._steps]
         if Stage.ANSWERED not in stages:
             return False
         if self._max_busy is not None:
             return True  # an env that is limited keeps its turn until its next episode has begun
-        pending = len(stages) - sum(map(stages.count, _AT_REST))
-        answered = pending - sum(map(stages.count, _UNANSWERED))
-        return answered >= (pending if wanted is None else wanted)
+        return self.pending - sum(map(stages.count, _UNANSWERED)) >= goal
 
     def _ask_queued(self) -> bool:
         has_asked = False
