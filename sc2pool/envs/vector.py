@@ -88,8 +88,9 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         observation_mode: "same", "different", or (batched space, single space).
         autoreset_mode: an `AutoresetMode`, or its value.
         max_concurrency: how many envs of `env_fns` may step or reset at one time; None for all.
-        max_episode_steps: for tasks: an episode of so many steps is truncated; None or -1 for no
-            limit. `gymnasium.make_vec` passes its keyword of this name, or its registry's value.
+        max_episode_steps: for tasks: after this number of steps an episode is truncated; None or
+            -1 for no limit. `gymnasium.make_vec` passes its keyword of this name, or its registry's
+            value.
         seed: the same as `reset(seed=seed)` at the first reset.
 
     The other keywords are those of `SubprocSC2VecEnv`.

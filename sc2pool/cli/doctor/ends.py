@@ -1,4 +1,4 @@
-"""Measures ends of games and real time: what is told, when, in which form, and what is not.
+"""Measures real time and the ends of games: which ends a game reports, when, and in which form.
 
 Rules: a game that falls silent is closed, and the next sample gets another one; a stopped game is
 always resumed.

@@ -34,7 +34,7 @@ _MARINE: Final = 48
 _FEW_LOOPS: Final = 30
 """Units that come late come within these loops."""
 _MAPS_A_FOLDER: Final = 2
-"""Of each folder but that of the mini-games, so many maps are loaded."""
+"""How many maps of each folder are loaded, except for the folder of the mini-games."""
 _WAVES_MAP: Final = "DefeatZerglingsAndBanelings"
 _WAVE_LOOPS: Final = 240
 _LONG_PATH: Final = 261

@@ -110,7 +110,7 @@ def _parameters(algorithm: type[Any]) -> dict[str, inspect.Parameter]:
 
 
 class _SpacesAlone(gymnasium.Env[Any, Any]):
-    """Has a task's spaces; nobody plays it."""
+    """An env with a task's spaces and no game, on which a model can be made."""
 
     def __init__(self, task: type[TaskDefinition]) -> None:
         self.observation_space = row_space(task)

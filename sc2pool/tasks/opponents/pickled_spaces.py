@@ -264,7 +264,7 @@ def _is_side(side: Any) -> bool:
 
 
 def _numbers(kind: Any, content: Any, count: int) -> NDArray[Any]:
-    """So many numbers, of the type that a note means, in these bytes."""
+    """An array of `count` numbers from these bytes, of the type that the note names."""
     dtype = _type(kind)
     if not isinstance(content, bytes | bytearray) or len(content) != count * dtype.itemsize:
         raise pickle.UnpicklingError(f"expected {count} numbers, got {shown(content)}")

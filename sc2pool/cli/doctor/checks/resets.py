@@ -21,7 +21,7 @@ from sc2pool.protocol.replies import HARD_RESET_LOOP
 GROWTH_BYTES: Final = 2 * MB
 """Growth per reset above which the report mentions it."""
 RESTARTS_TO_TELL: Final = 4
-"""So many restarts with one race show that a random race is not drawn again (1 in 27 by chance)."""
+"""If this many restarts keep one race, restarts draw no Random race (1 in 27 by chance)."""
 
 RESETS = Section("restarts and resets", needed=False)
 
