@@ -170,8 +170,8 @@ TEMPERS: Final = (
     ),
     Known(
         "crowd",
-        "a launch or a join takes 0.15 s longer, or SECONDS, for each other launch or join that is "
-        "under way on this installation (not on Windows)",
+        "a launch or a join takes at least 0.2 s, and 0.15 s longer, or SECONDS, for each other "
+        "launch or join that is then under way on this installation (not on Windows)",
         "Q17",
         "python-sc2#94, #236, Sc2LadderServer#142, source 55654501162, pymarl#29",
         "S",
@@ -238,6 +238,8 @@ _NEVER: Final = 1 << 62
 _KNOWN: Final = {one.name: one for one in TEMPERS}
 _PLACES: Final = 64
 """How many launches and joins are counted, at most."""
+_TOGETHER_S: Final = 0.2
+"""Launches and joins that begin within this are under way together, also on a busy machine."""
 _TICKS_PER_S: Final = 100
 """Linux tells when a process started in hundredths of a second."""
 _ITEM: Final = re.compile(r"([a-z-]+)(?::(.+))?")
@@ -358,7 +360,10 @@ class Crowd:
         self._wait_s, self._instant_s = wait_s, instant_s
         self._place: int | None = None
         """The byte that the launch or join of this process has locked."""
-        self._join_at_s: float | None = None
+        self._count_at_s: float | None = None
+        """When the others are counted; None if no launch or join is under way here."""
+        self._ends_at_s: float | None = None
+        """When the launch or join is over; None before the others are counted."""
         self._file = file.open("rb+", buffering=0)
 
     def may_start(self) -> bool:
@@ -369,23 +374,27 @@ class Crowd:
         ticks = max(1, round(self._instant_s * _TICKS_PER_S))
         return self._instant_s == 0.0 or self._lock(_PLACES + _started_at(), ticks)
 
-    def enter_s(self) -> float:
-        """Begin a launch or a join; returns how much longer it takes."""
+    def remaining_s(self) -> float:
+        """How long the launch or join of this process still takes; the first call begins it.
+
+        It takes a while, in which others may begin. Then they are counted, once.
+        """
         if self._wait_s == 0.0:
             return 0.0
-        self._place = next(filter(self._lock, range(_PLACES)), None)
-        others = [place for place in range(_PLACES) if place != self._place]
-        return self._wait_s * sum(map(self._is_locked, others))
-
-    def join_wait_s(self) -> float:
-        """Begin a join, if none is under way here; returns how long it still takes."""
-        if self._join_at_s is None:
-            self._join_at_s = time.monotonic() + self.enter_s()
-        return max(0.0, self._join_at_s - time.monotonic())
+        now_s = time.monotonic()
+        if self._count_at_s is None:
+            self._place = next(filter(self._lock, range(_PLACES)), None)
+            self._count_at_s = now_s + _TOGETHER_S
+        if now_s < self._count_at_s:
+            return self._count_at_s - now_s
+        if self._ends_at_s is None:
+            others = [place for place in range(_PLACES) if place != self._place]
+            self._ends_at_s = now_s + self._wait_s * sum(map(self._is_locked, others))
+        return max(0.0, self._ends_at_s - now_s)
 
     def leave(self) -> None:
         """The launch or the join is over."""
-        self._join_at_s = None
+        self._count_at_s = self._ends_at_s = None
         if self._place is not None:
             self._unlock(self._place)
             self._place = None

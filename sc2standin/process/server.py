@@ -179,8 +179,9 @@ class GameServer:
             if not crowd.may_start():
                 _print("Fatal error encountered! Another game started in the same instant.")
                 return 1
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._ended.wait(), crowd.enter_s())
+            while not self._ended.is_set() and (wait_s := crowd.remaining_s()) > 0.0:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._ended.wait(), wait_s)
         try:
             server = await ws_create_server(
                 self._admit,

@@ -80,7 +80,7 @@ def _meeting_wait_s(state: State, request: sc_pb.Request | None) -> float:
     """The same between two games: join_game waits for the other player, if there is one."""
     if request is None or not request.HasField("join_game") or state.hooks.meet is None:
         return 0.0
-    crowd_s = 0.0 if state.temper.crowd is None else state.temper.crowd.join_wait_s()
+    crowd_s = 0.0 if state.temper.crowd is None else state.temper.crowd.remaining_s()
     if crowd_s > 0.0:
         return crowd_s
     if state.meeting is None and state.status in _ALLOWED["join_game"]:
