@@ -170,8 +170,8 @@ TEMPERS: Final = (
     ),
     Known(
         "crowd",
-        "a launch or a join takes at least 0.2 s, and 0.15 s longer, or SECONDS, for each other "
-        "launch or join that is then under way on this installation (not on Windows)",
+        "a launch or a join takes 0.15 s longer, or SECONDS, for each other launch or join that is "
+        "under way on this installation, or begins within a tenth of that time (not on Windows)",
         "Q17",
         "python-sc2#94, #236, Sc2LadderServer#142, source 55654501162, pymarl#29",
         "S",
@@ -238,8 +238,10 @@ _NEVER: Final = 1 << 62
 _KNOWN: Final = {one.name: one for one in TEMPERS}
 _PLACES: Final = 64
 """How many launches and joins are counted, at most."""
-_TOGETHER_S: Final = 0.2
-"""Launches and joins that begin within this are under way together, also on a busy machine."""
+_TOGETHER, _TOGETHER_S = 0.1, 0.2
+"""Launches and joins are under way together that begin within this part of a crowd's delay, and at
+most within so many seconds: a join alone takes so little time that several at once might come one
+after the other on a busy machine."""
 _TICKS_PER_S: Final = 100
 """Linux tells when a process started in hundredths of a second."""
 _ITEM: Final = re.compile(r"([a-z-]+)(?::(.+))?")
@@ -384,7 +386,7 @@ class Crowd:
         now_s = time.monotonic()
         if self._count_at_s is None:
             self._place = next(filter(self._lock, range(_PLACES)), None)
-            self._count_at_s = now_s + _TOGETHER_S
+            self._count_at_s = now_s + min(_TOGETHER * self._wait_s, _TOGETHER_S)
         if now_s < self._count_at_s:
             return self._count_at_s - now_s
         if self._ends_at_s is None:
