@@ -106,7 +106,10 @@ class HangDetector:
         self._activity = activity
         self._is_asleep = is_asleep
         self._warn = warn
-        self._waits: Iterator[float] = iter(())
+        self._limit_s = math.inf
+        self._may_fall_silent = False
+        self._waits: Iterator[float] | None = None
+        """Those after the first deadline, which is for nearly every answer the only one."""
         self.deadline = Deadline(math.inf)
         self.silent = False
 
@@ -119,30 +122,34 @@ class HangDetector:
                 unless it has ended.
         """
         self.silent = False
-        self._waits = self._waits_for(limit_s, may_fall_silent=may_fall_silent)
-        self.deadline = Deadline.after(next(self._waits))
+        self._limit_s = limit_s
+        self._may_fall_silent = may_fall_silent and limit_s / 2 > SILENCE_S
+        self._waits = None
+        first_s = SILENCE_S / 2 if self._may_fall_silent else limit_s / 2
+        self.deadline = Deadline.after(first_s)
         return self.deadline
 
     def extend(self) -> Deadline | None:
         """The next deadline, or None if the game is hung, or `silent`."""
+        if self._waits is None:
+            self._waits = self._further_waits()
         wait_s = next(self._waits, None)
         if wait_s is None:
             return None
         self.deadline = Deadline.after(wait_s)
         return self.deadline
 
-    def _waits_for(self, limit_s: float, *, may_fall_silent: bool) -> Iterator[float]:
-        """How long to wait each time; it ends when the game is given up."""
-        half_s = limit_s / 2
-        if may_fall_silent and half_s > SILENCE_S:
-            yield SILENCE_S / 2
+    def _further_waits(self) -> Iterator[float]:
+        """How long to wait after the first deadline, each time; it ends when the game is given up."""
+        limit_s, half_s = self._limit_s, self._limit_s / 2
+        if self._may_fall_silent:
             noted, noted_at_s = self._activity(), time.monotonic()
             yield SILENCE_S
             now = doing(noted, self._activity(), time.monotonic() - noted_at_s)
             if now.is_idle and self._is_asleep():
                 self.silent = True
                 return
-        yield half_s
+            yield half_s
         noted, noted_at_s = self._activity(), time.monotonic()
         yield half_s
         was_extended = False
