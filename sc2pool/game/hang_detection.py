@@ -140,7 +140,7 @@ class HangDetector:
         return self.deadline
 
     def _further_waits(self) -> Iterator[float]:
-        """How long to wait after the first deadline, each time; it ends when the game is given up."""
+        """How long to wait after the first deadline; it ends when the game is given up."""
         limit_s, half_s = self._limit_s, self._limit_s / 2
         if self._may_fall_silent:
             noted, noted_at_s = self._activity(), time.monotonic()
