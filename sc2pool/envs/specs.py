@@ -24,7 +24,7 @@ from sc2pool.game.program.lease import MOST_GAMES
 from sc2pool.game.program.settled import settled_on
 from sc2pool.pool.instances.system import REAL
 from sc2pool.pool.pool import Pool
-from sc2pool.pool.serial.system import serial_system, without_deadlines
+from sc2pool.pool.serial import serial_system, without_deadlines
 from sc2pool.pool.vec_pool import VecPool
 from sc2pool.processes.table import usable_cores
 from sc2pool.protocol.compiled import STEP_PATH, warn_if_hidden

@@ -45,7 +45,7 @@ ALLOWED = {
     ("pool/report/metrics.py", "ending.join"): "it shuts the server down, twice a second at least",
     ("pool/report/window.py", "_child.wait"): KILLED,
     ("pool/runtime.py", "ending.result"): "what `close` does is bounded, each part by itself",
-    ("pool/serial/waiter.py", "asyncio.gather"): "the loop is run for a limited time",
+    ("pool/serial.py", "asyncio.gather"): "the loop is run for a limited time",
     ("pool/worker/doorbells.py", "_block.wait"): BY_TRAINER,
     ("pool/worker/hosted_instance.py", "asyncio.wait"): BY_TRAINER,
     ("pool/worker/own_task.py", "asyncio.wait"): BY_TRAINER,

@@ -1,0 +1,399 @@
+"""A pool without worker processes, for debugging: its players live in the trainer's process.
+
+    serial_system   its system; see `sc2pool.pool.instances.system`
+    SerialWorker    a worker that is no process
+    SerialWaiter    how the pool waits: it runs the players' event loop
+    LocalChannel    what `sc2pool.pool.ipc.channel` is between two processes
+
+The games are processes. The pool is the same, so episodes, seeds and observations are. What is
+missing is supervision: no worker can be killed, nothing watches memory and hung code, and a
+deadline passes as it will, since the user may stand at a breakpoint.
+
+Rules:
+- the user's code runs inside the trainer's calls. What it raises is raised by the call, with the
+  traceback from the trainer's line to the hook's;
+- each side of a channel gets objects of its own, as if they had travelled;
+- an instance that fails ends with its game, as in a process of its own; to end one is to wait for
+  its end, so nothing of it runs afterwards, but no longer than a limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sc2pool.config import PoolConfig
+from sc2pool.deadline import Deadline
+from sc2pool.pool.instances import workers
+from sc2pool.pool.instances.system import System
+from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
+from sc2pool.pool.ipc.messages import Leave
+from sc2pool.pool.ipc.pickling import for_trainer
+from sc2pool.pool.ipc.remote_errors import of_the_user
+from sc2pool.pool.machine.watchdog import Sample, Verdict, Watchdog
+from sc2pool.pool.machine.worker_process import WorkerProcess
+from sc2pool.pool.queues.common_doorbell import CommonDoorbells
+from sc2pool.pool.queues.doorbell import Doorbell
+from sc2pool.pool.queues.waiter import Waiter
+from sc2pool.pool.worker.doorbells import Doorbells
+from sc2pool.pool.worker.hosted_instance import HostedInstance
+from sc2pool.pool.worker.own_task import OwnTask
+from sc2pool.tasks.player import PlayerSpec
+
+
+class LocalChannel(Channel):
+    """One end; `pair` makes both. Sending never waits."""
+
+    _peer: LocalChannel
+
+    def __init__(self) -> None:
+        self._inbox: deque[bytes] = deque()
+        self._doorbell = Doorbell.create()
+        """Rings once there is something to receive, or the end."""
+        self._peer_closed = self._closed = False
+
+    @classmethod
+    def pair(cls) -> tuple[LocalChannel, LocalChannel]:
+        """Both ends.
+
+        Raises:
+            OSError: the system has no descriptors left.
+        """
+        ours, theirs = cls(), cls()
+        ours._peer, theirs._peer = theirs, ours
+        return ours, theirs
+
+    def fileno(self) -> int:
+        return self._doorbell.listening
+
+    def readable(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing comes while this waits
+        return bool(self._inbox) or self._peer_closed
+
+    def send(self, message: Any) -> None:
+        if self._peer_closed:
+            raise ChannelClosedError("the other side is gone")
+        self._peer._inbox.append(for_trainer(message))
+        self._peer._doorbell.ring()
+
+    def receive(self) -> list[Any]:
+        return [pickle.loads(data) for data in self._taken()]
+
+    def skip(self) -> bytes:
+        return b"".join(self._taken())
+
+    def _taken(self) -> list[bytes]:
+        self._doorbell.quiet()
+        taken = list(self._inbox)
+        self._inbox.clear()
+        if self._peer_closed:
+            if not taken:
+                raise ChannelClosedError("end of file")
+            self._doorbell.ring()  # the end comes next
+        return taken
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if not self._peer._closed:
+            self._peer._peer_closed = True
+            self._peer._doorbell.ring()
+        self._doorbell.close()
+
+
+_TASKS_END_WITHIN_S = 1.0
+"""How long tasks that were cancelled may take to end."""
+
+
+class SerialWaiter(Waiter):
+    """Runs an event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self._loop = loop
+        self._ready: dict[int, None] = {}
+        self._raised: tuple[BaseException, Any] | None = None
+        self._raised_in_close: BaseException | None = None
+
+    def add(self, descriptor: int, tag: Any) -> None:
+        self._tags[descriptor] = tag
+        self._loop.add_reader(descriptor, self._on_ready, descriptor)
+
+    def _on_ready(self, descriptor: int) -> None:
+        self._ready[descriptor] = None
+        self._loop.stop()
+
+    def remove(self, descriptor: int) -> None:
+        self._tags.pop(descriptor, None)
+        self._doorbells.pop(descriptor, None)
+        if not self._loop.is_closed():
+            self._loop.remove_reader(descriptor)
+
+    def note_raised(self, error: BaseException, tag: Any) -> None:
+        """The user's code has raised this, in an instance of this tag."""
+        self._raised = error, tag
+        self._loop.stop()
+
+    def take_raised(self) -> tuple[BaseException, Any] | None:
+        raised, self._raised = self._raised, None
+        return raised
+
+    def note_end(self, ending: asyncio.Task[None]) -> None:
+        """An instance has ended; the first error of an env's own `close` is raised by `close`."""
+        if self._raised_in_close is None and not ending.cancelled():
+            error = ending.exception()
+            self._raised_in_close = None if error is None else of_the_user(error)
+
+    def wait(self, timeout_s: float | None) -> list[Any]:
+        self._ready.clear()
+        run(self._loop, timeout_s)
+        return self._answer([one for one in self._ready if one in self._tags])
+
+    def close(self) -> None:
+        """As `Waiter.close`; at last raise what an env's own `close` has raised."""
+        loop = self._loop
+        if loop.is_closed() or loop.is_running():
+            return
+        tasks = asyncio.all_tasks(loop)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            asyncio.gather(*tasks, return_exceptions=True).add_done_callback(lambda _: loop.stop())
+            run(loop, _TASKS_END_WITHIN_S)
+        run(loop, 0.0)  # a connection that was aborted ends in the loop's next pass
+        loop.close()
+        error, self._raised_in_close = self._raised_in_close, None
+        if error is None:
+            return
+        try:
+            raise error
+        finally:
+            del error  # its traceback has this frame
+
+
+def run(loop: asyncio.AbstractEventLoop, timeout_s: float | None) -> None:
+    """Run the loop until it is stopped, for this time at most (None: no limit).
+
+    Another loop may run already, as in a notebook. It stands still meanwhile, as it does for
+    whatever does not await. Not in another thread, because hooks are to run in the user's own.
+    """
+    timer = None if timeout_s is None else loop.call_later(max(0.0, timeout_s), loop.stop)
+    try:
+        with _without_running_loop():
+            loop.run_forever()
+    finally:
+        if timer is not None:
+            timer.cancel()
+
+
+@contextmanager
+def _without_running_loop() -> Iterator[None]:
+    """In the block this thread has no running event loop, so another one can be run."""
+    outer = asyncio._get_running_loop()
+    if outer is None:
+        yield
+        return
+    task = asyncio.current_task(outer)
+    if task is not None:
+        asyncio.tasks._leave_task(outer, task)  # as asyncio's documentation of extensions has it
+    asyncio._set_running_loop(None)
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(outer)
+        if task is not None:
+            asyncio.tasks._enter_task(outer, task)
+
+
+_CODE_ENDS_WITHIN_S = 2.0
+"""How long the user's code may take to end, once it is cancelled."""
+_POLL_INTERVAL_S = 0.01
+
+
+class GivenSpec:
+    """A spec that does not travel: the player is made of the user's own objects."""
+
+    def __init__(self, spec: PlayerSpec) -> None:
+        self._spec = spec
+
+    def take(self) -> PlayerSpec:
+        return self._spec
+
+    def close(self) -> None:
+        pass
+
+
+class SerialWorker(workers.Worker):
+    """Hosts players in the trainer's process."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        directory: Path,
+        memory_fd: int,
+        waiter: SerialWaiter,
+        common: CommonDoorbells,
+    ) -> None:
+        self._loop = loop
+        self._memory_fd = memory_fd
+        self._hosted: dict[int, HostedInstance] = {}
+        self._ending: set[OwnTask] = set()
+        super().__init__(directory, memory_fd, waiter, common)
+        self._note_raised = waiter.note_raised
+        self._note_end = waiter.note_end
+
+    def _make(self, directory: Path, memory_fd: int) -> None:  # noqa: ARG002
+        owned = self._owned
+        self._make_doorbells()
+        self._doorbells = Doorbells(self.request_doorbell, self.reply_doorbell)
+        self.process = TrainersProcess(self._run_until_empty)
+        self._control: Any = Orders(self._leave)
+        owned.callback(self._stop_listening)
+        owned.callback(self._end_all)
+
+    def host(self, instance: workers.Resident, directory: Path, spec: Any) -> Channel:
+        ours, theirs = LocalChannel.pair()
+        number = instance.number
+        self._hostings[number] = workers.Hosting(self, directory, ours)
+        self._waiter.add(ours.fileno(), instance)
+        self._hosted[number] = HostedInstance(
+            number,
+            self._loop,
+            self._doorbells,
+            theirs,
+            directory,
+            spec=GivenSpec(spec),
+            memory_fd=self._memory_fd,
+            is_over=lambda _: self._leave(number),
+            raised=lambda error: self._note_raised(error, instance),
+        )
+        return ours
+
+    def _leave(self, number: int) -> None:
+        hosted = self._hosted.pop(number, None)
+        if hosted is not None:
+            ending = OwnTask(hosted.end(), self._loop)
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
+            ending.add_done_callback(self._note_end)
+            ending.add_done_callback(lambda _: self._loop.stop())
+
+    def _stop_listening(self) -> None:
+        if not self._loop.is_closed():
+            self._loop.remove_reader(self.request_doorbell.listening)
+
+    def kill(self) -> None:
+        """End its players and their games; their channels end."""
+        super().kill()
+        self._end_all()
+
+    def _end_all(self) -> None:
+        for number in list(self._hosted):
+            self._leave(number)
+        self._run_until_empty(Deadline.after(_CODE_ENDS_WITHIN_S))
+
+    def _run_until_empty(self, deadline: Deadline, hurry: threading.Event | None = None) -> None:
+        """Run the loop until its players have ended; not if it runs, and a hook has called this."""
+        loop = self._loop
+        while self._hosted or self._ending:
+            hurries = hurry is not None and hurry.is_set()
+            if hurries or deadline.expired() or loop.is_closed() or loop.is_running():
+                return
+            # One that was told to close may begin to end meanwhile.
+            run(loop, deadline.remaining_s() if self._ending else _POLL_INTERVAL_S)
+
+
+class Orders:
+    """In place of a control socket."""
+
+    def __init__(self, leave: Callable[[int], None]) -> None:
+        self._leave = leave
+
+    def send(self, order: Leave) -> None:
+        self._leave(order.number)
+
+
+class TrainersProcess(WorkerProcess):
+    """The trainer's own process, in place of a worker's: it must not be killed.
+
+    Args:
+        run_until_empty: runs the players until they have ended, or until a deadline.
+    """
+
+    def __init__(self, run_until_empty: Callable[[Deadline, threading.Event], None]) -> None:
+        self.pid = os.getpid()
+        self._run_until_empty = run_until_empty
+
+    def kill(self) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+    def wait(self, deadline: Deadline, hurry: threading.Event) -> None:
+        self._run_until_empty(deadline, hurry)
+
+    def has_ended(self) -> bool:
+        return False
+
+    @property
+    def was_killed(self) -> bool:
+        return False
+
+    def how_it_ended(self) -> str:
+        return "has ended its player"
+
+
+_NO_LIMIT_S = 1e9
+
+
+def serial_system() -> System:
+    """The system of one serial pool."""
+    loop = asyncio.SelectorEventLoop()
+    return System(
+        packed=lambda spec: spec,
+        waiter=lambda: SerialWaiter(loop),
+        worker=partial(SerialWorker, loop),
+        watchdog=NoWatchdog,
+    )
+
+
+def without_deadlines(config: PoolConfig) -> PoolConfig:
+    """The same configuration, with all the time in the world for the user's code."""
+    limits = replace(
+        config.limits, worker_start_s=_NO_LIMIT_S, worker_grace_s=_NO_LIMIT_S, call_s=_NO_LIMIT_S
+    )
+    return replace(config, limits=limits)
+
+
+class NoWatchdog(Watchdog):
+    """Watches nothing."""
+
+    def __init__(self, *_: Any) -> None:
+        self.cpu_s = 0.0
+        self.doorbell = Doorbell.create()
+        self._open = True
+
+    def verdicts(self) -> list[Verdict]:
+        return []
+
+    def samples(self) -> dict[int, Sample]:
+        return {}
+
+    @property
+    def is_this_thread(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        if self._open:
+            self._open = False
+            self.doorbell.close()
