@@ -26,11 +26,11 @@ from gymnasium.vector.utils import batch_differing_spaces, batch_space
 
 from sc2pool.envs.specs import whole_number
 from sc2pool.errors import ConfigError
-from sc2pool.pool.agreement import check_rows
 from sc2pool.pool.episodes import Request, check_options
 from sc2pool.pool.ipc.messages import Hello
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array
+from sc2pool.pool.vec_pool import check_rows
 
 Seeds = int | Sequence[int | None] | None
 

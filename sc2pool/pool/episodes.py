@@ -1,24 +1,163 @@
 """Deals episodes to the envs: from one book for all of them, or each env counts by itself.
 
-Rules: a task's episodes come from one book, in its order, so a seed determines all of them, and
-spares may hold the next ones; envs of the user count their own episodes, have no spares, and get
-their seeds from the reset; one that is made anew goes on with a seed that follows from the last;
-an instance that has reached a soft limit is replaced before its next episode begins, on a reset of
-any kind; before an episode is dealt out of order, those that spares hold go back into the book.
+    EpisodeBook ─ next episodes ─► Spares: spare, spare, …   an env that is over takes the first
+         └──────── next episode ─► an env, if no spare holds one
+
+Rules of the book, of tasks:
+- a task's episodes come from one book, in its order, so a seed determines all of them. Episodes are
+  dealt in the order in which episodes end, ties by env index, so a seeded run is the same however
+  long a reset takes. Seeds: numpy's `SeedSequence(seed, spawn_key=(number,))`, which gives
+  independent streams for neighbouring numbers;
+- before an episode is dealt out of order, those that spares hold go back into the book; so do
+  episodes not yet played when the trainer resets, seeds, or sets options or attributes.
+
+Rules of the spares, instances that are reset before an env needs them:
+- spares hold consecutive episodes, beginning with the next to be played, so a seeded run is the
+  same with any number of them;
+- an env with attributes of its own plays its episode itself, because the spare's task object has
+  not got them; so does an env whose spare is only being launched;
+- a spare that is stopped stays so until an env takes it or its episode is taken back; in real time
+  every spare is held from its first observation on. If games cannot be held there are no spares,
+  because their episodes would begin without a player.
+
+Rules of the others: envs of the user count their own episodes, have no spares, and get their seeds
+from the reset; one that is made anew goes on with a seed that follows from the last. An instance
+that has reached a soft limit is replaced before its next episode begins, on a reset of any kind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import heapq
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from sc2pool.errors import ConfigError
-from sc2pool.pool.episode_book import EpisodeBook, episode_seed
-from sc2pool.pool.instances.seats import Seat
+from sc2pool.pool.instances.seats import Seat, exchange
+from sc2pool.pool.instances.states import State
 from sc2pool.pool.instances.supervisor import Supervisor
-from sc2pool.pool.spares import Spares
 from sc2pool.tasks.player import Episode
+
+
+def episode_seed(seed: int | Sequence[int], number: int) -> int:
+    """The game seed of episode `number` in a run seeded with `seed`: 31 bits, never negative."""
+    words = np.random.SeedSequence(seed, spawn_key=(number,)).generate_state(1)
+    return int(words[0]) >> 1
+
+
+class EpisodeBook:
+    """Deals episodes for tasks: one book for all envs, numbered from 0; see `begin`."""
+
+    def __init__(self, seed: int | Sequence[int] | None = None, seeded: int | None = None) -> None:
+        self.begin(seed, seeded)
+
+    def begin(self, seed: int | Sequence[int] | None, seeded: int | None = None) -> None:
+        """Begin again with episode 0.
+
+        Args:
+            seed: the run's seed, or several that make up one; None deals episodes without a seed.
+            seeded: how many episodes carry a seed; None for all.
+        """
+        self._seed = seed
+        self._seeded = seeded
+        self._next = 0
+        self._again: list[int] = []
+        """A heap of the numbers that were taken back."""
+
+    def deal(self, options: Mapping[str, Any]) -> Episode:
+        """The next episode, with the options of the reset that asks for it."""
+        if self._again:
+            number = heapq.heappop(self._again)
+        else:
+            number = self._next
+            self._next += 1
+        if self._seed is None or (self._seeded is not None and number >= self._seeded):
+            return Episode(number, None, dict(options))
+        return Episode(number, episode_seed(self._seed, number), dict(options))
+
+    def take_back(self, numbers: Iterable[int]) -> None:
+        """These episodes have not been played: they are dealt again, before all others."""
+        for number in numbers:
+            heapq.heappush(self._again, number)
+
+
+class Spares:
+    """The spare seats of a pool and the episodes they hold, of this book."""
+
+    def __init__(self, supervisor: Supervisor, book: EpisodeBook) -> None:
+        self._supervisor = supervisor
+        self._book = book
+        self._holding: deque[Seat] = deque()
+
+    @property
+    def are_wanting(self) -> bool:
+        """True if one of them holds no episode."""
+        return len(self._holding) < len(self._supervisor.spare_seats)
+
+    def prepare(self) -> None:
+        """Give every spare that holds no episode the next one.
+
+        Best while envs step, when the trainer has nothing else to do: no env waits for the next
+        episode of a spare that has just been taken.
+        """
+        supervisor = self._supervisor
+        if supervisor.cannot_hold:
+            self.take_back()
+            for seat in supervisor.spare_seats:
+                supervisor.fleet.dismiss(seat)
+            return
+        for seat in supervisor.spare_seats:
+            if seat not in self._holding:
+                supervisor.play(seat, self._book.deal({}))
+                self._holding.append(seat)
+
+    def play_next(self, seat: Seat) -> None:
+        """Bring an env's seat to the next episode, by a spare that holds it if there is one."""
+        supervisor = self._supervisor
+        if not self._holding:
+            supervisor.play(seat, self._book.deal({}))
+            return
+        spare = self._first_choice()
+        self._holding.remove(spare)
+        episode = spare.episode
+        assert episode is not None
+        sooner_itself = seat.instance.state is State.OVER and not spare.arrives_soon
+        if seat.attributes or sooner_itself or supervisor.cannot_hold:
+            supervisor.play(seat, episode)
+        else:
+            exchange(seat, spare)
+            if seat.instance.state is State.IDLE:  # it has put the episode off, in a pause
+                supervisor.play(seat, episode)
+            elif not seat.hold:
+                supervisor.resume(seat)
+
+    def _first_choice(self) -> Seat:
+        """The holder of the next episode; without seeds, preferably one that is ready."""
+        first = self._holding[0]
+        if first.episode is not None and first.episode.seed is not None:
+            return first
+        for seat in self._holding:  # no generator, as in `Fleet.seat_of`
+            if seat.arrived:
+                return seat
+        return first
+
+    def forget(self) -> None:
+        """Every instance is about to be replaced; what spares hold is not dealt again.
+
+        An interrupt may have come just after an env had taken it.
+        """
+        self._holding.clear()
+
+    def take_back(self) -> None:
+        """Take back all episodes that spares hold; they are dealt again."""
+        held = (seat.episode for seat in self._holding)
+        self._book.take_back(episode.number for episode in held if episode is not None)
+        for seat in self._holding:
+            seat.taken_back()
+        self._holding.clear()
 
 
 @dataclass(frozen=True)

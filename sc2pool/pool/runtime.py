@@ -2,33 +2,46 @@
 
     waiter, shared memory, instances, watchdog ─► `EventLoop`      metrics, window
 
-Rules: nothing is left of a runtime that could not be made; `close` ends everything, from any thread
-and at any time, whatever is under way, and a Ctrl-C cuts only its waiting short.
+Rules:
+- nothing is left of a runtime that could not be made; `close` ends everything, from any thread and
+  at any time, whatever is under way, and a Ctrl-C cuts only its waiting short;
+- a pool's runtime is opened in a thread that no interrupt reaches, and its end is arranged with it,
+  so no game is left whatever comes in between; it is used by the process that made it, and all is
+  ended once the pool is closed, has failed or is collected;
+- the statistics of its instances are plain facts, read in any thread.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+import warnings
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from sc2pool.config import PoolConfig
 from sc2pool.deadline import Deadline
+from sc2pool.errors import ClosedError, ConfigError, ForkedPoolError
+from sc2pool.pool.instances.bookkeeping import Bookkeeping
 from sc2pool.pool.instances.event_loop import EventLoop
 from sc2pool.pool.instances.fleet import Fleet
-from sc2pool.pool.instances.instance_stats import instance_stats
+from sc2pool.pool.instances.instance import Instance
+from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import State
 from sc2pool.pool.instances.supervisor import Supervisor
 from sc2pool.pool.instances.system import REAL, System
+from sc2pool.pool.machine.watchdog import Sample, cpu_s, memory_bytes
 from sc2pool.pool.report.metrics import MetricsServer
 from sc2pool.pool.report.replays import ReplayFolder
 from sc2pool.pool.report.snapshot import Snapshots
 from sc2pool.pool.report.window import Window, open_window
-from sc2pool.pool.statistics.stats import PoolStats
+from sc2pool.pool.statistics.stats import InstanceStats, PoolStats
 from sc2pool.processes.uninterrupted import submit, uninterrupted
 
 _CLOSE_GRACE_S = 2.0
@@ -158,3 +171,159 @@ class Runtime:
             ending.callback(self._waiter.remove, self._watchdog.doorbell.listening)
             if grace is not None and not self.loop.supervisor.failed:
                 self.fleet.ask_to_close(grace, hurry)
+
+
+_REFUSED = "the system refuses what a pool needs: {}"
+
+
+class Lifetime:
+    """The life of one pool; it begins with the process that makes this."""
+
+    _runtime: Runtime
+    _records: Bookkeeping
+
+    def __init__(self) -> None:
+        self._owner_pid = os.getpid()
+        self._end: weakref.finalize[..., object] | None = None
+
+    def open(self, pool: object, make: Callable[[], Runtime]) -> Runtime:
+        """Make the pool's runtime, which is ended with the pool.
+
+        Raises:
+            ConfigError: the system refuses something that it needs.
+        """
+
+        def opening() -> None:
+            try:
+                self._runtime = make()
+            except OSError as error:
+                raise ConfigError(_REFUSED.format(error)) from error
+            self._records = self._runtime.loop.bookkeeping
+            self._end = weakref.finalize(pool, self._runtime.close, ask_first=False)
+
+        try:
+            opened = submit(opening)
+        except OSError as error:
+            raise ConfigError(_REFUSED.format(error)) from error
+        opened.result()  # an OSError would be one that a signal handler raises in the wait
+        return self._runtime
+
+    @property
+    def closed(self) -> bool:
+        """True once it is closed."""
+        return self._records.closed
+
+    def check_open(self) -> None:
+        """Raise unless the pool is this process's, open, and has not failed.
+
+        Raises:
+            ForkedPoolError: it belongs to another process.
+            ClosedError: it is closed, or has failed.
+        """
+        if os.getpid() != self._owner_pid:
+            raise ForkedPoolError(
+                f"this pool belongs to process {self._owner_pid}; process {os.getpid()} was forked "
+                "from it and must make a pool of its own"
+            )
+        if self._records.closed:
+            raise ClosedError("the pool is closed")
+        failed = self._runtime.loop.supervisor.failed
+        if failed:
+            raise ClosedError(f"the pool has failed: {failed}")
+
+    def check_closed_meanwhile(self) -> None:
+        """Raise `ClosedError` if another thread has closed the pool in a call that has no block."""
+        if self.closed:
+            self.check_open()
+
+    def check_usable(self) -> None:
+        """Raise also if an interrupt has left the pool's records torn.
+
+        Raises:
+            InterruptedCallError: it has; see `Bookkeeping`.
+        """
+        self.check_open()
+        if self._records.torn:  # asked here, because this is on the path of each step
+            self._records.check_whole()
+
+    def close(self, *, ask_first: bool, grace_s: float | None) -> None:
+        """See `Pool.close`."""
+        if self._end is not None and not self._end.alive:
+            return  # closed; at the interpreter's end not even modules may be left to look further
+        if os.getpid() != self._owner_pid:
+            warn_of_owner(self._owner_pid)
+            return
+        with suppress(OSError):  # the system refuses the thread: nothing could be opened
+            uninterrupted(lambda: None)  # if an interrupt came while it was opened, that goes on
+        if self._end is None:
+            return  # nothing could be opened
+        if grace_s is None:
+            self._runtime.close(ask_first=ask_first)
+        else:
+            self._runtime.close(ask_first=ask_first and grace_s > 0, grace_s=grace_s)
+        self._end.detach()  # not if that was interrupted: it is called again then
+
+
+def warn_of_owner(pid: int) -> None:
+    """Warn the caller of `close` that it is not the process that has to call it."""
+    words = f"this pool belongs to process {pid}, which must close it"
+    warnings.warn(words, RuntimeWarning, stacklevel=4)
+
+
+_TRIES = 10
+_EXCHANGE_S = 0.001
+
+
+def instance_stats(seats: Sequence[Seat], samples: Mapping[int, Sample]) -> list[InstanceStats]:
+    """The statistics of each seat's instance."""
+    rows = []
+    workers: set[int | None] = set()
+    for seat, instance in seated(seats):
+        sample = samples.get(instance.number)
+        row = stats_of(seat, instance, sample)
+        if sample is not None and not sample.watched.alone and row.worker_pid not in workers:
+            workers.add(row.worker_pid)
+            worker_bytes = 0 if sample.worker is None else sample.worker.rss_bytes
+            row = replace(row, memory_bytes=(row.memory_bytes or 0) + worker_bytes)
+        rows.append(row)
+    return rows
+
+
+def seated(seats: Sequence[Seat]) -> list[tuple[Seat, Instance]]:
+    """Each seat and its instance. During an exchange one instance is on two seats: read again."""
+    pairs = [(seat, seat.instance) for seat in seats]
+    for _ in range(_TRIES):  # not for ever: Ctrl-C may leave an exchange half done
+        if len({instance.number for _, instance in pairs}) == len(pairs):
+            break
+        time.sleep(_EXCHANGE_S)  # the trainer's thread completes it meanwhile
+        pairs = [(seat, seat.instance) for seat in seats]
+    return pairs
+
+
+def stats_of(seat: Seat, instance: Instance, sample: Sample | None) -> InstanceStats:
+    """The statistics of one seat's instance."""
+    games, episode = instance.games, instance.episode
+    first = games[0] if games else None
+    progress = instance.queue.progress()
+    return InstanceStats(
+        seat=seat.name,
+        instance=instance.number,
+        state=str(instance.state),
+        episode=None if episode is None else episode.number,
+        steps=progress.steps,
+        episode_steps=progress.episode_steps,
+        episode_return=finite(progress.episode_return),
+        pid=first.pid if first else None,
+        worker_pid=instance.worker_pid,
+        port=first.port if first else None,
+        listener=None if first is None else "proven" if first.listener_proven else "unproven",
+        memory_bytes=memory_bytes(sample) if sample else None,
+        cpu_s=cpu_s(sample) if sample else None,
+        loop_cost_growth=instance.queue.loop_cost_growth() or None,
+        other_games=[{"pid": game.pid, "port": game.port} for game in games[1:]],
+    )
+
+
+def finite(value: float) -> float | None:
+    """JSON has no NaN and no infinity."""
+    return value if math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""The calls that `Pool` and the pool of a cluster share."""
+"""What `Pool` and the pool of a cluster share: their calls, and what their players agree on."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any, Never, Protocol
 
 from gymnasium import spaces
 
+from sc2pool.errors import ConfigError
+from sc2pool.pool.ipc.messages import Hello
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.pool.stepping.batch import Batch
@@ -65,3 +67,30 @@ def newest_masks(pool: VecPool, rows: Iterable[int]) -> list[Array | None] | Non
     """
     masks = [pool.action_mask(row) for row in rows]
     return masks if any(mask is not None for mask in masks) else None
+
+
+def agreed(hellos: Sequence[Hello]) -> Hello:
+    """The spaces and rows of all players, which agree: one batch has one shape.
+
+    Raises:
+        ConfigError: two of them differ; names both envs and what they said.
+    """
+    first = hellos[0]
+    check_rows(hellos)
+    for env, hello in enumerate(hellos):
+        for name in ("observation_space", "action_space"):
+            value, expected = getattr(hello, name), getattr(first, name)
+            if value != expected:
+                raise ConfigError(f"env {env}: {name} is {value}, but env 0 has {expected}")
+    return first
+
+
+def check_rows(hellos: Sequence[Hello]) -> None:
+    """Check that the envs of all these players have as many rows.
+
+    Raises:
+        ConfigError: one has more or fewer than the first.
+    """
+    for env, hello in enumerate(hellos):
+        if hello.rows != hellos[0].rows:
+            raise ConfigError(f"env {env}: rows is {hello.rows}, but env 0 has {hellos[0].rows}")

@@ -18,9 +18,9 @@ from sc2pool.platform import LINUX
 if not LINUX:
     pytest.skip("the simulated machine is a Linux", allow_module_level=True)
 
-from sc2pool.pool import spares
+from sc2pool.pool import episodes
 from sc2pool.pool.calls import Calls
-from sc2pool.pool.episode_book import EpisodeBook
+from sc2pool.pool.episodes import EpisodeBook
 from sc2pool.pool.instances.event_loop import EventLoop
 from sc2pool.pool.instances.supervisor import Supervisor
 from sc2pool.pool.instances.workers import Worker
@@ -283,7 +283,7 @@ def seats_an_instance_twice(patch: pytest.MonkeyPatch) -> None:
     def half(seat, spare):
         seat.instance, seat.episode = spare.instance, spare.episode
 
-    patch.setattr(spares, "exchange", half)
+    patch.setattr(episodes, "exchange", half)
 
 
 def never_looks_at_deadlines(patch: pytest.MonkeyPatch) -> None:

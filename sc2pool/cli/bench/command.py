@@ -18,7 +18,7 @@ from sc2pool.cli.bench.advice import Measured, Resets, advice, best
 from sc2pool.cli.bench.measuring import machine_facts, markdown
 from sc2pool.cli.stop import Stop
 from sc2pool.optional import require
-from sc2pool.pool.machine.memory import available_bytes
+from sc2pool.pool.machine.resources import available_bytes
 from sc2pool.tasks.registry import DEFAULT_TASK, resolve
 
 

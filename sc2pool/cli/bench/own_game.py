@@ -33,7 +33,7 @@ from sc2pool.cli.bench.measuring import (
     tell,
 )
 from sc2pool.envs.sb3 import SubprocSC2VecEnv
-from sc2pool.pool.machine.memory import available_bytes
+from sc2pool.pool.machine.resources import available_bytes
 from sc2pool.tasks.definition import TaskDefinition
 
 ROUNDS = 3

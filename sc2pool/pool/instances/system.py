@@ -16,9 +16,8 @@ from typing import Any
 
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.workers import Worker
-from sc2pool.pool.ipc.descriptors import require_descriptors
 from sc2pool.pool.ipc.pickling import for_worker
-from sc2pool.pool.machine.memory import available_bytes
+from sc2pool.pool.machine.resources import available_bytes, require_descriptors
 from sc2pool.pool.machine.run_dir import RunDir
 from sc2pool.pool.machine.watchdog import Watchdog
 from sc2pool.pool.queues.common_doorbell import CommonDoorbells

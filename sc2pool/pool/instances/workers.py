@@ -25,10 +25,8 @@ from typing import Any, Protocol
 
 from sc2pool.deadline import NEVER, Deadline
 from sc2pool.game.hang_detection import unless_stalled
-from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
-from sc2pool.pool.ipc.control import Control
+from sc2pool.pool.ipc.channel import Channel, ChannelClosedError, Control, socket_pair
 from sc2pool.pool.ipc.messages import Close, Host, Leave
-from sc2pool.pool.ipc.pairs import socket_pair
 from sc2pool.pool.machine.worker_process import WorkerProcess
 from sc2pool.pool.queues import memory
 from sc2pool.pool.queues.common_doorbell import CommonDoorbells

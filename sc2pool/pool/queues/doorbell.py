@@ -13,7 +13,7 @@ import sys
 from contextlib import suppress
 
 from sc2pool.platform import LINUX
-from sc2pool.pool.ipc.pairs import socket_pair
+from sc2pool.pool.ipc.channel import socket_pair
 
 USE_EVENTFD = LINUX
 

@@ -23,8 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sc2pool.errors import Fault, FaultKind, Phase
-from sc2pool.pool.ipc.channel import Channel
-from sc2pool.pool.ipc.control import Control
+from sc2pool.pool.ipc.channel import Channel, Control
 from sc2pool.pool.ipc.messages import Evidence, Faulted, Host, Leave
 from sc2pool.pool.queues import memory
 from sc2pool.pool.queues.doorbell import Doorbell

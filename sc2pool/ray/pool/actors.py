@@ -29,7 +29,7 @@ from sc2pool.errors import (
     Phase,
 )
 from sc2pool.pool.instances.restart import exceeded
-from sc2pool.pool.lifetime import warn_of_owner
+from sc2pool.pool.runtime import warn_of_owner
 from sc2pool.pool.statistics.durations import DurationCounter, figures
 from sc2pool.pool.statistics.stats import PoolEvent, PoolStats
 from sc2pool.ray.agreement import check_agreement

@@ -66,7 +66,6 @@ POOL_ROOMS = {
     "machine": {"queues", "report"},
     "worker": {"ipc", "queues", "report"},
     "instances": {"ipc", "queues", "statistics", "report", "machine"},
-    "serial": {"ipc", "queues", "machine", "worker", "instances"},
 }
 """The rooms of `pool`, and which of its other rooms each may import."""
 HEAVY = {
@@ -89,8 +88,7 @@ HEAVY = {
     "psutil": (
         "processes/",
         "game/",
-        "pool/ipc/descriptors.py",
-        "pool/machine/memory.py",
+        "pool/machine/resources.py",
         "ray/viewer.py",
         "realtime/",
         "cli/",

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from sc2pool.pool.instances.instance_stats import finite, seated
 from sc2pool.pool.instances.seats import Seat, exchange
+from sc2pool.pool.runtime import finite, seated
 
 
 @pytest.fixture

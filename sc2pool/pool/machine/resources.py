@@ -1,17 +1,42 @@
-"""Checks that this process can hold the descriptors of a pool, and pass them to its workers.
+"""What this process may have of its machine: memory, and descriptors to hold and to pass on.
 
 Each worker takes descriptors of the trainer's: a control socket, a lifeline, two doorbells, what
-waits for them, and at most one that it shares (`common_doorbell`). Each of its instances takes one
-more: a channel. Rule: a pool that cannot work raises before its first process, not at whichever
-call happens to fail.
+waits for them, and at most one that it shares (`doorbell`). Each of its instances takes one more: a
+channel. Rule: a pool that cannot work raises before its first process, not at whichever call
+happens to fail.
 """
 
 from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
 
 import psutil
 
 from sc2pool.errors import ConfigError
 from sc2pool.platform import WINDOWS
+
+_CGROUP: Final = Path("/sys/fs/cgroup")
+
+
+def available_bytes() -> int:
+    """Memory that is free for new processes."""
+    return available_and_total_bytes()[0]
+
+
+def available_and_total_bytes() -> tuple[int, int]:
+    """Memory that is free for new processes, and all there is, within the container's limit."""
+    system = psutil.virtual_memory()
+    available, total = system.available, system.total
+    with suppress(OSError, ValueError, KeyError):  # no limit ("max"), or no such container
+        limit = int((_CGROUP / "memory.max").read_text())
+        kinds = dict(map(str.split, (_CGROUP / "memory.stat").read_text().splitlines()))
+        # Files that are cached count as used, and give way to processes.
+        used = int((_CGROUP / "memory.current").read_text()) - int(kinds["inactive_file"])
+        available, total = min(available, max(0, limit - used)), min(total, limit)
+    return available, total
+
 
 PER_WORKER = 6
 PER_INSTANCE = 1

@@ -1,9 +1,10 @@
-"""A pool that would run out of descriptors, or cannot pass them on, is not begun."""
+"""Memory and descriptors that are free: on the machine, and in a container that has a limit."""
 
 from __future__ import annotations
 
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 
 import gymnasium
 import psutil
@@ -11,14 +12,44 @@ import pytest
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.errors import ConfigError
-from sc2pool.pool.ipc import descriptors
-from sc2pool.pool.ipc.descriptors import (
+from sc2pool.pool.machine import resources
+from sc2pool.pool.machine.resources import (
     PER_INSTANCE,
     PER_POOL,
     PER_WORKER,
+    available_and_total_bytes,
+    available_bytes,
     require_descriptors,
     shortage,
 )
+
+MB = 1_000_000
+
+
+@pytest.fixture
+def cgroup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(resources, "_CGROUP", tmp_path)
+    (tmp_path / "memory.current").write_text(f"{60 * MB}\n")
+    (tmp_path / "memory.stat").write_text(f"anon {30 * MB}\ninactive_file {20 * MB}\n")
+    return tmp_path
+
+
+def test_a_containers_limit_counts_without_what_is_only_cached(cgroup: Path) -> None:
+    (cgroup / "memory.max").write_text(f"{100 * MB}\n")
+    assert available_and_total_bytes() == (60 * MB, 100 * MB)
+    assert available_bytes() == 60 * MB
+    (cgroup / "memory.max").write_text(f"{30 * MB}\n")
+    assert available_and_total_bytes() == (0, 30 * MB)
+
+
+@pytest.mark.parametrize("limit", ["max\n", None])
+def test_without_a_limit_it_is_the_machines(cgroup: Path, limit: str | None) -> None:
+    if limit is not None:
+        (cgroup / "memory.max").write_text(limit)
+    available, total = available_and_total_bytes()
+    assert total == psutil.virtual_memory().total
+    assert 0 < available <= total
+
 
 MAKE_ENV = partial(gymnasium.make, "CartPole-v1")
 """Not a function of this module, which a worker would have to import, and torch with it."""
@@ -44,7 +75,7 @@ def test_workers_with_several_envs_need_fewer():
 
 
 def test_more_than_one_wait_takes_on_windows(monkeypatch):
-    monkeypatch.setattr(descriptors, "WINDOWS", True)
+    monkeypatch.setattr(resources, "WINDOWS", True)
     require_descriptors(252, 1)
     with pytest.raises(ConfigError, match=r"253 envs and spares need 514 sockets .* allows 512"):
         require_descriptors(253, 1)
