@@ -28,8 +28,7 @@ from typing import Any
 from sc2pool.config import PoolConfig
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ClosedError, ConfigError, ForkedPoolError
-from sc2pool.pool.instances.bookkeeping import Bookkeeping
-from sc2pool.pool.instances.event_loop import EventLoop
+from sc2pool.pool.instances.event_loop import Bookkeeping, EventLoop
 from sc2pool.pool.instances.fleet import Fleet
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.seats import Seat

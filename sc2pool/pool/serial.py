@@ -35,18 +35,16 @@ from sc2pool.config import PoolConfig
 from sc2pool.deadline import Deadline
 from sc2pool.pool.instances import workers
 from sc2pool.pool.instances.system import System
+from sc2pool.pool.instances.workers import WorkerProcess
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.messages import Leave
 from sc2pool.pool.ipc.pickling import for_trainer
 from sc2pool.pool.ipc.remote_errors import of_the_user
 from sc2pool.pool.machine.watchdog import Sample, Verdict, Watchdog
-from sc2pool.pool.machine.worker_process import WorkerProcess
-from sc2pool.pool.queues.common_doorbell import CommonDoorbells
-from sc2pool.pool.queues.doorbell import Doorbell
+from sc2pool.pool.queues.doorbell import CommonDoorbells, Doorbell
 from sc2pool.pool.queues.waiter import Waiter
 from sc2pool.pool.worker.doorbells import Doorbells
-from sc2pool.pool.worker.hosted_instance import HostedInstance
-from sc2pool.pool.worker.own_task import OwnTask
+from sc2pool.pool.worker.hosted_instance import HostedInstance, OwnTask
 from sc2pool.tasks.player import PlayerSpec
 
 

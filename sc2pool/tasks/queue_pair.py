@@ -4,7 +4,7 @@
     send(action)  ── action ──────► await get_action()
     receive()     ◄─ transition ──  put(observation, reward, terminated, truncated, info)
 
-There are three kinds: the pool's (shared memory, `sc2pool.pool.queues.slot`), `QueuePair.local()`
+There are three kinds: the pool's (shared memory, `sc2pool.pool.queues.slots`), `QueuePair.local()`
 for a bot and a learner in two threads of one process, and `PolicyPair`, whose learner is a
 function.
 

@@ -25,8 +25,7 @@ from sc2pool.pool.instances.event_loop import EventLoop
 from sc2pool.pool.instances.supervisor import Supervisor
 from sc2pool.pool.instances.workers import Worker
 from sc2pool.pool.queues.layout import SlotLayout
-from sc2pool.pool.queues.slot import Slot
-from sc2pool.pool.queues.slots import SlotBatch, Slots
+from sc2pool.pool.queues.slots import Slot, SlotBatch, Slots
 from sc2pool.pool.queues.trainer_end import TrainerEnd
 from sc2pool.pool.stepping import stepping
 from sc2pool.pool.stepping.batch import Gatherer, synthetic_outcome

@@ -27,7 +27,7 @@ from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.channel import ChannelClosedError
 from sc2pool.pool.ipc.remote_errors import describe
 from sc2pool.pool.machine.watchdog import Verdict
-from sc2pool.pool.queues.slot import Flag
+from sc2pool.pool.queues.slots import Flag
 from sc2pool.pool.report.logs import log_instance, log_launch
 from sc2pool.pool.report.replays import ReplayFolder
 from sc2pool.pool.statistics.stats import Counters

@@ -1,4 +1,4 @@
-"""The trainer's end of a queue pair: actions out, observations and rewards in. See `slot`.
+"""The trainer's end of a queue pair: actions out, observations and rewards in. See `slots`.
 
 It rings its worker's doorbell, and has a slot of the pool's shared memory (`slots`) until it is
 closed. Rules: it never waits; one word tells if a reply is there; the last observation
@@ -19,8 +19,7 @@ from sc2pool.game.clock import Tick
 from sc2pool.pool.ipc.messages import OutOfBand
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.queues.layout import Array, SlotLayout, SpaceLayout
-from sc2pool.pool.queues.slot import RESET_KINDS, Flag, Slot, Word, of_row
-from sc2pool.pool.queues.slots import Slots
+from sc2pool.pool.queues.slots import RESET_KINDS, Flag, Slot, Slots, Word, of_row
 from sc2pool.tasks.player import RECYCLE_CAUSES
 
 

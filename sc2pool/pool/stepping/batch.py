@@ -19,8 +19,7 @@ import numpy as np
 from sc2pool.game.clock import Tick
 from sc2pool.pool.instances.seats import FaultReport
 from sc2pool.pool.queues.layout import Array, SpaceLayout
-from sc2pool.pool.queues.slot import Flag
-from sc2pool.pool.queues.slots import SlotBatch
+from sc2pool.pool.queues.slots import Flag, SlotBatch
 from sc2pool.pool.queues.trainer_end import TrainerEnd
 
 

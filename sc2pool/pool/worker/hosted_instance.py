@@ -2,6 +2,10 @@
 
 It hears its channel and the end of its game. Rules: after the first fault it reports and is over,
 there is no repair in here; once `end` has returned nothing of it writes into its slot any more.
+
+The instances of a worker share one event loop, and `asyncio.all_tasks()` shows a hook all of it. A
+hook that cancels what it finds there ends its own episode, and that is its env's error: each runs
+in an `OwnTask`, which no task of another instance can cancel.
 """
 
 from __future__ import annotations
@@ -24,13 +28,13 @@ from sc2pool.pool.ipc.pickling import for_trainer
 from sc2pool.pool.ipc.remote_errors import describe, of_the_user, trace_of
 from sc2pool.pool.queues import memory
 from sc2pool.pool.queues.layout import slot_layout
-from sc2pool.pool.queues.slot import Slot
+from sc2pool.pool.queues.slots import Slot
 from sc2pool.pool.worker.doorbells import Doorbells
-from sc2pool.pool.worker.own_task import OwnTask
 from sc2pool.pool.worker.worker_end import WorkerEnd
 from sc2pool.processes.shortage import is_shortage
 from sc2pool.tasks.player import Player, PlayerSpec
 from sc2pool.tasks.players.operations import OPERATIONS
+from sc2pool.waiting import WorkerLoop
 
 _MOST_WARNINGS = 20
 """Different sentences that an instance sends; a game may put another number into each."""
@@ -343,3 +347,37 @@ def directory_of(frame: FrameType) -> Path | None:
         return None
     hosted = frame.f_locals.get("self")
     return hosted.directory if isinstance(hosted, HostedInstance) else None
+
+
+class OwnTask(asyncio.Task[None]):
+    """A task that only its own instance's tasks cancel, and the worker's.
+
+    Args:
+        instance: its number; None for the worker's.
+    """
+
+    def __init__(
+        self,
+        work: Coroutine[Any, Any, None],
+        loop: asyncio.AbstractEventLoop,
+        instance: int | None = None,
+    ) -> None:
+        super().__init__(work, loop=loop)
+        self._instance = instance
+        if isinstance(loop, WorkerLoop):
+            loop.count_in(self)
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        canceller = None
+        with suppress(RuntimeError):  # no loop runs: it is about to be closed
+            canceller = asyncio.current_task()
+        ours = isinstance(canceller, OwnTask) and canceller._instance in (None, self._instance)
+        return super().cancel(msg) if ours or canceller is None else False
+
+
+async def until_done(task: OwnTask) -> None:
+    """Wait for a task; who cancels this wait does not end it."""
+    while not task.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([task])
+    task.result()

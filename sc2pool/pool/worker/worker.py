@@ -7,32 +7,45 @@ the games' sockets, the games' ends. Rules: it imports nothing heavy that the us
 not; it ends with the trainer, and all that it has started with it (`__main__`); orders are carried
 out one after the other; it ends by itself once its last instance was told to close, and leaves it
 to the trainer to end it after a fault, because another instance may be on its way.
+
+It also writes the newest observation of each game into its live files, while they are requested:
+
+    thread: are they requested? (a `stat`, once a second) ─► event loop: write, four times a second
+
+Why a thread: while steps go on, the worker's event loop may never get to a timer of its own; a call
+from another thread always wakes it. Rules: without a request the step path does nothing for this;
+the game's messages are read in the loop's thread only; an observation that cannot be written is no
+fault of the game or of the worker.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import pickle
 import socket
 import sys
+import threading
+import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from sc2pool.errors import Fault, FaultKind, Phase
 from sc2pool.pool.ipc.channel import Channel, Control
 from sc2pool.pool.ipc.messages import Evidence, Faulted, Host, Leave
 from sc2pool.pool.queues import memory
 from sc2pool.pool.queues.doorbell import Doorbell
+from sc2pool.pool.report import live_files
 from sc2pool.pool.report.stuck_hooks import HookWatch
 from sc2pool.pool.worker.doorbells import Doorbells
-from sc2pool.pool.worker.hosted_instance import HostedInstance, directory_of
-from sc2pool.pool.worker.live_view import LiveView
-from sc2pool.pool.worker.own_task import OwnTask, until_done
+from sc2pool.pool.worker.hosted_instance import HostedInstance, OwnTask, directory_of, until_done
 from sc2pool.processes.exit import notice_children
+from sc2pool.processes.shortage import start_thread
 from sc2pool.processes.spawn import leave_interrupts_to_parent
 from sc2pool.tasks.player import Player, PlayerSpec
 from sc2pool.waiting import WorkerLoop
@@ -171,3 +184,68 @@ def main(control_fd: int, request_fd: int, reply_fd: int, memory_fd: int) -> Non
         with suppress(AttributeError, OSError, ValueError):
             stream.flush()
     os._exit(0)
+
+
+log = logging.getLogger("sc2pool")
+
+_POLL_INTERVAL_S = 1.0
+_WRITE_EVERY_S = 0.25
+
+
+class LiveView:
+    """Writes the live files of one worker.
+
+    Args:
+        players: returns the players that there are, each with the folder of its instance.
+    """
+
+    def __init__(self, run: Path, players: Callable[[], Sequence[tuple[Path, Player]]]) -> None:
+        self._run = run
+        self._players = players
+        self._under_way = threading.Event()
+        self._broken = False
+        self._maps: WeakKeyDictionary[Player, tuple[object, str]] = WeakKeyDictionary()
+        """The map that was written for each player, and its key."""
+
+    def begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin to look for requests; it goes on until the process ends."""
+        start_thread(self._poll, "sc2pool-live-view", loop)
+
+    def _poll(self, loop: asyncio.AbstractEventLoop) -> None:
+        while not self._broken:
+            requested = live_files.is_requested(self._run)
+            if requested and not self._under_way.is_set():  # a busy loop is not called twice
+                self._under_way.set()
+                try:
+                    loop.call_soon_threadsafe(self._write)
+                except RuntimeError:
+                    return  # the loop is closed: the worker ends
+            time.sleep(_WRITE_EVERY_S if requested else _POLL_INTERVAL_S)
+
+    def _write(self) -> None:
+        try:
+            for directory, player in self._players():
+                self._write_newest(directory, player)
+        except Exception:
+            self._broken = True
+            log.exception("the newest observation could not be written")
+        finally:
+            self._under_way.clear()
+
+    def _write_newest(self, directory: Path, player: Player) -> None:
+        latest_view = player.latest_view()
+        if latest_view is None:
+            return
+        # Only now: a worker without a game never loads the protocol.
+        from sc2pool.tasks.players.view import map_of, view_of  # noqa: PLC0415
+
+        observation, game_info = latest_view
+        written_map, key = self._maps.get(player, (None, ""))
+        if game_info is not written_map:
+            described = map_of(game_info)
+            self._maps[player] = game_info, described["key"]
+            if described["key"] != key:
+                key = described["key"]
+                live_files.write(directory / live_files.MAP_FILE, described)
+        view = {**view_of(observation), "map": key}
+        live_files.write(directory / live_files.VIEW_FILE, view)

@@ -19,7 +19,7 @@ import numpy as np
 from gymnasium import spaces
 
 from sc2pool.pool.queues.layout import slot_layout
-from sc2pool.pool.queues.slot import Slot, Word
+from sc2pool.pool.queues.slots import Slot, Word
 from sc2pool.pool.worker.worker_end import WorkerEnd
 from sc2pool.protocol import compiled
 from sc2pool.tasks.queue_pair import Transition

@@ -24,7 +24,7 @@ from sc2pool.errors import Fault, FaultKind, Phase
 from sc2pool.game.clock import Tick
 from sc2pool.pool.ipc import messages
 from sc2pool.pool.queues.layout import slot_layout
-from sc2pool.pool.queues.slot import Slot, Word
+from sc2pool.pool.queues.slots import Slot, Word
 from sc2pool.pool.worker.worker_end import WorkerEnd
 from sc2pool.tasks.queue_pair import Transition
 

@@ -15,8 +15,7 @@ from sc2pool.pool.ipc.messages import OutOfBand
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.queues.layout import SlotLayout, slot_layout
 from sc2pool.pool.queues.memory import map_memory
-from sc2pool.pool.queues.slot import Slot
-from sc2pool.pool.queues.slots import Slots
+from sc2pool.pool.queues.slots import Slot, Slots
 from sc2pool.pool.queues.trainer_end import TrainerEnd
 from sc2pool.pool.worker.doorbells import Doorbells
 from sc2pool.pool.worker.worker_end import WorkerEnd

@@ -9,7 +9,7 @@ from gymnasium import spaces
 from sc2pool.errors import Fault, FaultKind, Phase
 from sc2pool.pool.instances.seats import FaultReport
 from sc2pool.pool.queues.layout import space_layout
-from sc2pool.pool.queues.slot import Flag
+from sc2pool.pool.queues.slots import Flag
 from sc2pool.pool.stepping.batch import (
     Gatherer,
     Outcome,

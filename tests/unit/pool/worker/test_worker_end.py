@@ -1,6 +1,6 @@
 """What is put is the same with and without the compiled step path, which takes what is plain.
 
-`tests/unit/pool/queues/test_slot.py` tests this end together with the trainer's.
+`tests/unit/pool/queues/test_slots.py` tests this end together with the trainer's.
 """
 
 from __future__ import annotations

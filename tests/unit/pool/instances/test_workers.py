@@ -9,7 +9,7 @@ import pytest
 
 from sc2pool.deadline import Deadline
 from sc2pool.platform import WINDOWS
-from sc2pool.pool.machine.worker_process import WorkerProcess
+from sc2pool.pool.instances.workers import WorkerProcess
 from tests.support.programs import has_ended
 from tests.support.systems import SLEEPS, start_group
 
