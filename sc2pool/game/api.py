@@ -19,7 +19,7 @@ from sc2pool.game.connection import Connection, Extend
 from sc2pool.game.program.lease import PortLease
 from sc2pool.game.program.process import GameProcess
 from sc2pool.protocol import replies
-from sc2pool.protocol.status import Status
+from sc2pool.protocol.replies import Status
 
 if TYPE_CHECKING:
     from sc2pool._fast import Plain

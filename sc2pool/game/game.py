@@ -49,9 +49,9 @@ from sc2pool.platform import WINDOWS
 from sc2pool.protocol import replies, requests
 from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.protocol.observed import Observed
+from sc2pool.protocol.replies import Status
 from sc2pool.protocol.requests import MatchPorts
 from sc2pool.protocol.sparse import Head
-from sc2pool.protocol.status import Status
 
 if TYPE_CHECKING:
     from sc2pool._fast import Plain

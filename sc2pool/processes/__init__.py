@@ -3,9 +3,8 @@
     spawn        start a child Python
     with_parent  end a child when its parent ends
     guard        end a paused tree when the program that paused it ends
-    tree         find, pause and kill a process tree
+    tree         know a process again, find, pause and kill a process tree
     exit         notice the end of a child, and describe it in words
-    identity     know a process again by pid and creation time
     filelock     locks that end with the process that holds them
 
 Together with `pool.ipc` and `pool.queues` this is the place that knows operating systems.

@@ -22,8 +22,8 @@ from contextlib import suppress
 from typing import Final
 
 from sc2pool.platform import WINDOWS
-from sc2pool.processes.identity import end_orphan
 from sc2pool.processes.spawn import Child, leave_interrupts_to_parent, start_python
+from sc2pool.processes.tree import end_orphan
 
 _ENDS_WITHIN_S: Final = 5.0
 """How long a guard may take to end at the end of its input; it may still be starting."""

@@ -1,10 +1,16 @@
-"""Process trees: a process and all below it, found, paused, and killed.
+"""Process trees: a process and all below it, known again, found, paused, and killed.
 
     stop ─► walk the tree, stop what is new ─► all stopped, and none new? ─► done
                      ▲                                 │ no
                      └─────────────────────────────────┘
 
+A process is known by its pid and its creation time (`Identity`), because a pid alone may belong to
+another process by now. Linux tells the time of creation since the system was started, which no step
+of the wall clock changes; elsewhere it is the wall clock's.
+
 Rules:
+- a process that does not match in both is left alone; one that the system does not let itself be
+  asked for (no free descriptor) is taken to be alive, and left alone, too;
 - `stop` returns when the system says that every process is stopped, or leaves none of them
   stopped and raises;
 - a process gets one stop and one continue, because they nest on Windows and do not elsewhere;
@@ -24,7 +30,7 @@ import psutil
 
 from sc2pool.deadline import Deadline
 from sc2pool.errors import PauseError
-from sc2pool.platform import WINDOWS
+from sc2pool.platform import LINUX, WINDOWS
 
 STOPS_WITHIN_S: Final = 2.0
 """Time limit of a stop. Measured: 0.3 to 4 ms; longer in the middle of a slow system call."""
@@ -174,3 +180,57 @@ def _rests(process: psutil.Process) -> bool:
     except psutil.NoSuchProcess:
         return True
     return status in _STOPPED or status == psutil.STATUS_ZOMBIE
+
+
+if LINUX:
+    _DRIFT_S: Final = 0.0
+    _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
+
+    def _read_created_at_s(pid: int) -> float:
+        try:
+            status = Path(f"/proc/{pid}/stat").read_bytes()
+        except (FileNotFoundError, ProcessLookupError):
+            raise psutil.NoSuchProcess(pid) from None
+        # proc_pid_stat(5): the 22nd field; the second is a name that may hold anything.
+        return int(status.rpartition(b")")[2].split()[19]) / _TICKS_PER_S
+
+else:
+    _DRIFT_S: Final = 2.0
+    """How much two readings of one creation time may differ: the wall clock may be corrected."""
+
+    def _read_created_at_s(pid: int) -> float:
+        return psutil.Process(pid).create_time()
+
+
+def created_at_s(pid: int) -> float | None:
+    """When the process was created, to be compared with nothing else; None if gone or unknown."""
+    try:
+        return _read_created_at_s(pid)
+    except UNREADABLE:
+        return None
+
+
+def is_alive(pid: int, created_s: float) -> bool:
+    """True if the process of this pid and creation time still runs; True if that is unknown."""
+    try:
+        process = _find(pid, created_s)
+        return process is not None and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+    except UNREADABLE:
+        return True
+
+
+def end_orphan(pid: int, created_s: float) -> bool:
+    """Kill the tree of the process of this pid and creation time; False if it is gone."""
+    with suppress(*UNREADABLE):
+        process = _find(pid, created_s)
+        if process is not None:
+            kill_tree(process)
+            return True
+    return False
+
+
+def _find(pid: int, created_s: float) -> psutil.Process | None:
+    process = psutil.Process(pid)
+    return process if abs(_read_created_at_s(pid) - created_s) <= _DRIFT_S else None

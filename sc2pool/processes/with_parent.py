@@ -67,7 +67,7 @@ def end_with_this_process(child: subprocess.Popen[bytes]) -> Callable[[], None]:
     if LINUX:
         return lambda: None
     from sc2pool.processes.guard import Guard  # noqa: PLC0415 - a lean worker needs none
-    from sc2pool.processes.identity import created_at_s  # noqa: PLC0415
+    from sc2pool.processes.tree import created_at_s  # noqa: PLC0415
 
     created_s = created_at_s(child.pid)
     if created_s is None:  # it has ended already

@@ -6,22 +6,29 @@
              ── messages(rows)         the complete messages of a few units
              ── response               the whole `sc2api_pb2.ResponseObservation`
 
-Rule: a part is decoded once; bytes that cannot be decoded, and numbers that are not finite
-(`finite`), raise `GameFault` then, as they would on arrival.
+Rules:
+- a part is decoded once; bytes that cannot be decoded raise `GameFault` then, as they would on
+  arrival;
+- so do numbers that are not finite, which no type of the protocol rules out: a NaN would reach the
+  task's hooks, and what they make of it would be called an error of the user's. One sum stands for
+  many numbers, because a sum is finite only if all of its terms are (they have 32 bits, so it
+  cannot overflow); which of them is not is found afterwards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from math import isfinite
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-from s2clientprotocol import raw_pb2
+from s2clientprotocol import raw_pb2, score_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.errors import FaultKind, GameFault
-from sc2pool.protocol import finite
 from sc2pool.protocol.sparse import Head, RawColumns, RawUnits
 
 if TYPE_CHECKING:
@@ -82,8 +89,8 @@ class Observed:
         except DecodeError as error:
             raise _undecodable(error) from None
         if self.plain is None:  # else the compiled path has looked at all numbers of all units
-            finite.require_units(self._units)
-        finite.require_score(self._head.score.score_details)
+            _require_units(self._units)
+        _require_score(self._head.score.score_details)
         return reply.observation
 
     @property
@@ -101,7 +108,7 @@ class Observed:
         if self.plain is not None:
             return UnitColumns(*self.plain.columns())
         units = self._units
-        finite.require_places(units)
+        _require_places(units)
         columns = UnitColumns(units.tag, units.unit_type, units.alliance, units.pos.x, units.pos.y)
         if len(set(map(len, columns))) == 1:
             return columns
@@ -120,7 +127,7 @@ class Observed:
             unit: raw_pb2.Unit = raw_pb2.Unit.FromString(self._serialized_units[row])
         except DecodeError as error:
             raise _undecodable(error) from None
-        finite.require_unit(unit)
+        _require_unit(unit)
         self._decoded[row] = unit
         return unit
 
@@ -154,3 +161,84 @@ def columns_of(units: Iterable[raw_pb2.Unit]) -> UnitColumns:
 
 def _undecodable(error: Exception) -> GameFault:
     return GameFault(FaultKind.BAD_REPLY, f"the observation cannot be decoded: {error}")
+
+
+_NAMES: Final = ("pos.x", "pos.y", "pos.z", "health", "shield", "energy", "weapon_cooldown")
+_numbers_of_unit: Final = attrgetter(*_NAMES)
+_ENDS_LIKE_NAN: Final = re.compile(rb"[\x80-\xff][\x7f\xff]")
+"""The last two bytes of a 32-bit number, little-endian, that is NaN or infinite; the end of one
+number and the begin of the next may look like it, too."""
+
+
+def _require_places(columns: Any) -> None:
+    """Check where the units are.
+
+    Args:
+        columns: the `units` of a `sparse.RawColumns`.
+
+    Raises:
+        GameFault: BAD_REPLY; a coordinate is NaN or infinite.
+    """
+    place = columns.pos
+    if not isfinite(sum(place.x) + sum(place.y)):
+        _complain_of_columns(columns)
+
+
+def _require_unit(unit: raw_pb2.Unit) -> None:
+    """Check one unit.
+
+    Raises:
+        GameFault: BAD_REPLY; a number of it is NaN or infinite.
+    """
+    place = unit.pos  # `_numbers_of_unit` takes longer
+    vitals = unit.health + unit.shield + unit.energy + unit.weapon_cooldown
+    if not isfinite(place.x + place.y + place.z + vitals):
+        _complain("a unit", _NAMES, _numbers_of_unit(unit))
+
+
+def _require_units(columns: Any) -> None:
+    """Check all units.
+
+    Args:
+        columns: the `units` of a `sparse.RawColumns`.
+
+    Raises:
+        GameFault: BAD_REPLY; a number of a unit is NaN or infinite.
+    """
+    if not isfinite(sum(map(sum, _numbers_of_unit(columns)))):
+        _complain_of_columns(columns)
+
+
+def _require_score(details: bytes) -> None:
+    """Check the details of the score, a serialized message; the score itself is a whole number.
+
+    Raises:
+        GameFault: BAD_REPLY; a number is NaN or infinite.
+    """
+    if _ENDS_LIKE_NAN.search(details):
+        decoded = score_pb2.ScoreDetails.FromString(details)
+        _complain("the score", _DETAILS, attrgetter(*_DETAILS)(decoded))
+
+
+def _complain_of_columns(columns: Any) -> None:
+    for name, column in zip(_NAMES, _numbers_of_unit(columns), strict=True):
+        _complain("a unit", [name] * len(column), column)
+
+
+def _complain(whose: str, names: Iterable[str], numbers: Iterable[float]) -> None:
+    for name, number in zip(names, numbers, strict=True):
+        if not isfinite(number):
+            detail = f"the {name} of {whose} is {number}, expected a finite number"
+            raise GameFault(FaultKind.BAD_REPLY, detail)
+
+
+def _names_in(message_type: Any, before: str = "") -> Iterator[str]:
+    """The names of all numbers in a message and in its parts."""
+    for field in message_type.fields:
+        if field.message_type is None:
+            yield before + field.name
+        else:
+            yield from _names_in(field.message_type, f"{before}{field.name}.")
+
+
+_DETAILS: Final = tuple(_names_in(score_pb2.ScoreDetails.DESCRIPTOR))

@@ -15,13 +15,26 @@ warning. The end of a game is data, not an error: `is_game_over` recognises that
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Final
 
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.foreign import printable
-from sc2pool.protocol.status import Status
+
+
+class Status(IntEnum):
+    """`sc2api_pb2.Status` under its protocol names."""
+
+    LAUNCHED = sc_pb.launched
+    INIT_GAME = sc_pb.init_game
+    IN_GAME = sc_pb.in_game
+    IN_REPLAY = sc_pb.in_replay
+    ENDED = sc_pb.ended
+    QUIT = sc_pb.quit
+    UNKNOWN = sc_pb.unknown
+
 
 LAST_LOOP: Final = 1 << 19
 """The largest game loop: a game ends there."""

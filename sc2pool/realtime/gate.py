@@ -22,8 +22,7 @@ from contextlib import contextmanager
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ClosedError, PauseError
 from sc2pool.processes.guard import Guard
-from sc2pool.processes.identity import created_at_s
-from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree
+from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree, created_at_s
 
 
 class PauseGate:

@@ -22,7 +22,7 @@ from sc2pool.game.program.installation import Installation, find
 from sc2pool.game.program.lease import HOST, PortLease
 from sc2pool.game.wire import connect
 from sc2pool.platform import WINDOWS
-from sc2pool.protocol.status import Status
+from sc2pool.protocol.replies import Status
 from tests.game.conftest import in_each_loop
 from tests.support.systems import WINE, not_told_by_wine, strike, write_program
 

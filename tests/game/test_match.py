@@ -19,12 +19,12 @@ from sc2pool.config import GameSetup, Limits
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.game import Game, ResetKind
-from sc2pool.game.match.blame import Side
-from sc2pool.game.match.match import Match
+from sc2pool.game.hang_detection import Side
+from sc2pool.game.match import Match
 from sc2pool.game.program import lease as lease_module
 from sc2pool.game.program.installation import find, find_map
 from sc2pool.protocol.observed import Observed
-from sc2pool.protocol.status import Status
+from sc2pool.protocol.replies import Status
 from tests.support.systems import strike
 
 pytestmark = pytest.mark.standin("StarCraft II has no map MarineDuel")

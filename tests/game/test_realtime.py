@@ -17,7 +17,7 @@ from sc2pool.game.game import Game, ResetKind
 from sc2pool.game.program.installation import find_map
 from sc2pool.protocol import requests
 from sc2pool.protocol.game_time import LOOPS_PER_S
-from sc2pool.protocol.status import Status
+from sc2pool.protocol.replies import Status
 
 pytestmark = pytest.mark.timing
 

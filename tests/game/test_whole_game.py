@@ -18,8 +18,7 @@ from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.game import Game, ResetKind
 from sc2pool.game.program.installation import Installation, find_map
-from sc2pool.protocol.replies import FIRST_LOOP_MAX
-from sc2pool.protocol.status import Status
+from sc2pool.protocol.replies import FIRST_LOOP_MAX, Status
 from sc2pool.tasks.minigames.geometry import PlayableArea
 from tests.game.conftest import in_each_loop
 from tests.support.systems import strike

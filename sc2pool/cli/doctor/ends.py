@@ -39,7 +39,7 @@ from sc2pool.deadline import Deadline
 from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree
 from sc2pool.protocol import requests
 from sc2pool.protocol.game_time import LOOPS_PER_S
-from sc2pool.protocol.status import Status
+from sc2pool.protocol.replies import Status
 
 _SILENT_S, _SHORT_SILENT_S = 10.0, 3.0
 """A request that is not answered this long after the game's end counts as unanswered."""

@@ -31,13 +31,13 @@ from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.game.api import GameAPI
 from sc2pool.game.connection import Connection
-from sc2pool.game.match.ports import MatchLeases
+from sc2pool.game.match import MatchLeases
 from sc2pool.game.program.installation import MAP_SUFFIX, Installation, find_map
 from sc2pool.game.program.launch import launch
 from sc2pool.game.wire import frames
 from sc2pool.protocol import requests
+from sc2pool.protocol.replies import Status
 from sc2pool.protocol.requests import MatchPorts
-from sc2pool.protocol.status import Status
 
 USUAL_S: Final = 20.0
 """Limit of a reply that needs no loading; a game that is slow, but works, takes less."""

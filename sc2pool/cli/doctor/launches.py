@@ -23,7 +23,7 @@ from sc2pool.platform import WINDOWS
 from sc2pool.processes.exit import describe_exit
 from sc2pool.processes.table import usable_cores
 from sc2pool.protocol import requests
-from sc2pool.protocol.status import Status
+from sc2pool.protocol.replies import Status
 
 _WATCH_S, _SHORT_WATCH_S = 3.0, 2.0
 """How long a game is watched after its socket was closed."""

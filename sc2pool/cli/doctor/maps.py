@@ -28,7 +28,7 @@ from sc2pool.config import Computer, GameSetup
 from sc2pool.errors import ConfigError, GameFault
 from sc2pool.game.program.installation import MAP_SUFFIX, find_map
 from sc2pool.protocol import requests
-from sc2pool.protocol.status import Status
+from sc2pool.protocol.replies import Status
 
 _MARINE: Final = 48
 _FEW_LOOPS: Final = 30

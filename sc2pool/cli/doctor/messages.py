@@ -28,7 +28,7 @@ from sc2pool.cli.doctor.lab import (
 )
 from sc2pool.commands import as_actions
 from sc2pool.protocol import requests
-from sc2pool.protocol.status import Status
+from sc2pool.protocol.replies import Status
 
 _MOST_LOOPS: Final = 30
 _PLAIN: Final = "the player's view"

@@ -31,8 +31,7 @@ from sc2pool.commands import as_actions
 from sc2pool.config import GameSetup
 from sc2pool.errors import GameFault
 from sc2pool.protocol import requests
-from sc2pool.protocol.replies import HARD_RESET_LOOP, LAST_LOOP
-from sc2pool.protocol.status import Status
+from sc2pool.protocol.replies import HARD_RESET_LOOP, LAST_LOOP, Status
 
 _NEAR: Final = 12.0
 """Cells within which a mineral field belongs to a town."""

@@ -27,7 +27,7 @@ from sc2pool.foreign import printable
 from sc2pool.game.game import Game, ResetKind
 from sc2pool.pool.statistics.durations import Durations
 from sc2pool.protocol import replies, requests
-from sc2pool.protocol.status import Status
+from sc2pool.protocol.replies import Status
 from sc2pool.tasks.minigames.geometry import PlayableArea
 
 STEP_MUL: Final = 8

@@ -20,8 +20,7 @@ from sc2pool.foreign import printable, read_bytes
 from sc2pool.game.game import Game
 from sc2pool.game.program.installation import find
 from sc2pool.protocol.game_time import LOOPS_PER_S
-from sc2pool.protocol.replies import require
-from sc2pool.protocol.status import Status
+from sc2pool.protocol.replies import Status, require
 from sc2pool.waiting import run_in_selector_loop
 
 MOST_BYTES = 64 * 1024 * 1024

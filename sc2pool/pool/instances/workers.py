@@ -36,7 +36,7 @@ from sc2pool.pool.queues.doorbell import CommonDoorbells, Doorbell
 from sc2pool.pool.queues.waiter import Waiter
 from sc2pool.processes.exit import notices_children, signal_name
 from sc2pool.processes.follower import Follower, start_follower
-from sc2pool.processes.identity import created_at_s, is_alive
+from sc2pool.processes.tree import created_at_s, is_alive
 
 _OUTSIDE = ("SIGKILL", "SIGTERM")
 """Signals that a process does not get by a mistake of its own."""

@@ -33,7 +33,7 @@ from typing import NamedTuple
 from sc2pool.errors import ConfigError
 from sc2pool.pool.report import live_files
 from sc2pool.processes.filelock import is_own
-from sc2pool.processes.identity import created_at_s, end_orphan, is_alive
+from sc2pool.processes.tree import created_at_s, end_orphan, is_alive
 
 _PREFIX = "sc2pool-run-"
 _PROCESSES = "processes"

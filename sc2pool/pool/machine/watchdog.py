@@ -24,8 +24,7 @@ from dataclasses import dataclass, replace
 
 from sc2pool.config import RecyclePolicy
 from sc2pool.errors import FaultKind
-from sc2pool.game.hang_detection import IDLE_CPU_SHARE, Activity, doing
-from sc2pool.game.match.blame import Side
+from sc2pool.game.hang_detection import IDLE_CPU_SHARE, Activity, Side, doing
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.processes.shortage import start_thread
 from sc2pool.processes.table import Processes, ProcessRow, process_table, waited_s

@@ -18,7 +18,7 @@ from fault_pools import assert_same_bytes, step
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig, RecyclePolicy
 from sc2pool.errors import UserCodeError
-from sc2pool.game.match.blame import Side
+from sc2pool.game.hang_detection import Side
 from sc2pool.tasks.duels.marine_duel import HOLD, MarineDuel
 from tests.support.programs import assert_gone
 

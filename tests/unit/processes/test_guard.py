@@ -13,7 +13,7 @@ import pytest
 from sc2pool.platform import WINDOWS
 from sc2pool.processes import guard as module
 from sc2pool.processes.guard import Guard
-from sc2pool.processes.identity import created_at_s
+from sc2pool.processes.tree import created_at_s
 from tests.support.programs import has_ended
 from tests.support.systems import KILLED, SLEEPS
 

@@ -20,7 +20,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.errors import ConfigError
 from sc2pool.game.game import Step
-from sc2pool.game.match.match import Match
+from sc2pool.game.match import Match
 from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.players.match.running_side import RunningSide

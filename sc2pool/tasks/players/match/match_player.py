@@ -25,7 +25,7 @@ from sc2pool.config import Computer
 from sc2pool.deadline import Deadline
 from sc2pool.errors import GameFault
 from sc2pool.game.game import Game
-from sc2pool.game.match.match import Match
+from sc2pool.game.match import Match
 from sc2pool.tasks.opponents.bots import PlainBot
 from sc2pool.tasks.player import Episode, GameFacts
 from sc2pool.tasks.players.match.match_episode import MatchEpisode

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from sc2pool.game.match.match import Match
+from sc2pool.game.match import Match
 from sc2pool.tasks.players.match.sides import PlayedSide
 from sc2pool.tasks.players.outcome import is_last
 from sc2pool.tasks.queue_pair import Transition

@@ -12,7 +12,7 @@ from sc2pool.errors import ConfigError
 from sc2pool.platform import WINDOWS
 from sc2pool.pool.machine.run_dir import RunDir, _system, living, sweep, trainer_of
 from sc2pool.pool.report.live_files import request
-from sc2pool.processes.identity import created_at_s
+from sc2pool.processes.tree import created_at_s
 from tests.support.systems import KILLED, SLEEPS, is_private
 
 DEAD_PID = 999_999_999

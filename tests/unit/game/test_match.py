@@ -1,14 +1,38 @@
-"""The four ports of a match: all of them, or none."""
+"""A match: its failures are told once, and it has all four of its ports, or none."""
 
 from __future__ import annotations
 
+import asyncio
+import gc
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sc2pool.errors import FaultKind, GameFault
-from sc2pool.game.match.ports import MatchLeases
+from sc2pool.game import match
+from sc2pool.game.match import MatchLeases
 from sc2pool.game.program.lease import PortLease
+
+
+async def fail() -> None:
+    await asyncio.sleep(0)
+    raise GameFault(FaultKind.GAME_EXITED, "killed")
+
+
+async def test_failures_of_both_sides_are_not_printed_if_the_wait_for_them_is_cancelled():
+    printed: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, told: printed.append(told))
+    sides = [asyncio.ensure_future(fail()) for _ in range(2)]
+    waiting = asyncio.ensure_future(match._failures(sides))
+    while not all(side.done() for side in sides):
+        await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    assert waiting.cancelled()
+    del sides
+    gc.collect()
+    assert printed == []
 
 
 def leases_in(folder: Path, most: int):

@@ -1,4 +1,4 @@
-"""Two games of one instance, whose clients play against each other.
+"""A match: two games of one instance, whose clients play against each other.
 
     launch ─► start_episode ─► observe ─► step … step ─► start_episode … ─► close
                   host                host and guest together
@@ -7,21 +7,24 @@
 Rules:
 - what both do, they do concurrently, and the match waits for both;
 - a fault of either side is the fault of the match, and its detail names the side; if a reply is
-  missing, `blame` finds the side that owes it;
+  missing, `judge` finds the side that owes it;
 - a game that has ended on one side has ended on both, and one side's result is the opposite of the
   other's; results that contradict each other are undecided, and counted;
 - the games are started one after the other, as python-sc2 does on Linux: two that start in the same
   moment were seen to fail;
 - an episode always begins with create_game: a game of two players cannot be restarted;
-- in real time the game goes on when both processes have come to a loop by their own clocks.
+- in real time the game goes on when both processes have come to a loop by their own clocks;
+- beside the API port that each game has, the protocol wants four on which the two find each other:
+  two of the host, and two of the guest. They are leased as API ports are, and held until the match
+  is closed, because each of its episodes uses them again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
@@ -32,11 +35,12 @@ from sc2pool.config import GameSetup, Limits
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.game import NOWHERE, Game, ResetKind, Step, Surroundings
-from sc2pool.game.match.blame import Evidence, Side, judge
-from sc2pool.game.match.ports import MatchLeases
+from sc2pool.game.hang_detection import Evidence, Side, judge
 from sc2pool.game.program.installation import Installation
 from sc2pool.game.program.launch import refusals_as_faults
+from sc2pool.game.program.lease import PortLease
 from sc2pool.protocol.observed import Observed
+from sc2pool.protocol.requests import MatchPorts
 
 T = TypeVar("T")
 
@@ -380,3 +384,26 @@ class _Naming(AbstractContextManager[None]):
 
 _NAMING: Final = tuple(map(_Naming, Side))
 """For the host's block and for the guest's."""
+
+
+class MatchLeases:
+    """The right to the four ports, held until `release`.
+
+    Raises:
+        GameFault: PORT_TAKEN; fewer than four ports are free.
+        ConfigError: the place of the lock files is not safe to use.
+    """
+
+    def __init__(self, lease_port: Callable[[], PortLease] = PortLease.acquire) -> None:
+        leased = []
+        with ExitStack() as undo:
+            for _ in MatchPorts._fields:
+                lease = lease_port()
+                undo.callback(lease.release)
+                leased.append(lease.port)
+            self._held = undo.pop_all()
+        self.ports = MatchPorts(*leased)
+
+    def release(self) -> None:
+        """Gives the ports up; may be called again."""
+        self._held.close()
