@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from gymnasium.error import AlreadyPendingCallError
 from gymnasium.vector import AutoresetMode
 
 from sc2pool import SC2GymEnv, SC2VectorEnv, SubprocSC2VecEnv
@@ -141,9 +142,18 @@ class FirstReady(Adapter):
 class Vector(Adapter):
     """gymnasium's vector env, in any of its autoreset modes."""
 
+    _waits = True
+    """False between the two parts of a step: an interrupt there leaves the step pending."""
+
     def reset(self) -> list[Record]:
         self._held: dict[int, Received] = {}
-        observations, infos = self.env.reset()
+        try:
+            observations, infos = self.env.reset()
+        except AlreadyPendingCallError:
+            if self._waits:
+                raise
+            self.env.step_wait()
+            observations, infos = self.env.reset()
         records: list[Record] = [
             Began(env, Stamp.of(row), mark_of(infos, env)) for env, row in enumerate(observations)
         ]
@@ -163,9 +173,11 @@ class Vector(Adapter):
         actions = np.zeros((self.n, 2), np.int64)
         actions[playing, 0] = [one.number for one in sent]
         actions[playing, 1] = self.harms(playing)
+        self._waits = False
         self.env.step_async(actions)
         scribble(actions)
         self.pending()
+        self._waits = True
         step = self.env.step_wait()
         begun += self._begun(step[0], step[-1])  # in NEXT_STEP
         records = [*begun, *sent, *self._received(playing, *step)]
