@@ -25,8 +25,7 @@ from ray.rllib.algorithms.impala import IMPALAConfig
 from ray.rllib.algorithms.ppo import PPOConfig
 
 from sc2pool.ray import configure, connect
-from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
-from sc2pool.tasks.minigames.move_to_beacon_image import MoveToBeaconImage
+from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon, MoveToBeaconImage
 
 FRAGMENT = 64
 """Steps in each game per sample. In real time, with step_mul 8, they take 64 × 8 / 22.4 = 23 s;

@@ -11,10 +11,10 @@ name is enough: `SubprocSC2VecEnv("3m")`.
 
 from __future__ import annotations
 
+from sc2pool.tasks.teams.smac.battle_task import smac_task
 from sc2pool.tasks.teams.smac.duel import smac_duel
 from sc2pool.tasks.teams.smac.rules import ZERO_SUM, Rules
 from sc2pool.tasks.teams.smac.scenarios import UNIT_TYPES, Scenario, UnitType, own_scenario
-from sc2pool.tasks.teams.smac.task import smac_task
 from sc2pool.tasks.teams.smacv2.config import example_config
 from sc2pool.tasks.teams.smacv2.task import smacv2_task
 

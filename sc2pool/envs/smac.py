@@ -39,11 +39,10 @@ from sc2pool.pool.stepping.batch import Batch
 from sc2pool.replacing import replacing
 from sc2pool.tasks.opponents.results import OPPONENT, RESULT, UNTOLD_END
 from sc2pool.tasks.teams.smac.actions import FIRST_TARGET, N_MOVES
-from sc2pool.tasks.teams.smac.battle_task import STEP_MUL, BattleTask
+from sc2pool.tasks.teams.smac.battle_task import STEP_MUL, BattleTask, smac_task
 from sc2pool.tasks.teams.smac.rules import Rules
 from sc2pool.tasks.teams.smac.scenarios import SCENARIOS, Scenario
-from sc2pool.tasks.teams.smac.task import smac_task
-from sc2pool.tasks.teams.smacv2.names import observation_names, state_names
+from sc2pool.tasks.teams.smacv2.config import observation_names, state_names
 from sc2pool.tasks.teams.smacv2.task import SCENARIOS as RANDOM_TEAMS
 from sc2pool.tasks.teams.smacv2.task import smacv2_task
 

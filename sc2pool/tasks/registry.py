@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 BUILT_IN: dict[str, str] = {
     "MoveToBeacon": "sc2pool.tasks.minigames.move_to_beacon:MoveToBeacon",
     "MoveToBeaconBot": "sc2pool.tasks.minigames.move_to_beacon_bot:MoveToBeaconBot",
-    "MoveToBeaconImage": "sc2pool.tasks.minigames.move_to_beacon_image:MoveToBeaconImage",
+    "MoveToBeaconImage": "sc2pool.tasks.minigames.move_to_beacon:MoveToBeaconImage",
     "CollectMineralShards": "sc2pool.tasks.minigames.collect_mineral_shards:CollectMineralShards",
     "FindAndDefeatZerglings": (
         "sc2pool.tasks.minigames.zerglings.find_and_defeat_zerglings:FindAndDefeatZerglings"
@@ -43,8 +43,8 @@ BUILT_IN: dict[str, str] = {
     "BuildMarines": "sc2pool.tasks.minigames.towns.build_marines:BuildMarines",
     "BuildMarinesImage": "sc2pool.tasks.minigames.towns.images:BuildMarinesImage",
     "MarineDuel": "sc2pool.tasks.duels.marine_duel:MarineDuel",
-    "Melee": "sc2pool.tasks.melee.melee:Melee",
-    "MeleeImage": "sc2pool.tasks.melee.images:MeleeImage",
+    "Melee": "sc2pool.tasks.melee:Melee",
+    "MeleeImage": "sc2pool.tasks.melee:MeleeImage",
 }
 
 DEFAULT_TASK = "MoveToBeacon"
@@ -76,7 +76,7 @@ SMACV2 = (
 
 PLACES = (
     BUILT_IN
-    | {name: f"sc2pool.tasks.teams.smac.task:{name}" for name in SMAC}
+    | {name: f"sc2pool.tasks.teams.smac.battle_task:{name}" for name in SMAC}
     | {name: f"sc2pool.tasks.teams.smac.duel:{name}" for name in SMAC_DUELS}
     | {name: f"sc2pool.tasks.teams.smacv2.task:{name}" for name in SMACV2}
 )

@@ -32,8 +32,7 @@ from ray.rllib.callbacks.callbacks import RLlibCallback
 from sc2pool.config import PoolConfig, RestartPolicy
 from sc2pool.errors import ClosedError
 from sc2pool.ray import configure, connect
-from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
-from sc2pool.tasks.minigames.move_to_beacon_image import MoveToBeaconImage
+from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon, MoveToBeaconImage
 from tests.support.ray_nodes import Nodes, error_of, games_of, run_cases, wait
 
 TEMP, REPORT, GAME, OTHER = sys.argv[1:]

@@ -18,7 +18,7 @@ from sc2pool.tasks.duels.marine_duel import (
     HOLD,
     MarineDuel,
 )
-from sc2pool.tasks.players.match.match_player import MatchPlayer
+from sc2pool.tasks.players.match_player import MatchPlayer
 from sc2pool.tasks.players.sc2_player import TaskPlayer
 from tests.matches.playing import Against, Policy, Rows, always, play, player_of
 

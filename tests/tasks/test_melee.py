@@ -7,8 +7,7 @@ import pytest
 from gymnasium import spaces
 
 from sc2pool import RLBotAI
-from sc2pool.tasks.melee.melee import Melee
-from sc2pool.tasks.melee.scripted import play_melee
+from sc2pool.tasks.melee import Melee, play_melee
 from sc2pool.tasks.registry import resolve
 
 

@@ -23,11 +23,10 @@ from sc2pool.game.program.installation import Installation
 from sc2pool.pool.statistics.matches import MatchResults
 from sc2pool.smac import UnitType, own_scenario
 from sc2pool.tasks.player import Episode
-from sc2pool.tasks.teams.smac.heuristic import EAST
+from sc2pool.tasks.teams.smac.battle_task import smac_task
 from sc2pool.tasks.teams.smac.rules import Rules
 from sc2pool.tasks.teams.smac.scenarios import SCENARIOS
-from sc2pool.tasks.teams.smac.scripted import choose
-from sc2pool.tasks.teams.smac.task import smac_task
+from sc2pool.tasks.teams.smac.scripted import EAST, choose
 from sc2pool.tasks.teams.team_task import row_space
 from tests.matches.playing import RecordedRows, new_player
 

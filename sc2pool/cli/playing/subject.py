@@ -127,7 +127,7 @@ def scripted_player(task: type[TaskDefinition]) -> Any:
     Raises:
         ConfigError: it has none.
     """
-    from sc2pool.tasks.melee.scripted import play_melee  # noqa: PLC0415 - few need them
+    from sc2pool.tasks.melee import play_melee  # noqa: PLC0415 - few need them
     from sc2pool.tasks.minigames.scripted import SCRIPTED as OF_MINIGAMES  # noqa: PLC0415
 
     known = {**OF_MINIGAMES, "Melee": play_melee}

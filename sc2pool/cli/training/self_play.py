@@ -46,9 +46,8 @@ from sc2pool.cli.training.run_folder import (
 from sc2pool.errors import ConfigError
 from sc2pool.foreign import shown, why_not_ours
 from sc2pool.tasks.opponents.models import save_model
-from sc2pool.tasks.opponents.opponent import Opponent
 from sc2pool.tasks.opponents.policies import FunctionPair
-from sc2pool.tasks.opponents.resolve import InTurn, PairOpponent
+from sc2pool.tasks.opponents.resolve import InTurn, Opponent, PairOpponent
 from sc2pool.tasks.opponents.results import OPPONENT, RESULT
 from sc2pool.tasks.opponents.snapshots import RULES, FirstOpponent, SnapshotStore
 from sc2pool.tasks.registry import resolve

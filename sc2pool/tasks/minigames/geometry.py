@@ -1,7 +1,8 @@
-"""The plane geometry that the mini-game tasks share: directions, the playable area, bearings.
+"""The plane geometry that tasks share: directions, the playable area, bearings, grids of the map.
 
 Rules: pure functions on map coordinates (x to the right, y up, one unit is one grid cell); what
-goes into an observation lies within [-1, 1] whatever the game reports.
+goes into an observation lies within [-1, 1] whatever the game reports; what a grid's message lacks
+is 0.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from s2clientprotocol import common_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool import commands
@@ -134,3 +136,31 @@ def bearings(x: float, y: float, targets: Floats, longest_distance: float) -> ND
 
 def _clip(value: float) -> float:
     return min(max(value, -1.0), 1.0)
+
+
+def bits_of(grid: common_pb2.ImageData) -> NDArray[np.bool_]:
+    """A grid of true and false, as (y, x).
+
+    Newer versions of the game have a bit for each cell, older ones a byte, and begin at the top.
+    """
+    if grid.bits_per_pixel == 8:
+        return np.flipud(bytes_of(grid)).astype(np.bool_)
+    return _shaped(np.unpackbits(np.frombuffer(grid.data, dtype=np.uint8)), grid).astype(np.bool_)
+
+
+def walkable_of(pathing: common_pb2.ImageData) -> NDArray[np.bool_]:
+    """Where units can walk, as (y, x); older versions of the game tell where they cannot."""
+    cells = bits_of(pathing)
+    return ~cells if pathing.bits_per_pixel == 8 else cells
+
+
+def bytes_of(grid: common_pb2.ImageData) -> NDArray[np.uint8]:
+    """A grid of one byte per cell, as (y, x)."""
+    return _shaped(np.frombuffer(grid.data, dtype=np.uint8), grid)
+
+
+def _shaped(cells: NDArray[np.uint8], grid: common_pb2.ImageData) -> NDArray[np.uint8]:
+    whole = np.zeros(max(grid.size.x, 0) * max(grid.size.y, 0), dtype=np.uint8)
+    known = min(cells.size, whole.size)
+    whole[:known] = cells[:known]
+    return whole.reshape(max(grid.size.y, 0), max(grid.size.x, 0))

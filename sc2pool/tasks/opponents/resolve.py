@@ -6,12 +6,13 @@
     a path           of a model that SB3 has saved
     a SnapshotStore  earlier policies of the learner
     a python-sc2 bot its class, an object of it, or a `Bot(race, …)`; see `bots`
-    an Opponent      see `opponent`
+    an Opponent      it acts inside the worker
     a Computer       the game's own; it needs no second process
 
-Rules: everything wrong is a `ConfigError` before any process starts; functions and policies draw
-their actions as in training, not the best one; if the task is a team's, they play each of its
-agents, which sees its own observation and not the state.
+Rules: everything wrong is a `ConfigError` before any process starts; an opponent travels to each
+worker, so it is cheap to pickle, and what is heavy is loaded when its first episode begins;
+functions and policies draw their actions as in training, not the best one; if the task is a team's,
+they play each of its agents, which sees its own observation and not the state.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from gymnasium import spaces
 
@@ -30,7 +31,6 @@ from sc2pool.config import Computer
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.opponents.bots import PlainBot, bot_opponent
 from sc2pool.tasks.opponents.models import SavedModel, check_spaces, model_pair
-from sc2pool.tasks.opponents.opponent import Opponent
 from sc2pool.tasks.opponents.policies import FunctionPair, PredictPair, SharedPair
 from sc2pool.tasks.opponents.snapshots import SnapshotOpponent, SnapshotStore
 from sc2pool.tasks.player import Episode
@@ -39,6 +39,21 @@ from sc2pool.tasks.teams.team_task import TeamTask, agents_of
 
 if TYPE_CHECKING:
     from sc2pool.tasks.definition import TaskDefinition
+
+
+class Opponent(Protocol):
+    """Plays the other side of every episode of an env."""
+
+    def begin(self, episode: Episode) -> tuple[str, QueuePair | PlainBot]:
+        """Who plays this episode.
+
+        Returns:
+            Its name, for `sc2pool.opponent` in the last info, and who plays: a python-sc2 bot, or
+            the pair that gets the opponent's transitions and gives its actions, by `put_rows` and
+            `get_actions` those of all agents of its side, by `put` and `get_action` that of a
+            single one. Both are of this episode alone.
+        """
+        ...
 
 
 @dataclass(frozen=True)

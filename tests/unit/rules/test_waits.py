@@ -58,11 +58,11 @@ ALLOWED = {
     ("ray/cluster.py", "Socket.recv"): "the connection has a timeout",
     ("realtime/async_ppo/actor.py", "_thread.join"): "it ends after its step, which has a deadline",
     ("realtime/async_ppo/update_process.py", "_process.wait"): KILLED,
-    ("tasks/players/match/bot_sides.py", "asyncio.wait"): BY_TRAINER,
-    ("tasks/players/match/bot_sides.py", "turn.result"): DONE,
-    ("tasks/players/match/running_side.py", "_running.result"): DONE,
-    ("tasks/players/match/running_side.py", "_turn.acquire"): BY_TRAINER,
-    ("tasks/players/match/sides.py", "task.result"): "no wait: how the game went for a player",
+    ("tasks/players/bot_sides.py", "asyncio.wait"): BY_TRAINER,
+    ("tasks/players/bot_sides.py", "turn.result"): DONE,
+    ("tasks/players/sides.py", "_running.result"): DONE,
+    ("tasks/players/sides.py", "_turn.acquire"): BY_TRAINER,
+    ("tasks/players/sides.py", "task.result"): "no wait: how the game went for a player",
     ("tasks/players/sc2_player.py", "task.result"): "no wait: how the game went for a player",
 }
 

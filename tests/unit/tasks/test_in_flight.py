@@ -11,7 +11,7 @@ from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.tasks.definition import check_definition
 from sc2pool.tasks.in_flight import ActionInFlight
 from sc2pool.tasks.task import Task
-from sc2pool.tasks.teams.smac.task import smac_task
+from sc2pool.tasks.teams.smac.battle_task import smac_task
 
 SEEN = spaces.Box(-1.0, 1.0, (2,), np.float32)
 

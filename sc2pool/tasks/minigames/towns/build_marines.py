@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from sc2pool.commands import Commands
 from sc2pool.tasks.minigames.geometry import PlayableArea
 from sc2pool.tasks.minigames.towns import steps
-from sc2pool.tasks.minigames.towns.town import TOWN_SIZE, Town
-from sc2pool.tasks.minigames.towns.unit_types import BARRACKS, MARINE
+from sc2pool.tasks.minigames.towns.town import BARRACKS, MARINE, TOWN_SIZE, Town
 from sc2pool.tasks.task import Task
 
 WAIT, GATHER_MINERALS, TRAIN_SCV, BUILD_DEPOT, BUILD_BARRACKS, TRAIN_MARINE = range(6)

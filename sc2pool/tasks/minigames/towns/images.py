@@ -16,19 +16,20 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from sc2pool.tasks.minigames.move_to_beacon_image import IMAGE_SIZE
+from sc2pool.tasks.minigames.move_to_beacon import IMAGE_SIZE
 from sc2pool.tasks.minigames.towns.build_marines import BuildMarines
 from sc2pool.tasks.minigames.towns.collect_minerals_and_gas import CollectMineralsAndGas
-from sc2pool.tasks.minigames.towns.town import FOOTPRINTS, Town
-from sc2pool.tasks.minigames.towns.unit_types import (
+from sc2pool.tasks.minigames.towns.town import (
     BARRACKS,
     COMMAND_CENTER,
+    FOOTPRINTS,
     GEYSER,
     MARINE,
     MINERAL_FIELD,
     REFINERY,
     SCV,
     SUPPLY_DEPOT,
+    Town,
 )
 
 UNIT_SIZE = (0.5, 0.5)

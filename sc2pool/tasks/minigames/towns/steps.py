@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from sc2pool import commands
 from sc2pool.commands import Commands
-from sc2pool.tasks.minigames.towns.town import Town
-from sc2pool.tasks.minigames.towns.unit_types import (
+from sc2pool.tasks.minigames.towns.town import (
     BARRACKS,
     COMMAND_CENTER,
     MINERAL_FIELD,
     REFINERY,
     SUPPLY_DEPOT,
+    Town,
 )
 
 N_GEYSERS = 4

@@ -19,15 +19,17 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool import commands
 from sc2pool.commands import Commands
 from sc2pool.tasks.minigames.geometry import PlayableArea
-from sc2pool.tasks.minigames.towns.unit_types import (
-    BARRACKS,
-    COMMAND_CENTER,
-    GEYSER,
-    MINERAL_FIELD,
-    REFINERY,
-    SCV,
-    SUPPLY_DEPOT,
-)
+from sc2pool.units import unit_id
+
+BARRACKS = unit_id("Barracks")
+COMMAND_CENTER = unit_id("CommandCenter")
+GEYSER = unit_id("VespeneGeyser")
+MARINE = unit_id("Marine")
+MINERAL_FIELD = unit_id("MineralField")
+REFINERY = unit_id("Refinery")
+SCV = unit_id("SCV")
+SUPPLY_DEPOT = unit_id("SupplyDepot")
+
 
 FOOTPRINTS = {
     COMMAND_CENTER: (2.5, 2.5),

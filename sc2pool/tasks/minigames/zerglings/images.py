@@ -14,7 +14,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from sc2pool.tasks.minigames.geometry import PlayableArea
-from sc2pool.tasks.minigames.move_to_beacon_image import IMAGE_SIZE, draw_area
+from sc2pool.tasks.minigames.move_to_beacon import IMAGE_SIZE, draw_area
 from sc2pool.tasks.minigames.zerglings.defeat_zerglings_and_banelings import (
     DefeatZerglingsAndBanelings,
 )

@@ -1,14 +1,19 @@
-"""`BattleTask`: the battle of a team as a task; SMAC's scenarios and SMACv2's random teams.
+"""The battle of a team as a task (`BattleTask`), and one for each of SMAC's maps (`SmacTask`).
+
+    from sc2pool.tasks.teams.smac.battle_task import smac_task
+    class Sparse(smac_task("3m")):
+        rules = Rules(reward_sparse=True)
 
 Rules: a battle ends when a side is dead, which terminates the episode, or at the contest's time
 limit, which truncates it (SMAC calls both terminated); each episode is a new game of the pool,
-while SMAC kills all units of one long game.
+while SMAC kills all units of one long game. SMAC's units are created by the map's own script,
+those of SMACv2's random teams by the task.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -17,15 +22,15 @@ from s2clientprotocol import sc2api_pb2
 
 from sc2pool.commands import Commands
 from sc2pool.config import Computer
-from sc2pool.errors import FaultKind, GameFault
+from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.teams.smac import actions, features
 from sc2pool.tasks.teams.smac.battle import DRAWN, LOST, WON, Battle, Bools
 from sc2pool.tasks.teams.smac.features import Features, Sizes
 from sc2pool.tasks.teams.smac.ground import Ground
-from sc2pool.tasks.teams.smac.heuristic import Heuristic
 from sc2pool.tasks.teams.smac.rules import Rules, check_rules
-from sc2pool.tasks.teams.smac.scenarios import Contest
+from sc2pool.tasks.teams.smac.scenarios import SCENARIOS, Contest, Scenario
+from sc2pool.tasks.teams.smac.scripted import Heuristic
 from sc2pool.tasks.teams.team_task import TeamTask
 
 STEP_MUL = 8
@@ -244,3 +249,41 @@ def _made(
     if rules is not None:
         members["rules"] = rules
     return type(name, (base,), members)
+
+
+class SmacTask(BattleTask):
+    """One battle of a scenario of SMAC.
+
+    Action space: `Discrete(6 + enemies)`, see `actions`. Observation space: a Box, see `features`.
+    """
+
+    scenario: ClassVar[Scenario]
+
+    async def on_start(self) -> None:
+        self.ground = Ground.of(self.game_info)
+        await self.begin_with_units(partial(Battle.begun, self.scenario, self.rules))
+
+
+def smac_task(name: str | Scenario, rules: Rules | None = None) -> type[SmacTask]:
+    """The task of a scenario, with SMAC's default options or others.
+
+    Args:
+        name: SMAC's name of the scenario, or a scenario from `own_scenario`.
+
+    Raises:
+        ConfigError: SMAC has no such map, or the rules are of another type.
+    """
+    scenario = SCENARIOS.get(name) if isinstance(name, str) else name
+    if not isinstance(scenario, Scenario):
+        raise ConfigError(f"no scenario {name!r}; SMAC has {', '.join(SCENARIOS)}")
+    whose = "SMAC's scenario" if isinstance(name, str) else "The scenario"
+    sides = f"{scenario.n_agents} agents, {scenario.n_enemies} enemies"
+    doc = f"{whose} {scenario.name}: {sides}."
+    return made_task(SmacTask, scenario.name, scenario, rules, doc=doc, module=__name__)
+
+
+def __getattr__(name: str) -> type[SmacTask]:
+    """The tasks by their names, which Python could not give to a class: `….task:3m`."""
+    if name in SCENARIOS:
+        return smac_task(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -34,13 +34,11 @@ from sc2pool.tasks.teams.smac.battle import (
     side_of,
     units_of,
 )
-from sc2pool.tasks.teams.smac.battle_task import made_task
+from sc2pool.tasks.teams.smac.battle_task import SmacTask, made_task
 from sc2pool.tasks.teams.smac.ground import Ground
-from sc2pool.tasks.teams.smac.heuristic import EAST, NORTH
 from sc2pool.tasks.teams.smac.rules import Rules
 from sc2pool.tasks.teams.smac.scenarios import SCENARIOS, Contest, Scenario
-from sc2pool.tasks.teams.smac.scripted import choose
-from sc2pool.tasks.teams.smac.task import SmacTask
+from sc2pool.tasks.teams.smac.scripted import EAST, NORTH, choose
 
 SUFFIX = "_duel"
 """Not `_vs`: in SMAC's names that says that the sides differ."""

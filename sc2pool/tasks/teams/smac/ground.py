@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.tasks.melee.grid import bytes_of, walkable_of
+from sc2pool.tasks.minigames.geometry import bytes_of, walkable_of
 from sc2pool.units import Floats
 
 Bools = NDArray[np.bool_]

@@ -26,8 +26,7 @@ from sc2pool.tasks.teams.smac.ground import Ground
 from sc2pool.tasks.teams.smac.rules import Rules
 from sc2pool.tasks.teams.smac.scenarios import MEDIVAC
 from sc2pool.tasks.teams.smacv2.config import example_config, random_teams
-from sc2pool.tasks.teams.smacv2.spawn import begun, copy_ids, create
-from sc2pool.tasks.teams.smacv2.teams import MAPS, Drawn, RandomTeams
+from sc2pool.tasks.teams.smacv2.teams import MAPS, Drawn, RandomTeams, begun, copy_ids, create
 
 EXAMPLE_RULES = Rules(obs_own_pos=True, use_unit_ranges=True)
 """The options in SMACv2's example configs, where they are not the defaults."""

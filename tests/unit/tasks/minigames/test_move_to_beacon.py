@@ -10,8 +10,14 @@ from stable_baselines3.common.preprocessing import is_image_space, is_image_spac
 
 from sc2pool import commands
 from sc2pool.tasks.minigames.geometry import N_DIRECTIONS, nearest_direction
-from sc2pool.tasks.minigames.move_to_beacon import BEACONS, OWN_MARINES, MoveToBeacon, beacon_vector
-from sc2pool.tasks.minigames.move_to_beacon_image import IMAGE_SIZE, MoveToBeaconImage
+from sc2pool.tasks.minigames.move_to_beacon import (
+    BEACONS,
+    IMAGE_SIZE,
+    OWN_MARINES,
+    MoveToBeacon,
+    MoveToBeaconImage,
+    beacon_vector,
+)
 from sc2pool.tasks.minigames.scripted import move_to_beacon
 
 

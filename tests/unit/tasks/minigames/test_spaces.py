@@ -13,8 +13,12 @@ from gymnasium import spaces
 from sc2pool.tasks.minigames.collect_mineral_shards import MINERAL_SHARDS, CollectMineralShards
 from sc2pool.tasks.minigames.defeat_roaches import ENEMY_ROACHES, DefeatRoaches
 from sc2pool.tasks.minigames.geometry import PlayableArea
-from sc2pool.tasks.minigames.move_to_beacon import BEACONS, OWN_MARINES, MoveToBeacon
-from sc2pool.tasks.minigames.move_to_beacon_image import MoveToBeaconImage
+from sc2pool.tasks.minigames.move_to_beacon import (
+    BEACONS,
+    OWN_MARINES,
+    MoveToBeacon,
+    MoveToBeaconImage,
+)
 from sc2pool.tasks.minigames.scores import PUBLISHED
 from sc2pool.tasks.minigames.towns.build_marines import BuildMarines
 from sc2pool.tasks.minigames.towns.collect_minerals_and_gas import CollectMineralsAndGas

@@ -16,7 +16,7 @@ from sc2pool.tasks.minigames.towns.build_marines import (
     WAIT,
     BuildMarines,
 )
-from sc2pool.tasks.minigames.towns.unit_types import (
+from sc2pool.tasks.minigames.towns.town import (
     BARRACKS,
     COMMAND_CENTER,
     MINERAL_FIELD,

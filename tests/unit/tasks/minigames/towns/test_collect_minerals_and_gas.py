@@ -17,7 +17,7 @@ from sc2pool.tasks.minigames.towns.collect_minerals_and_gas import (
     WAIT,
     CollectMineralsAndGas,
 )
-from sc2pool.tasks.minigames.towns.unit_types import COMMAND_CENTER, GEYSER, MINERAL_FIELD, SCV
+from sc2pool.tasks.minigames.towns.town import COMMAND_CENTER, GEYSER, MINERAL_FIELD, SCV
 from sc2pool.units import Kind
 
 

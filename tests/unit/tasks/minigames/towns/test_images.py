@@ -7,7 +7,7 @@ import pytest
 from s2clientprotocol import raw_pb2
 
 from sc2pool.tasks.minigames.towns.images import BuildMarinesImage, CollectMineralsAndGasImage
-from sc2pool.tasks.minigames.towns.unit_types import BARRACKS, COMMAND_CENTER, GEYSER, SCV
+from sc2pool.tasks.minigames.towns.town import BARRACKS, COMMAND_CENTER, GEYSER, SCV
 from sc2pool.units import Kind
 
 

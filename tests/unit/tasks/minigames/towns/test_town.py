@@ -8,8 +8,17 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool import commands
 from sc2pool.tasks.minigames.geometry import PlayableArea
-from sc2pool.tasks.minigames.towns import unit_types
-from sc2pool.tasks.minigames.towns.town import FOOTPRINTS, Town
+from sc2pool.tasks.minigames.towns.town import (
+    BARRACKS,
+    COMMAND_CENTER,
+    FOOTPRINTS,
+    GEYSER,
+    MINERAL_FIELD,
+    REFINERY,
+    SCV,
+    SUPPLY_DEPOT,
+    Town,
+)
 from sc2pool.units import Kind
 
 NEUTRAL = raw_pb2.Neutral
@@ -22,10 +31,10 @@ def town(unit, state):
 
     def build(*more: raw_pb2.Unit, loop: int = 0, **player: int) -> Town:
         seen = state(
-            unit(Kind(unit_types.COMMAND_CENTER, OWN), 22, 30, tag=100, build_progress=1),
-            unit(Kind(unit_types.MINERAL_FIELD, NEUTRAL), 15, 29.5, tag=101, build_progress=1),
-            unit(Kind(unit_types.MINERAL_FIELD, NEUTRAL), 15, 31.5, tag=102, build_progress=1),
-            unit(Kind(unit_types.GEYSER, NEUTRAL), 22.5, 37.5, tag=103, build_progress=1),
+            unit(Kind(COMMAND_CENTER, OWN), 22, 30, tag=100, build_progress=1),
+            unit(Kind(MINERAL_FIELD, NEUTRAL), 15, 29.5, tag=101, build_progress=1),
+            unit(Kind(MINERAL_FIELD, NEUTRAL), 15, 31.5, tag=102, build_progress=1),
+            unit(Kind(GEYSER, NEUTRAL), 22.5, 37.5, tag=103, build_progress=1),
             *more,
         )
         seen.game_loop = loop
@@ -39,10 +48,10 @@ def town(unit, state):
 
 @pytest.fixture
 def worker(unit):
-    """Builds an unit_types.SCV, with an order or idle."""
+    """Builds an SCV, with an order or idle."""
 
     def build(tag: int, x: float, y: float, ability_id: int = 0, target: int = 0) -> raw_pb2.Unit:
-        scv = unit(Kind(unit_types.SCV, OWN), x, y, tag=tag, build_progress=1)
+        scv = unit(Kind(SCV, OWN), x, y, tag=tag, build_progress=1)
         if ability_id:
             scv.orders.add(ability_id=ability_id, target_unit_tag=target)
         return scv
@@ -51,8 +60,8 @@ def worker(unit):
 
 
 def test_vector(town, worker, unit):
-    depot = unit(Kind(unit_types.SUPPLY_DEPOT, OWN), 26, 24, tag=5, build_progress=1)
-    site = unit(Kind(unit_types.SUPPLY_DEPOT, OWN), 30, 24, tag=6, build_progress=0.5)
+    depot = unit(Kind(SUPPLY_DEPOT, OWN), 26, 24, tag=5, build_progress=1)
+    site = unit(Kind(SUPPLY_DEPOT, OWN), 30, 24, tag=6, build_progress=0.5)
     builder = worker(2, 30, 25, commands.BUILD_SUPPLY_DEPOT)
     seen = town(worker(1, 20, 30), builder, depot, site, minerals=300, food_used=20, food_cap=23)
     vector = seen.vector()
@@ -83,7 +92,7 @@ def test_a_structure_gets_a_free_place_and_the_nearest_builder(town, worker):
 
 def test_places_fill_the_area_without_overlap(town, worker):
     seen = town(worker(1, 30, 30), minerals=5000)
-    half = FOOTPRINTS[unit_types.BARRACKS][0]
+    half = FOOTPRINTS[BARRACKS][0]
     places = []
     while orders := seen.build(commands.BUILD_BARRACKS):
         point = orders[0].target_world_space_pos
@@ -99,7 +108,7 @@ def test_refineries_and_their_workers(town, worker, unit):
     (order,) = seen.build_refinery()
     assert (order.ability_id, order.target_unit_tag) == (commands.BUILD_REFINERY, 103)
     assert seen.build_refinery() == [], "the only geyser is reserved"
-    refinery = unit(Kind(unit_types.REFINERY, OWN), 22.5, 37.5, tag=7, build_progress=1)
+    refinery = unit(Kind(REFINERY, OWN), 22.5, 37.5, tag=7, build_progress=1)
     refinery.assigned_harvesters, refinery.ideal_harvesters = 2, 3
     seen = town(worker(1, 20, 33, 295, target=101), refinery)
     (order,) = seen.gather_gas()
@@ -107,13 +116,13 @@ def test_refineries_and_their_workers(town, worker, unit):
 
 
 def test_training_takes_the_emptiest_structure(town, unit):
-    busy = unit(Kind(unit_types.BARRACKS, OWN), 30, 30, tag=8, build_progress=1)
+    busy = unit(Kind(BARRACKS, OWN), 30, 30, tag=8, build_progress=1)
     busy.orders.add(ability_id=commands.TRAIN_MARINE)
-    free = unit(Kind(unit_types.BARRACKS, OWN), 30, 34, tag=9, build_progress=1)
-    site = unit(Kind(unit_types.BARRACKS, OWN), 30, 26, tag=10, build_progress=0.9)
+    free = unit(Kind(BARRACKS, OWN), 30, 34, tag=9, build_progress=1)
+    site = unit(Kind(BARRACKS, OWN), 30, 26, tag=10, build_progress=0.9)
     seen = town(busy, free, site, minerals=50, food_used=12, food_cap=15)
-    assert seen.can_train(unit_types.BARRACKS)
-    (order,) = seen.train(commands.TRAIN_MARINE, unit_types.BARRACKS)
+    assert seen.can_train(BARRACKS)
+    (order,) = seen.train(commands.TRAIN_MARINE, BARRACKS)
     assert (order.ability_id, list(order.unit_tags)) == (commands.TRAIN_MARINE, [9])
-    assert not town(busy, minerals=50, food_used=15, food_cap=15).can_train(unit_types.BARRACKS)
-    assert not town(busy, minerals=49, food_used=12, food_cap=15).can_train(unit_types.BARRACKS)
+    assert not town(busy, minerals=50, food_used=15, food_cap=15).can_train(BARRACKS)
+    assert not town(busy, minerals=49, food_used=12, food_cap=15).can_train(BARRACKS)

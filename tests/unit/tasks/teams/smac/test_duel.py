@@ -15,11 +15,11 @@ from sc2pool.errors import ConfigError
 from sc2pool.tasks.registry import SMAC_DUELS, resolve
 from sc2pool.tasks.teams.smac.actions import as_commands, available
 from sc2pool.tasks.teams.smac.battle import DRAWN, LOST, WON, Battle
+from sc2pool.tasks.teams.smac.battle_task import smac_task
 from sc2pool.tasks.teams.smac.duel import DUELS, SmacDuel, begun, smac_duel
 from sc2pool.tasks.teams.smac.features import observations, state
 from sc2pool.tasks.teams.smac.rules import ZERO_SUM, Rules
 from sc2pool.tasks.teams.smac.scenarios import SCENARIOS
-from sc2pool.tasks.teams.smac.task import smac_task
 from tests.unit.tasks.teams.smac.conftest import FIRST_COPY, Seen, unit
 
 SIZE = (32, 32)

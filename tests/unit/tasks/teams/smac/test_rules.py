@@ -8,9 +8,9 @@ from typing import ClassVar
 import pytest
 
 from sc2pool.errors import ConfigError
+from sc2pool.tasks.teams.smac.battle_task import smac_task
 from sc2pool.tasks.teams.smac.duel import smac_duel
 from sc2pool.tasks.teams.smac.rules import Rules
-from sc2pool.tasks.teams.smac.task import smac_task
 from sc2pool.tasks.teams.smacv2.task import smacv2_task
 
 

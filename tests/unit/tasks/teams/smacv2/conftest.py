@@ -14,9 +14,8 @@ from sc2pool.tasks.teams.smac.ground import Ground
 from sc2pool.tasks.teams.smac.rules import Rules
 from sc2pool.tasks.teams.smac.scenarios import UnitType
 from sc2pool.tasks.teams.smacv2.config import example_config, random_teams
-from sc2pool.tasks.teams.smacv2.spawn import begun
 from sc2pool.tasks.teams.smacv2.task import EXAMPLE_RULES
-from sc2pool.tasks.teams.smacv2.teams import MAPS
+from sc2pool.tasks.teams.smacv2.teams import MAPS, begun
 from tests.unit.tasks.teams.smac.conftest import observed, unit
 
 FIRST_COPY = 3000

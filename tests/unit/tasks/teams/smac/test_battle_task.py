@@ -8,8 +8,8 @@ import pytest
 
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.teams.smac.battle_task import SmacTask, smac_task
 from sc2pool.tasks.teams.smac.rules import Rules
-from sc2pool.tasks.teams.smac.task import SmacTask, smac_task
 from sc2pool.tasks.teams.team_task import row_space
 
 

@@ -25,10 +25,10 @@ from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.bot import RLBotAI
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.opponents.bots import PlainBot
-from sc2pool.tasks.players.bots.client import GameClient
-from sc2pool.tasks.players.bots.driven_bot import DrivenBot, SharedData, new_bot, no_transition
+from sc2pool.tasks.players.bot_client import GameClient
+from sc2pool.tasks.players.bots import DrivenBot, SharedData, new_bot, no_transition
 from sc2pool.tasks.players.driven_task import note_delay
-from sc2pool.tasks.players.match.sides import PlayedSide, TaskSide, blamed_on_opponent
+from sc2pool.tasks.players.sides import PlayedSide, TaskSide, blamed_on_opponent
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 
 

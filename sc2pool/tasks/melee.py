@@ -1,0 +1,397 @@
+"""A melee: build a town, build marines, and destroy the opponent's town.
+
+    Melee       the task with a vector
+    MeleeImage  the same with an image of the whole map, for convolutional policies
+    Home        the learner's town on a map with cliffs and several bases
+    Front       the learner's marines, and what is known of the opponent
+    play_melee  a player that needs no learning, and sees what a policy sees
+
+Rules:
+- only what lies near the command centre belongs to the town; structures stand on cells of the
+  placement grid, with a cell between two of them, so that units can pass;
+- marines that are sent to attack go to the nearest enemy that is known, else to where the opponent
+  began, else to the nearest ground that was never seen, until nothing is left to find.
+
+In the image the playable area fills the longer side, its middle is the middle of the image; row 0
+is the farthest up and column 0 the farthest left. Units and structures are squares of their size,
+as bright as they are finished. The last two planes are the same everywhere: money and free supply,
+which have no place on the map.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import ClassVar
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+from s2clientprotocol import common_pb2, raw_pb2
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool import commands
+from sc2pool.commands import Commands
+from sc2pool.config import Computer
+from sc2pool.tasks.minigames.geometry import PlayableArea, bits_of, bytes_of, walkable_of
+from sc2pool.tasks.minigames.move_to_beacon import IMAGE_SIZE
+from sc2pool.tasks.minigames.towns import steps
+from sc2pool.tasks.minigames.towns.town import (
+    BARRACKS,
+    COMMAND_CENTER,
+    GEYSER,
+    MARINE,
+    MINERAL_FIELD,
+    SCV,
+    SUPPLY_DEPOT,
+    TOWN_SIZE,
+    Point,
+    Town,
+    Unit,
+    at,
+)
+from sc2pool.tasks.task import Task
+
+WAIT, GATHER_MINERALS, TRAIN_SCV, BUILD_DEPOT, BUILD_BARRACKS, TRAIN_MARINE = range(6)
+ATTACK, DEFEND = 6, 7
+N_ACTIONS = 8
+STEPS = (
+    steps.WAIT,
+    steps.GATHER_MINERALS,
+    steps.TRAIN_SCV,
+    steps.BUILD_DEPOT,
+    steps.BUILD_BARRACKS,
+    steps.TRAIN_MARINE,
+)
+"""The effect of each action before ATTACK."""
+OBSERVATION_SIZE = TOWN_SIZE + 9
+HOME_CELLS = 20.0
+"""Enemies nearer to the command centre than this threaten it."""
+VALUE_OF_A_WIN = 10_000.0
+"""Minerals and gas: what was destroyed counts as much as a win if it was worth this."""
+
+
+class Melee(Task):
+    """Let the town grow, train marines, and destroy all structures of the opponent.
+
+    Action space: `Discrete(8)`:
+
+    - 0: nothing,
+    - 1: idle SCVs gather minerals, each at the nearest field with fewer than two SCVs,
+    - 2: train an SCV,
+    - 3: build a supply depot, 4: build a barracks; a place and an SCV are chosen,
+    - 5: train a marine, in the barracks with the fewest in its queue,
+    - 6: idle marines attack: the nearest known enemy, else where the opponent began,
+    - 7: all marines come home.
+
+    An action that is not possible, for lack of minerals, supply, a structure, a place or marines,
+    is masked and does nothing.
+
+    Observation space: `Box(0, 1, (18,), float32)`, see `observe`.
+
+    Reward: 1 for a win, −1 for a defeat, and the cost of what was destroyed / 10,000.
+
+    The opponent is the easiest computer; a subclass with other `opponents` has a stronger one.
+    """
+
+    map_name: ClassVar[str] = "Simple64"
+    step_mul: ClassVar[int] = 16
+    max_loops: ClassVar[int | None] = 20160
+    opponents: ClassVar[tuple[Computer, ...]] = (Computer(common_pb2.Terran, sc_pb.VeryEasy),)
+    action_space = spaces.Discrete(N_ACTIONS)
+    observation_space: spaces.Box = spaces.Box(0.0, 1.0, (OBSERVATION_SIZE,), np.float32)
+
+    town: Home
+    front: Front
+
+    def on_start(self) -> None:
+        self.town = Home(self.game_info, self.observation)
+        self.front = Front(self.game_info)
+        self._destroyed = 0.0
+
+    def observe(self) -> NDArray[np.generic]:
+        """Look at the town and at the front.
+
+        Returns:
+            (18,) float32, each in [0, 1]:
+
+            0 to 8: see `Town.vector`,
+            9: barracks / 10, 10: barracks that are coming / 4, 11: barracks that train nothing
+            / 10, 12: marines / 100, 13: marines without an order / 100,
+            14: enemy units that are seen / 50, 15: those of them near the command centre / 20,
+            16: enemy structures that are known / 20, 17: loops played / 20160.
+        """
+        self.read_observation()
+        town, front = self.town, self.front
+        barracks = town.finished(BARRACKS)
+        return town.vector(
+            len(barracks) / 10,
+            town.coming(BARRACKS) / 4,
+            sum(not one.orders for one in barracks) / 10,
+            len(town.all(MARINE)) / 100,
+            sum(not one.orders for one in front.marines) / 100,
+            len(front.enemies) / 50,
+            front.near(town.centre, HOME_CELLS) / 20,
+            len(front.enemy_structures) / 20,
+            town.loop / 20160,
+        )
+
+    def read_observation(self) -> None:
+        """Read the newest observation."""
+        self.town.update(self.observation)
+        self.front.update(self.observation)
+
+    def reward(self) -> float:
+        details = self.observation.score.score_details
+        destroyed = details.killed_value_units + details.killed_value_structures
+        gained = (destroyed - self._destroyed) / VALUE_OF_A_WIN
+        self._destroyed = destroyed
+        return gained + self._result()
+
+    def _result(self) -> float:
+        """1 for a win, −1 for a defeat, 0 for all else."""
+        me = self.observation.player_common.player_id
+        for one in self.response.player_result:
+            if one.player_id == me:
+                return {sc_pb.Victory: 1.0, sc_pb.Defeat: -1.0}.get(one.result, 0.0)
+        return 0.0
+
+    def act(self, action: int) -> Commands:
+        town, front = self.town, self.front
+        if action < ATTACK:
+            return steps.take(STEPS[action], town)
+        return front.attack() if action == ATTACK else front.defend(town.centre)
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        marines = self.front.marines
+        at_the_front = any(not one.orders for one in marines), bool(marines)
+        return np.append(steps.masks(STEPS, self.town), at_the_front)
+
+
+MINERAL_FIELDS = frozenset({341, 483, 146, 147, 665, 666, 796, 797, 884, 885, 886, 887})
+"""The types of mineral fields on the maps of the real game."""
+GEYSERS = frozenset({342, 343, 344, 880, 881})
+"""The types of geysers."""
+NEAR_CELLS = 12.0
+"""How far from the command centre its mineral fields and geysers lie at most."""
+BUILD_CELLS = 15.0
+"""How far from the command centre structures are put."""
+PASSAGE_CELLS = 1.0
+"""Free cells between two structures."""
+
+
+class Home(Town):
+    """The town around the first command centre of an observation.
+
+    Attributes:
+        centre: where the command centre stands.
+    """
+
+    def __init__(self, game_info: sc_pb.ResponseGameInfo, observation: sc_pb.Observation) -> None:
+        area = PlayableArea.of(game_info)
+        centres = [
+            at(unit)
+            for unit in observation.raw_data.units
+            if unit.unit_type == COMMAND_CENTER and unit.alliance == 1
+        ]
+        self.centre = centres[0] if centres else area.centre
+        x, y = self.centre
+        near = PlayableArea(
+            *area.clamp(x - BUILD_CELLS, y - BUILD_CELLS),
+            *area.clamp(x + BUILD_CELLS, y + BUILD_CELLS),
+        )
+        super().__init__(near, bits_of(game_info.start_raw.placement_grid), PASSAGE_CELLS)
+
+    def update(self, observation: sc_pb.Observation) -> None:
+        super().update(observation)
+        for name, types in ((MINERAL_FIELD, MINERAL_FIELDS), (GEYSER, GEYSERS)):
+            found = [unit for kind in sorted(types) for unit in self._units.get(kind, ())]
+            self._units[name] = [
+                unit for unit in found if math.dist(at(unit), self.centre) < NEAR_CELLS
+            ]
+
+
+STRUCTURE_RADIUS = 1.1
+"""Units with a larger radius are taken for structures: Terran units on foot are smaller."""
+REACHED_CELLS = 6.0
+"""Ground that is nearer to a marine than this was looked at."""
+LOST_GROUND, UNKNOWN = 1, 0
+"""Values of the visibility grid."""
+
+
+class Front:
+    """The marines and the enemies of one observation.
+
+    Attributes:
+        marines: the learner's marines.
+        enemies, enemy_structures: the enemy units and structures that are seen or remembered.
+    """
+
+    def __init__(self, game_info: sc_pb.ResponseGameInfo) -> None:
+        start = game_info.start_raw
+        self._starts = [(point.x, point.y) for point in start.start_locations]
+        self._walkable = walkable_of(start.pathing_grid)
+        self.marines: list[Unit] = []
+        self.enemies: list[Unit] = []
+        self.enemy_structures: list[Unit] = []
+        self._visibility: NDArray[np.uint8] = np.zeros((0, 0), dtype=np.uint8)
+
+    def update(self, observation: sc_pb.Observation) -> None:
+        """Read an observation."""
+        units = observation.raw_data.units
+        enemies = [unit for unit in units if unit.alliance == raw_pb2.Enemy]
+        self.marines = [
+            unit for unit in units if unit.unit_type == MARINE and unit.alliance == raw_pb2.Self
+        ]
+        self.enemy_structures = [unit for unit in enemies if unit.radius > STRUCTURE_RADIUS]
+        self.enemies = [unit for unit in enemies if unit.radius <= STRUCTURE_RADIUS]
+        self._visibility = bytes_of(observation.raw_data.map_state.visibility)
+
+    def near(self, place: Point, cells: float) -> int:
+        """Number of enemy units near a place."""
+        return sum(math.dist(at(unit), place) < cells for unit in self.enemies)
+
+    def attack(self) -> Commands:
+        """Send the marines that do nothing to the enemy."""
+        idle = [unit for unit in self.marines if not unit.orders]
+        if not idle:
+            return []
+        return [commands.attack([unit.tag for unit in idle], self._target(at(idle[0])))]
+
+    def defend(self, place: Point) -> Commands:
+        """Send all marines to a place; they attack what they meet."""
+        tags = [unit.tag for unit in self.marines]
+        return [commands.attack(tags, place)] if tags else []
+
+    def _target(self, here: Point) -> Point:
+        known = self.enemy_structures or self.enemies
+        if known:
+            return min((at(unit) for unit in known), key=lambda place: math.dist(place, here))
+        for start in self._starts:
+            if math.dist(start, here) > REACHED_CELLS and self._seen_at(start) == UNKNOWN:
+                return start
+        return self._dark_ground(here)
+
+    def _seen_at(self, place: Point) -> int:
+        height, width = self._visibility.shape
+        inside = 0 <= place[0] < width and 0 <= place[1] < height
+        return int(self._visibility[int(place[1]), int(place[0])]) if inside else UNKNOWN
+
+    def _dark_ground(self, here: Point) -> Point:
+        """The nearest ground that was never seen, else the nearest that is not seen now."""
+        if self._visibility.shape != self._walkable.shape:
+            return here
+        for value in (UNKNOWN, LOST_GROUND):
+            rows, columns = np.nonzero(self._walkable & (self._visibility == value))
+            if len(rows):
+                square = (columns + 0.5 - here[0]) ** 2 + (rows + 0.5 - here[1]) ** 2
+                nearest = int(square.argmin())
+                return float(columns[nearest]) + 0.5, float(rows[nearest]) + 0.5
+        return here
+
+
+N_PLANES = 9
+
+
+class MeleeImage(Melee):
+    """Win a melee, seeing the map from above.
+
+    Action space: `Discrete(8)`, as in `Melee`.
+
+    Observation space: `Box(0, 255, (9, 64, 64), uint8)`, channel first; see the file's docstring.
+    Plane 0: own SCVs, 1: command centres and supply depots, 2: barracks, 3: marines, 4: enemy
+    units, 5: enemy structures, 6: terrain height, 0 where no unit can walk, 7: minerals, 255 is
+    1000, 8: free supply, 255 is 20.
+    """
+
+    observation_space = spaces.Box(0, 255, (N_PLANES, IMAGE_SIZE, IMAGE_SIZE), np.uint8)
+
+    def on_start(self) -> None:
+        super().on_start()
+        self._canvas = _Canvas(PlayableArea.of(self.game_info))
+        self._terrain = self._canvas.terrain(self.game_info)
+
+    def observe(self) -> NDArray[np.generic]:
+        self.read_observation()
+        town, front, canvas = self.town, self.front, self._canvas
+        image = np.zeros((N_PLANES, IMAGE_SIZE, IMAGE_SIZE), dtype=np.uint8)
+        groups: tuple[Iterable[Unit], ...] = (
+            town.all(SCV),
+            [*town.all(COMMAND_CENTER), *town.all(SUPPLY_DEPOT)],
+            town.all(BARRACKS),
+            town.all(MARINE),
+            front.enemies,
+            front.enemy_structures,
+        )
+        for plane, units in zip(image, groups, strict=False):
+            for unit in units:
+                canvas.draw(plane, unit)
+        image[6] = self._terrain
+        image[7] = round(255 * min(town.minerals / 1000, 1.0))
+        image[8] = round(255 * min(max((town.food_cap - town.food_used) / 20, 0.0), 1.0))
+        return image
+
+
+class _Canvas:
+    """Where a point of the map is in the image."""
+
+    def __init__(self, area: PlayableArea) -> None:
+        self._centre_x, self._centre_y = area.centre
+        self._scale = IMAGE_SIZE / area.longer_side
+
+    def draw(self, plane: NDArray[np.uint8], unit: Unit) -> None:
+        """Draw a unit as a square of its size, as bright as it is finished."""
+        half = max(unit.radius, 0.5) * self._scale
+        column = IMAGE_SIZE / 2 + (unit.pos.x - self._centre_x) * self._scale
+        row = IMAGE_SIZE / 2 - (unit.pos.y - self._centre_y) * self._scale
+        top, bottom, left, right = (
+            min(max(int(at), 0), IMAGE_SIZE - 1)
+            for at in (row - half, row + half, column - half, column + half)
+        )
+        plane[top : bottom + 1, left : right + 1] = 55 + round(200 * unit.build_progress)
+
+    def terrain(self, game_info: sc_pb.ResponseGameInfo) -> NDArray[np.uint8]:
+        """The height of the ground in the middle of each pixel, 0 where no unit can walk."""
+        start = game_info.start_raw
+        heights, walkable = bytes_of(start.terrain_height), walkable_of(start.pathing_grid)
+        height, width = heights.shape
+        if not heights.size or walkable.shape != heights.shape:
+            return np.zeros((IMAGE_SIZE, IMAGE_SIZE), dtype=np.uint8)
+        ground = np.where(walkable, heights, 0)
+        offsets = (np.arange(IMAGE_SIZE) + 0.5 - IMAGE_SIZE / 2) / self._scale
+        columns = np.floor(self._centre_x + offsets).astype(int)
+        rows = np.floor(self._centre_y - offsets).astype(int)
+        inside = np.outer((rows >= 0) & (rows < height), (columns >= 0) & (columns < width))
+        picked = ground[np.ix_(rows.clip(0, height - 1), columns.clip(0, width - 1))]
+        return np.where(inside, picked, 0).astype(np.uint8)
+
+
+ENOUGH_MARINES = 16
+"""Marines with which the first attack begins."""
+
+
+def play_melee(observation: NDArray[np.float32]) -> int:
+    """Sixteen SCVs, four barracks, supply for what they train; sixteen marines attack."""
+    minerals, free_supply, workers = observation[[0, 3, 4]] * (1000, 20, 50)
+    training, depots, depots_coming = observation[6:9] * (5, 20, 4)
+    barracks, barracks_coming, empty = observation[9:12] * (10, 4, 10)
+    marines, idle_marines = observation[12:14] * 100
+    threats, structures = observation[15] * 20, observation[16] * 20
+    wishes = (
+        (GATHER_MINERALS, observation[5] > 0),
+        (
+            ATTACK,
+            idle_marines > 0.5 and (marines >= ENOUGH_MARINES or threats > 0.5 or structures > 0.5),
+        ),
+        (
+            BUILD_DEPOT,
+            free_supply < 2 + 2 * barracks and depots_coming < 0.5 and minerals >= 100,
+        ),
+        (TRAIN_SCV, workers < 15.5 and training < 0.5 and minerals >= 50),
+        (TRAIN_MARINE, empty > 0.5 and minerals >= 50),
+        (
+            BUILD_BARRACKS,
+            barracks + barracks_coming < 3.5 and depots > 0.5 and minerals >= 150,
+        ),
+    )
+    return next((action for action, wished in wishes if wished), WAIT)
