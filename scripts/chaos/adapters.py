@@ -218,6 +218,7 @@ class Vector(Adapter):
                 truncated=bool(truncated[env]),
                 final=final,
                 synthetic=bool(value_of(infos, "sc2pool.synthetic", env)),
+                untold=bool(value_of(infos, "sc2pool.untold_end", env)),
                 mark=mark,
                 reset_mark=reset_mark,
             )
@@ -260,6 +261,7 @@ class Gym(Adapter):
             truncated=truncated,
             final=shown if terminated or truncated else None,
             synthetic=info.get("sc2pool.synthetic", False),
+            untold="sc2pool.untold_end" in info,
             mark=mark_in(info),
         )
         scribble(observation, info)

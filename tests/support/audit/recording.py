@@ -39,6 +39,7 @@ def from_step(
             truncated=truncated,
             final=None if final is None else Stamp.of(final),
             synthetic=info.get("sc2pool.synthetic", False),
+            untold="sc2pool.untold_end" in info,
             mark=mark_in(info),
             reset_mark=mark_in(reset_infos[env]) if done else None,
         )
@@ -62,6 +63,7 @@ def from_batch(batch: Batch, rows: int = 1) -> Iterator[Received]:
             truncated=bool(batch.truncated[row]),
             final=None if final is None else Stamp.of(final),
             synthetic=info.get("sc2pool.synthetic", False),
+            untold="sc2pool.untold_end" in info,
             mark=mark_in(info),
             reset_mark=mark_in(batch.reset_infos[row]),
         )

@@ -30,6 +30,8 @@ class AuditBot(RLBotAI):
     observation_space = AuditTask.observation_space
 
     number = 0
+    shown: NDArray[np.int64]
+    """The newest stamp."""
 
     async def act(self, action: NDArray[np.int64]) -> None:
         self.number, harm = action.tolist()
@@ -42,7 +44,10 @@ class AuditBot(RLBotAI):
         await self.client._execute(action=requests.action(actions).action)
 
     def observe(self) -> NDArray[np.int64]:
-        return stamp_of(self.state.chat[0].message, self.episode.number, self.units[0].tag)
+        if self.state.chat:  # else the game is over, and its last state is shown again
+            message = self.state.chat[0].message
+            self.shown = stamp_of(message, self.episode.number, self.units[0].tag)
+        return self.shown
 
     def reward(self) -> Any:
         return float(self.number)

@@ -76,6 +76,8 @@ class AuditTask(Task):
     observation_space = spaces.Box(0, np.iinfo(np.int64).max, (len(Stamp._fields),), np.int64)
 
     number = 0
+    shown: NDArray[np.int64]
+    """The newest stamp."""
 
     async def act(self, action: NDArray[np.int64]) -> Commands:
         self.number, harm = action.tolist()
@@ -90,7 +92,10 @@ class AuditTask(Task):
         return int(marine.tag)
 
     def observe(self) -> NDArray[np.int64]:
-        return stamp_of(self.response.chat[0].message, self.episode.number, self.tag())
+        if self.response.chat:  # else the game is over, and its last state is shown again
+            message = self.response.chat[0].message
+            self.shown = stamp_of(message, self.episode.number, self.tag())
+        return self.shown
 
     def reward(self) -> Any:
         return float(self.number)
