@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from s2clientprotocol import raw_pb2 as raw_pb
 
-from sc2standin.map_reader.economy import CARRIES_MINERALS, CARRIES_VESPENE
+from sc2standin.map_reader.scenario import CARRIES_MINERALS, CARRIES_VESPENE
 from sc2standin.simulation.fights.cloak import is_hidden
 from sc2standin.simulation.sight import Snapshot
 from sc2standin.simulation.units import NEUTRAL, Factory, Order, Site, Unit

@@ -1,4 +1,12 @@
-"""An observation's part for a client with a screen: layers, pictures and panels."""
+"""An observation's part for a client with a screen: layers, pictures and panels.
+
+The panels at the bottom of the screen show what is selected, and the control groups. Rules: who has
+died, and whom the client sees no more, is on no panel; a structure that
+trains has a panel of its own if it alone is selected.
+
+The rendered interface is screen and minimap as colour images. They are drawn from above in plain
+colours; the real game renders its scene in perspective. The geometry is that of the feature layers.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +14,23 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import sc2api_pb2 as sc_pb
+from s2clientprotocol import spatial_pb2 as spatial_pb
+from s2clientprotocol import ui_pb2 as ui_pb
 
-from sc2standin.layers import panels, window
+from sc2standin.data.unit_types import UnitType
+from sc2standin.layers import facts, window
+from sc2standin.layers.facts import buffs_of, is_producing, order_progress, progress, relative
 from sc2standin.layers.layers import Ground, LayersView
-from sc2standin.layers.pictures import PicturesView
+from sc2standin.layers.raster import Discs
 from sc2standin.layers.window import Window
+from sc2standin.simulation.console import Console, Controls
 from sc2standin.simulation.game import Game
 from sc2standin.simulation.sight import Snapshot
-from sc2standin.simulation.units import Unit
+from sc2standin.simulation.terrain import VISIBLE, Terrain
+from sc2standin.simulation.units import NEUTRAL, Site, Unit
+from sc2standin.simulation.world import World
 
 
 class ScreensView:
@@ -61,4 +77,122 @@ class ScreensView:
             self._layers.update(units, lit, shown, now, loop, ground=ground)
         if self._pictures is not None:
             self._pictures.update(units, lit, shown, now)
-        panels.fill(self._seen.ui_data, shown, self._controls, self._game.world)
+        fill_panels(self._seen.ui_data, shown, self._controls, self._game.world)
+
+
+def fill_panels(
+    shown: ui_pb.ObservationUI, selected: Sequence[Unit], controls: Controls, world: World
+) -> None:
+    """Fill the panels.
+
+    Args:
+        selected: the selected units that the client sees.
+    """
+    shown.Clear()
+    player, loop = controls.now.player, world.loop
+    for number, members in enumerate(controls.now.groups):
+        alive = controls.alive(members)
+        if alive:
+            shown.groups.add(
+                control_group_index=number, leader_unit_type=alive[0].type.id, count=len(alive)
+            )
+    if len(selected) > 1:
+        shown.multi.units.extend(_info(unit, player, loop) for unit in selected)
+    elif selected and is_producing(selected[0]):
+        _fill_production(shown.production, selected[0], player, loop)
+    elif selected:
+        unit, panel = selected[0], shown.single
+        panel.unit.CopyFrom(_info(unit, player, loop))
+        levels = world.upgrades.levels_of(unit.owner, unit.type)
+        panel.attack_upgrade_level, panel.armor_upgrade_level = levels.attack, levels.armor
+        panel.shield_upgrade_level = levels.shields
+        panel.buffs.extend(buffs_of(unit, loop, mine=unit.owner == player))
+
+
+def _fill_production(panel: ui_pb.ProductionPanel, factory: Unit, player: int, loop: int) -> None:
+    panel.unit.CopyFrom(_info(factory, player, loop))
+    for place, order in enumerate((factory.order, *factory.queue)):
+        made = order.makes
+        if made is None:
+            continue
+        done = order_progress(factory, order, place, loop)
+        unit_type = made.id if isinstance(made, UnitType) else 0
+        panel.build_queue.add(
+            unit_type=unit_type,
+            player_relative=relative(factory.owner, player),
+            build_progress=done,
+        )
+        panel.production_queue.add(ability_id=made.build_ability_id, build_progress=done)
+
+
+def _info(unit: Unit, player: int, loop: int) -> ui_pb.UnitInfo:
+    kind = unit.type
+    return ui_pb.UnitInfo(
+        unit_type=kind.id,
+        player_relative=relative(unit.owner, player),
+        health=max(0, int(unit.life)),
+        shields=int(unit.shields),
+        energy=int(unit.energy),
+        transport_slots_taken=0,
+        build_progress=progress(unit, loop) if isinstance(unit.job, Site) else 0.0,
+        max_health=int(kind.life),
+        max_shields=int(kind.shields),
+        max_energy=int(kind.energy),
+    )
+
+
+Colours = NDArray[np.uint8]
+_GROUND: Colours = np.array([[0, 0, 0], [24, 24, 24], [60, 56, 48], [110, 102, 88]], dtype=np.uint8)
+"""Colours of what is off the map, hidden, fogged and visible."""
+_OWN, _ENEMY, _NEUTRAL, _SELECTED = (40, 200, 60), (210, 50, 40), (70, 150, 220), (150, 255, 150)
+
+
+class PicturesView:
+    """The images of one episode."""
+
+    def __init__(
+        self,
+        shown: spatial_pb.ObservationRender,
+        setup: sc_pb.SpatialCameraSetup,
+        terrain: Terrain,
+    ) -> None:
+        self._setup = setup
+        self._all_lit = np.full((terrain.height, terrain.width), VISIBLE, dtype=np.uint8)
+        self._map, self._minimap = shown.map, shown.minimap
+        self._whole = window.minimap(setup, terrain)
+
+    def update(
+        self,
+        units: Sequence[Unit | Snapshot],
+        lit: NDArray[np.uint8] | None,
+        selected: Sequence[Unit],
+        console: Console,
+    ) -> None:
+        """Draw these units; `lit` is the visibility of each cell, if there is fog."""
+        ground = (self._all_lit if lit is None else lit) + np.uint8(1)
+        places = facts.places(units)
+        colours = np.array(
+            [_GROUND[0], *(_colour(unit, selected, console.player) for unit in units)], np.uint8
+        )
+        camera = window.screen(self._setup, console.camera)
+        for image, seen in ((self._map, camera), (self._minimap, self._whole)):
+            index, _density = Discs(seen, *places).index()
+            picture = _GROUND[seen.sample(ground)]
+            covered = index > 0
+            picture[covered] = colours[index[covered]]
+            _fill(image, seen, picture)
+
+
+def _colour(seen: Unit | Snapshot, selected: Sequence[Unit], player: int) -> tuple[int, int, int]:
+    if seen in selected:
+        return _SELECTED
+    owner = seen.unit.owner if isinstance(seen, Snapshot) else seen.owner
+    if owner == player:
+        return _OWN
+    return _NEUTRAL if owner == NEUTRAL else _ENEMY
+
+
+def _fill(image: common.ImageData, seen: Window, picture: Colours) -> None:
+    image.bits_per_pixel = 24
+    image.size.x, image.size.y = seen.width, seen.height
+    image.data = picture.tobytes()

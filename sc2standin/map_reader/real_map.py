@@ -1,6 +1,6 @@
-"""Reads a map of the real game, as far as SMAC's and SMACv2's maps go.
+"""Reads maps of battles: the real game's, as far as SMAC's and SMACv2's go, and duels on them.
 
-Such a map is an MPQ archive. Four of its files matter:
+A map of the real game is an MPQ archive. Four of its files matter:
 
     MapScript.galaxy    which units are created at which point, and where the enemies attack
     Objects             the coordinates of the points
@@ -10,12 +10,22 @@ Such a map is an MPQ archive. Four of its files matter:
 Rules it keeps: the script is not run, only searched for the calls that these maps make; a map
 without them, or with units at a place that its script computes, is an error that says so. Unit
 types are the stand-in's: their numbers are those of the maps' unit data.
+
+A duel is a map on which two players play a battle of SMAC, the client's team on both sides:
+
+    {"format": "sc2pool-standin-scenario/1", "name": "3m_duel", "duel_of": "3m"}
+
+Rules it keeps: size, ground and the units of player 1 are those of the bundled map that is named,
+so no number is written twice; the units of player 2 are of the same types, at the same places after
+half a turn of the map, so neither side has an advantage; no unit acts that is not ordered to.
 """
 
 from __future__ import annotations
 
 import re
 import struct
+from dataclasses import replace
+from importlib import resources
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +33,7 @@ from numpy.typing import NDArray
 from sc2standin.data.unit_types import UnitType
 from sc2standin.data.unit_types.liberty import COPIES, LIBERTY
 from sc2standin.game_time import LOOPS_PER_DATA_S
-from sc2standin.map_reader.duel import parse_map
-from sc2standin.map_reader.fields import MAX_SIDE_CELLS, Point, ScenarioError
+from sc2standin.map_reader.fields import MAX_SIDE_CELLS, Fields, Point, ScenarioError
 from sc2standin.map_reader.ground import CLIFF, Ground
 from sc2standin.map_reader.places import Cluster
 from sc2standin.map_reader.scenario import (
@@ -35,6 +44,9 @@ from sc2standin.map_reader.scenario import (
     Hunt,
     Rule,
     Scenario,
+    map_fields,
+    parse_scenario,
+    scenario_of,
 )
 from sc2standin.mpq import MAGIC, USER_DATA, MpqError, unpack
 
@@ -188,3 +200,38 @@ def _place(points: dict[str, Point], number: str) -> Point:
     if number not in points:
         raise ScenarioError(f"the map has no point {number}")
     return points[number]
+
+
+_ORIGINALS = resources.files("sc2standin") / "maps" / "smac"
+_SUFFIX = ".SC2Map"
+
+
+def parse_map(content: bytes) -> Scenario:
+    """The scenario in a map file of ours, a whole one or a duel; raises ScenarioError."""
+    fields = map_fields(content)
+    return _read_duel(fields) if fields.has("duel_of") else scenario_of(fields)
+
+
+def _read_duel(fields: Fields) -> Scenario:
+    name = fields.take("name", str)
+    originals = {path.name.removesuffix(_SUFFIX): path for path in _ORIGINALS.iterdir()}
+    original = fields.one_of("duel_of", originals)
+    fields.finish()
+    return duel_of(parse_scenario(original.read_bytes()), name)
+
+
+def duel_of(scenario: Scenario, name: str) -> Scenario:
+    """The team of a scenario on both sides of its map."""
+    team = [group for group in scenario.units if group.owner == 1]
+    others = [_opposite(group, scenario.size) for group in team]
+    return replace(
+        scenario, name=name, players=2, units=(*team, *others), rules=(Battle(attack=()),)
+    )
+
+
+def _opposite(group: Group, size: tuple[int, int]) -> Group:
+    """The same units of player 2, after half a turn of the map."""
+    place = group.place
+    assert isinstance(place, Cluster), "all teams of the bundled maps stand in clusters"
+    x, y = place.centre
+    return replace(group, owner=2, place=Cluster((size[0] - x, size[1] - y)))

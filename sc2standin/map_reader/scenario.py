@@ -5,6 +5,9 @@ everything, so an invalid map makes `create_game` fail (InvalidMapData) and no l
 
 Rules it keeps: an unknown key is an error; no code depends on a map's name, so a new map needs only
 a new file.
+
+An economy is the money at the start, and what can be made. A melee is two towns, each at one of the
+map's two starts; the side without structures loses.
 """
 
 from __future__ import annotations
@@ -15,12 +18,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sc2standin.cost import StepCost
-from sc2standin.data.unit_types import TYPE_BY_ID, UnitType
+from sc2standin.data.unit_types import TYPE_BY_ID, TYPE_BY_NAME, UnitType
 from sc2standin.data.unit_types.liberty import BY_ID, BY_NAME
-from sc2standin.map_reader.economy import EconomyRules, read_economy
 from sc2standin.map_reader.fields import Fields, Point, ScenarioError
 from sc2standin.map_reader.ground import Ground, read_ground
-from sc2standin.map_reader.melee import MeleeRules, read_melee
 from sc2standin.map_reader.places import Place, Points, read_place
 
 FORMAT = "sc2pool-standin-scenario/1"
@@ -333,3 +334,67 @@ def _rule(fields: Fields) -> Rule:
     rule = fields.one_of("kind", _RULES)(fields)
     fields.finish()
     return rule
+
+
+MAX_MONEY = 1_000_000
+CARRIES_MINERALS, CARRIES_VESPENE = 271, 273
+"""Ids of the buffs of a worker with cargo."""
+
+
+@dataclass(frozen=True)
+class EconomyRules:
+    """One map's economy."""
+
+    minerals: int
+    vespene: int
+    makes: tuple[UnitType, ...]
+    """The units that can be trained and built; all others cannot."""
+    mined_from_start: Point | None
+    """The mineral field at which workers gather from the first loop on, and new ones rally."""
+
+
+def read_economy(fields: Fields) -> EconomyRules:
+    """The economy that a map file describes."""
+    rules = EconomyRules(
+        minerals=int(fields.number("minerals", MAX_MONEY)),
+        vespene=int(fields.number("vespene", MAX_MONEY)),
+        makes=fields.several_of("makes", TYPE_BY_NAME),
+        mined_from_start=fields.point_or_none("mined_from_start"),
+    )
+    fields.finish()
+    return rules
+
+
+OFFSETS = (
+    (-3.0, -3.0),
+    (-3.0, -2.0),
+    (-3.0, -1.0),
+    (-3.0, 0.0),
+    (-3.0, 1.0),
+    (-3.0, 2.0),
+    (-3.0, 3.0),
+    (-2.0, 3.0),
+    (-1.0, 3.0),
+    (0.0, 3.0),
+    (1.0, 3.0),
+    (2.0, 3.0),
+)
+"""Where the first workers stand, from the command centre, if minerals lie to the left and above."""
+
+
+@dataclass(frozen=True)
+class MeleeRules:
+    """Where the players begin."""
+
+    starts: tuple[Point, Point]
+    """The client begins at one of them, drawn at random, and the computer at the other."""
+    any_race: bool = False
+    """True if Zerg and Protoss may join, with the town of a Terran."""
+
+
+def read_melee(fields: Fields) -> MeleeRules:
+    """The melee that a map file describes."""
+    one, other = fields.points("starts", 2)
+    any_race = fields.flag("any_race")
+    fields.finish()
+    return MeleeRules((one, other), any_race)

@@ -12,19 +12,20 @@ Rules it keeps:
 - in real time a process asks for each loop when it is due, by its own clock; while a request of its
   client waits for the loops that were asked for, it asks for no more, so that they do not recede;
 - the connection ends when a player leaves, or its process dies: the other player has won with the
-  next loop. A process that hangs lets the other one wait.
+  next loop. A process that hangs lets the other one wait;
+- a loop is played once both players have asked for it (`AskedLoops`); none takes back what it has
+  asked for, because the other player's process may have played it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.game_time import LOOPS_PER_S
-from sc2standin.multiplayer.asked_loops import AskedLoops
 from sc2standin.multiplayer.link import Link
 from sc2standin.process.state import RequestRefused, State
 from sc2standin.replays.recording import RECORDED, without_ends
@@ -150,3 +151,31 @@ class Match:
         self._asked.leave(player)
         self._play()
         self._state.hooks.wake()
+
+
+class AskedLoops:
+    """Up to which loop each player has asked to play."""
+
+    def __init__(self, players: Iterable[int]) -> None:
+        self._asked = dict.fromkeys(players, 0)
+
+    def __repr__(self) -> str:
+        return f"AskedLoops({self._asked})"
+
+    def ask(self, player: int, loop: int) -> int:
+        """A player asks to play up to this loop; returns up to which one it has asked by now."""
+        self._asked[player] = max(loop, self._asked[player])
+        return self._asked[player]
+
+    def asked(self, player: int) -> int:
+        """Up to which loop a player has asked to play."""
+        return self._asked[player]
+
+    def leave(self, player: int) -> None:
+        """A player takes no part any more; the other one plays alone."""
+        self._asked.pop(player, None)
+
+    @property
+    def playable(self) -> int:
+        """Up to which loop all players have asked to play."""
+        return min(self._asked.values())

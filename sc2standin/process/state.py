@@ -2,11 +2,15 @@
 
 The handlers in `requests` change it; `session` checks the status table; `server` carries out the
 `Fate` that a handler has set. Handlers have no effect outside this object.
+
+In real time the monotonic clock says how many game loops are due by now (`RealtimeClock`). The
+simulation itself reads no clock.
 """
 
 from __future__ import annotations
 
 import secrets
+import time
 import zlib
 from collections import deque
 from collections.abc import Callable
@@ -20,11 +24,10 @@ import numpy as np
 from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from sc2standin.game_time import LOOPS_PER_S
 from sc2standin.layers.window import SCREENS, ClickPart, camera_action
 from sc2standin.map_reader.scenario import Scenario
-from sc2standin.process.clock import RealtimeClock
-from sc2standin.replays.playback import Playback
-from sc2standin.replays.recording import Recording
+from sc2standin.replays.recording import Playback, Recording
 from sc2standin.simulation.console import Controls
 from sc2standin.simulation.game import Game, Quirks
 from sc2standin.simulation.units import ENEMY, ME
@@ -397,3 +400,22 @@ class State:
             self.match.play_to(self.clock.loops_due())
         else:
             self.advance(self.clock.loops_due() - self.game.world.loop)
+
+
+class RealtimeClock:
+    """Starts with an episode and computes the loop that is due."""
+
+    def __init__(self) -> None:
+        self._started_s = time.monotonic()
+
+    def loops_due(self) -> int:
+        """Number of whole loops that are due by now."""
+        return int((time.monotonic() - self._started_s) * LOOPS_PER_S)
+
+    def skip(self, seconds: float) -> None:
+        """Exclude this many seconds from the game's time."""
+        self._started_s += seconds
+
+    def wait_s(self, loop: int) -> float:
+        """Seconds until this loop is due; 0 if it is due already."""
+        return max(0.0, self._started_s + loop / LOOPS_PER_S - time.monotonic())

@@ -1,4 +1,4 @@
-"""The content of a replay, and the file that holds it.
+"""The content of a replay, the file that holds it, and how it is played again.
 
 An episode is determined by how its game was created and joined, its number, and the requests that
 changed it, each of a player and at its loop. The file is an MPQ archive:
@@ -14,12 +14,18 @@ the record is bounded, and an episode that is too long for it has no replay; a f
 before anything is played, within the same bounds, one request after the other, because a request
 takes many times its bytes once it is decoded; the requests of a loop are in the order of the
 players, as both of their processes must write the same file.
+
+`Playback` plays the game as it was created, with each recorded request at its loop. Rules it keeps:
+requests of a loop are carried out when the replay goes on from there, so that an
+observation of that loop comes before them, as it did in the game; a replay that was saved before
+the game's end is over at that loop, and the result is undecided.
 """
 
 from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from operator import itemgetter
 from reprlib import repr as shown
@@ -31,7 +37,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin import mpq
 from sc2standin.game_time import LOOPS_PER_S
-from sc2standin.simulation.game import Quirks
+from sc2standin.simulation.game import Game, Quirks
 
 RECORDED: Final = frozenset({"action", "debug"})
 """The requests that change an episode, apart from steps."""
@@ -280,3 +286,44 @@ _RESULTS = {
     sc_pb.Tie: "Tie",
     sc_pb.Undecided: "Undecided",
 }
+
+
+Perform = Callable[[int, bytes], None]
+
+
+class Playback:
+    """A replay that is being watched.
+
+    Args:
+        perform: carries out a recorded request of a player, serialized.
+
+    Attributes:
+        sees_all: True if it is watched without fog.
+        may_be_saved: True if the client asked for a recording of it.
+    """
+
+    def __init__(
+        self, replay: Replay, perform: Perform, *, sees_all: bool, may_be_saved: bool
+    ) -> None:
+        self.sees_all = sees_all
+        self.may_be_saved = may_be_saved
+        self._perform = perform
+        self._last_loop = replay.info.game_duration_loops
+        self._requests = replay.requests
+        self._done = 0
+
+    def advance(self, game: Game, loops: int, stop: Callable[[], bool]) -> None:
+        """Play this many loops, or until the replay is over, or until `stop()` is true."""
+        end = min(game.world.loop + loops, self._last_loop)
+        while game.world.loop < end and game.result is None and not stop():
+            until = end
+            while self._done < len(self._requests):
+                loop, player, request = self._requests[self._done]
+                if loop > game.world.loop:
+                    until = min(end, loop)
+                    break
+                self._done += 1
+                self._perform(player, request)
+            game.advance(until - game.world.loop, stop)
+        if game.result is None and game.world.loop >= self._last_loop:
+            game.result = sc_pb.Undecided

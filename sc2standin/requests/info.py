@@ -9,7 +9,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2standin.data.tables import tables
 from sc2standin.process.state import State
 from sc2standin.simulation.game import Game
-from sc2standin.simulation.paths.blocks import cells_under
+from sc2standin.simulation.paths import cells_under
 from sc2standin.simulation.units import ENEMY, ME
 from sc2standin.version import BASE_BUILD, DATA_VERSION, GAME_VERSION
 

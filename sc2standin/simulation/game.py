@@ -25,16 +25,14 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.data.unit_types import SCV
 from sc2standin.map_reader.scenario import Battle, Bounty, Collect, Hunt, Scenario, Waves
-from sc2standin.simulation.computer.computer import Computer
+from sc2standin.simulation.computer import Computer
 from sc2standin.simulation.console import Controls
 from sc2standin.simulation.economy.economy import Economy
-from sc2standin.simulation.fights.recovery import recover
+from sc2standin.simulation.fights.healing import recover
 from sc2standin.simulation.movement import Mover
-from sc2standin.simulation.paths.detours import detours_on
-from sc2standin.simulation.paths.routes import Routes
-from sc2standin.simulation.rules.battle import BattleRule
+from sc2standin.simulation.paths import Routes, detours_on
+from sc2standin.simulation.rules.battle import BattleRule, HuntRule
 from sc2standin.simulation.rules.creep import Creep
-from sc2standin.simulation.rules.hunt import HuntRule
 from sc2standin.simulation.rules.mini_games import CollectRule, WavesRule
 from sc2standin.simulation.rules.placement import Placement, place_group
 from sc2standin.simulation.rules.towns import found_towns

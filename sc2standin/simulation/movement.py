@@ -19,14 +19,12 @@ from math import atan2, pi, sqrt, tau
 
 from sc2standin.data.abilities import OrderKind
 from sc2standin.simulation import orders
-from sc2standin.simulation.fights.bystanders import Bystanders, bystanders_of
 from sc2standin.simulation.fights.cloak import detect
-from sc2standin.simulation.fights.combat import Combat
+from sc2standin.simulation.fights.combat import Bystanders, Combat, bystanders_of
 from sc2standin.simulation.fights.healing import heal
 from sc2standin.simulation.fights.pair_loops import pairs_of
 from sc2standin.simulation.fights.pairs import STILL, TINY
-from sc2standin.simulation.paths.detours import Detours
-from sc2standin.simulation.paths.routes import Routes
+from sc2standin.simulation.paths import Detours, Routes
 from sc2standin.simulation.terrain import Terrain
 from sc2standin.simulation.units import NEVER, Point, Unit, Way, way_to
 from sc2standin.simulation.world import World

@@ -5,6 +5,8 @@ Rules it keeps:
 - units are created and die only here, so that the lists that depend on who lives stay true;
 - a change that affects the plans of movement calls `orders_changed`; one that affects the rules
   too calls `disturb`.
+
+`Upgrades` are those of all players, and what their units are with them.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.data.abilities import OrderKind
 from sc2standin.data.unit_types import MULE, STRUCTURE, WARP_GATE, UnitType
+from sc2standin.data.upgrades import Levels, levels, variant
 from sc2standin.simulation.terrain import Cells
 from sc2standin.simulation.units import (
     ENEMY,
@@ -30,7 +33,6 @@ from sc2standin.simulation.units import (
     Unit,
     way_to,
 )
-from sc2standin.simulation.upgrades import Upgrades
 
 _FIRST_TAG = (1 << 32) + (1 << 18) + 1
 _TAG_STEP = 1 << 18
@@ -370,3 +372,39 @@ class World:
             mobile=any(kind.mobile for kind in types),
             armed=any(kind.mobile and kind.weapon is not None for kind in types),
         )
+
+
+class Upgrades:
+    """A player's finished research.
+
+    Attributes:
+        count: the number of all upgrades; nothing of this file matters while it is 0.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._done: dict[int, list[int]] = {}
+        self._levels: dict[tuple[int, UnitType], Levels] = {}
+
+    def of(self, owner: int) -> list[int]:
+        """The ids of a player's upgrades, in the order in which they were done."""
+        return self._done.get(owner, [])
+
+    def add(self, owner: int, upgrade_id: int) -> None:
+        """A player has an upgrade from now on."""
+        self._done.setdefault(owner, []).append(upgrade_id)
+        self.count += 1
+        self._levels.clear()
+
+    def kind_for(self, owner: int, kind: UnitType, *, stimmed: bool = False) -> UnitType:
+        """The type of a player's units with its upgrades, with a stimpack or without one."""
+        if not self.count and not stimmed:
+            return kind.variant_of or kind
+        return variant(kind, frozenset(self.of(owner)), stimmed=stimmed)
+
+    def levels_of(self, owner: int, kind: UnitType) -> Levels:
+        """The levels of the weapons and armor of a player's units of a type."""
+        found = self._levels.get((owner, kind))
+        if found is None:
+            found = self._levels[owner, kind] = levels(kind, frozenset(self.of(owner)))
+        return found

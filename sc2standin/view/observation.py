@@ -6,6 +6,10 @@ not change are kept as bytes in `Terrain`.
 Rules it keeps: what is out of sight appears only as it is remembered; a cloaked unit that is not
 detected appears only if the interface says `show_cloaked`; deaths and alerts appear once, in
 the first observation after them; the result is the same as that of a message filled anew.
+
+The command card is what the selected units can do now; as in the real game, an ability that none of
+them can use now is not on it. Effects of spells on the ground are in the raw interface, in the part
+that a player sees.
 """
 
 from __future__ import annotations
@@ -14,21 +18,23 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2standin.data.abilities import OrderKind
+from sc2standin.data.abilities import OrderKind, available_to, needs_target
+from sc2standin.data.spells import ABILITIES_OF
 from sc2standin.layers.layers import Ground
 from sc2standin.layers.screens import ScreensView
 from sc2standin.layers.window import Window
+from sc2standin.simulation.economy.economy import Economy
+from sc2standin.simulation.economy.offers import can_use
 from sc2standin.simulation.fights.cloak import is_hidden
 from sc2standin.simulation.game import Game
 from sc2standin.simulation.sight import Snapshot
 from sc2standin.simulation.terrain import FOGGED, HIDDEN, VISIBLE, Cells
 from sc2standin.simulation.units import ME, Point, Site, Unit
 from sc2standin.simulation.world import MOST_FOOD, Army, Effect, World
-from sc2standin.view.card import CardView
-from sc2standin.view.effects import EffectsView, seen_effects
 from sc2standin.view.score import ScoreView
 from sc2standin.view.units import UnitsView
 
@@ -239,3 +245,89 @@ class RawView:
     def show_on_screen(self, screen: Window) -> None:
         """Show which units are on the screen."""
         self._units.show_on_screen(screen)
+
+
+class CardView:
+    """The abilities in the observation; set again when they have changed."""
+
+    def __init__(
+        self, seen: sc_pb.Observation, player: int, economy: Economy | None, world: World
+    ) -> None:
+        self._seen, self._player, self._economy, self._world = seen, player, economy, world
+        self._selected: tuple[Unit, ...] = ()
+        """The units whose abilities are shown."""
+        self._shown: list[int] = []
+
+    def update(self, selected: tuple[Unit, ...]) -> None:
+        """Show what the selected units can do."""
+        changes = self._economy is not None or any(
+            one.type.name in ABILITIES_OF for one in selected
+        )
+        if selected == self._selected and not (selected and changes):
+            return
+        self._selected = selected
+        card = _possible(selected, self._player, self._economy, self._world.loop)
+        if card == self._shown:
+            return
+        self._shown = card
+        del self._seen.abilities[:]
+        self._seen.abilities.extend(
+            common.AvailableAbility(ability_id=ability_id, requires_point=needs_target(ability_id))
+            for ability_id in card
+        )
+
+
+def _possible(
+    selected: tuple[Unit, ...], player: int, economy: Economy | None, loop: int
+) -> list[int]:
+    """The abilities of these units together; those of other players have none for this one."""
+    possible: dict[int, None] = {}
+    for unit in selected:
+        if unit.owner == player:
+            for ability_id in available_to(unit.type):
+                if ability_id not in possible and can_use(economy, unit, ability_id, loop):
+                    possible[ability_id] = None
+    return list(possible)
+
+
+SCANNER_SWEEP = 6
+
+
+def seen_effects(game: Game) -> list[Effect]:
+    """The player's own scans, and what spells show where it sees."""
+    world, player, sight = game.world, game.viewer, game.sight
+    if not world.scans and not world.effects:
+        return []
+    scans = [
+        Effect(SCANNER_SWEEP, player, scan.x, scan.y, scan.radius)
+        for scan in world.scans
+        if scan.owner == player
+    ]
+    return scans + [
+        effect
+        for effect in world.effects
+        if effect.owner == player or sight is None or sight.sees(effect.x, effect.y)
+    ]
+
+
+class EffectsView:
+    """The effects in the raw interface of one player."""
+
+    def __init__(self, raw: raw_pb.ObservationRaw, player: int) -> None:
+        self._raw, self._player = raw, player
+        self._shown: list[Effect] = []
+
+    def update(self, effects: list[Effect]) -> None:
+        """Show these effects."""
+        if effects == self._shown:
+            return
+        self._shown = effects
+        self._raw.ClearField("effects")
+        for effect in effects:
+            self._raw.effects.add(
+                effect_id=effect.id,
+                pos=[common.Point2D(x=effect.x, y=effect.y)],
+                alliance=raw_pb.Self if effect.owner == self._player else raw_pb.Enemy,
+                owner=effect.owner,
+                radius=effect.radius,
+            )

@@ -14,7 +14,7 @@ from sc2standin.data.spells import SPELLS, Aim, Spell
 from sc2standin.data.tables import kept
 from sc2standin.data.upgrades import STIMPACK_FACTOR, STIMPACK_LOOPS, STIMPACKS
 from sc2standin.game_time import LOOPS_PER_DATA_S
-from sc2standin.simulation.economy.structures import orbital
+from sc2standin.simulation.economy import structures
 from truth.catalog import GameData
 from truth.units import Facts, rounded
 
@@ -166,11 +166,11 @@ def ours() -> dict[str, Facts]:
     found["Stimpack"] = life | {"lasts_s": STIMPACK_LOOPS / LOOPS_PER_DATA_S}
     found["Stimpack"] |= {"speed": STIMPACK_FACTOR, "rate": STIMPACK_FACTOR}
     found["Orbital Command"] = {
-        "mule's energy": orbital.ENERGY,
-        "mule_s": orbital.MULE_LOOPS / LOOPS_PER_DATA_S,
-        "scan's energy": orbital.ENERGY,
-        "scan_s": orbital.SCAN_LOOPS / LOOPS_PER_DATA_S,
-        "scan's radius": orbital.SCAN_CELLS,
+        "mule's energy": structures.ENERGY,
+        "mule_s": structures.MULE_LOOPS / LOOPS_PER_DATA_S,
+        "scan's energy": structures.ENERGY,
+        "scan_s": structures.SCAN_LOOPS / LOOPS_PER_DATA_S,
+        "scan's radius": structures.SCAN_CELLS,
     }
     return found
 

@@ -14,8 +14,7 @@ from sc2standin.data.abilities import SMART, OrderKind, specific
 from sc2standin.data.unit_types import UnitType
 from sc2standin.simulation.economy.economy import Economy
 from sc2standin.simulation.economy.offers import MADE_BY, made_by, meant
-from sc2standin.simulation.economy.structures.add_ons import add_on_place
-from sc2standin.simulation.economy.structures.production import QUEUED
+from sc2standin.simulation.economy.structures import QUEUED, add_on_place
 from sc2standin.simulation.economy.workers.building import Known, is_geyser
 from sc2standin.simulation.fights.cloak import is_hidden
 from sc2standin.simulation.game import Game

@@ -1,7 +1,11 @@
-"""Zerglings that become banelings: for a while each is a cocoon, which does nothing.
+"""Units that become others: zerglings banelings; siege tanks, vikings, hellions change modes.
 
-Rule it keeps: it is paid when the cocoon is made, and needs a baneling nest unless the client has
-lifted this rule.
+A zergling is a cocoon for a while, which does nothing. Rule it keeps: it is paid when the cocoon is
+made, and needs a baneling nest unless the client has lifted this rule.
+
+Rules of modes: meanwhile a unit stands, does not fire, and obeys nothing; what it is ordered to do
+it does afterwards. A viking that lands over a cliff or a structure comes down beside it. The share
+of its life that a unit has stays the same.
 """
 
 from __future__ import annotations
@@ -12,9 +16,10 @@ from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2standin.data.unit_types import TYPE_BY_NAME
+from sc2standin.data.unit_types import MODES, TYPE_BY_NAME
 from sc2standin.simulation import orders
-from sc2standin.simulation.units import STOPPED, Site, Unit
+from sc2standin.simulation.paths import Routes
+from sc2standin.simulation.units import STOPPED, Errand, Site, Unit
 from sc2standin.simulation.world import World
 
 BANELING = TYPE_BY_NAME["Baneling"]
@@ -71,3 +76,28 @@ class Morphs:
                 unit.life = BANELING.life
                 world.become(unit, BANELING)
                 world.news.alert(self._owner, sc_pb.MorphComplete)
+
+
+class Modes:
+    """The changes of mode in one episode."""
+
+    def __init__(self, world: World, routes: Routes) -> None:
+        self._world, self._routes = world, routes
+
+    def begin(self, unit: Unit) -> None:
+        """Begin the change that a unit is ordered to make."""
+        mode = MODES.get(unit.type.name)
+        if mode is None:
+            orders.finish(self._world, unit)
+        else:
+            unit.job = Errand(self._world.loop + mode.loops, self._end, bound=True)
+
+    def _end(self, unit: Unit) -> None:
+        into = MODES[unit.type.name].into
+        if unit.type.flies and not into.flies:
+            self._routes.update()
+            unit.x, unit.y = self._routes.blocks.free_point(unit.x, unit.y)
+        whole = unit.type.life
+        self._world.become(unit, into)
+        unit.life *= unit.type.life / whole
+        orders.finish(self._world, unit)

@@ -41,8 +41,7 @@ from sc2standin.data.upgrades import STIMPACK
 from sc2standin.simulation import spells
 from sc2standin.simulation.economy.economy import Economy
 from sc2standin.simulation.economy.stimpacks import can_afford
-from sc2standin.simulation.economy.structures.orbital import ENERGY
-from sc2standin.simulation.economy.structures.production import QUEUED
+from sc2standin.simulation.economy.structures import ENERGY, QUEUED
 from sc2standin.simulation.units import Errand, Site, Unit
 
 Result: TypeAlias = error_pb.ActionResult.ValueType

@@ -1,8 +1,11 @@
-"""Healing: medivacs give life to wounded biological units of their side, for energy.
+"""Healing and regeneration: how units get back life, shields and energy.
 
-Rules it keeps: a unit that is ordered to heal another one follows it until it is well; otherwise a
-healer that stands or attacks takes the nearest wounded unit within its scan range; a passive one
-does nothing by itself.
+Medivacs give life to wounded biological units of their side, for energy. Rules: a unit that is
+ordered to heal another one follows it until it is well; otherwise a healer that stands or attacks
+takes the nearest wounded unit within its scan range; a passive one does nothing by itself.
+
+Shields regenerate when a unit was not hit for a while, life and energy always. Rule: a sum is taken
+loop by loop, so that steps of any size give the same numbers.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import math
 
 from sc2standin.data.abilities import OrderKind
 from sc2standin.data.unit_types import BIOLOGICAL
+from sc2standin.game_time import LOOPS_PER_DATA_S
 from sc2standin.simulation import orders
 from sc2standin.simulation.fights.pairs import Pairs
 from sc2standin.simulation.units import Unit, Way, way_to
@@ -69,3 +73,37 @@ def _patient(world: World, pairs: Pairs, i: int) -> tuple[Unit | None, float]:
             if gap < least:
                 nearest, least = other, gap
     return (nearest, least) if least <= ability.range + SCAN_MARGIN else (None, 0.0)
+
+
+CALM_LOOPS = 160
+"""Loops after the last hit in which shields do not come back: 10 s at 16 loops per second."""
+SHIELDS_PER_LOOP = 0.125
+"""Shields that come back in a loop: 2 per second."""
+ENERGY_PER_LOOP = 0.5625 / LOOPS_PER_DATA_S
+"""Energy that comes back in a loop."""
+
+
+def recover(units: list[Unit], loop: int, loops: int) -> None:
+    """Let `loops` loops have passed, the last of them `loop`."""
+    for unit in units:
+        kind = unit.type
+        if unit.shields < kind.shields:
+            calm_loops = _calm_loops(unit, loop, loops, CALM_LOOPS)
+            unit.shields = _risen(unit.shields, kind.shields, SHIELDS_PER_LOOP, calm_loops)
+        if kind.life_per_s and unit.life < kind.life:
+            delay_loops = int(kind.life_delay_s * LOOPS_PER_DATA_S)
+            calm_loops = _calm_loops(unit, loop, loops, delay_loops) if delay_loops else loops
+            unit.life = _risen(unit.life, kind.life, kind.life_per_s / LOOPS_PER_DATA_S, calm_loops)
+        if unit.energy < kind.energy:
+            unit.energy = _risen(unit.energy, kind.energy, ENERGY_PER_LOOP, loops)
+
+
+def _calm_loops(unit: Unit, loop: int, loops: int, delay_loops: int) -> int:
+    """How many of the loops that have passed were later than its last hit by the delay."""
+    return loop - max(loop - loops, unit.hit_at + delay_loops)
+
+
+def _risen(value: float, most: float, per_loop: float, loops: int) -> float:
+    for _ in range(loops):
+        value = min(most, value + per_loop)
+    return value

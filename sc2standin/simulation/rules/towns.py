@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sc2standin.data.unit_types import COMMAND_CENTER, SCV
-from sc2standin.map_reader.melee import OFFSETS, MeleeRules
+from sc2standin.map_reader.scenario import OFFSETS, MeleeRules
 from sc2standin.simulation.rules.placement import Placement
 from sc2standin.simulation.units import Point, Unit
 from sc2standin.simulation.world import World

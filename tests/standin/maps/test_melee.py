@@ -12,8 +12,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from s2clientprotocol import score_pb2 as score_pb
 from sc2.game_info import GameInfo
 
-from sc2standin.simulation.computer.levels import EASY, LEVELS, VERY_EASY
-from sc2standin.simulation.computer.plan import Holdings, Step, next_steps
+from sc2standin.simulation.computer import EASY, LEVELS, VERY_EASY, Holdings, Step, next_steps
 from tests.standin.sessions import (
     RAW,
     abilities,

@@ -20,7 +20,7 @@ from sc2standin.map_reader.fields import ScenarioError
 from sc2standin.map_reader.real_map import read_scenario
 from sc2standin.map_reader.scenario import parse_scenario
 from sc2standin.mpq import pack
-from sc2standin.simulation.paths import detours
+from sc2standin.simulation import paths
 from sc2standin.simulation.rules.battle import STRAY
 from tests.peers.run_smac import MAPS, differences
 from tests.standin.maps.test_mpq import in_sectors
@@ -188,8 +188,8 @@ def test_what_is_kept_of_the_ways_changes_nothing(session_for, monkeypatch, scen
         return session.ask_bytes(observation=sc_pb.RequestObservation())
 
     known = play()
-    monkeypatch.setattr(detours, "MOST_WAYS", 3)
-    detours.detours_on.cache_clear()
+    monkeypatch.setattr(paths, "MOST_WAYS", 3)
+    paths.detours_on.cache_clear()
     assert play() == known
 
 

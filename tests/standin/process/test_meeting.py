@@ -11,7 +11,7 @@ import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.multiplayer import meeting
-from sc2standin.multiplayer.asked_loops import AskedLoops
+from sc2standin.multiplayer.match import AskedLoops
 from sc2standin.multiplayer.meeting import Invitation, begin_meeting
 from tests.support.duels import TWO, free_ports, join_request
 

@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from sc2standin.simulation.paths.field import FAR, STRAIGHT, Field
+from sc2standin.simulation.paths import FAR, STRAIGHT, Field
 from tests.standin.sessions import place_of, step_until
 
 MARINE, SCV, DEPOT, BARRACKS = 48, 45, 19, 21

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from sc2standin.data.unit_types import TOWN_HALLS
-from sc2standin.simulation.paths.routes import Routes
+from sc2standin.simulation.paths import Routes
 from sc2standin.simulation.units import Errand, Point, Unit, way_to
 from sc2standin.simulation.world import World
 

@@ -1,12 +1,24 @@
-"""Plays a melee against the client: observes its town, asks `plan`, and gives the orders.
+"""The computer player of a melee.
+
+    Level      how good it is, by difficulty
+    next_steps what it does next: a pure function of what it has
+    Computer   observes its town, asks for the next steps, and gives the orders
+
+It has an economy of its own, by the same rules as the client's, and sees the whole map.
 
 Rule it keeps: it thinks at fixed loops, so that steps of any size give the same game.
+
+The differences between the levels are our choice: the real game's are in its scripts. A stronger
+one thinks more often, has more workers, more barracks earlier, and attacks earlier with more
+marines.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
 
 from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
@@ -14,8 +26,6 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2standin.data.abilities import OrderKind
 from sc2standin.data.unit_types import COMMAND_CENTER, SCV, TYPE_BY_NAME, UnitType
 from sc2standin.simulation import orders
-from sc2standin.simulation.computer.levels import level_of
-from sc2standin.simulation.computer.plan import MOST_QUEUED, Holdings, Step, next_steps
 from sc2standin.simulation.economy.economy import Economy
 from sc2standin.simulation.rules.towns import fields_near
 from sc2standin.simulation.units import ENEMY, ME, Errand, Factory, Order, Point, Site, Unit, way_to
@@ -259,3 +269,110 @@ def _with_room(factories: list[Unit]) -> list[Unit]:
 
 def _constructs(unit: Unit) -> bool:
     return isinstance(unit.job, Errand) and unit.job.constructing
+
+
+@dataclass(frozen=True)
+class Level:
+    """The behaviour of one difficulty."""
+
+    thinks_every_loops: int
+    workers: int
+    barracks: int
+    barracks_from_loop: int
+    """Loop before which it builds no barracks."""
+    attacks_with: int
+    """Marines of the first attack; each later one has as many more."""
+    attacks_from_loop: int
+    workers_fight: bool
+    """True if workers defend their town."""
+
+
+VERY_EASY = Level(224, 13, 1, 5000, 6, 9000, workers_fight=False)
+EASY = Level(112, 14, 2, 3000, 8, 7000, workers_fight=True)
+MEDIUM = Level(64, 16, 2, 1500, 8, 5500, workers_fight=True)
+MEDIUM_HARD = Level(44, 16, 3, 0, 10, 5000, workers_fight=True)
+HARD = Level(32, 18, 4, 0, 12, 4500, workers_fight=True)
+HARDER = Level(22, 20, 5, 0, 14, 4200, workers_fight=True)
+VERY_HARD = Level(11, 22, 7, 0, 16, 4000, workers_fight=True)
+
+LEVELS = {
+    sc_pb.VeryEasy: VERY_EASY,
+    sc_pb.Easy: EASY,
+    sc_pb.Medium: MEDIUM,
+    sc_pb.MediumHard: MEDIUM_HARD,
+    sc_pb.Hard: HARD,
+    sc_pb.Harder: HARDER,
+}
+"""All others, the cheating ones too, play as VERY_HARD."""
+
+
+def level_of(difficulty: sc_pb.Difficulty.ValueType) -> Level:
+    """The level of a difficulty."""
+    return LEVELS.get(difficulty, VERY_HARD)
+
+
+_DEPOT, _BARRACKS = TYPE_BY_NAME["SupplyDepot"], TYPE_BY_NAME["Barracks"]
+_MARINE, _SCV = TYPE_BY_NAME["Marine"], TYPE_BY_NAME["SCV"]
+MOST_QUEUED = 1
+"""Units in a structure beyond which no more are ordered."""
+MOST_COMING = 2
+"""Barracks that are built at the same time at most."""
+
+
+class Step(Enum):
+    """One thing that a computer player does."""
+
+    TRAIN_SCV = "train an SCV"
+    TRAIN_MARINE = "train a marine"
+    BUILD_DEPOT = "build a supply depot"
+    BUILD_BARRACKS = "build a barracks"
+    ATTACK = "send the idle marines to attack"
+
+
+@dataclass(frozen=True)
+class Holdings:
+    """The possessions of a computer player."""
+
+    loop: int
+    minerals: int
+    free_food: float
+    workers: int
+    depots: int
+    depots_coming: int
+    barracks: int
+    barracks_coming: int
+    idle_halls: int
+    """Town halls with room in their queue."""
+    idle_barracks: int
+    idle_marines: int
+    attacks: int
+    """Attacks that it has sent so far."""
+
+
+def next_steps(have: Holdings, level: Level) -> list[Step]:
+    """The steps to take now, in order of importance; each is paid for before the next is chosen."""
+    steps: list[Step] = []
+    minerals = have.minerals
+
+    def afford(step: Step, cost: float) -> None:
+        nonlocal minerals
+        if minerals >= cost:
+            minerals -= int(cost)
+            steps.append(step)
+
+    if have.idle_halls and have.workers < level.workers and have.free_food >= 1:
+        afford(Step.TRAIN_SCV, _SCV.minerals)
+    margin = 2 + 2 * have.barracks
+    if (have.free_food < margin or not have.depots) and not have.depots_coming:
+        afford(Step.BUILD_DEPOT, _DEPOT.minerals)
+    wanted = level.barracks - have.barracks - have.barracks_coming
+    if have.loop < level.barracks_from_loop:
+        wanted = 0
+    if have.depots and wanted > 0 and have.barracks_coming < MOST_COMING:
+        afford(Step.BUILD_BARRACKS, _BARRACKS.minerals)
+    for _ in range(min(have.idle_barracks, int(have.free_food))):
+        afford(Step.TRAIN_MARINE, _MARINE.minerals)
+    needed = level.attacks_with * (1 + have.attacks)
+    if have.loop >= level.attacks_from_loop and have.idle_marines >= min(needed, 40):
+        steps.append(Step.ATTACK)
+    return steps

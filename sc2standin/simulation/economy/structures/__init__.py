@@ -1,1 +1,0 @@
-"""Activities of structures: make units, add-ons, upgrades, lift off, land, call down MULEs."""
