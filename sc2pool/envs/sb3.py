@@ -33,6 +33,7 @@ from sc2pool.envs.specs import (
     whole_number,
 )
 from sc2pool.errors import ConfigError
+from sc2pool.players.operations import qualified
 from sc2pool.pool.episodes import check_options
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array
@@ -40,7 +41,6 @@ from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.pool.stepping.batch import Batch
 from sc2pool.pool.vec_pool import VecPool, newest_masks
 from sc2pool.processes.table import usable_cores
-from sc2pool.tasks.players.operations import qualified
 
 log = logging.getLogger("sc2pool")
 

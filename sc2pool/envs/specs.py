@@ -22,6 +22,9 @@ from sc2pool.errors import ConfigError
 from sc2pool.game.program.installation import find, find_map
 from sc2pool.game.program.lease import MOST_GAMES
 from sc2pool.game.program.settled import settled_on
+from sc2pool.players.factory import TaskPlayerSpec
+from sc2pool.players.gym_player import EnvFn, GymSpec
+from sc2pool.players.task_spec import TaskSpec
 from sc2pool.pool.instances.system import REAL
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.serial import serial_system, without_deadlines
@@ -32,9 +35,6 @@ from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.opponents.bots import BotOpponent
 from sc2pool.tasks.opponents.resolve import resolve as resolve_opponent
 from sc2pool.tasks.player import PlayerSpec
-from sc2pool.tasks.players.factory import TaskPlayerSpec
-from sc2pool.tasks.players.gym_player import EnvFn, GymSpec
-from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.registry import DEFAULT_TASK, resolve
 
 Game = str | os.PathLike[str]

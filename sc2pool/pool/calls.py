@@ -100,7 +100,7 @@ class Calls:
     def _run(
         self, targets: Sequence[Target], operation: str, payload: bytes, deadline: Deadline
     ) -> list[messages.Answer]:
-        """Run an operation of `sc2pool.tasks.players.operations` on these targets.
+        """Run an operation of `sc2pool.players.operations` on these targets.
 
         Args:
             targets: one may be asked more than once.

@@ -418,7 +418,7 @@ class Pool:
     def call(
         self, rows: Sequence[int], operation: str, *arguments: Any, timeout_s: float | None = None
     ) -> list[Any]:
-        """Run an operation of `sc2pool.tasks.players.operations` on the targets of these rows.
+        """Run an operation of `sc2pool.players.operations` on the targets of these rows.
 
         A method of an env may have to ask its game: paused games go on while it runs.
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from sc2pool.config import PoolConfig
 from sc2pool.envs.specs import task_spec
+from sc2pool.players.factory import TaskPlayerSpec
 from sc2pool.pool.pool import Pool
-from sc2pool.tasks.players.factory import TaskPlayerSpec
 from tests.support.audit.audited.task import AuditTask
 
 STEPS = 100

@@ -11,11 +11,11 @@ from typing import Any
 from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
 from sc2pool.game.program.installation import find, find_map
+from sc2pool.players.factory import TaskPlayerSpec
+from sc2pool.players.task_spec import TaskSpec
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.duels.marine_duel import MarineDuel
 from sc2pool.tasks.player import Episode
-from sc2pool.tasks.players.factory import TaskPlayerSpec
-from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 
 Policy = Callable[[Any], Any]

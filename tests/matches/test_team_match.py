@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from sc2pool.errors import ActionError, GameFault
+from sc2pool.players.match_player import MatchPlayer
 from sc2pool.tasks.player import Episode
-from sc2pool.tasks.players.match_player import MatchPlayer
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.registry import resolve
 from sc2pool.tasks.teams.smac.duel import smac_duel

@@ -12,14 +12,14 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.config import Computer
 from sc2pool.errors import FaultKind, GameFault, ObservationError, UserCodeError
+from sc2pool.players.match_player import MatchPlayer
+from sc2pool.players.sc2_player import TaskPlayer
 from sc2pool.tasks.duels.marine_duel import (
     FOCUS_NEAREST,
     FOCUS_WEAKEST,
     HOLD,
     MarineDuel,
 )
-from sc2pool.tasks.players.match_player import MatchPlayer
-from sc2pool.tasks.players.sc2_player import TaskPlayer
 from tests.matches.playing import Against, Policy, Rows, always, play, player_of
 
 pytestmark = pytest.mark.standin("StarCraft II has no map MarineDuel")

@@ -36,10 +36,10 @@ from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.errors import ConfigError
 from sc2pool.foreign import printable
 from sc2pool.optional import require
+from sc2pool.players.replays import REPLAY
 from sc2pool.pool.vec_pool import VecPool
 from sc2pool.replacing import replacing
 from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.players.replays import REPLAY
 
 VIDEOS = (".mp4", ".mkv", ".mov", ".avi")
 """Containers of the codec that videos have, H.264."""

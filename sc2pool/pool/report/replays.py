@@ -4,7 +4,7 @@
     best-20260131-235959-env3-episode120-return26.SC2Replay     no episode before had this return
     faulty-20260131-235959-env3-episode120.SC2Replay            the user's code failed in it
 
-Workers choose episodes by number and send replays (`tasks.players.replays`); the trainer, which
+Workers choose episodes by number and send replays (`players.replays`); the trainer, which
 knows the returns of all envs, decides which is the best. Rules: for each reason the newest `keep`
 files of this pool stay, and files that this pool has not written are never touched; a file gets its
 name when it is complete; if one cannot be written (a full disk), the log has a warning.
@@ -23,7 +23,7 @@ from typing import Any
 
 from sc2pool.config import ReplayPolicy
 from sc2pool.errors import ConfigError
-from sc2pool.tasks.players.replays import REPLAY, PlayedReplay
+from sc2pool.players.replays import REPLAY, PlayedReplay
 
 log = logging.getLogger("sc2pool")
 

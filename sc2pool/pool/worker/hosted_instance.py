@@ -22,6 +22,7 @@ from typing import Any, Protocol
 
 from sc2pool.deadline import Deadline
 from sc2pool.errors import Fault, FaultKind, GameFault, PauseError, Phase
+from sc2pool.players.operations import OPERATIONS
 from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.pickling import for_trainer
@@ -33,7 +34,6 @@ from sc2pool.pool.worker.doorbells import Doorbells
 from sc2pool.pool.worker.worker_end import WorkerEnd
 from sc2pool.processes.shortage import is_shortage
 from sc2pool.tasks.player import Player, PlayerSpec
-from sc2pool.tasks.players.operations import OPERATIONS
 from sc2pool.waiting import WorkerLoop
 
 _MOST_WARNINGS = 20

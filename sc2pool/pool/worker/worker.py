@@ -237,7 +237,7 @@ class LiveView:
         if latest_view is None:
             return
         # Only now: a worker without a game never loads the protocol.
-        from sc2pool.tasks.players.view import map_of, view_of  # noqa: PLC0415
+        from sc2pool.players.view import map_of, view_of  # noqa: PLC0415
 
         observation, game_info = latest_view
         written_map, key = self._maps.get(player, (None, ""))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from sc2pool.players.view import KINDS
 from sc2pool.pool.report import live_files
 from sc2pool.tasks.minigames.move_to_beacon_bot import MoveToBeaconBot
-from sc2pool.tasks.players.view import KINDS
 from tests.contract.envs import Counting
 
 

@@ -13,7 +13,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.config import PoolConfig, ReplayPolicy
 from sc2pool.errors import UserCodeError
-from sc2pool.tasks.players.replays import REPLAY
+from sc2pool.players.replays import REPLAY
 from tests.contract.tasks import Failing, Paid, PaidBot
 
 

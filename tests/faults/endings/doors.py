@@ -25,9 +25,9 @@ import psutil
 
 from sc2pool.config import PoolConfig
 from sc2pool.envs.specs import task_spec
+from sc2pool.players.factory import TaskPlayerSpec
 from sc2pool.pool.pool import Pool
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
-from sc2pool.tasks.players.factory import TaskPlayerSpec
 
 Door = Callable[[Pool], Any]
 DOORS: dict[str, Door] = {}

@@ -17,8 +17,8 @@ import psutil
 
 from sc2pool.config import Limits, PoolConfig
 from sc2pool.envs.specs import task_spec
+from sc2pool.players.factory import TaskPlayerSpec
 from sc2pool.pool.pool import Pool
-from sc2pool.tasks.players.factory import TaskPlayerSpec
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # workers import the task from there, too
 from fault_tasks import Saboteur, harm_action

@@ -14,8 +14,8 @@ from realtime_tasks import TellsLoop, WithGrandchildren
 
 from sc2pool.config import PoolConfig
 from sc2pool.envs.specs import gym_specs, task_spec
+from sc2pool.players.factory import TaskPlayerSpec
 from sc2pool.pool.pool import Pool
-from sc2pool.tasks.players.factory import TaskPlayerSpec
 
 config = PoolConfig()
 games = Pool(

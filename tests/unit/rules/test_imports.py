@@ -44,14 +44,17 @@ MAY_IMPORT = {
     "render": FOUNDATIONS | {"protocol"},
     "tasks": FOUNDATIONS | {"protocol", "commands", "units", "processes", "game", "render"},
     "smac": {"tasks"},
-    "pool": FOUNDATIONS | {"protocol", "processes", "game", "render", "tasks"},
-    "envs": FOUNDATIONS | {"protocol", "processes", "game", "tasks", "pool"},
+    "players": FOUNDATIONS
+    | {"commands", "units", "protocol", "processes", "game", "render", "tasks"},
+    "pool": FOUNDATIONS | {"protocol", "processes", "game", "render", "tasks", "players"},
+    "envs": FOUNDATIONS | {"protocol", "processes", "game", "tasks", "players", "pool"},
     "datasets": FOUNDATIONS | {"processes"},
     "pretrained": set(),
     "realtime": FOUNDATIONS | {"protocol", "processes", "game", "tasks", "pool"},
     "ray": FOUNDATIONS | {"protocol", "game", "tasks", "pool", "envs", "realtime"},
     "cli": FOUNDATIONS
-    | {"protocol", "processes", "game", "render", "tasks", "pool", "envs", "realtime", "ray", ""}
+    | {"protocol", "processes", "game", "render", "tasks", "players", "pool", "envs", "realtime"}
+    | {"ray", ""}
     | {"commands", "datasets", "pretrained"},
     "__main__": {"cli"},
     # The public names load lazily, from wherever they live.
@@ -96,10 +99,10 @@ HEAVY = {
     "sc2": (
         "tasks/bot.py",
         "tasks/opponents/bots.py",
-        "tasks/players/bot_client.py",
-        "tasks/players/bots.py",
-        "tasks/players/unit_sorter.py",
-        "tasks/players/bot_sides.py",
+        "players/bot_client.py",
+        "players/bots.py",
+        "players/unit_sorter.py",
+        "players/bot_sides.py",
         "tasks/minigames/move_to_beacon_bot.py",
         "tasks/policy_bot.py",
     ),

@@ -58,12 +58,12 @@ ALLOWED = {
     ("ray/cluster.py", "Socket.recv"): "the connection has a timeout",
     ("realtime/async_ppo/actor.py", "_thread.join"): "it ends after its step, which has a deadline",
     ("realtime/async_ppo/update_process.py", "_process.wait"): KILLED,
-    ("tasks/players/bot_sides.py", "asyncio.wait"): BY_TRAINER,
-    ("tasks/players/bot_sides.py", "turn.result"): DONE,
-    ("tasks/players/sides.py", "_running.result"): DONE,
-    ("tasks/players/sides.py", "_turn.acquire"): BY_TRAINER,
-    ("tasks/players/sides.py", "task.result"): "no wait: how the game went for a player",
-    ("tasks/players/sc2_player.py", "task.result"): "no wait: how the game went for a player",
+    ("players/bot_sides.py", "asyncio.wait"): BY_TRAINER,
+    ("players/bot_sides.py", "turn.result"): DONE,
+    ("players/sides.py", "_running.result"): DONE,
+    ("players/sides.py", "_turn.acquire"): BY_TRAINER,
+    ("players/sides.py", "task.result"): "no wait: how the game went for a player",
+    ("players/sc2_player.py", "task.result"): "no wait: how the game went for a player",
 }
 
 

@@ -14,10 +14,10 @@ from sc2.data import AIBuild, Difficulty, Race
 
 from sc2pool.config import Computer, GameSetup, Limits
 from sc2pool.errors import ConfigError
+from sc2pool.players.factory import TaskPlayerSpec
+from sc2pool.players.task_spec import TaskSpec
 from sc2pool.tasks.definition import check_definition
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
-from sc2pool.tasks.players.factory import TaskPlayerSpec
-from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.task import Task
 
 

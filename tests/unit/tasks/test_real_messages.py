@@ -24,12 +24,12 @@ from sc2.game_state import GameState
 
 from sc2pool import QueuePair, Task
 from sc2pool.errors import GameFault
+from sc2pool.players.bots import prepare_step, unreadable
+from sc2pool.players.unit_sorter import UnitSorter
+from sc2pool.players.view import map_of, view_of
 from sc2pool.protocol.observed import Observed
 from sc2pool.render import FRAME_SHAPE
 from sc2pool.tasks.minigames.move_to_beacon_bot import MoveToBeaconBot
-from sc2pool.tasks.players.bots import prepare_step, unreadable
-from sc2pool.tasks.players.unit_sorter import UnitSorter
-from sc2pool.tasks.players.view import map_of, view_of
 from sc2pool.tasks.registry import BUILT_IN, resolve
 from sc2pool.units import unit_id
 

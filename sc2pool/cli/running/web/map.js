@@ -3,7 +3,7 @@
 const MARGIN = 0.5; // map cells drawn around the playable part
 const GRID = 8; // map cells between two lines, or a multiple on a large map
 
-// The order of `KINDS` in sc2pool.tasks.players.view.
+// The order of `KINDS` in sc2pool.players.view.
 const KINDS = ["own", "ally", "enemy", "neutral", "minerals", "gas", "beacon"];
 
 let colours = readColours();

@@ -11,8 +11,8 @@ from unittest.mock import Mock
 import pytest
 
 from sc2pool.config import ReplayPolicy
+from sc2pool.players.replays import REPLAY, PlayedReplay
 from sc2pool.pool.report.replays import ReplayFolder
-from sc2pool.tasks.players.replays import REPLAY, PlayedReplay
 
 SEAT = "env 3"
 

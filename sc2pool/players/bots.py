@@ -33,16 +33,16 @@ from sc2.pixel_map import PixelMap
 
 from sc2pool.errors import FaultKind, GameFault, UserCodeError
 from sc2pool.game.game import Game, Step
+from sc2pool.players.bot_client import GameClient
+from sc2pool.players.replays import LastHeld
+from sc2pool.players.sc2_player import SC2Player
+from sc2pool.players.task_spec import TaskSpec
+from sc2pool.players.unit_sorter import Nobody, UnitSorter
 from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.bot import RLBotAI
 from sc2pool.tasks.definition import TaskDefinition
+from sc2pool.tasks.driven_task import note_delay
 from sc2pool.tasks.player import Episode
-from sc2pool.tasks.players.bot_client import GameClient
-from sc2pool.tasks.players.driven_task import note_delay
-from sc2pool.tasks.players.replays import LastHeld
-from sc2pool.tasks.players.sc2_player import SC2Player
-from sc2pool.tasks.players.task_spec import TaskSpec
-from sc2pool.tasks.players.unit_sorter import Nobody, UnitSorter
 from sc2pool.tasks.queue_pair import QueuePair
 
 

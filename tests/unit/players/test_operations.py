@@ -8,7 +8,7 @@ import gymnasium
 import pytest
 from gymnasium import spaces
 
-from sc2pool.tasks.players.operations import (
+from sc2pool.players.operations import (
     OPERATIONS,
     env_method,
     get_attr,

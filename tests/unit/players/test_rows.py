@@ -10,8 +10,8 @@ import pytest
 from gymnasium import spaces
 
 from sc2pool.errors import ObservationError
+from sc2pool.players.rows import as_taken, rows_of
 from sc2pool.tasks.duels.marine_duel import MarineDuel
-from sc2pool.tasks.players.rows import as_taken, rows_of
 from sc2pool.tasks.queue_pair import Transition
 from sc2pool.tasks.teams.team_task import TeamTask
 

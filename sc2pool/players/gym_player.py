@@ -15,8 +15,8 @@ import gymnasium
 import numpy as np
 
 from sc2pool.errors import ConfigError
+from sc2pool.players.operations import set_attr
 from sc2pool.tasks.player import Episode, Player
-from sc2pool.tasks.players.operations import set_attr
 from sc2pool.tasks.queue_pair import QueuePair, Transition, check_info
 
 EnvFn = Callable[[], "gymnasium.Env[Any, Any]"]

@@ -29,12 +29,12 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.errors import ActionError, GameFault, UserCodeError
 from sc2pool.game.game import Game, Step
 from sc2pool.game.match import Match
+from sc2pool.players.outcome import is_last
+from sc2pool.players.rows import as_taken, rows_of
 from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.definition import TaskDefinition
+from sc2pool.tasks.driven_task import DrivenTask
 from sc2pool.tasks.episode_rules import as_result
-from sc2pool.tasks.players.driven_task import DrivenTask
-from sc2pool.tasks.players.outcome import is_last
-from sc2pool.tasks.players.rows import as_taken, rows_of
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.task import Task
 from sc2pool.tasks.teams.team_task import agents_of

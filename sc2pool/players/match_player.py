@@ -38,14 +38,10 @@ from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError, GameFault
 from sc2pool.game.game import Game, Step
 from sc2pool.game.match import Match
-from sc2pool.protocol.observed import Observed
-from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.opponents.bots import PlainBot
-from sc2pool.tasks.player import Episode, GameFacts
-from sc2pool.tasks.players.outcome import as_one_episode, is_last
-from sc2pool.tasks.players.rows import rows_of
-from sc2pool.tasks.players.sc2_player import SC2Player, Unstarted, facts_of
-from sc2pool.tasks.players.sides import (
+from sc2pool.players.outcome import as_one_episode, is_last
+from sc2pool.players.rows import rows_of
+from sc2pool.players.sc2_player import SC2Player, Unstarted, facts_of
+from sc2pool.players.sides import (
     OpponentSide,
     PlayedSide,
     ProtoSide,
@@ -53,14 +49,18 @@ from sc2pool.tasks.players.sides import (
     TaskSide,
     blamed_on_opponent,
 )
-from sc2pool.tasks.players.task_spec import TaskSpec
+from sc2pool.players.task_spec import TaskSpec
+from sc2pool.protocol.observed import Observed
+from sc2pool.tasks.definition import TaskDefinition
+from sc2pool.tasks.opponents.bots import PlainBot
+from sc2pool.tasks.player import Episode, GameFacts
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.task import Task
 from sc2pool.tasks.teams.team_task import agents_of
 
 if TYPE_CHECKING:
+    from sc2pool.players.bots import SharedData
     from sc2pool.tasks.definition import TaskDefinition
-    from sc2pool.tasks.players.bots import SharedData
 
 
 class MatchPlayer(SC2Player):
@@ -136,7 +136,7 @@ class MatchPlayer(SC2Player):
         tasks = {}
         for i, game in enumerate(self.match.games):
             if i not in learners and isinstance(who, PlainBot):
-                from sc2pool.tasks.players.bot_sides import PlainBotSide  # noqa: PLC0415
+                from sc2pool.players.bot_sides import PlainBotSide  # noqa: PLC0415
 
                 sides.append(PlainBotSide(who, name, game, self._shared))
                 continue
@@ -158,7 +158,7 @@ class MatchPlayer(SC2Player):
         definition = self.spec.task
         if issubclass(definition, Task):
             return ProtoSide(definition(), game)
-        from sc2pool.tasks.players.bot_sides import RLBotSide  # noqa: PLC0415
+        from sc2pool.players.bot_sides import RLBotSide  # noqa: PLC0415
 
         return RLBotSide(definition, game, self._shared)
 
@@ -170,7 +170,7 @@ class MatchPlayer(SC2Player):
     @cached_property
     def _shared(self) -> SharedData:
         # Imported here: only bots need python-sc2, which costs a worker 0.4 s and 80 MB.
-        from sc2pool.tasks.players.bots import SharedData  # noqa: PLC0415
+        from sc2pool.players.bots import SharedData  # noqa: PLC0415
 
         return SharedData()
 

@@ -21,14 +21,14 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.errors import UserCodeError
 from sc2pool.game.game import Game, Step
+from sc2pool.players.bot_client import GameClient
+from sc2pool.players.bots import DrivenBot, SharedData, new_bot, no_transition
+from sc2pool.players.sides import PlayedSide, TaskSide, blamed_on_opponent
 from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.bot import RLBotAI
 from sc2pool.tasks.definition import TaskDefinition
+from sc2pool.tasks.driven_task import note_delay
 from sc2pool.tasks.opponents.bots import PlainBot
-from sc2pool.tasks.players.bot_client import GameClient
-from sc2pool.tasks.players.bots import DrivenBot, SharedData, new_bot, no_transition
-from sc2pool.tasks.players.driven_task import note_delay
-from sc2pool.tasks.players.sides import PlayedSide, TaskSide, blamed_on_opponent
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 
 

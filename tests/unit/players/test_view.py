@@ -10,7 +10,7 @@ import pytest
 from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.tasks.players.view import KINDS, UNITS_SHOWN, map_of, view_of
+from sc2pool.players.view import KINDS, UNITS_SHOWN, map_of, view_of
 from sc2pool.units import unit_id
 
 BEACON = unit_id("Beacon_Terran")

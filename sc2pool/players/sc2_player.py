@@ -21,15 +21,15 @@ from sc2pool.deadline import Deadline
 from sc2pool.errors import GameFault
 from sc2pool.game.clock import Tick, loops_passed
 from sc2pool.game.game import Game, Surroundings
+from sc2pool.players.outcome import name_of, with_result
+from sc2pool.players.replays import REPLAY, Chooser, LastHeld, PlayedReplay
+from sc2pool.players.rows import rows_of
+from sc2pool.players.task_spec import TaskSpec
 from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.definition import TaskDefinition
+from sc2pool.tasks.driven_task import DrivenTask
 from sc2pool.tasks.episode_rules import as_result
 from sc2pool.tasks.player import Episode, GameFacts, Player
-from sc2pool.tasks.players.driven_task import DrivenTask
-from sc2pool.tasks.players.outcome import name_of, with_result
-from sc2pool.tasks.players.replays import REPLAY, Chooser, LastHeld, PlayedReplay
-from sc2pool.tasks.players.rows import rows_of
-from sc2pool.tasks.players.task_spec import TaskSpec
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.task import Task
 from sc2pool.tasks.teams.team_task import TeamTask, row_space

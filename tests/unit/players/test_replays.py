@@ -11,8 +11,8 @@ import pytest
 
 from sc2pool import QueuePair
 from sc2pool.config import ReplayPolicy
+from sc2pool.players.replays import Chooser, LastHeld
 from sc2pool.tasks.player import Episode
-from sc2pool.tasks.players.replays import Chooser, LastHeld
 from sc2pool.tasks.queue_pair import Transition
 
 

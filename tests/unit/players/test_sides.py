@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sc2pool.errors import FaultKind, GameFault, UserCodeError
-from sc2pool.tasks.players.sides import blamed_on_opponent
+from sc2pool.players.sides import blamed_on_opponent
 
 FAULT = GameFault(FaultKind.BAD_REPLY, "not the match's game")
 
