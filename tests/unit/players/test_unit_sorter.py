@@ -17,8 +17,8 @@ from sc2.game_state import GameState
 from sc2.ids.unit_typeid import UnitTypeId
 from sc2.unit import Unit
 from sc2.units import Units
-from sc2pool.players import unit_sorter
 
+from sc2pool.players import unit_sorter
 from sc2pool.players.bots import prepare_step
 from sc2pool.players.unit_sorter import UnitSorter
 
