@@ -2,7 +2,7 @@
 
 Plain frozen dataclasses: they travel to the workers as they are, and every default stands here
 once. Rules: a limit is a duration in seconds (`_s`) or a size in bytes (`_bytes`), and becomes a
-`Deadline` only when the wait begins; a value of one of the API's enums may be given as a number or
+`Deadline` only when the wait begins. A value of one of the API's enums may be given as a number or
 as python-sc2's enum member, and is stored as a number.
 """
 

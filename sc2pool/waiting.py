@@ -10,7 +10,7 @@ several envs they must take turns: one wait for all of them blocks the thread, a
 ready go on, one after the other (`Turn`).
 
 Rules: everything the loop watches ends the wait too (an epoll descriptor can itself be watched),
-and the caller then waits in asyncio's own way; a loop with any task besides the worker's own (one
+and the caller then waits in asyncio's own way. A loop with any task besides the worker's own (one
 that the user's code started, say) is never blocked, nor is one without epoll (not Linux).
 """
 

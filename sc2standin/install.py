@@ -10,8 +10,8 @@
     DIR/Maps/SMAC_Duels/<name>.SC2Map     the same for two players
     DIR/sc2pool-standin.txt               marks the directory as ours
 
-Rules it keeps: a directory with other contents is not changed; every file is replaced atomically,
-so several processes may install at the same time; installing again repairs files that differ.
+Rules it keeps: a directory with other contents is not changed. Every file is replaced atomically,
+so several processes may install at the same time. Installing again repairs files that differ.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@
     hash table    three hashes of a file's name → its number in the block table
     block table   place, sizes and flags of each file
 
-Rules it keeps: both tables are encrypted with their names, as everywhere in this format; the file
-`(listfile)` names the others; `pack` writes files in one piece, with zlib; reading checks every
+Rules it keeps: both tables are encrypted with their names, as everywhere in this format. The file
+`(listfile)` names the others. `pack` writes files in one piece, with zlib. Reading checks every
 place and size.
 """
 

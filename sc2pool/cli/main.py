@@ -1,7 +1,7 @@
 """The `sc2pool` command: runs what the arguments say, and turns every ending into an exit code.
 
 Rules: nothing heavy is imported before a command needs it, so `--help` and bad arguments are
-answered at once; an error of sc2pool's own is one clear message on stderr, without a traceback;
+answered at once. An error of sc2pool's own is one clear message on stderr, without a traceback.
 Ctrl-C, from the first import on, and a closed pipe (`| head`) print nothing.
 
 Exit codes: 0 done, 1 the doctor found something to fix, or a disk is full, 2 an sc2pool error, a

@@ -4,8 +4,8 @@
     study.db    every trial, as Optuna stores it; the search goes on from there
     best.yml    what `sc2pool train --hyperparameters` takes: of the best trial in the study
 
-Rules: no game is restarted between two trials; every trial has the same seeds, so what differs are
-the hyperparameters; a trial is judged by its best actions after the training, and pruned by its
+Rules: no game is restarted between two trials. Every trial has the same seeds, so what differs are
+the hyperparameters. A trial is judged by its best actions after the training, and pruned by its
 mean returns during the training. The searched ranges are wide around the bundled values, for
 trainings that are short. A suggestion is a section of a file of hyperparameters, so what is best
 can be written as one.

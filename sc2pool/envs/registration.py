@@ -3,7 +3,7 @@
 gymnasium 1.0 and later load no plugins, so `import sc2pool` registers the tasks, or the id itself
 does: `gymnasium.make("sc2pool:sc2pool/MoveToBeacon-v0")`. Rules: `import sc2pool` does not import
 gymnasium, which takes longer than a worker may be without its trainer; if gymnasium is imported
-later, the tasks are registered then; importing this module imports nothing else of sc2pool.
+later, the tasks are registered then. Importing this module imports nothing else of sc2pool.
 """
 
 from __future__ import annotations

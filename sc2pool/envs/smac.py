@@ -11,8 +11,8 @@
 
 SMAC's random agents and code bases such as PyMARL call it unchanged. Rules: the options, the order
 of the agents, what each method returns, and that an action which is not available is an
-AssertionError, are SMAC's; an option without effect here takes any value, and a value that would
-change the game is an error; a game that fails ends the battle with reward 0, as in SMAC, and is
+AssertionError, are SMAC's. An option without effect here takes any value, and a value that would
+change the game is an error. A game that fails ends the battle with reward 0, as in SMAC, and is
 also marked in the info, with `episode_limit`, so that no learner takes it for a defeat. What
 differs is said at `reset`; and SMAC's methods that take a unit of pysc2, such as
 `unit_max_cooldown`, are not here: the units are in the game's process.

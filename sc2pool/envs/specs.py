@@ -1,7 +1,7 @@
 """The constructor keywords of all env classes: checked here, and turned into a pool's players.
 
 `SubprocSC2VecEnv` documents them. Rules: all that can be checked without a process is checked
-before the first one starts; every wrong keyword is a `ConfigError` that names what was given; a
+before the first one starts. Every wrong keyword is a `ConfigError` that names what was given. A
 keyword that has no effect is wrong too.
 """
 

@@ -3,7 +3,7 @@
 Rules are tianshou's (`tianshou/env/venvs.py`): the trainer resets an env whose episode is over; a
 step of an asynchronous env returns those that are ready first. The pool begins the next episode by
 itself, as in the other classes, so an env that is over is ready once its next episode's first
-observation is there; `reset` hands that out without a wait, while the other envs step. What the
+observation is there. `reset` hands that out without a wait, while the other envs step. What the
 pool adds to an info begins with `sc2pool.`, and is numbers only: tianshou's buffers write None for
 a text that another info lacks, and its trainer refuses a buffer with None.
 """

@@ -1,9 +1,9 @@
 """`SC2VectorEnv`: the pool as a gymnasium `VectorEnv`.
 
 Rules are those of gymnasium's `AsyncVectorEnv`: an env that is over is reset by the next step
-(NEXT_STEP), by the same step (SAME_STEP), or by the trainer (DISABLED); infos are a dict of arrays
-with `_key` masks; misuse raises an error of `gymnasium.error`. Three rules are stricter: a batch
-that was returned is never written again; a reply that comes after a timeout is never taken for the
+(NEXT_STEP), by the same step (SAME_STEP), or by the trainer (DISABLED). Infos are a dict of arrays
+with `_key` masks. Misuse raises an error of `gymnasium.error`. Three rules are stricter: a batch
+that was returned is never written again. A reply that comes after a timeout is never taken for the
 reply to a later step; if an action is wrong, none is sent. One is milder: a method that raises in
 `call` does not end its env.
 

@@ -1,7 +1,7 @@
 """The API of one launched game: requests out, replies back.
 
-Rules: every reply says the game's status, which is kept; the end of the process ends the
-connection, and is reported as GAME_EXITED, with its exit code; `close` gives everything back,
+Rules: every reply says the game's status, which is kept. The end of the process ends the
+connection, and is reported as GAME_EXITED, with its exit code. `close` gives everything back,
 whatever state the game is in.
 """
 

@@ -6,7 +6,7 @@ matches in real time a game that goes on, or stands still, as if nothing had hap
 episode ends as terminated, with the last real observation; its result is undecided, and
 `Game.untold_end` says by which sign the end was noticed.
 
-Rules: pure, and all times are arguments; a sign must last for about a second before it counts,
+Rules: pure, and all times are arguments. A sign must last for about a second before it counts,
 because units are replaced, orders fail and processes stop for a moment in running games too.
 """
 

@@ -3,8 +3,8 @@
     LoopCount   the loop now, those that the next observation may show, the loops played so far
     LoopCost    CPU time for a loop, in the newest episodes and in the first ones
 
-Rules: pure; after a request that moves the game to another loop (a loaded save) the loop is unknown
-until an observation shows it; a game in real time may show any later loop.
+Rules: pure. After a request that moves the game to another loop (a loaded save) the loop is unknown
+until an observation shows it. A game in real time may show any later loop.
 """
 
 from __future__ import annotations

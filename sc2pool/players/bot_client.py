@@ -1,6 +1,6 @@
 """python-sc2's client on a game of the pool; `docs/python-sc2.md` says what each method does here.
 
-Rules: the orders of a bot's turn are sent with the step, all other requests when they are made; the
+Rules: the orders of a bot's turn are sent with the step, all other requests when they are made. The
 pool begins and ends games, so `leave` surrenders, and to join, restart or quit is an error.
 """
 

@@ -12,7 +12,7 @@ every step; the bot sees the episode's final state.
 
 It does what `sc2.main._play_game_ai` does, in the same order; the player steps the game. Rules:
 `sc2.main` and `SC2Process` are never imported, because they change the process's signals and
-logging; a message that python-sc2 cannot read is a fault of the game, but if it can read it for a
+logging. A message that python-sc2 cannot read is a fault of the game, but if it can read it for a
 bot that does nothing, the error is one of the user's bot.
 """
 

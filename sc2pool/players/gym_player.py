@@ -1,7 +1,7 @@
 """The gym player: any `gymnasium.Env` behind a queue pair.
 
 Rules: the env belongs to its worker and is reset in place; its actions are not checked and its
-observations are cast; a keyword is passed to `reset` only if it has a value, unless the episode
+observations are cast. A keyword is passed to `reset` only if it has a value, unless the episode
 asks for both.
 """
 

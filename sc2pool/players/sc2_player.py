@@ -1,7 +1,7 @@
 """The SC2 player: a task on a game.
 
-`play` is the whole life of an episode of a `Task`. Rules: a new task object per episode; one
-burst (action, step, observation) per env step; a team's rows share the game, the task object, the
+`play` is the whole life of an episode of a `Task`. Rules: a new task object per episode. One
+burst (action, step, observation) per env step. A team's rows share the game, the task object, the
 reward, the info and the episode's end.
 """
 

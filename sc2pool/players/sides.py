@@ -3,7 +3,7 @@
     begin ─► transition ─► turn ─► see ─► transition ─► turn ─► see …
                            orders  the step
 
-Rules: a side sees what its own player sees, and its object is of this episode alone; what decides
+Rules: a side sees what its own player sees, and its object is of this episode alone. What decides
 for it (a row of the learner, an opponent's policy, a bot itself) is all that differs.
 
 In real time a side that decides by itself follows its game, not the learner (`RunningSide`):
@@ -11,7 +11,7 @@ In real time a side that decides by itself follows its game, not the learner (`R
     learner   ── action ─ period ─► ┄┄┄ computes ┄┄┄ ── action ─ period ─►
     the side  ── turn ─ period ─ turn ─ period ─ turn ─ period ─ turn ─►
 
-Rules: its turns go on while the learner computes, until the learner's episode is over; what it
+Rules: its turns go on while the learner computes, until the learner's episode is over. What it
 raises is raised in the learner's next step; when it rests, for a pause or at the end, its game has
 no request in flight.
 """

@@ -4,7 +4,7 @@
     map_of(game_info)     ─► the map: size, playable area, pathing grid
 
 Rules: made from messages that the player already has, without a request to the game; at most
-`UNITS_SHOWN` units; only JSON's types, so NaN and infinity become 0.
+`UNITS_SHOWN` units. Only JSON's types, so NaN and infinity become 0.
 """
 
 from __future__ import annotations

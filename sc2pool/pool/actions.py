@@ -1,7 +1,7 @@
 """Checks a batch of actions before any of it is sent.
 
 Rules: an action outside its space is an `ActionError` that names the env (the row, if envs have
-several), what was given and what was expected; only a Box action that overshoots its bounds is
+several), what was given and what was expected. Only a Box action that overshoots its bounds is
 clipped, as SB3 does for its own policies. A batch is checked as a whole, with numpy, for this is on
 the path of every step.
 """

@@ -4,7 +4,7 @@
 
 Rules: no call is sent while a reply of the same instance is awaited, for it may be large, and if
 both sides send, none reads; if an instance dies before or during a call, its successor is asked, in
-the env's next episode, but if the call hangs, the instance is replaced and the call given up; an
+the env's next episode, but if the call hangs, the instance is replaced and the call given up. An
 answer that comes after its deadline is dropped.
 """
 

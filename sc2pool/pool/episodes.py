@@ -21,7 +21,7 @@ Rules of the spares, instances that are reset before an env needs them:
   because their episodes would begin without a player.
 
 Rules of the others: envs of the user count their own episodes, have no spares, and get their seeds
-from the reset; one that is made anew goes on with a seed that follows from the last. An instance
+from the reset. One that is made anew goes on with a seed that follows from the last. An instance
 that has reached a soft limit is replaced before its next episode begins, on a reset of any kind.
 """
 

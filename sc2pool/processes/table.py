@@ -6,8 +6,8 @@ Linux has it all in one small file per process (`/proc/PID/stat`, proc(5)). psut
 for each, and walking down from each worker costs a file per thread. Elsewhere psutil does it.
 
 Rules: a process that is not below this one is read once: it stays a stranger until it ends, because
-no process gets a parent that it did not have, except the system's own; a process that begins or
-ends meanwhile may be missing; ended ones are missing, including zombies.
+no process gets a parent that it did not have, except the system's own. A process that begins or
+ends meanwhile may be missing. Ended ones are missing, including zombies.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ is checked in three steps, each a pure function:
     check_observation  its state is complete and of the expected loop   else GameFault BAD_REPLY
 
 Rules: a game that cannot create or join a game is a fault SETUP_FAILED, because a fresh process may
-cure it; an error in a replay's file or options is a `ConfigError`; every other is a `GameFault`,
+cure it. An error in a replay's file or options is a `ConfigError`. Every other is a `GameFault`,
 after which the game gets no more requests. Text in `error` beside the reply that was asked for is a
 warning. The end of a game is data, not an error: `is_game_over` recognises that refusal.
 """

@@ -1,6 +1,6 @@
 """The statistics of several pools as those of one, and their curves.
 
-Rules: counters are summed; envs and spares are numbered through, in the order of the pools; times
+Rules: counters are summed. Envs and spares are numbered through, in the order of the pools. Times
 of events are moved to this process's clock. An approximation: percentiles of durations are the
 pools' own, weighted by how many durations each had; their `count` and `max` are exact.
 

@@ -4,7 +4,7 @@
     observation ─► creep ─► units, orders, bars ─► half the size ─► fog ─► beside it the panel
 
 Rules: a pure function of its arguments, without requests to the game, so the real game and the
-stand-in look the same; the map is drawn at twice its size and then halved, which smooths edges. The
+stand-in look the same. The map is drawn at twice its size and then halved, which smooths edges. The
 panel has the title, the time played, score, resources and units: one line per figure, in a fixed
 order; a figure that the message lacks has no line.
 """

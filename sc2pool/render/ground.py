@@ -4,9 +4,9 @@ The terrain is drawn once per map, creep and fog for each frame. Light falls fro
 higher ground is brighter, unpathable ground is dark. The whole playable area is in the middle of a
 square; the map around it fills the rest.
 
-Rules: the terrain's picture is made once per map and never changed; a grid that is missing or
-incomplete in the message is skipped; a picture's first row is at the top, a grid's first row at the
-bottom; a cell's corner, not its centre, has integer coordinates.
+Rules: the terrain's picture is made once per map and never changed. A grid that is missing or
+incomplete in the message is skipped. A picture's first row is at the top, a grid's first row at the
+bottom. A cell's corner, not its centre, has integer coordinates.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     a ring: planned, or a blip                         a pale disc: cloaked, burrowed, an illusion
 
 Rules: the order of drawing is ground, buildings, units, flyers, bars, so flyers cover what they fly
-over; sizes have a minimum number of pixels, because a worker would be invisible on a large map.
+over. Sizes have a minimum number of pixels, because a worker would be invisible on a large map.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ learner in another process or thread calls `env.step()`, and neither blocks the 
         def act(self, action): ...
         def observe(self): ...
 
-Rules: a new object per episode; every hook may be `async`; no attribute shadows one of BotAI's. The
+Rules: a new object per episode. Every hook may be `async`. No attribute shadows one of BotAI's. The
 same class plays in the pool and, with `QueuePair.local()` or a policy, under python-sc2's
 `run_game`.
 """

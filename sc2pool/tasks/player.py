@@ -3,7 +3,7 @@
 A player plays whole episodes: `play(episode, pair)` puts the first observation, then for each
 action it gets puts one transition, and returns when the episode is over. One coroutine per
 episode, because python-sc2's `on_step` has that shape. Rules: a player never touches shared memory
-or the trainer; every failure of its game is raised as `GameFault`; what the user's code raises is
+or the trainer. Every failure of its game is raised as `GameFault`. What the user's code raises is
 passed on unchanged.
 """
 

@@ -11,7 +11,7 @@
         def observe(self):            # self.lazy_observation -> observation
             return np.array(...)
 
-Rules: a new object per episode; every hook may be `async`; hooks read the newest observation:
+Rules: a new object per episode. Every hook may be `async`. Hooks read the newest observation:
 `self.lazy_observation` decodes only the parts that are read, `self.observation` the whole message.
 """
 

@@ -5,7 +5,7 @@ reports (`version`): ids differ between patches. Most of it does not exist in th
 
 `tables.json.xz` holds each table as columns, a list with one value per row for each field of the
 row's message, and null for a field that is not set. `scripts/data_tables.py` writes it from a
-recorded message of the game. Rules: nothing is read before a client asks; it is read once; every
+recorded message of the game. Rules: nothing is read before a client asks. It is read once. Every
 unit type of the simulation is available.
 """
 

@@ -3,8 +3,8 @@
 The numbers are in `upgrades.jsonc`, those of stimpacks and of structures' armor here: the real
 game's of patch 5.0.3. `scripts/truth.py check` compares them with the game's data.
 
-Rules they keep: a level adds to each attack of a weapon, and to the armor that each attack meets;
-what else an upgrade changes makes its owner's units of a type of their own, with the same id
+Rules they keep: a level adds to each attack of a weapon, and to the armor that each attack meets.
+What else an upgrade changes makes its owner's units of a type of their own, with the same id
 (`variant`), which knows the type it came from (`UnitType.variant_of`).
 """
 

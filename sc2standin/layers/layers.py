@@ -1,8 +1,8 @@
 """The layers of screen and minimap in the observation.
 
-Rules it keeps: sizes and bits per pixel are those of recorded messages; what is nowhere on the
-map, such as blips, is a layer of zeros; the type of units on the minimap is one
-too, unless the client asks for `allow_cheating_layers`; what changes with the camera alone is drawn
+Rules it keeps: sizes and bits per pixel are those of recorded messages. What is nowhere on the
+map, such as blips, is a layer of zeros. The type of units on the minimap is one
+too, unless the client asks for `allow_cheating_layers`. What changes with the camera alone is drawn
 again when the camera has moved.
 """
 

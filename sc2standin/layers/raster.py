@@ -2,7 +2,7 @@
 
 Rules it keeps, as recorded images of the real game have them: a unit's disc has its middle in the
 middle of the pixel that the unit stands on, and a radius of whole pixels and a half, so that the
-smallest unit is one pixel; the density counts discs; the smooth density counts, of the sixteen
+smallest unit is one pixel. The density counts discs. The smooth density counts, of the sixteen
 parts of each pixel, those whose middle is within the unit's exact disc.
 
 The real game's order of overlapping units is unknown: here small ones are above large ones.

@@ -1,6 +1,6 @@
 """A part of the map as an image: which pixel shows which place.
 
-Rules it keeps: pixels are square; rows go down, while y goes up; as in the real game, the width
+Rules it keeps: pixels are square. Rows go down, while y goes up; as in the real game, the width
 that a client asks for is that of the screen's shorter side, and the minimap's scale is that of the
 map's longer side.
 """

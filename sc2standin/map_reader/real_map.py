@@ -7,7 +7,7 @@ A map of the real game is an MPQ archive. Four of its files matter:
     t3SyncCliffLevel    the height of each cell: 0 for a hole, 64 for ground, 128 for high ground
     t3CellFlags         bit 0 is set in cells on which no unit walks: the edges of cliffs
 
-Rules it keeps: the script is not run, only searched for the calls that these maps make; a map
+Rules it keeps: the script is not run, only searched for the calls that these maps make. A map
 without them, or with units at a place that its script computes, is an error that says so. Unit
 types are the stand-in's: their numbers are those of the maps' unit data.
 
@@ -16,8 +16,8 @@ A duel is a map on which two players play a battle of SMAC, the client's team on
     {"format": "sc2pool-standin-scenario/1", "name": "3m_duel", "duel_of": "3m"}
 
 Rules it keeps: size, ground and the units of player 1 are those of the bundled map that is named,
-so no number is written twice; the units of player 2 are of the same types, at the same places after
-half a turn of the map, so neither side has an advantage; no unit acts that is not ordered to.
+so no number is written twice. The units of player 2 are of the same types, at the same places after
+half a turn of the map, so neither side has an advantage. No unit acts that is not ordered to.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 A frame is a loop, a size and that many bytes: a serialized request, or nothing if the loop itself
 is the message.
 
-Rules it keeps: what arrives before there is a receiver is kept for it; what is no frame closes the
-connection; the receiver learns once that the other side is gone, and not if this side has closed.
+Rules it keeps: what arrives before there is a receiver is kept for it. What is no frame closes the
+connection. The receiver learns once that the other side is gone, and not if this side has closed.
 """
 
 from __future__ import annotations

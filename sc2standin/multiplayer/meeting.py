@@ -3,7 +3,7 @@
     host    listens on the game port of `server_ports`; sends create_game and its join_game
     guest   connects there; sends its join_game
 
-Rules it keeps: it does not matter who comes first; the host listens only until the guest is there;
+Rules it keeps: it does not matter who comes first. The host listens only until the guest is there;
 both wait for JOIN_TIMEOUT_S at most; in the end both know the same.
 """
 

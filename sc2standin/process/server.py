@@ -1,8 +1,8 @@
 """The websocket of a session, and the game process.
 
-Rules it keeps: it listens only at the given address; it has one client at a time; it refuses a
-client whose `Origin` is not this server (a web page); it answers requests in the order of arrival,
-and while one waits for its loop the later ones wait too; a text message is read as a binary one,
+Rules it keeps: it listens only at the given address. It has one client at a time. It refuses a
+client whose `Origin` is not this server (a web page). It answers requests in the order of arrival,
+and while one waits for its loop the later ones wait too. A text message is read as a binary one,
 because websocket-client, with which pysc2 and SMAC play the real game, sends text.
 """
 

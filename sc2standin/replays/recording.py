@@ -9,15 +9,15 @@ changed it, each of a player and at its loop. The file is an MPQ archive:
     sc2pool.requests           loop, player, size and bytes of each `Request`; first comes
                                create_game, with the map and the seed, then join_game of each player
 
-Rules it keeps: a request is recorded as the bytes that arrived, which costs a step next to nothing;
-the record is bounded, and an episode that is too long for it has no replay; a file is checked
+Rules it keeps: a request is recorded as the bytes that arrived, which costs a step next to nothing.
+The record is bounded, and an episode that is too long for it has no replay. A file is checked
 before anything is played, within the same bounds, one request after the other, because a request
-takes many times its bytes once it is decoded; the requests of a loop are in the order of the
+takes many times its bytes once it is decoded. The requests of a loop are in the order of the
 players, as both of their processes must write the same file.
 
 `Playback` plays the game as it was created, with each recorded request at its loop. Rules it keeps:
 requests of a loop are carried out when the replay goes on from there, so that an
-observation of that loop comes before them, as it did in the game; a replay that was saved before
+observation of that loop comes before them, as it did in the game. A replay that was saved before
 the game's end is over at that loop, and the result is undecided.
 """
 

@@ -1,7 +1,7 @@
 """Requests about replays: save one, tell what one holds, start one.
 
-Rules it keeps: a path leads to a file in one of three folders of replays and to no other; a replay
-that cannot be played changes nothing; no command of a replay ends the process.
+Rules it keeps: a path leads to a file in one of three folders of replays and to no other. A replay
+that cannot be played changes nothing. No command of a replay ends the process.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A player's console: the camera, the selection, the control groups.
 
-Rules it keeps: a `Console` never changes, each action makes a new one; it takes effect with the
-next loop, like every action, while later actions of the same loop already build on it; a unit that
+Rules it keeps: a `Console` never changes, each action makes a new one. It takes effect with the
+next loop, like every action, while later actions of the same loop already build on it. A unit that
 has died leaves the selection and the groups.
 """
 

@@ -11,7 +11,7 @@ Routes: a unit walks straight if nothing is in its way. Otherwise it walks to th
 that it can walk straight to on the shortest way to its goal, and from there on.
 
 Rules it keeps: the work for a leg is bounded: a field of distances has as many cells as the map,
-few fields are kept, and a chase looks only CHASE_CELLS around its target; a leg is drawn anew
+few fields are kept, and a chase looks only CHASE_CELLS around its target. A leg is drawn anew
 when the goal moves, when something was built or destroyed, and after LEG_LOOPS.
 
 Blocks: a cell is free, blocked by the ground, or by the structure or resource on it. Cells are

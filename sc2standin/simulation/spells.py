@@ -1,6 +1,6 @@
 """Spells: units that walk into range and cast, and what they leave on the ground and on units.
 
-Rules they keep: a spell is paid for when it is cast; one whose target is gone is not cast; the unit
+Rules they keep: a spell is paid for when it is cast. One whose target is gone is not cast. The unit
 that casts may die before it takes effect. Buffs are shown; of what spells do, the numbers in
 `data.spells` are carried out and nothing else.
 """

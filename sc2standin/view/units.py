@@ -1,8 +1,8 @@
 """The units in the observation: one message for each, kept while the unit is shown.
 
-Rules it keeps: units appear in the order of their creation; only the client's own units show
-orders, weapons and harvesters; the message of scenery changes only with
-`World.population_version`; a field is set if recorded messages of the real game have it; of a
+Rules it keeps: units appear in the order of their creation. Only the client's own units show
+orders, weapons and harvesters. The message of scenery changes only with
+`World.population_version`. A field is set if recorded messages of the real game have it; of a
 cloaked unit that the client has not detected, only what it is and where.
 
 The fields of an economy are progress, harvesters, contents and cargo.

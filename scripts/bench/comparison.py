@@ -3,7 +3,7 @@
     A B C   C B A   A B C …      one round each; the order alternates
 
 Rules: two sides are compared round by round, and the median of these ratios is given beside the
-absolute figures, because it holds when the machine's speed changes; rounds are repeated until the
+absolute figures, because it holds when the machine's speed changes. Rounds are repeated until the
 interval of the median is narrow.
 """
 

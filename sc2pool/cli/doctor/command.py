@@ -5,7 +5,7 @@
     checks                       a measurement → a judgement, with advice
     findings                     one judgement for each check; the report
 
-Rules: stdout holds the report and nothing else; progress goes to stderr, if that is a terminal;
+Rules: stdout holds the report and nothing else. Progress goes to stderr, if that is a terminal.
 Ctrl-C and SIGTERM end the games first, then the command. A game that is missing, broken or hung
 ends the measurements that need it, and is a finding. The report is printed before files are
 written, which may fail.

@@ -3,8 +3,8 @@
 The first game is stepped, and at last asked to exit. The second one, whose launch finds all files
 cached, plays in real time and is killed. The measurements of `--full` have games of their own.
 
-Rules: every game that is launched is closed, whatever happens; a failure ends what depends on it
-and no more; a game is never stopped while a request is in flight, and is always resumed.
+Rules: every game that is launched is closed, whatever happens. A failure ends what depends on it
+and no more. A game is never stopped while a request is in flight, and is always resumed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A policy plays episodes on a pool, and what came of each is said at once.
 
-Rules: each game plays its share of the episodes, so short ones count no more than long ones; an
+Rules: each game plays its share of the episodes, so short ones count no more than long ones. An
 episode that a fault cut short is shown, counts in no mean, and is played again.
 """
 

@@ -1,6 +1,6 @@
 """Finds running pools from another terminal, and reads their live files.
 
-Rules: in a run directory only the request to keep the files fresh is written; pools of other users
+Rules: in a run directory only the request to keep the files fresh is written. Pools of other users
 are ignored; of several pools of one process the first is meant, which is the training's, not that
 of its evaluations; if several processes have pools, the user has to choose.
 """

@@ -3,7 +3,7 @@
     statistics, width ─► head_lines, Table, event_lines
 
 Rules: nothing is cut off at the right. In a narrow terminal the least important columns are hidden,
-and named in the last line; the column that the rows are sorted by is always there; causes of
+and named in the last line. The column that the rows are sorted by is always there. Causes of
 recycles that have no column get a line below their env.
 """
 

@@ -2,8 +2,8 @@
 
     pool's live files ─► Watch: state, curves, maps ─► http://127.0.0.1:PORT/ ─► web/watch.js
 
-Rules: it listens on the loopback address only, and answers only to its names (`loopback`); no
-request changes anything; the page loads nothing from elsewhere; once no page asks any more, the
+Rules: it listens on the loopback address only, and answers only to its names (`loopback`). No
+request changes anything. The page loads nothing from elsewhere. Once no page asks any more, the
 pool stops writing its live files.
 """
 

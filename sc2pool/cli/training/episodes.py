@@ -3,7 +3,7 @@
 The CSV files of a run have rows of one kind, a named tuple each, under the names of its fields.
 
 Rules: the file grows by one line per episode, and only its last line can be cut off when the
-program ends; a resumed run continues the same file; rows that a full disk refuses are written with
+program ends. A resumed run continues the same file. Rows that a full disk refuses are written with
 a later one. An episode cut short by a fault of its game is recorded with the fault, but counts in
 no mean: its return says nothing about the policy.
 """

@@ -1,8 +1,8 @@
 """Evaluations of the policy while it is trained: mean returns, the best model, and videos.
 
-Rules: games of their own are played, so the training's episodes go on where they were; the same
-seeds every time, so that the means can be compared; the best actions, none drawn; an episode that a
-fault cut short counts in no mean; what cannot be written (a full disk) is said, and the training
+Rules: games of their own are played, so the training's episodes go on where they were. The
+seeds are the same every time, so that means can be compared. The best action is played. An episode that a
+fault cut short counts in no mean. What cannot be written (a full disk) is said, and the training
 goes on.
 """
 

@@ -6,11 +6,11 @@
     the curve        shows these win rates instead of returns, a line for each opponent: the mean
                      return says nothing, because what one side wins the other loses
 
-Rules of an evaluation: games of its own are played, with the same seeds every time; all draw their
+Rules of an evaluation: games of its own are played, with the same seeds every time. All draw their
 actions as in training, because between two players the best policy is often a mixed one, and its
-likeliest action alone may lose; the random numbers are the evaluation's own, so the training goes
-on as without it; all opponents play in one pool and take turns; a match that a fault cut short does
-not count; what cannot be written (a full disk) is said, and the training goes on. A resumed run
+likeliest action alone may lose. The random numbers are the evaluation's own, so the training goes
+on as without it. All opponents play in one pool and take turns. A match that a fault cut short does
+not count. What cannot be written (a full disk) is said, and the training goes on. A resumed run
 continues the file of win rates, without the rows of a later time.
 """
 

@@ -7,7 +7,7 @@
 
 Rules: whatever ends the training, a signal or an error, the model and the curve are saved first,
 unless a second signal ends it at once. A file is replaced as a whole, so the last good one stays if
-a save fails; a save that fails (full disk, lost permission) is said in one line and tried again,
+a save fails. A save that fails (full disk, lost permission) is said in one line and tried again,
 and the training goes on. The same seed gives the same run: nothing here draws a random number, and
 the clock does not influence what is learned.
 """

@@ -1,8 +1,8 @@
 """The instances of a pool and the seats they sit on: made, launched, replaced, ended.
 
-It acts; the supervisor decides when. Rules: instance numbers are never used twice; every instance
-that may own anything is known here until it is disposed of, wherever it sits; no more games launch
-at one time than the limits allow; a retired instance is removed from the waiter too; its slot is
+It acts; the supervisor decides when. Rules: instance numbers are never used twice. Every instance
+that may own anything is known here until it is disposed of, wherever it sits. No more games launch
+at one time than the limits allow. A retired instance is removed from the waiter too; its slot is
 its successor's, and no two living instances have the same.
 """
 

@@ -1,8 +1,8 @@
 """An instance as the trainer holds it: a player in a worker, its game, its queue pair, its state.
 
 It sends, kills and remembers; what to do next is the supervisor's. Rules: only this file changes
-it, in a method named after what is asked of it or has happened; the state moves only through the
-table in `states`; what it has made belongs to its worker, which gives it back
+it, in a method named after what is asked of it or has happened. The state moves only through the
+table in `states`. What it has made belongs to its worker, which gives it back
 (`workers`). What belongs to one player (memory, sequence numbers) is in `queue`; an instance with
 several players has one for each.
 """

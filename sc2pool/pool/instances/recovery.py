@@ -3,8 +3,8 @@
     fault ─► report, counters, log ─► hopeless? ─ no ─► a new instance, same seat, same episode
     the user's code raised ─► report ────┴ yes ─► the error that ends the pool
 
-Rules: the trainer sees a fault once, and the first one if several come before its next transition;
-what no new instance can repair (the user's code, the set-up, too many recycles) is returned to the
+Rules: the trainer sees a fault once, and the first one if several come before its next transition.
+What no new instance can repair (the user's code, the set-up, too many recycles) is returned to the
 caller, which raises it.
 """
 

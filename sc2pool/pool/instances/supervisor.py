@@ -2,8 +2,8 @@
 
     reply, message, end of file, deadline, verdict ─► state, counters, listener ─► reset, replace
 
-Rules: nothing here waits; an instance that fails in any way is disposed of, and its seat gets a new
-one for the same episode; what no new instance can repair (the user's code, the set-up, too many
+Rules: nothing here waits. An instance that fails in any way is disposed of, and its seat gets a new
+one for the same episode. What no new instance can repair (the user's code, the set-up, too many
 recycles) is stored in `failure`, which the waiting call raises.
 """
 

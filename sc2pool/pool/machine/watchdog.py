@@ -4,10 +4,10 @@
 
 A game or worker reports an exit, a closed connection or an expired deadline by itself. The watchdog
 finds what they cannot report: that they are stopped, too large, or hung. Rules: *slow is not hung*:
-while CPU time advances, only the deadline counts; a sample after a gap in the watchdog's own clock
+while CPU time advances, only the deadline counts. A sample after a gap in the watchdog's own clock
 (Ctrl-Z, a laptop's lid) begins anew, because no game caused the gap, and so does one after a time
-in which no process could be inspected (no free descriptor); a game is all that is below its worker,
-because an executable may be a script that starts the game; eight games cost 0.03 % of a core.
+in which no process could be inspected (no free descriptor). A game is all that is below its worker,
+because an executable may be a script that starts the game. Eight games cost 0.03 % of a core.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Where each part of an observation and an action lies in the shared memory of a queue pair.
 
 Both sides compute the same layout from the same spaces. A space is flattened into *leaves* of
-fixed shape and dtype (Dict in the space's own order, Tuple by index, nested as deep as it goes);
-a space with a part of no fixed layout (Text, Sequence, Graph, …) has no leaves and travels
+fixed shape and dtype (Dict in the space's own order, Tuple by index, nested as deep as it goes).
+A space with a part of no fixed layout (Text, Sequence, Graph, …) has no leaves and travels
 pickled beside the slot. If an env has several rows, each leaf holds those of all of them, one after
-the other. Rules: offsets are multiples of 64 bytes, so that no two leaves share a cache line; a
-layout holds no memory of its own; several rows have a fixed layout.
+the other. Rules: offsets are multiples of 64 bytes, so that no two leaves share a cache line. A
+layout holds no memory of its own. Several rows have a fixed layout.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The trainer's end of a queue pair: actions out, observations and rewards in. See `slots`.
 
 It rings its worker's doorbell, and has a slot of the pool's shared memory (`slots`) until it is
-closed. Rules: it never waits; one word tells if a reply is there; the last observation
+closed. Rules: it never waits. One word tells if a reply is there. The last observation
 of an instance that has died is read once more, so it takes a copy of the slot with it when it is
 closed, and the slot is the next instance's. If it died before it
 answered, its newest request is void, and what it shows is the answer to the one before.

@@ -8,8 +8,8 @@
         12/map.json     the map of instance 12, each time it changes
 
 Rules: nothing is written unless it was requested in the last seconds, and the step path knows
-nothing of these files; a file is replaced as a whole, so no reader sees half of one; reading JSON
-runs no code; the folder and the files are private to the user (0700).
+nothing of these files. A file is replaced as a whole, so no reader sees half of one. Reading JSON
+runs no code. The folder and the files are private to the user (0700).
 """
 
 from __future__ import annotations

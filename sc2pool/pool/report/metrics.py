@@ -3,8 +3,8 @@
 Which fields of `PoolStats` and `InstanceStats` are metrics is said there, by their metadata. The
 figures are read for each request, in the answering thread (see `snapshot` for why that needs
 nothing of the step path). Rules: off unless a port is given, and prometheus_client is only imported
-then; it listens on the loopback address unless another is given, and there answers only to that
-address's names (`loopback`); the registry is the pool's own,
+then. It listens on the loopback address unless another is given, and there answers only to that
+address's names (`loopback`). The registry is the pool's own,
 so two pools do not mix, and nothing else of the user's process is shown.
 """
 

@@ -6,7 +6,7 @@
 
 Workers choose episodes by number and send replays (`players.replays`); the trainer, which
 knows the returns of all envs, decides which is the best. Rules: for each reason the newest `keep`
-files of this pool stay, and files that this pool has not written are never touched; a file gets its
+files of this pool stay, and files that this pool has not written are never touched. A file gets its
 name when it is complete; if one cannot be written (a full disk), the log has a warning.
 """
 

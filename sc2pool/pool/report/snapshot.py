@@ -3,9 +3,9 @@
     take        ─► PoolStats: `Pool.stats`, Prometheus
     after_sample  ─► rates, `history`, and the run's live files while they are requested
 
-Why it needs no lock on the step path: the trainer's thread is the only writer; what the step path
+Why it needs no lock on the step path: the trainer's thread is the only writer. What the step path
 writes (a state, two counters, an instance's sequence number) are single values, each read once and
-whole; everything that grows (`Counters`) has a lock of its own, which no step takes. So each figure
+whole. Everything that grows (`Counters`) has a lock of its own, which no step takes. So each figure
 is true at some moment while the snapshot is taken, and two figures of one snapshot may lie that
 far apart, well under a millisecond. Nothing here decides anything.
 """

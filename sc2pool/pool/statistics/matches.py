@@ -4,7 +4,7 @@
 
 These are plain counts of one pool; how a `SnapshotStore` weighs its opponents is the store's own
 (`sc2pool.tasks.opponents.results`). Rules: an episode that a fault cut short has no result, and one
-whose sides are both the learner's has no opponent: neither counts; a pool lists `MOST_OPPONENTS` at
+whose sides are both the learner's has no opponent: neither counts. A pool lists `MOST_OPPONENTS` at
 most, and what it has counted of those that it has not met for longest is one entry, `OTHERS`.
 """
 

@@ -6,8 +6,8 @@
 
 Games that began together drift apart when one of them overruns a period, fails, or begins another
 episode, and an early game's actions are late from then on by its lead. So it is delayed: one of its
-periods is made longer, once, by the whole loops that it leads by. Rules: pure; what counts is the
-minimum lead over three batches, so one slow answer delays no env; the last env is never delayed.
+periods is made longer, once, by the whole loops that it leads by. Rules: pure. What counts is the
+minimum lead over three batches, so one slow answer delays no env. The last env is never delayed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """From the queue pairs to one batch of arrays.
 
-An `Outcome` is what one step, or the begin of an episode, brought one env; a `Batch` is that of
+An `Outcome` is what one step, or the begin of an episode, brought one env. A `Batch` is that of
 some envs, row by row: of envs with two rows, rows 2i and 2i + 1 are those of the i-th. Rules: a
 batch belongs to the caller once it is handed out: nothing in it is kept, or shared with another
-batch; a synthetic outcome is a marked truncation with reward 0 of every row of the env, and never a
+batch. A synthetic outcome is a marked truncation with reward 0 of every row of the env, and never a
 terminal state, because a crash says nothing about the value of what came before it.
 """
 

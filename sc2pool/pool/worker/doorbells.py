@@ -1,6 +1,6 @@
 """The doorbells of a worker: its instances share them.
 
-Rules: a ring may be for any of the instances, so each that waits looks into its slot; one that is
+Rules: a ring may be for any of the instances, so each that waits looks into its slot. One that is
 the only one in need of turns may block the worker for it (`sc2pool.waiting`).
 """
 

@@ -4,8 +4,8 @@
 
 Its one event loop waits for all of them together: the trainer (doorbell, control socket, channels),
 the games' sockets, the games' ends. Rules: it imports nothing heavy that the user's own pickle does
-not; it ends with the trainer, and all that it has started with it (`__main__`); orders are carried
-out one after the other; it ends by itself once its last instance was told to close, and leaves it
+not. It ends with the trainer, and all that it has started with it (`__main__`). Orders are carried
+out one after the other. It ends by itself once its last instance was told to close, and leaves it
 to the trainer to end it after a fault, because another instance may be on its way.
 
 It also writes the newest observation of each game into its live files, while they are requested:
@@ -13,8 +13,8 @@ It also writes the newest observation of each game into its live files, while th
     thread: are they requested? (a `stat`, once a second) ─► event loop: write, four times a second
 
 Why a thread: while steps go on, the worker's event loop may never get to a timer of its own; a call
-from another thread always wakes it. Rules: without a request the step path does nothing for this;
-the game's messages are read in the loop's thread only; an observation that cannot be written is no
+from another thread always wakes it. Rules: without a request the step path does nothing for this.
+The game's messages are read in the loop's thread only. An observation that cannot be written is no
 fault of the game or of the worker.
 """
 

@@ -5,7 +5,7 @@
 
 Rules: every env gets exactly one transition for each action; if its actor or its node dies, that is
 one marked truncation, as for any fault, and the actor is made anew where there is room (see
-`Actors`); the nodes play the same game and have the same spaces, or none plays. A node's own pool
+`Actors`). The nodes play the same game and have the same spaces, or none plays. A node's own pool
 replaces the games that fail there; nothing of that is repeated here.
 
 Which node plays how many games is a pure decision, `spread`. Games go to the nodes in proportion to

@@ -2,7 +2,7 @@
 
     driver: RemoteGames ── a call, one array each way ──► node: NodeGames ─► Pool ─► workers, games
 
-Rules: the node finds its own installation of the game; the process imports neither torch nor
+Rules: the node finds its own installation of the game. The process imports neither torch nor
 Stable-Baselines3; when it ends, however that happens, the pool's workers and games end with it, as
 with any trainer's process. It ends at once when its node ends: when a raylet is killed, an actor of
 its that computes nothing lives on until it is called, and its games with it (seen for 20 s with Ray

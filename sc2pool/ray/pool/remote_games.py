@@ -1,9 +1,9 @@
 """The driver's end of one node's games: starts the actor, calls it, knows when it is dead.
 
-Rules: every wait for a place has a deadline; a call lasts as long as it has to, because the node's
+Rules: every wait for a place has a deadline. A call lasts as long as it has to, because the node's
 pool keeps its own limits, but after the limit of a step the actor must answer something else, which
-a stopped process does not; what a node raises is raised here as what it was, with a note that names
-the node; whatever Ray says of an actor that does not answer becomes one error, `LostError`, and the
+a stopped process does not. What a node raises is raised here as what it was, with a note that names
+the node. Whatever Ray says of an actor that does not answer becomes one error, `LostError`, and the
 actor is killed: there is one way to go on, a new one.
 """
 

@@ -7,7 +7,7 @@ sockets, child processes and locks belong here. If one interpreter is too slow f
 Rules: the learner takes whole rollouts, in order. Whatever SB3 does with a step (callbacks,
 `num_timesteps`, episode statistics) happens in the learner's thread, for the steps it learns from;
 dropped steps are only counted. When `learn` ends, for any reason, thread and child process have
-ended; after a second Ctrl-C, which cuts that short, they take no further step or update, and the
+ended. After a second Ctrl-C, which cuts that short, they take no further step or update, and the
 next `learn` waits for the thread's end.
 """
 

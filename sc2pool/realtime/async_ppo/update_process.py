@@ -4,8 +4,8 @@
                     ◄── what has changed, log records ──
 
 Rules: the two processes take turns. Each update sends the model's whole state, so changes that the
-user or a callback makes to the model reach the child process, and changes by `train` come back;
-nothing of a model stays there from one update to the next. The child process has the model without
+user or a callback makes to the model reach the child process, and changes by `train` come back.
+Nothing of a model stays there from one update to the next. The child process has the model without
 its env, acts only on a message, and sends one reply to each. An exception of `train` is a reply,
 too, and is raised here with its type. The child process ends with `close`, with the end of
 `lifeline` and with the trainer, also while it is still starting; Ctrl-C does not reach it. An

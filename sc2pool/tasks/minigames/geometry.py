@@ -1,7 +1,7 @@
 """The plane geometry that tasks share: directions, the playable area, bearings, grids of the map.
 
-Rules: pure functions on map coordinates (x to the right, y up, one unit is one grid cell); what
-goes into an observation lies within [-1, 1] whatever the game reports; what a grid's message lacks
+Rules: pure functions on map coordinates (x to the right, y up, one unit is one grid cell). What
+goes into an observation lies within [-1, 1] whatever the game reports. What a grid's message lacks
 is 0.
 """
 

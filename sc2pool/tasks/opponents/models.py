@@ -5,9 +5,9 @@
                 …           optimizers and others, which only training needs: never read
 
 Rules: the trainer reads the two spaces as data, which runs no code of the file's, and imports
-neither torch nor SB3 for it; no part of a file becomes much larger than the file; a worker loads
+neither torch nor SB3 for it. No part of a file becomes much larger than the file. A worker loads
 each file once, with one thread for torch; to load a policy's class and arguments may run code of
-the file's, as SB3's own `load` does; a policy draws its actions from random numbers of its own, so
+the file's, as SB3's own `load` does. A policy draws its actions from random numbers of its own, so
 a seeded episode is the same whatever else the worker plays.
 """
 

@@ -9,9 +9,9 @@
     an Opponent      it acts inside the worker
     a Computer       the game's own; it needs no second process
 
-Rules: everything wrong is a `ConfigError` before any process starts; an opponent travels to each
-worker, so it is cheap to pickle, and what is heavy is loaded when its first episode begins;
-functions and policies draw their actions as in training, not the best one; if the task is a team's,
+Rules: everything wrong is a `ConfigError` before any process starts. An opponent travels to each
+worker, so it is cheap to pickle, and what is heavy is loaded when its first episode begins.
+Functions and policies draw their actions as in training, not the best one; if the task is a team's,
 they play each of its agents, which sees its own observation and not the state.
 """
 

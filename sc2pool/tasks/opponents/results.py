@@ -1,8 +1,8 @@
 """The learner's win rates against each of its opponents, in a small file.
 
 The trainer counts what the infos of ended episodes say (`sc2pool.opponent`, `sc2pool.result`) and
-writes the file; the workers read it. Rules: the file is replaced in one piece; older games count
-less and less, because the learner changes; an episode that a fault cut short has no result.
+writes the file; the workers read it. Rules: the file is replaced in one piece. Older games count
+less and less, because the learner changes. An episode that a fault cut short has no result.
 """
 
 from __future__ import annotations

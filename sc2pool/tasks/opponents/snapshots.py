@@ -9,7 +9,7 @@
     step-0.zip, step-20000.zip, …   SB3's format, with the env steps the policy was trained for
     win_rates.json                  the learner's win rate against each; see `results`
 
-Rules: files appear and are replaced in one piece, because workers read them at any time; the first
+Rules: files appear and are replaced in one piece, because workers read them at any time. The first
 snapshot is never removed; which one is chosen depends on the episode's seed, or on its number if it
 has none, on the files and on nothing else.
 """

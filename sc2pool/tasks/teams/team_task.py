@@ -12,8 +12,8 @@
         def observe(self):          # an observation of each agent, as an array or a list
             return np.array([...])
 
-Rules: what is given or returned for each agent is in the order of `agents`; the reward, the info
-and the end of the episode are the team's; an agent whose unit is dead goes on acting, without
+Rules: what is given or returned for each agent is in the order of `agents`. The reward, the info
+and the end of the episode are the team's. An agent whose unit is dead goes on acting, without
 effect, until the episode ends. With `players = 2` there is a team on either side of a match, each
 with a task object of its own.
 """

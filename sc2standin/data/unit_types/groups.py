@@ -1,7 +1,7 @@
 """The unit types that rules name, and what they are to each other.
 
 Rules they keep: an add-on is of the kind of the structure that it belongs to (`ADD_ONS`), or of the
-bare kind if it belongs to none; a structure that has lifted off is the same one, of another type.
+bare kind if it belongs to none. A structure that has lifted off is the same one, of another type.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Each real map has copies of its own; here all maps share one set, but for SMACv2
 all nine: by SMACv2's rule they are the last nine types of the game, in the order of their names.
 
 Rules it keeps: the copies' ids begin after the last standard one (2056), and copies that occur
-together have consecutive ids in the order of the real maps; copies fire and heal only when they are
+together have consecutive ids in the order of the real maps. Copies fire and heal only when they are
 ordered to.
 """
 

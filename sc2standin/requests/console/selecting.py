@@ -1,7 +1,7 @@
 """Selection by clicks and buttons: from one console to the next.
 
-Rules it keeps: a click on nothing changes nothing; only the client's own units are selected
-together, a unit of another player alone; a rectangle with units in it selects no structures.
+Rules it keeps: a click on nothing changes nothing. Only the client's own units are selected
+together, a unit of another player alone. A rectangle with units in it selects no structures.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Clicks on the screen or the minimap: what they select, or what they command.
 
 Rules it keeps: a click goes to what the client sees, so it is the camera of the last action that
-counts; a command goes to the selected units that can carry it out; of several units that could
+counts. A command goes to the selected units that can carry it out; of several units that could
 build or train, one does.
 """
 

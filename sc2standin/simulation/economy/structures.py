@@ -1,7 +1,7 @@
 """Activities of structures: make units, add-ons, upgrades, lift off, land, call down MULEs.
 
 Production, what structures make by themselves, and where new units stand. Rules it keeps: a unit is
-paid for when it is ordered, and begun when there is supply for it; a structure has five places and
+paid for when it is ordered, and begun when there is supply for it. A structure has five places and
 makes one thing at a time, with a reactor eight and two. What it researches is in the same places.
 
 Add-ons, a tech lab or a reactor beside a barracks, factory or starport. Rules they keep: an add-on

@@ -1,8 +1,8 @@
 """Healing and regeneration: how units get back life, shields and energy.
 
 Medivacs give life to wounded biological units of their side, for energy. Rules: a unit that is
-ordered to heal another one follows it until it is well; otherwise a healer that stands or attacks
-takes the nearest wounded unit within its scan range; a passive one does nothing by itself.
+ordered to heal another one follows it until it is well. Otherwise a healer that stands or attacks
+takes the nearest wounded unit within its scan range. A passive one does nothing by itself.
 
 Shields regenerate when a unit was not hit for a while, life and energy always. Rule: a sum is taken
 loop by loop, so that steps of any size give the same numbers.

@@ -1,7 +1,7 @@
 """Creep: what tumors spread over the ground, and what withers without them.
 
 Rules it keeps: creep grows and withers by one cell every SPREAD_LOOPS loops, over ground on which
-units walk, as far from a tumor as its type says; a game has this rule from its first tumor on.
+units walk, as far from a tumor as its type says. A game has this rule from its first tumor on.
 """
 
 from __future__ import annotations

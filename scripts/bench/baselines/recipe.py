@@ -5,7 +5,7 @@
 
 Many bridges are made like this: python-sc2 owns its loop, so it gets a process of its own; `step`
 puts an action and gets the transition. Rules: nothing is slower than necessary. No sleep, no log,
-no polling; `on_step` blocks in `get` at once; the same task as on the other sides computes
+no polling. `on_step` blocks in `get` at once. The same task as on the other sides computes
 observations and commands from the raw observation; python-sc2's own loop and the queues are
 unchanged.
 """

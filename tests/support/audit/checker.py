@@ -3,8 +3,8 @@
     Began(env, …)  Sent(env, number)  Received(env, …)  ─► Checker ─► violations
 
 For each env: an action is answered once, by the transition that carries its own checksum, one
-step after the last in the same episode of the same game; a transition that is not real is marked,
-is a truncation with reward 0, and its episode's last observation is the last good one; every
+step after the last in the same episode of the same game. A transition that is not real is marked,
+is a truncation with reward 0, and its episode's last observation is the last good one. Every
 episode is played once, in one env. If the two players of a match are envs, all of that holds for
 each of them, and the two agree on the episode, its loop, its end and its faults; if they are agents
 of a team, on the game and the reward, too. Rules: no I/O, no clock; memory does not grow with the

@@ -1,7 +1,7 @@
 """Plays random requests against two game processes at once, and checks every reply.
 
-Rules that are checked: a reply to each request within its time; no exception in the game; the id
-that was sent; the same bytes from both; a process that is alive, and that ends on SIGTERM.
+Rules that are checked: a reply to each request within its time. No exception in the game. The id
+that was sent. The same bytes from both. A process that is alive, and that ends on SIGTERM.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The trainer of a simulation: it makes the pool's calls as the schedule says.
 
 What comes back is checked by `expectations`. Rules: only errors of the documented types may reach
-the trainer, and each only if there is a reason for it; after an interrupt the next reset succeeds,
-or says that the pool is closed; after close nothing is left.
+the trainer, and each only if there is a reason for it. After an interrupt the next reset succeeds,
+or says that the pool is closed. After close nothing is left.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Time passes only while the trainer waits, and as far as it must. Whatever the pool asks of the
 operating system is a *point* at which something may happen: a worker dies, an interrupt strikes.
 Rules: if nothing can happen any more and the trainer waits without a limit, it waits for ever,
-which is a violation; so is a call that passes more points than any call needs.
+which is a violation. So is a call that passes more points than any call needs.
 """
 
 from __future__ import annotations

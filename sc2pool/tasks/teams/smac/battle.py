@@ -1,7 +1,7 @@
 """Both sides' units in arrays, step by step: who lives, how the battle ends, what a step earned.
 
 Source: `StarCraft2Env.init_units`, `update_units`, `only_medivac_left` and `reward_battle`. Rules:
-a unit keeps its number for the whole battle; one that is not in an observation is dead; what a dead
+a unit keeps its number for the whole battle. One that is not in an observation is dead. What a dead
 unit had last is kept, but nothing reads it.
 """
 

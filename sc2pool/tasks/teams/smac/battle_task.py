@@ -5,7 +5,7 @@
         rules = Rules(reward_sparse=True)
 
 Rules: a battle ends when a side is dead, which terminates the episode, or at the contest's time
-limit, which truncates it (SMAC calls both terminated); each episode is a new game of the pool,
+limit, which truncates it (SMAC calls both terminated). Each episode is a new game of the pool,
 while SMAC kills all units of one long game. SMAC's units are created by the map's own script,
 those of SMACv2's random teams by the task.
 """

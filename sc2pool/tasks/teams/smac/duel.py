@@ -5,9 +5,9 @@
 
 What an agent sees, does and is rewarded for is what SMAC says of its own side, so a policy of a
 scenario plays its duel, too. Rules: both sides have the same units, so only even scenarios have a
-duel; both act only when they are ordered to; the second player sees and orders everything after
-half a turn of the map, so both begin with the same observations; enemy i is agent i of the other
-side; a side of which no more than medivacs are left has lost, and if that is so of both, none has
+duel; both act only when they are ordered to. The second player sees and orders everything after
+half a turn of the map, so both begin with the same observations. Enemy i is agent i of the other
+side. A side of which no more than medivacs are left has lost, and if that is so of both, none has
 won.
 
 SMAC has no such maps; they are the stand-in's, in `sc2standin/maps/smac_duels`.

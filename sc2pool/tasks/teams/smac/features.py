@@ -16,8 +16,8 @@ The state:
 
 Source: `StarCraft2Env.get_obs_agent` and `get_state_dict`. Rules: distances and offsets are in
 lengths of the agent's sight range; its own place is in lengths of the map; in the state, x and y
-are from the map's centre, in lengths of the playable area; health, shield and cooldown are shares
-of the largest; a type is one-hot; a unit that is dead or out of sight is
+are from the map's centre, in lengths of the playable area. Health, shield and cooldown are shares
+of the largest. A type is one-hot. A unit that is dead or out of sight is
 all zeros, and so is what a dead agent sees. With `obs_timestep_number` SMAC's observation has one
 more number than its `get_obs_size` says, always 0; it is left out here.
 """

@@ -4,9 +4,9 @@
     SubprocSC2VecEnv("10gen_terran")        a map's name: ten units on either side
     smacv2_task("10gen_terran", capability_config)
 
-Rules: a battle's teams and places are drawn from the episode's seed, so an episode repeats; the
+Rules: a battle's teams and places are drawn from the episode's seed, so an episode repeats. The
 task creates the units by debug commands, as SMACv2 does; of Terran teams a side is beaten when no
-more than medivacs are left, and if that is so of both, the team has lost; rewards are scaled by the
+more than medivacs are left, and if that is so of both, the team has lost. Rewards are scaled by the
 best return of the battle itself, so that no episode depends on another one. SMACv2 takes that of
 its first battle for all; so does `StarCraft2Env`, which is SMACv2's interface.
 """

@@ -9,8 +9,8 @@ The map gives the team's units types of their own, which only obey orders: the l
 game's types, in the order of the names of the standard types. The enemies have standard types.
 
 Sources: `smacv2/env/starcraft2/distributions.py`; `StarCraft2Env._init_ally_unit_types`,
-`_create_new_team` and `init_units`. Rules: a draw depends on its generator alone; agents are
-numbered by type and place, enemies as the game lists them; nothing of a type is looked up by name,
+`_create_new_team` and `init_units`. Rules: a draw depends on its generator alone. Agents are
+numbered by type and place, enemies as the game lists them. Nothing of a type is looked up by name,
 which a game in another language has other ones of.
 """
 

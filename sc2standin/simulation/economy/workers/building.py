@@ -3,7 +3,7 @@
 Rules it keeps: a structure is paid for when it is ordered, and the money comes back if the work is
 not begun (python-sc2's own test of `expand_now` sends one worker only because of this). A structure
 stands on the cells of its footprint, which are open ground and under no other structure or
-resource; a town hall keeps its distance to resources; own units that can walk step aside, all
+resource. A town hall keeps its distance to resources. Own units that can walk step aside, all
 others on the ground block it, and so does creep. A refinery stands on a geyser. Work stops when the
 worker dies or is stopped, and another one may go on with it.
 """

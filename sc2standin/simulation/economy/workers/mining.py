@@ -5,7 +5,7 @@ loops and stands for half a second more, a refinery for 1.981 s. The time to tur
 (`walking`) is fitted: one SCV on a near field brings 39 to 45 minerals in 960 loops. A MULE brings
 25 minerals a trip and takes 2.05 times as long for them, so nine trips in its life.
 
-Rule it keeps: one SCV and one MULE at a time gather from a deposit; one that finds it occupied goes
+Rule it keeps: one SCV and one MULE at a time gather from a deposit. One that finds it occupied goes
 to a field near it that has fewer workers of its kind, and waits if there is none.
 """
 

@@ -1,7 +1,7 @@
 """Repairing: SCVs and MULEs give life back to structures and mechanical units, for money.
 
 Rules it keeps: a whole life takes one worker as long as the type takes to make, and costs a quarter
-of the type's cost; several workers add up; what is due is paid as soon as it is a whole mineral or
+of the type's cost. Several workers add up. What is due is paid as soon as it is a whole mineral or
 a whole unit of gas. A worker follows its patient, and stops when that one is well or gone, or when
 the money is short. What is still being put up cannot be repaired.
 """
