@@ -151,8 +151,8 @@ class BlockingWait:
 class Turn:
     """A reusable event: a task awaits it until `go_on`.
 
-    It has what asyncio's tasks ask of a future. A future's task goes on in the loop's next pass;
-    this one's goes on at once, inside `go_on`, and nothing has to be made for each wait.
+    It has what asyncio's tasks ask of a future. A future's task continues in the loop's next pass;
+    this one's continues at once, inside `go_on`, and nothing has to be made for each wait.
 
     Args:
         loop: in which the task runs.
@@ -216,7 +216,7 @@ class Turn:
             self._worker.in_line += 1
 
     def cancel(self, msg: object = None) -> bool:  # noqa: ARG002 - asyncio's name
-        """The task is cancelled: it goes on with that, soon."""
+        """The task is cancelled: it continues with that, soon."""
         if self._task is None:
             return False
         self._is_cancelled = True

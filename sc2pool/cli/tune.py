@@ -1,7 +1,7 @@
 """`sc2pool tune`: trials of hyperparameters, one after the other on one pool that stays open.
 
     the folder of the search
-    study.db    every trial, as Optuna stores it; the search goes on from there
+    study.db    every trial, as Optuna stores it; the search continues from there
     best.yml    what `sc2pool train --hyperparameters` takes: of the best trial in the study
 
 Rules: no game is restarted between two trials. Every trial has the same seeds, so what differs are

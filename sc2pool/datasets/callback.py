@@ -19,7 +19,7 @@ class MinariCallback(BaseCallback):
     With `VecNormalize`, which must be the outermost wrapper then, the observations and rewards are
     those before it; an episode's last observation is computed back from the normalized one, as SB3
     does it for its replay buffers. Episodes that are not over when the training ends are left out,
-    and so are those that run when it goes on, with `reset_num_timesteps=False`.
+    and so are those that run when it continues, with `reset_num_timesteps=False`.
 
         PPO("MlpPolicy", env).learn(10_000, callback=MinariCallback("sc2pool/MoveToBeacon/ppo-v0"))
         minari.load_dataset("sc2pool/MoveToBeacon/ppo-v0")
@@ -65,7 +65,7 @@ class MinariCallback(BaseCallback):
         )
         self._collector = EpisodeCollector(writer.add, keeps_faulty=self._keeps_faulty)
         model: Any = self.model
-        # A training that goes on does not reset the envs.
+        # A training that continues does not reset the envs.
         self._collector.begin(
             model._last_obs if normalizes is None else model._last_original_obs,
             midway=self.num_timesteps > 0,

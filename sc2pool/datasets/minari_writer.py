@@ -294,7 +294,7 @@ class MinariWriter:
         """Link the episodes of the shards that have no links yet.
 
         Args:
-            anew: replace all links and count the episodes; `_unlinked` has all shards.
+            again: replace all links and count the episodes; `_unlinked` has all shards.
         """
         import h5py  # noqa: PLC0415
 

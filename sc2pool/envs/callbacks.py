@@ -89,7 +89,7 @@ class SnapshotCallback(BaseCallback):
 
     After each rollout the win rates are written, for the rule "prioritised", and logged as
     `self_play/win_rate/step-N`. A snapshot that cannot be saved (a full disk) is logged as a
-    warning, and the training goes on.
+    warning, and the training continues.
 
     The first snapshot is the caller's, because the first reset already needs an opponent:
 

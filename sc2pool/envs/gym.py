@@ -145,7 +145,7 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         """Stop the game until the next step or reset, or `resume`; see `SubprocSC2VecEnv`.
 
         Raises:
-            PauseError: the game could not be stopped; it goes on.
+            PauseError: the game could not be stopped; it continues.
         """
         self.pool.pause()
 

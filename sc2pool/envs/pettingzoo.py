@@ -5,7 +5,7 @@
     SC2ParallelEnv("3m_duel")       agents player_0_marine_0, … player_1_marine_2: both in one
 
 Rules are PettingZoo's (`ParallelEnv`): no autoreset; all agents act in each step, and all are done
-at once, because the game goes on for all or for none. The first reset launches the games, not the
+at once, because the game continues for all or for none. The first reset launches the games, not the
 constructor: SuperSuit and others copy the env that they are given, and each copy has games of its
 own.
 """

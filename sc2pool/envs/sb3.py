@@ -211,7 +211,7 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         Raises:
             AttributeError: an env has no such attribute.
             IndexError: there is no such env.
-            multiprocessing.TimeoutError: an env did not answer within `Limits.call_s`; it goes on
+            multiprocessing.TimeoutError: an env did not answer within `Limits.call_s`; it continues
                 with a new instance, and the fault is in its next info.
         """
         return self.pool.call(self._envs(indices), "get_attr", attr_name)
@@ -422,7 +422,7 @@ class DummySC2VecEnv(SubprocSC2VecEnv):
     The games are still processes; tasks, bots and envs of `env_fns` run inside `step` and `reset`,
     one at a time. So `breakpoint()`, `print` and a profiler work in them, and what they raise is
     raised unchanged, with a traceback from the script's line to theirs; the next `reset` begins
-    anew. Episodes, seeds and observations are those of `SubprocSC2VecEnv`. Deadlines of the
+    again. Episodes, seeds and observations are those of `SubprocSC2VecEnv`. Deadlines of the
     trainer are off, and nothing watches memory.
 
     The arguments are those of `SubprocSC2VecEnv`; `render_mode="human"` needs workers.

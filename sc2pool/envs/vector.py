@@ -357,7 +357,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
 
         Raises:
             multiprocessing.TimeoutError: not all answered within `timeout` seconds; without one,
-                within `Limits.call_s`, and an env that did not goes on with a new instance.
+                within `Limits.call_s`, and an env that did not continues with a new instance.
             NoAsyncCallError: none was begun.
         """
         self._pending.check_waiting(AsyncState.WAITING_CALL)

@@ -7,7 +7,7 @@
 A decision period is `step_mul` game loops, and its action is due at its beginning. The clock is
 elastic: a period begins at the end of the one before, so a late action shortens its own period
 and not all that follow. If an action is late by a whole period or more, the lost time is not made
-up for: the grid begins anew at the loop that was seen, and the loops it moved by are skipped. A
+up for: the grid begins again at the loop that was seen, and the loops it moved by are skipped. A
 pool that plays several games together may delay one, so that all are due together.
 
 No request waits at the game for a loop that is still to come, because the game may never answer it
@@ -115,7 +115,7 @@ class ElasticClock:
         self._paused_at_s = now_s
 
     def resume(self, now_s: float) -> None:
-        """The game goes on."""
+        """The game continues."""
         if self._paused_at_s is not None:
             self._paused_s += now_s - self._paused_at_s
             self._paused_at_s = None

@@ -2,7 +2,7 @@
 
 The usual way: the status is `ended`, or an observation holds the player's result. Reports of the
 real game name other ends: refused observations, observations without a state, silence, and in
-matches in real time a game that goes on, or stands still, as if nothing had happened. Such an
+matches in real time a game that continues, or stands still, as if nothing had happened. Such an
 episode ends as terminated, with the last real observation; its result is undecided, and
 `Game.untold_end` says by which sign the end was noticed.
 

@@ -244,7 +244,7 @@ class Game:
         self.clock.pause(now_s)
 
     def resume(self, now_s: float) -> None:
-        """The stopped game goes on."""
+        """The stopped game continues."""
         self.clock.resume(now_s)
         self._timer.forget()
         self._signs.resume()

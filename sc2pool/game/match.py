@@ -13,7 +13,7 @@ Rules:
 - the games are started one after the other, as python-sc2 does on Linux: two that start in the same
   moment were seen to fail;
 - an episode always begins with create_game: a game of two players cannot be restarted;
-- in real time the game goes on when both processes have come to a loop by their own clocks;
+- in real time the game continues when both processes have come to a loop by their own clocks;
 - beside the API port that each game has, the protocol wants four on which the two find each other:
   two of the host, and two of the guest. They are leased as API ports are, and held until the match
   is closed, because each of its episodes uses them again.

@@ -33,7 +33,7 @@ def with_result(
     """An episode's last transition, whose info says how it came out.
 
     Args:
-        result: the own `Result`; None if the game went on, or never told it.
+        result: the own `Result`; None if the game continued, or never told it.
         opponent: the name of who played the other side; None if a learner did, or nobody.
         untold_end: see `Game`.
         contradiction: see `Match`.
@@ -66,7 +66,7 @@ def as_one_episode(
 
     Args:
         transitions: of which at least one ends the episode; None for a side that has none.
-        results: each side's `Result`; None if the game went on.
+        results: each side's `Result`; None if the game continued.
         opponent: the name of who played the learner's opponent; None if a learner did.
         untold_end, contradiction: see `with_result`.
     """

@@ -3,11 +3,11 @@
     kind of a unit ─► python-sc2 sorts one such unit ─► its groups     once
     each unit ─► its kind ─► the groups                                every step
 
-`BotAI._prepare_units` decides anew for each unit, in each step, although all units of a kind belong
-to the same groups. Here python-sc2 is asked once for each kind: it sorts a single unit for a bot
-that does nothing else. Rules: the groups are python-sc2's own, and none of its rules is repeated
-here. What may depend on more than the kind (blips, effects, distances, a bot that sorts by itself,
-a release of python-sc2 that looks at more of a unit) is left to python-sc2.
+`BotAI._prepare_units` decides again for each unit, in each step, although all units of a kind
+belong to the same groups. Here python-sc2 is asked once for each kind: it sorts a single unit for a
+bot that does nothing else. Rules: the groups are python-sc2's own, and none of its rules is
+repeated here. What may depend on more than the kind (blips, effects, distances, a bot that sorts by
+itself, a release of python-sc2 that looks at more of a unit) is left to python-sc2.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Calls:
     Args:
         loop: of the pool.
         stepping: knows which envs can answer.
-        pauses: of the pool; a paused game that is called goes on meanwhile.
+        pauses: of the pool; a paused game that is called continues meanwhile.
         rows: of each env.
         limit_s: how long an instance may take to answer a call.
     """

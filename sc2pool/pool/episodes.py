@@ -21,7 +21,7 @@ Rules of the spares, instances that are reset before an env needs them:
   because their episodes would begin without a player.
 
 Rules of the others: envs of the user count their own episodes, have no spares, and get their seeds
-from the reset. One that is made anew goes on with a seed that follows from the last. An instance
+from the reset. One that is made again continues with a seed that follows from the last. An instance
 that has reached a soft limit is replaced before its next episode begins, on a reset of any kind.
 """
 
@@ -265,7 +265,7 @@ class Episodes:
         self._supervisor.play(seat, Episode(number, seed, options, request.both_keywords))
 
     def _seed_of_env(self, seat: Seat, request: Request) -> int | None:
-        """The seed of an env of the user: the trainer's; if it is made anew, one that follows."""
+        """The seed of an env of the user: the trainer's; if it is made again, one that follows."""
         if request.seed is not None:
             self._seeds[seat.index] = request.seed
         before = self._seeds[seat.index]

@@ -1,9 +1,9 @@
 """Which envs the trainer has paused, and how often; stops their games and lets them go on.
 
-Rules: pauses of an env are counted, and its game goes on with the last resume, or when the env is
+Rules: pauses of an env are counted, and its game continues with the last resume, or when the env is
 played. A game is stopped only while it awaits no request; when `pause` returns every game is
-stopped, or it raises and every game goes on. A game that plays no episode is not stopped, and none
-begins in it until it may go on. A spare that is held from its first observation on stays so.
+stopped, or it raises and every game continues. A game that plays no episode is not stopped, and
+none begins in it until it may go on. A spare that is held from its first observation on stays so.
 """
 
 from __future__ import annotations

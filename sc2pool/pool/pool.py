@@ -62,7 +62,7 @@ class Pool:
 
     Args:
         specs: a player for each env.
-        one_book: whether episodes come from one book for all envs (tasks), or each env goes on
+        one_book: whether episodes come from one book for all envs (tasks), or each env continues
             by itself (environments of the user).
         config: limits and policies.
         spares: how many more instances to keep reset, holding the next episodes; tasks only.
@@ -207,7 +207,7 @@ class Pool:
                 self._stepping.drop()
 
     def _mend(self) -> None:
-        """If an interrupt has left the records torn, begin anew with new instances."""
+        """If an interrupt has left the records torn, begin again with new instances."""
         if not self._bookkeeping.torn:
             return
         self._lifetime.check_open()

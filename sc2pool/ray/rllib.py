@@ -12,12 +12,12 @@ ever for actors that the cluster has no room for.
 
     env runner   env made ─► seeds of its own      fragment sampled ─► figures of the pool, as sums
                  ReportingEnv ── step raises ──► Ray's key-value store
-    algorithm    all runners made, or one made anew ─► do all play the same?
+    algorithm    all runners made, or one made again ─► do all play the same?
                  after each training step ◄── failure_of(run): has a pool failed for good?
 
 An env runner's process may die with its games, and RLlib makes another. But a pool that has failed
 for good (a task that raises, a crash loop) ends the training: RLlib only logs what an env raises,
-makes the runner anew, and asks again, up to a thousand times; a task with a mistake would train on
+makes the runner again, and asks again, up to a thousand times; a task with a mistake would train on
 nothing. Rule: only errors of sc2pool end a training. They are those that a new pool would meet
 again. A run is named by its algorithm, not by the configuration: of one configuration a user makes
 several, at once (Tune) or after each other.
@@ -236,7 +236,7 @@ class GamesCallback(RLlibCallback):
     waited for its action.
 
     **Seeds**: with `config.debugging(seed=s)` equal seeds give equal episodes, and no two envs of
-    the training have an episode in common. A runner that is made anew does not repeat the episodes
+    the training have an episode in common. A runner that is made again does not repeat the episodes
     of the one before.
 
     **Agreement**: all runners must play the same version of the game with the same sc2pool.
@@ -258,7 +258,7 @@ class GamesCallback(RLlibCallback):
     def on_environment_created(
         self, *, env_runner: EnvRunner, metrics_logger: MetricsLogger, env: Any, **keywords: Any
     ) -> None:
-        """Give the runner a seed of its own; begin to count anew."""
+        """Give the runner a seed of its own; begin to count again."""
         del metrics_logger, keywords
         if not isinstance(env, SC2VectorEnv):
             raise ConfigError(f"GamesCallback needs an SC2VectorEnv, got {env!r}")

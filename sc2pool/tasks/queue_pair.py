@@ -10,7 +10,7 @@ function.
 
 Rules: a transition is put before each `get_action`; the first of an episode has reward 0. An env of
 several rows (two players of a match, the agents of a team) puts and gets those of all its rows at
-once, because its game goes on when all have acted.
+once, because its game continues when all have acted.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ class Task(TaskDefinition):
         """How an episode came out for this side of a match, a `sc2api_pb2.Result`.
 
         Called at the episode's end; it becomes `sc2pool.result`. By default the game's own result;
-        None, which is undecided, if the game goes on.
+        None, which is undecided, if the game continues.
         """
         return self.game.result
 

@@ -55,7 +55,7 @@ class Spell:
     lasts_s: float = 0.0
     """Time from then on, for which its buffs, its effect and its damage over time last.
 
-    One number stands for all three: the effect of a storm is shown as long as its damage goes on.
+    One number stands for all three: the effect of a storm is shown as long as its damage continues.
     """
     radius: float = 0.0
     effect_id: int = 0

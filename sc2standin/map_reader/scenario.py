@@ -76,7 +76,7 @@ class Bounty:
 class Waves:
     """If all enemies are dead: create new units.
 
-    The client's units stay where they are, or rejoin: they are removed and created anew among the
+    The client's units stay where they are, or rejoin: they are removed and created again among the
     new units of their type, with the life that they had.
     """
 
@@ -103,7 +103,7 @@ class Created:
 
 @dataclass(frozen=True)
 class Battle:
-    """The enemies attack. Once both sides are dead, the map's units are created anew.
+    """The enemies attack. Once both sides are dead, the map's units are created again.
 
     The game does not end when the client's last unit dies.
     """
@@ -153,7 +153,8 @@ class Scenario:
     """None if the map is flat, and open inside its playable area."""
     melee: MeleeRules | None = None
     endless: bool = False
-    """True if the game cannot be lost: it goes on when a player has no units or structures left."""
+    """True if the game cannot be lost: it continues when a player has no units or structures
+    left."""
     made_with_build: int = 0
     """The build of the game whose editor made the map; 0 if the map does not say."""
 

@@ -7,5 +7,5 @@
 
 Each process simulates the whole game, as the real game's do: the requests of both players are
 carried out in both, at the same loop and in the same order, and the game depends on nothing else.
-So a process needs nothing of the other one but requests, and it goes on if the other one dies.
+So a process needs nothing of the other one but requests, and it continues if the other one dies.
 """

@@ -49,8 +49,8 @@ def wait_s(state: State, request: sc_pb.Request | None) -> float:
     Infinity stands for a request that waits for the other player; then `Hooks.wake` is called.
 
     An observation may ask for a future loop. The wait is split into single loops, so that the game
-    goes on meanwhile and an early end is noticed. Infinity also stands for a request that is never
-    answered.
+    continues meanwhile and an early end is noticed. Infinity also stands for a request that is
+    never answered.
     """
     seconds = _wait_s(state, request)
     game = state.game

@@ -2,8 +2,8 @@
 
 The real game's behaviour is unknown, so there are two:
 
-    catch-up    the clock went on: the missed loops are played as fast as possible
-    freeze      the clock stood still: the game goes on where it was stopped
+    catch-up    the clock continued: the missed loops are played as fast as possible
+    freeze      the clock stood still: the game continues where it was stopped
 
 A process gets a signal when it is continued, but none when it is stopped. So it notes the time
 every few milliseconds; after SIGCONT the time since the last note does not count.

@@ -16,7 +16,7 @@ takes many times its bytes once it is decoded. The requests of a loop are in the
 players, as both of their processes must write the same file.
 
 `Playback` plays the game as it was created, with each recorded request at its loop. Rules it keeps:
-requests of a loop are carried out when the replay goes on from there, so that an
+requests of a loop are carried out when the replay continues from there, so that an
 observation of that loop comes before them, as it did in the game. A replay that was saved before
 the game's end is over at that loop, and the result is undecided.
 """

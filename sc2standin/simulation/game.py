@@ -6,7 +6,7 @@ Rules it keeps:
 - what a client asks for takes effect at the beginning of the next loop, in the order of asking;
   with two clients, of the loop after it, and in the order of the players;
 - an episode ends at the map's time limit, when the client's last unit dies (in a melee: when a side
-  has no structure left; in a `Battle` or `Hunt`, and on an endless map, it goes on), when one of
+  has no structure left; in a `Battle` or `Hunt`, and on an endless map, it continues), when one of
   two clients leaves, or by debug command; on a map for two players also when the opponent's last
   unit dies. 2^19 loops after create_game it ends for good.
 """

@@ -69,7 +69,7 @@ def _begin(world: World, unit: Unit, order: Order) -> None:
         unit.job = None
         world.sort_walkers()
     unit.patrol_from = unit.x, unit.y
-    # An attack that is under way goes on: if each order began a new one, a client that orders an
+    # An attack that is under way continues: if each order began a new one, a client that orders an
     # attack in every loop would never see a hit.
     if order.kind != OrderKind.ATTACK or unit.hits_at == NEVER:
         unit.lower_weapon()

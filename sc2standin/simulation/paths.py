@@ -11,7 +11,7 @@ Routes: a unit walks straight if nothing is in its way. Otherwise it walks to th
 that it can walk straight to on the shortest way to its goal, and from there on.
 
 Rules it keeps: the work for a leg is bounded: a field of distances has as many cells as the map,
-few fields are kept, and a chase looks only CHASE_CELLS around its target. A leg is drawn anew
+few fields are kept, and a chase looks only CHASE_CELLS around its target. A leg is drawn again
 when the goal moves, when something was built or destroyed, and after LEG_LOOPS.
 
 Blocks: a cell is free, blocked by the ground, or by the structure or resource on it. Cells are
@@ -48,7 +48,7 @@ FIELDS = 64
 CHASE_CELLS = 24
 """Longest detour to a unit that moves, in cells."""
 LEG_LOOPS = 32
-"""Loops after which a leg is drawn anew: other units may have pushed the walker aside."""
+"""Loops after which a leg is drawn again: other units may have pushed the walker aside."""
 LONGEST_LOOKAHEAD = 24
 """Cells of the way among which the end of a leg is chosen."""
 
@@ -419,7 +419,7 @@ class Field:
 
 
 MOST_WAYS = 50_000
-"""Largest table of ways, about 10 MB; a full one is begun anew."""
+"""Largest table of ways, about 10 MB; a full one is begun again."""
 
 
 @lru_cache(maxsize=2)

@@ -5,7 +5,7 @@ not change are kept as bytes in `Terrain`.
 
 Rules it keeps: what is out of sight appears only as it is remembered. A cloaked unit that is not
 detected appears only if the interface says `show_cloaked`. Deaths and alerts appear once, in
-the first observation after them. The result is the same as that of a message filled anew.
+the first observation after them. The result is the same as that of a message filled again.
 
 The command card is what the selected units can do now; as in the real game, an ability that none of
 them can use now is not on it. Effects of spells on the ground are in the raw interface, in the part

@@ -74,7 +74,7 @@ def draw(
         weights: how often each attack is drawn.
     """
     rng = random.Random(f"{seed} {number}")
-    # One adapter after the other, in an order that is drawn anew each time they all were played.
+    # One adapter after the other, in an order that is drawn again each time they all were played.
     order = random.Random(f"{seed} {number // len(adapters)}").sample(
         sorted(adapters), len(adapters)
     )

@@ -101,7 +101,7 @@ class SwapsActions(Crooked):
 
 
 class RepeatsAnObservation(Crooked):
-    """One env's row is not written anew."""
+    """One env's row is not written again."""
 
     def lie(self, observations: Any, *rest: Any) -> Step:
         if self.steps == 5:
@@ -154,7 +154,7 @@ class CallsAFaultAnEnd(Crooked):
 
 
 class HidesAFault(Crooked):
-    """The env goes on with its next episode as if nothing had been."""
+    """The env continues with its next episode as if nothing had been."""
 
     def lie(self, observations: Any, rewards: Any, dones: Any, infos: Any) -> Step:
         for env, info in enumerate(infos):

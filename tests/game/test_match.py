@@ -302,7 +302,7 @@ async def test_in_real_time_the_periods_of_both_begin_together(standin_dir):
 
 @pytest.mark.parametrize("index", [0, 1])
 async def test_in_real_time_each_side_has_its_own_steps(standin_dir, index):
-    """One of them asks for none, and the game goes on; a side that is stopped is named."""
+    """One of them asks for none, and the game continues; a side that is stopped is named."""
     setup = replace(SETUP, realtime=True)
     async with matching(standin_dir, SHORT) as match:
         path = find_map(find(standin_dir), SETUP.map_name)

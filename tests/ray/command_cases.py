@@ -113,7 +113,7 @@ def ask(address: str) -> dict[str, Any]:
 
 
 def resumed() -> dict[str, Any]:
-    """The run goes on, with an evaluation on the cluster."""
+    """The run continues, with an evaluation on the cluster."""
     done = int((OUT / "episodes.csv").read_text().count("\n"))
     steps = steps_done()
     went_on = run(

@@ -223,7 +223,7 @@ def appo_and_many_faults() -> dict[str, Any]:
 
 
 def many_games_killed(algorithm: Algorithm) -> dict[str, Any]:
-    """One game after the other, the oldest first, while the training goes on."""
+    """One game after the other, the oldest first, while the training continues."""
     updates(algorithm, 1)
     began_s, kills = time.monotonic(), 0
     for result in results(algorithm):

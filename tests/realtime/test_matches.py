@@ -139,7 +139,7 @@ def test_games_that_catch_up_do_so_together(begun, standin_dir, opponent):
 @pytest.mark.timing
 @pytest.mark.parametrize("opponent", [None, decide, CountingBot])
 def test_spares_are_held_at_their_first_observation(begun, opponent):
-    """Neither of their games goes on before the learner plays it."""
+    """Neither of their games continues before the learner plays it."""
     env = begun(n=1, task=TellsLoops, opponent=opponent, spares=1, max_loops=24)
     for _ in range(2):
         dones = np.zeros(1, bool)

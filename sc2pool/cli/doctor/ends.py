@@ -107,7 +107,7 @@ async def _await_caused_end(
     client.post(cause, awaited)
     if await client.reply(wait_s) is None:
         return _silent(way, ahead)
-    # If the game goes on, it comes to the loop in this time.
+    # If the game continues, it comes to the loop in this time.
     goes_on_s = ahead / LOOPS_PER_S if way == BY_LOSS else 0.0
     reply = await client.reply(goes_on_s + wait_s)
     if reply is None:

@@ -3,7 +3,7 @@
 Rules: games of their own are played, so the training's episodes go on where they were. The seeds
 are the same every time, so that means can be compared. The best action is played. An episode that a
 fault cut short counts in no mean. What cannot be written (a full disk) is said, and the training
-goes on.
+continues.
 """
 
 from __future__ import annotations

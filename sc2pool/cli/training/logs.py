@@ -1,6 +1,6 @@
 """Where SB3's figures go: a CSV file, TensorBoard events, and Weights & Biases if asked.
 
-Rule: figures that cannot be written (a full disk) are lost, and the training goes on.
+Rule: figures that cannot be written (a full disk) are lost, and the training continues.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class ProgressTable(KVWriter):
             raise
 
     def _rewrite(self, more: Iterable[str], steps_done: int | None = None) -> None:
-        """Write the file anew, with more columns or without the later rows, and open it."""
+        """Write the file again, with more columns or without the later rows, and open it."""
         self.close()
         with replacing(self._path) as unfinished, closing(self._earlier()) as earlier:
             columns = [*next(earlier, self._columns), *more]

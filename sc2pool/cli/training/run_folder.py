@@ -2,7 +2,7 @@
 
 model.zip            the policy; SB3's format
 best_model.zip       the policy of the best evaluation
-learning_curve.png   redrawn while the run goes on
+learning_curve.png   redrawn while the run continues
 episodes.csv         one row per episode
 evaluations.csv      one row per evaluation
 win_rates.csv        with self-play: one row per evaluation and opponent

@@ -10,7 +10,7 @@ Rules of an evaluation: games of its own are played, with the same seeds every t
 actions as in training, because between two players the best policy is often a mixed one, and its
 likeliest action alone may lose. The random numbers are the evaluation's own, so the training goes
 on as without it. All opponents play in one pool and take turns. A match that a fault cut short does
-not count. What cannot be written (a full disk) is said, and the training goes on. A resumed run
+not count. What cannot be written (a full disk) is said, and the training continues. A resumed run
 continues the file of win rates, without the rows of a later time.
 """
 

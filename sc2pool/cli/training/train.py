@@ -2,14 +2,14 @@
 
     run(options)          makes the games, trains, closes the games
     train(env, options)   trains on any VecEnv and keeps the run's folder (see `run_folder`)
-    Saver                 saves the model and the curve while the run goes on
+    Saver                 saves the model and the curve while the run continues
     connect, …_games      the games of a run: on this machine, or on the nodes of a Ray cluster
 
 Rules: whatever ends the training, a signal or an error, the model and the curve are saved first,
 unless a second signal ends it at once. A file is replaced as a whole, so the last good one stays if
 a save fails. A save that fails (full disk, lost permission) is said in one line and tried again,
-and the training goes on. The same seed gives the same run: nothing here draws a random number, and
-the clock does not influence what is learned.
+and the training continues. The same seed gives the same run: nothing here draws a random number,
+and the clock does not influence what is learned.
 """
 
 from __future__ import annotations

@@ -342,7 +342,7 @@ def write_stand_in() -> Path:
 
 
 def cache_folder() -> Path:
-    """This user's folder for what sc2pool may write anew, as the system has it.
+    """This user's folder for what sc2pool may write again, as the system has it.
 
     Raises:
         ConfigError: this user has no home directory.

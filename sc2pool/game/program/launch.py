@@ -2,7 +2,7 @@
 
 Rules:
 - no byte is sent to a listener before its process is known to be our game (if the system cannot
-  say, the launch goes on and is marked unproven);
+  say, the launch continues and is marked unproven);
 - a game has one seat, a single websocket: it is connected to as soon as it listens, and if another
   program has the seat, the game is replaced by one on another port at once;
 - the wait ends at once when the process does, and at its deadline otherwise;

@@ -9,7 +9,7 @@ call, and every instance is gone then.
 An interrupt (Ctrl-C in a notebook) may strike between any two instructions of the trainer's thread.
 While the trainer waits, and between its calls, the pool's records are whole, and an interrupt does
 no harm. Rule: all changes are made inside a `Bookkeeping` block; an interrupt there leaves the
-records torn, and nothing may be done with them then but to begin anew with new instances.
+records torn, and nothing may be done with them then but to begin again with new instances.
 """
 
 from __future__ import annotations

@@ -262,14 +262,14 @@ class Instance:
         self.pause_problem = ""
 
     def paused(self, problem: str) -> None:
-        """Its game is stopped; or it goes on, because of this problem."""
+        """Its game is stopped; or it continues, because of this problem."""
         if self.state not in (State.RESUMING, State.RELEASING):
             self.deadline = NEVER
         self.pause_problem = problem
         self.on(Event.NOT_PAUSED if problem else Event.PAUSED)
 
     def resumed(self) -> None:
-        """Its game goes on."""
+        """Its game continues."""
         self.deadline = NEVER
         self.on(Event.RESUMED)
 

@@ -81,7 +81,7 @@ class Event(StrEnum):
     PAUSE = "pause"
     PAUSED = "paused"
     NOT_PAUSED = "not-paused"
-    """The game could not be stopped, and goes on."""
+    """The game could not be stopped, and continues."""
     RESUME = "resume"
     RESUMED = "resumed"
     FAULT = "fault"

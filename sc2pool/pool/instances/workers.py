@@ -4,7 +4,7 @@
                   ├── instance: channel, slot, game, folder
                   └── instance …
 
-If an instance fails, its worker goes on with the others. The instance is told to leave, and its
+If an instance fails, its worker continues with the others. The instance is told to leave, and its
 successor moves in. Both orders go over one socket, so the successor is hosted after its predecessor
 has left, and takes its slot. Rules:
 - a worker is ended with its last instance; if that instance has to close an env of the user first,
@@ -151,7 +151,7 @@ class Worker:
         expected: numbers of the instances that live here, or are to move in.
         deadline: when all that were told to leave must have left.
         doomed: it was killed, or ends by itself, and may not have ended yet.
-        used_up: it goes on with the instances that it has, and gets no other.
+        used_up: it continues with the instances that it has, and gets no other.
         death: why it has died, or is to be killed; None before.
 
     Raises:

@@ -5,7 +5,7 @@
 A game or worker reports an exit, a closed connection or an expired deadline by itself. The watchdog
 finds what they cannot report: that they are stopped, too large, or hung. Rules: *slow is not hung*:
 while CPU time advances, only the deadline counts. A sample after a gap in the watchdog's own clock
-(Ctrl-Z, a laptop's lid) begins anew, because no game caused the gap, and so does one after a time
+(Ctrl-Z, a laptop's lid) begins again, because no game caused the gap, and so does one after a time
 in which no process could be inspected (no free descriptor). A game is all that is below its worker,
 because an executable may be a script that starts the game. Eight games cost 0.03 % of a core.
 """
@@ -34,7 +34,7 @@ log = logging.getLogger("sc2pool")
 _ENDS_WITHIN_S = 5.0
 """The thread is awaited this long; if no lock holds it up it ends after the sample it takes."""
 _GAP_FACTOR = 3.0
-"""A sample that comes later than this many intervals begins anew."""
+"""A sample that comes later than this many intervals begins again."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@
 Rules of a slot, for each way:
 - it has one writer; the sequence number is published last, so a torn slot is never taken for a
   whole one; the last observation that was answered with stays as it is until the next answer is
-  complete; numbers start anew with each instance, so no message outlives it;
+  complete; numbers start again with each instance, so no message outlives it;
 - what has no place in a slot (an info that is not empty, a value without fixed layout) travels *out
   of band*, on the instance's channel: the doorbell first, then the bytes;
 - if an env has several rows in a batch, all of them are in its instance's one slot, and one number

@@ -8,7 +8,7 @@
 
 Rules: the number of reports is bounded, and the oldest are deleted first. A report never raises:
 values that JSON cannot hold are shown as text, a file that cannot be written (a full disk) is left
-out, and without `fault.json` there is no report. The log has a warning, and the pool goes on.
+out, and without `fault.json` there is no report. The log has a warning, and the pool continues.
 """
 
 from __future__ import annotations

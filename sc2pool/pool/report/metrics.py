@@ -35,7 +35,7 @@ _PARTS = {"durations": ["figure"], "matches": ["result"]}
 
 
 class Collector:
-    """Turns a pool's statistics into metrics, anew for each request.
+    """Turns a pool's statistics into metrics, again for each request.
 
     Args:
         stats: see `Pool.stats`; called in the server's threads.

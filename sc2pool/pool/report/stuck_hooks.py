@@ -72,7 +72,7 @@ class HookWatch:
         self._noted: Path | None = None
 
     def begin(self) -> None:
-        """Begin to watch; it goes on until the process ends."""
+        """Begin to watch; it continues until the process ends."""
         start_thread(self._run, "sc2pool-hook-watch")
 
     def _run(self) -> None:

@@ -29,7 +29,7 @@ class MatchResults:
         win: how many it won.
         loss: how many it lost.
         tie: how many ended in a tie.
-        undecided: how many the task has ended while the game went on.
+        undecided: how many the task has ended while the game continued.
     """
 
     win: int = 0

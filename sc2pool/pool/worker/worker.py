@@ -208,7 +208,7 @@ class LiveView:
         """The map that was written for each player, and its key."""
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin to look for requests; it goes on until the process ends."""
+        """Begin to look for requests; it continues until the process ends."""
         start_thread(self._poll, "sc2pool-live-view", loop)
 
     def _poll(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -1,6 +1,6 @@
-"""The actors of a cluster's pool together: started, asked, and made anew where they have died.
+"""The actors of a cluster's pool together: started, asked, and made again where they have died.
 
-Rules: an actor that dies is made anew where there is room, at once, whatever it was asked; if its
+Rules: an actor that dies is made again where there is room, at once, whatever it was asked; if its
 deaths are too many, or no room comes in time, the pool has failed, and all actors are ended. Only
 here an actor is replaced.
 """
@@ -58,7 +58,7 @@ class Actors:
         every: the games of each, in the order of their envs.
         restart: how often actors may die.
         node_timeout_s: how long to wait for room for the games of one that died.
-        begin: the reset of an actor that was made anew between two steps; None for no reset.
+        begin: the reset of an actor that was made again between two steps; None for no reset.
 
     Raises:
         ConfigError: a node has no room or no such game, or the nodes disagree; nothing is left.
@@ -171,7 +171,7 @@ class Actors:
         phase: Phase,
         begin: Callable[[RemoteGames], ResetArguments | None],
     ) -> None:
-        """Make a dead actor anew, wherever there is room, and begin episodes in its envs."""
+        """Make a dead actor again, wherever there is room, and begin episodes in its envs."""
         lost_at_s = time.monotonic()
         where, deadline = games.node.name, Deadline.after(self._node_timeout_s)
         try:

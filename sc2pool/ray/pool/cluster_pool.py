@@ -4,7 +4,7 @@
                                           then one batch in the order of the envs
 
 Rules: every env gets exactly one transition for each action; if its actor or its node dies, that is
-one marked truncation, as for any fault, and the actor is made anew where there is room (see
+one marked truncation, as for any fault, and the actor is made again where there is room (see
 `Actors`). The nodes play the same game and have the same spaces, or none plays. A node's own pool
 replaces the games that fail there; nothing of that is repeated here.
 

@@ -42,7 +42,7 @@ class NoPlaceError(SC2PoolError):
 
 
 class Reborn(NamedTuple):
-    """The first reply of an actor that was made anew, and the fault before it, for the infos."""
+    """The first reply of an actor that was made again, and the fault before it, for the infos."""
 
     fault: dict[str, Any]
     reply: Reply
@@ -139,7 +139,7 @@ class RemoteGames:
         self.stats = self.about.stats
 
     def place_anew(self, deadline: Deadline) -> None:
-        """Make the actor anew on any node that has room, or that comes to have it.
+        """Make the actor again on any node that has room, or that comes to have it.
 
         Raises:
             NoPlaceError: there was none within the deadline.

@@ -110,7 +110,8 @@ class SnapshotStore:
         return snapshot
 
     def drop_later(self, steps: int) -> None:
-        """Remove the snapshots of more than these env steps, for a run that goes on from there."""
+        """Remove the snapshots of more than these env steps, for a run that continues from
+        there."""
         for snapshot in self.snapshots():
             if steps_of(snapshot) > steps:
                 _remove(snapshot)

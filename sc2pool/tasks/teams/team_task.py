@@ -13,7 +13,7 @@
             return np.array([...])
 
 Rules: what is given or returned for each agent is in the order of `agents`. The reward, the info
-and the end of the episode are the team's. An agent whose unit is dead goes on acting, without
+and the end of the episode are the team's. An agent whose unit is dead continues acting, without
 effect, until the episode ends. With `players = 2` there is a team on either side of a match, each
 with a task object of its own.
 """

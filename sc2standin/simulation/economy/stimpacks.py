@@ -1,6 +1,6 @@
 """Stimpacks: for some life, a marine or marauder walks and fires faster for a while.
 
-Rule it keeps: a second one begins the time anew.
+Rule it keeps: a second one begins the time again.
 """
 
 from __future__ import annotations

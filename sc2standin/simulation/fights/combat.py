@@ -11,8 +11,8 @@ Rules it keeps:
   fights would be one;
 - a unit with an order to move or to cast does not fire; a unit that holds its position does not
   walk; a passive unit fires only with an attack order;
-- a unit without a named target keeps its current target while that target is in range, and goes on
-  after one that is not until another one is; otherwise it takes the nearest enemy within its scan
+- a unit without a named target keeps its current target while that target is in range, and follows
+  one that is not until another one is; otherwise it takes the nearest enemy within its scan
   range, and a bystander if there is no other. The opponent's units scan as far as they see;
 - of two weapons the one is fired that can hit the target, or that does more damage;
 - a worker only attacks if it is ordered to.
@@ -61,7 +61,7 @@ class Combat:
         """Those in the air, in the order of their launch."""
 
     def fight(self, pairs: Pairs, bystanders: Bystanders | None, ways: list[Way | None]) -> bool:
-        """Choose targets, attack and let missiles land; true if anything of it goes on.
+        """Choose targets, attack and let missiles land; true if anything of it continues.
 
         Changes the way of each unit with a target: it stands if the target is in range, otherwise
         it walks to it.

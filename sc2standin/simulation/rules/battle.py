@@ -1,6 +1,6 @@
 """The rules of fights without a town: battles and hunts.
 
-In a battle the enemies attack, and once both sides are dead it begins anew. In a hunt, again and
+In a battle the enemies attack, and once both sides are dead it begins again. In a hunt, again and
 again, each enemy without an order attacks the nearest of the client's units. Rules of a hunt: the
 game's loops, not the units' ages, say when; an enemy gets no order if it has no
 weapon, or if its weapon cannot hit the nearest unit, because the game refuses such an order. It

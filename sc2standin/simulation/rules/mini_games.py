@@ -132,7 +132,7 @@ class WavesRule:
         return NEVER
 
     def _rejoin(self, group: Group) -> None:
-        """Create the units of a group; its type's survivors are created anew among them."""
+        """Create the units of a group; its type's survivors are created again among them."""
         world = self._world
         survivors = [
             unit for unit in world.units if unit.owner == group.owner and unit.type is group.type

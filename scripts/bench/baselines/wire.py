@@ -168,7 +168,7 @@ async def serve(root: str, map_name: str) -> None:
                 observed = (await wire.ask(requests.observation())).observation.observation
                 assert observed.game_loop == loop, f"loop {observed.game_loop}, not {loop}"
             else:
-                # Created anew: after 2^19 loops over all restarts a game would end.
+                # Created again: after 2^19 loops over all restarts a game would end.
                 for request in (
                     requests.create_game(setup, map_path, None),
                     requests.join_game(setup),

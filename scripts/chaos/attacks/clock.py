@@ -1,6 +1,6 @@
 """The wall clock is set, for all processes of the run: forwards and backwards, by up to a year.
 
-A library that they preload adds to it what a file says; the monotonic clock goes on. (Debian's
+A library that they preload adds to it what a file says; the monotonic clock continues. (Debian's
 libfaketime cannot be taken: with it `time.sleep` fails in Python 3.11.)
 """
 

@@ -31,7 +31,7 @@ SAID = {STEPPED: "could step its parent's env", UNTYPED: "got an error that is n
 def fork(
     arena: Arena, rng: Random, act: Callable[[Adapter], None], *, pending: bool = False
 ) -> None:
-    """A child uses the env; the parent goes on.
+    """A child uses the env; the parent continues.
 
     Args:
         act: what the child does; it may raise an error of sc2pool's.

@@ -50,7 +50,7 @@ def send(processes: list[psutil.Process], names: list[str], stopped_s: float) ->
 
 
 def kill_a_worker(arena: Arena, rng: Random) -> None:
-    """For attacks that harm only an instance that is made anew."""
+    """For attacks that harm only an instance that is made again."""
     strike(arena, rng, "worker", "KILL")
 
 

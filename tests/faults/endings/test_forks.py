@@ -1,4 +1,4 @@
-"""A forked child has a copy of its parent's pool: it is told so, and the parent goes on."""
+"""A forked child has a copy of its parent's pool: it is told so, and the parent continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C in a session that goes on, as in a notebook: the next reset gives a working pool.
+"""Ctrl-C in a session that continues, as in a notebook: the next reset gives a working pool.
 
 An interrupt is raised where a chosen function of the package begins, so the same instant can be
 tried again. Python looks there, and after calls, whether a signal has come. `scripts/chaos.py`

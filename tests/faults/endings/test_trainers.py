@@ -1,4 +1,4 @@
-"""What befalls a trainer that goes on: it is stopped and continued, its disk is full, it is not
+"""What befalls a trainer that continues: it is stopped and continued, its disk is full, it is not
 alone on the machine.
 """
 

@@ -28,7 +28,7 @@ Limited = Callable[[str, int], AbstractContextManager[None]]
 
 
 def play_until(env: SubprocSC2VecEnv, kind: str) -> None:
-    """Step until env 0 has been cut short by a fault of this kind; env 1 goes on untouched."""
+    """Step until env 0 has been cut short by a fault of this kind; env 1 continues untouched."""
     for _ in range(200):
         _, _, dones, infos = step(env, 0, 0)
         assert "sc2pool.fault" not in infos[1]
@@ -70,7 +70,7 @@ def lowest_free_descriptor() -> int:
 
 
 def test_descriptors_run_out_for_a_while(begun: MakeEnv, limited: Limited) -> None:
-    """The env waits; once there are descriptors again it goes on, on a new game."""
+    """The env waits; once there are descriptors again it continues, on a new game."""
     env = begun()
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     over = threading.Event()

@@ -1,4 +1,4 @@
-"""Games and workers are killed and stopped in every phase, and the batch goes on.
+"""Games and workers are killed and stopped in every phase, and the batch continues.
 
 Harm in a phase that no test could hit by luck is done from inside: by the task's own code, by
 the game's start script, or through the API itself.

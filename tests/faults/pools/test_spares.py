@@ -78,7 +78,7 @@ def test_two_spares(
 
 
 def test_a_killed_env_takes_the_next_episode(spared: Callable[..., SubprocSC2VecEnv]) -> None:
-    """The same one, with spares or without, and the run goes on the same."""
+    """The same one, with spares or without, and the run continues the same."""
     runs = []
     for spares in (0, 1):
         env = spared(spares, ShortSaboteur)

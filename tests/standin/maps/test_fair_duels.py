@@ -1,6 +1,6 @@
 """No side of a duel has an advantage: nothing depends on a unit's owner, age, or end of the map.
 
-A fight is played for a while, with random cooldowns. Then it goes on twice, without chance: as it
+A fight is played for a while, with random cooldowns. Then it continues twice, without chance: as it
 is, and with the sides exchanged and the map after half a turn. Both must go on in the same way.
 """
 

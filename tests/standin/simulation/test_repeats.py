@@ -1,4 +1,4 @@
-"""What is begun in the same way goes on in the same way, in steps of any size."""
+"""What is begun in the same way continues in the same way, in steps of any size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The observation that is kept and updated has the bytes of one that is filled anew."""
+"""The observation that is kept and updated has the bytes of one that is filled again."""
 
 from __future__ import annotations
 

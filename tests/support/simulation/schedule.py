@@ -58,7 +58,7 @@ class Schedule:
         n: number of envs.
         spares: number of spares; none for envs of the user.
         one_book: episodes come from one book (tasks).
-        autoreset: an env that is over goes on by itself.
+        autoreset: an env that is over continues by itself.
         realtime: the games run by themselves.
         busy: `max_concurrency`.
         each: how many instances may live in one worker.

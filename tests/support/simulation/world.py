@@ -177,7 +177,7 @@ class World:
         return True
 
     def living(self, rank: int) -> Worker | None:
-        """A worker by its rank among those that live, beginning anew after the last one."""
+        """A worker by its rank among those that live, beginning again after the last one."""
         workers = [one for one in self.workers.values() if one.alive]
         return workers[rank % len(workers)] if workers else None
 

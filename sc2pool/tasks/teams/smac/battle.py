@@ -171,7 +171,7 @@ class Battle:
             self.reward = earned - scale * (lost + value * allies_lost)
 
     def outcome(self) -> int | None:
-        """How the battle has ended: WON, DRAWN or LOST; None if it goes on."""
+        """How the battle has ended: WON, DRAWN or LOST; None if it continues."""
         n_allies = int(self.allies.present.sum())
         n_enemies = int(self.enemies.present.sum())
         if (n_allies == 0 and n_enemies > 0) or self.allies.has_medivacs_alone():

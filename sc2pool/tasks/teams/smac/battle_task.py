@@ -130,7 +130,7 @@ class BattleTask(TeamTask):
         )
 
     def outcome(self) -> int | None:
-        """How the battle has ended: WON, DRAWN or LOST; None if it goes on."""
+        """How the battle has ended: WON, DRAWN or LOST; None if it continues."""
         return self.battle.outcome()
 
     def result(self) -> int | None:

@@ -79,7 +79,7 @@ class RandomTeamsTask(BattleTask):
 
 
 def terran_outcome(battle: Battle) -> int | None:
-    """How a battle of Terran teams has ended; None if it goes on."""
+    """How a battle of Terran teams has ended; None if it continues."""
     allies, enemies = (
         (side.alive & ~side.medivacs).any() for side in (battle.allies, battle.enemies)
     )

@@ -163,7 +163,7 @@ class Building:
         self._paid = kept
 
     def set_out(self, worker: Unit) -> None:
-        """Walk to the place of the worker's order, or to the site that it goes on with."""
+        """Walk to the place of the worker's order, or to the site that it continues with."""
         order = worker.order
         kind = order.makes
         assert isinstance(kind, UnitType)

@@ -1,4 +1,4 @@
-"""A run is saved while it goes on; a save that fails does not end it."""
+"""A run is saved while it continues; a save that fails does not end it."""
 
 from __future__ import annotations
 

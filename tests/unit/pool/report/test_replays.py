@@ -79,7 +79,7 @@ def test_the_newest_of_each_reason_stay_and_nothing_of_others_goes(tmp_path):
 
 
 def test_equal_names_do_not_overwrite(tmp_path):
-    """Episodes are numbered anew after `seed()`, maybe within one second."""
+    """Episodes are numbered again after `seed()`, maybe within one second."""
     folder = ReplayFolder(ReplayPolicy(tmp_path))
     paths = {settled(folder, SEAT, 0, 1.0, by_number=True) for _ in range(3)}
     assert len(paths) == 3
