@@ -202,6 +202,9 @@ def test_a_run_in_a_folder_of_all_users(installation, earlier_run):
         (["--task", "json:Walk"], "module json has no 'Walk'"),
         (["--task", "json:JSONDecode"], "has no 'JSONDecode'; did you mean json:JSONDecoder?"),
         (["--task", "my/kite.py:Kite"], "no module 'my/kite'; did you mean my.kite:Kite?"),
+        (["--task", "my/kite.py"], "did you mean 'my.kite:CLASS'?"),
+        (["--task", "./kite.py"], "did you mean 'kite:CLASS'?"),
+        (["--task", "my.kite.Kite"], "did you mean 'my.kite:Kite'?"),
         (["--task", "json:loads"], "must be a built-in name, module:Class, or a subclass"),
         (["--task", "json:"], "task 'json:': expected module:Class"),
         (["--resume", "{earlier_run}", "--steps", "2000"], "has 2000 steps already"),
@@ -216,6 +219,13 @@ def test_bad_arguments(arguments, message, installation, earlier_run):
     with pytest.raises(ConfigError) as caught:
         options_from("--game", installation, *arguments)
     assert message in str(caught.value)
+
+
+def test_a_module_of_the_folder_is_the_best_guess(installation, tmp_path, monkeypatch):
+    (tmp_path / "walking.py").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=r"no module 'walkin'; did you mean walking:Walk\?$"):
+        options_from("--game", installation, "--task", "walkin:Walk")
 
 
 @pytest.mark.parametrize("command", ["train", "bench"])
