@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 from sc2standin.install import MARKER, InstallError, install
 from sc2standin.process.server import run_server
@@ -43,8 +44,15 @@ def main(arguments: list[str]) -> int:
     return run_server(options.listen, options.port, state, after_stop)
 
 
+class _Parser(argparse.ArgumentParser):
+    """argparse's, whose complaint is one line, as that of a failed installation."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"sc2standin: {message}\n")
+
+
 def _install(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser("python -m sc2standin install")
+    parser = _Parser("python -m sc2standin install")
     parser.add_argument("directory", type=Path)
     _add_ours(parser)
     options = parser.parse_args(arguments)

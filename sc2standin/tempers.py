@@ -10,6 +10,7 @@ names of `GROUPS`. The README has the same table for readers; a test compares th
 
 from __future__ import annotations
 
+import difflib
 import re
 import sys
 import time
@@ -440,9 +441,11 @@ def _read(text: str) -> dict[str, str]:
             continue
         known = _KNOWN.get(name)
         if known is None:
+            close = difflib.get_close_matches(name, [*_KNOWN, *GROUPS], n=1)
+            hint = f"; did you mean {close[0]}?" if close and close[0] != name else ""
             raise ValueError(
                 f"no temper {item!r}; there are {', '.join(_KNOWN)}, and the groups "
-                f"{', '.join(GROUPS)}"
+                f"{', '.join(GROUPS)}{hint}"
             )
         if value is not None and not re.fullmatch(known.pattern, value):
             wanted = f"{name}:{known.value}" if known.value else f"{name}, without a value"

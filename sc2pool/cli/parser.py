@@ -29,6 +29,7 @@ from sc2pool.cli.options import (
 from sc2pool.cli.running.top_table import NAMES
 from sc2pool.cli.training.algorithms import ALGORITHMS, MODES
 from sc2pool.errors import MissingPackageError
+from sc2pool.game.program.lease import MOST_GAMES
 from sc2pool.optional import needed_for
 from sc2pool.tasks.registry import GROUPS
 
@@ -91,7 +92,7 @@ def add_train(commands: Commands) -> None:
         "FILE",
         "YAML file of hyperparameters, in RL Zoo's format (default: the algorithm's bundled ones)",
     )
-    train.number("--n", "number of games (default: 8)")
+    train.number("--n", "number of games (default: 8)", high=MOST_GAMES)
     train.flag("--realtime", "the games run by themselves, 22.4 loops a second", default=None)
     train.number("--spares", "more games that hold the next episodes ready (default: 0)", low=0)
     train.number(
@@ -153,7 +154,7 @@ def add_play(commands: Commands) -> None:
     play.set_defaults(run=run_player("playing.play"))
     add_player(play)
     play.number("--episodes", "number of episodes, or of matches", 10)
-    play.number("--n", "number of games", 1)
+    play.number("--n", "number of games", 1, high=MOST_GAMES)
     play.flag("--realtime", "the games run by themselves")
     play.flag("--watch", "show the games on a local web page, at their own pace")
     for name, what in (("replay", "replay"), ("video", "video"), ("gif", "picture")):
@@ -183,7 +184,7 @@ def add_record(commands: Commands) -> None:
         help="Minari's name of it (default: sc2pool/TASK/PLAYER-v0)",
     )
     record.number("--steps", "env steps that the dataset shall have, in whole episodes", 100_000)
-    record.number("--n", "number of games", 8)
+    record.number("--n", "number of games", 8, high=MOST_GAMES)
     record.flag("--resume", "go on with a dataset that is there")
     record.flag(
         "--keep-faulty",
@@ -206,7 +207,7 @@ def add_tune(commands: Commands) -> None:
     )
     tune.number("--trials", "number of trials, those of an earlier call included", 20)
     tune.number("--steps", "env steps of each trial", 20_000)
-    tune.number("--n", "number of games", 8)
+    tune.number("--n", "number of games", 8, high=MOST_GAMES)
     tune.number("--eval-episodes", "episodes that judge a trial", 16, metavar="N")
     tune.number("--seed", "seed of every trial", 0, low=0, high=2**32 - 1)
     tune.add_argument(

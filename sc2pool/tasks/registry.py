@@ -10,6 +10,7 @@ import difflib
 import importlib
 from collections.abc import Iterable
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sc2pool.errors import ConfigError, MissingPackageError
@@ -138,7 +139,8 @@ def _imported(task: str) -> object:
     """The object with this name; an error in the user's own module is raised unchanged."""
     if task not in PLACES and ":" not in task:
         close = difflib.get_close_matches(task, PLACES, n=1, cutoff=0.5)
-        hint = f"; did you mean {close[0]!r}?" if close else "."
+        own = _as_module_and_class(task)
+        hint = f"; did you mean {own or close[0]!r}?" if own or close else "."
         raise ConfigError(
             f"unknown task {task!r}{hint} Built-in tasks: {', '.join(BUILT_IN)}; SMAC's scenarios: "
             f"{', '.join(SMAC)}; their duels: {', '.join(SMAC_DUELS)}; SMACv2's: "
@@ -154,7 +156,9 @@ def _imported(task: str) -> object:
             raise
         hint = ""
         if module.endswith(".py"):  # a file's name
-            hint = f"; did you mean {module.removesuffix('.py').replace('/', '.')}:{name}?"
+            hint = f"; did you mean {_module_of(module)}:{name}?"
+        elif close := difflib.get_close_matches(module, [one.stem for one in Path().glob("*.py")]):
+            hint = f"; did you mean {close[0]}:{name}?"
         raise ConfigError(f"task {task!r}: there is no module {error.name!r}{hint}") from error
     if not hasattr(found, name):
         close = difflib.get_close_matches(name, dir(found), n=1)
@@ -162,3 +166,16 @@ def _imported(task: str) -> object:
         raise ConfigError(f"task {task!r}: module {module} has no {name!r}{hint}")
     answer: object = getattr(found, name)
     return answer
+
+
+def _module_of(file: str) -> str:
+    """The module that a file's name means."""
+    return file.removeprefix("./").removesuffix(".py").replace("/", ".")
+
+
+def _as_module_and_class(text: str) -> str:
+    """What may have been meant by a file, or by `module.Class`; empty if it is no such text."""
+    if text.endswith(".py"):
+        return f"{_module_of(text)}:CLASS"
+    module, dot, name = text.rpartition(".")
+    return f"{module}:{name}" if dot else ""

@@ -103,6 +103,8 @@ def test_watching(play):
     ("arguments", "message"),
     [
         (["scriptd"], "; did you mean scripted?"),
+        (["kite:Kite"], "; for a task say who plays it: random --task kite:Kite"),
+        (["8M"], "; for a task say who plays it: random --task 8M"),
         (["none.zip"], "none.zip: no such run's folder, no such model, and no pretrained policy"),
         (["{empty}"], "no model.zip in it, so there is nothing to play"),
         (["{run}", "--against=none.zip"], "none.zip: no such run's folder, no such model"),

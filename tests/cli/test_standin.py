@@ -58,6 +58,15 @@ def test_install_passes_its_choices_on(
     assert added == (after_stop == "freeze")
 
 
+def test_install_of_an_unknown_temper_says_so_in_a_line(
+    tmp_path: Path, in_process: InProcess
+) -> None:
+    code, _, complaints = in_process("standin", "install", tmp_path / "game", "--temper", "gentle")
+    assert code == 2
+    assert complaints.startswith("sc2standin: argument --temper: no temper 'gentle'; there are ")
+    assert complaints.count("\n") == 1
+
+
 def test_install_leaves_a_folder_with_other_files_alone(
     tmp_path: Path, in_process: InProcess
 ) -> None:

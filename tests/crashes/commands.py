@@ -232,7 +232,7 @@ class Recording(Command):
     def check(self, ended: Ended) -> None:
         episodes = self.episodes()
         require_once("episodes", episodes)
-        told = re.search(r"steps in ([\d,]+) episodes", ended.said)
+        told = re.search(r"steps in ([\d,]+) episode", ended.said)
         assert told is None or int(told[1]) == len(episodes), f"lost: episodes, said {told}"
 
     def check_resumed(self, *, all_figures: bool) -> None:

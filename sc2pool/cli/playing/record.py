@@ -61,7 +61,8 @@ def run(args: argparse.Namespace) -> int:
                     f"({error.strerror or error})"
                 ) from error
     taken = duration(time.monotonic() - began_s)
-    say(f"{writer.steps:,} steps in {writer.episodes:,} episodes, {taken}")
+    episodes = "1 episode" if writer.episodes == 1 else f"{writer.episodes:,} episodes"
+    say(f"{writer.steps:,} steps in {episodes}, {taken}")
     say(f'to read it: minari.load_dataset("{dataset}")')
     return stop.exit_code
 

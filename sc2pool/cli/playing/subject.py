@@ -23,7 +23,7 @@ from sc2pool.pretrained import pretrained
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.opponents.models import SavedModel
 from sc2pool.tasks.opponents.policies import Policy
-from sc2pool.tasks.registry import DEFAULT_TASK, built_in_name, spelled
+from sc2pool.tasks.registry import DEFAULT_TASK, PLACES, built_in_name, spelled
 
 RANDOM, SCRIPTED = "random", "scripted"
 
@@ -111,7 +111,7 @@ def playable_model(given: str) -> Path:
     if not path.exists():
         raise ConfigError(
             f"{path}: no such run's folder, no such model, and no pretrained policy of that name "
-            f"(there are {', '.join(pretrained())}){hint(given, (RANDOM, SCRIPTED, *pretrained()))}"
+            f"(there are {', '.join(pretrained())}){hint_of_player(given)}"
         )
     if not path.is_dir():
         return path
@@ -119,6 +119,13 @@ def playable_model(given: str) -> Path:
     if not found:
         raise ConfigError(f"{path}: no {MODEL_FILE} in it, so there is nothing to play")
     return found[0]
+
+
+def hint_of_player(given: str) -> str:
+    """What may have been meant in place of a player, such as the task that shall be played."""
+    if ":" in given or spelled(given) in PLACES:
+        return f"; for a task say who plays it: {RANDOM} --task {given}"
+    return hint(given, (RANDOM, SCRIPTED, *pretrained()))
 
 
 def scripted_player(task: type[TaskDefinition]) -> Any:

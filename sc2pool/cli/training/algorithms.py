@@ -13,6 +13,7 @@ that an algorithm cannot learn is refused at once.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
 _SB3 = "stable_baselines3"
 _CONTRIB = "sb3_contrib"
-_ANY_ACTION = ("Box", "Discrete", "MultiDiscrete", "MultiBinary")
+_ARRAYS = ("Box", "Discrete", "MultiDiscrete", "MultiBinary")
+"""The spaces that Stable-Baselines3 supports."""
 _ACTOR_CRITIC = ("n_steps", "gae_lambda", "gamma")
 _PROXIMAL = (*_ACTOR_CRITIC, "n_epochs", "clip_range")
 _PPO_FILE = "ppo.yml"
@@ -46,7 +48,7 @@ class Algorithm:
     policy_module: str = "stable_baselines3.common.policies"
     """Where the class of a saved model's policy is."""
     optimizers: tuple[str, ...] = ("policy",)
-    actions: tuple[str, ...] = _ANY_ACTION
+    actions: tuple[str, ...] = _ARRAYS
     """The action spaces that it supports, from its documentation."""
     policy_infix: str = ""
     """`MlpPolicy` becomes `MlpLstmPolicy` with `Lstm`."""
@@ -131,7 +133,7 @@ ALGORITHMS: Final = {
 
 
 def check_algorithm(name: str, task: type[TaskDefinition]) -> None:
-    """Check that an algorithm is installed and can learn a task.
+    """Check that an algorithm is installed and can learn a task's observations and actions.
 
     Raises:
         ConfigError: it cannot; says why.
@@ -147,9 +149,27 @@ def check_algorithm(name: str, task: type[TaskDefinition]) -> None:
             f"--algo {name} plays {' and '.join(algorithm.actions)} actions, and those of "
             f"{task.__name__} are {space}: {', '.join(able) or 'none of them'} can"
         )
+    start = getattr(task.action_space, "start", None)
+    if start is not None and start.any():
+        raise ConfigError(
+            f"the algorithms count actions from 0, and those of {task.__name__} begin at {start}"
+        )
+    check_observations(task)
     if algorithm.uses_masks and not hasattr(task, "action_masks"):
         raise ConfigError(
             f"--algo {name} needs a task with action_masks(), and {task.__name__} has none"
+        )
+
+
+def check_observations(task: type[TaskDefinition]) -> None:
+    """Raise `ConfigError` for a task with observations that no algorithm takes."""
+    space = task.observation_space
+    parts = space.values() if isinstance(space, Mapping) else [space]
+    wrong = {type(part).__name__ for part in parts}.difference(_ARRAYS)
+    if wrong:
+        raise ConfigError(
+            f"the algorithms take {', '.join(_ARRAYS)} observations and a Dict of them, and those "
+            f"of {task.__name__} are {', '.join(sorted(wrong))}"
         )
 
 

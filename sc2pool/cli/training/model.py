@@ -8,6 +8,8 @@ sees scaled rewards; logs, curves and evaluations have the task's.
 from __future__ import annotations
 
 import inspect
+import re
+from collections.abc import Mapping
 from functools import partial
 from math import ceil
 from typing import Any
@@ -23,6 +25,7 @@ from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
+from sc2pool.cli.arguments import hint
 from sc2pool.cli.training.algorithms import ALGORITHMS, MODES, Algorithm
 from sc2pool.cli.training.hyperparameters import (
     Hyperparameters,
@@ -43,6 +46,11 @@ _OURS = frozenset(
     {"self", "policy", "env", "seed", "device", "verbose", "tensorboard_log", "args", "kwargs"}
 )
 """Parameters of the algorithms that no file of hyperparameters sets."""
+_BOUNDS: Mapping[str, tuple[int, int]] = {
+    **dict.fromkeys(("gamma", "gae_lambda", "tau"), (0, 1)),
+    **dict.fromkeys(("batch_size", "buffer_size", "n_epochs", "n_steps"), (1, _LARGEST)),
+}
+"""Of parameters outside of which nothing is learned; the algorithms take them without a word."""
 _ACTIVATIONS = {
     name.lower(): function
     for name, function in vars(torch.nn).items()
@@ -55,7 +63,7 @@ def check_device(device: str) -> None:
     try:
         torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError) as error:
-        reason = str(error).partition("\n")[0]
+        reason = re.split(r"\n|\. ", str(error), maxsplit=1)[0]  # a backend has all that torch has
         raise ConfigError(f"--device {device}: torch cannot use it ({reason})") from error
 
 
@@ -71,10 +79,10 @@ def check_arguments(algo: str, hyperparameters: Hyperparameters) -> None:
     if hyperparameters.minibatches and not {"n_steps", "batch_size"} <= known:
         unknown |= {"minibatches"}
     if unknown:
+        names = sorted(unknown)
         raise ConfigError(
-            f"--hyperparameters: {algorithm.class_name} has no "
-            f"{printable(', '.join(sorted(unknown)))}; "
-            f"it has {', '.join(sorted(known))}"
+            f"--hyperparameters: {algorithm.class_name} has no {printable(', '.join(names))}; "
+            f"it has {', '.join(sorted(known))}{hint(names[0], known)}"
         )
     for name, value in arguments_for(hyperparameters, 1).items():
         if expected := _why_not(parameters[name], value):
@@ -92,9 +100,15 @@ def _why_not(parameter: inspect.Parameter, value: Any) -> str:
     if not isinstance(default, int | float) or takes_others or isinstance(value, LinearSchedule):
         return ""
     number = type(value) in (int, float) and abs(value) < _LARGEST  # NaN is not
+    low, high = _BOUNDS.get(parameter.name, (-_LARGEST, _LARGEST))
+    bounds = f" of at least {low}" if high == _LARGEST else f" from {low} to {high}"
     if isinstance(default, int):
-        return "" if number and isinstance(value, int) else "a whole number"
-    return "" if number else "a number"
+        expected, fits = "a whole number", number and isinstance(value, int)
+    else:
+        expected, fits = "a number", number
+    if fits and low <= value <= high:
+        return ""
+    return expected + (bounds if fits else "")
 
 
 def _parameters(algorithm: type[Any]) -> dict[str, inspect.Parameter]:
@@ -120,10 +134,9 @@ class _SpacesAlone(gymnasium.Env[Any, Any]):
 def check_values(options: TrainOptions) -> None:
     """Raise `ConfigError` if the algorithm refuses a value, before a game is started.
 
-    Only a new model is made, on the task's spaces. A resumed run has had its values checked, and
-    an algorithm that plays on during updates needs a pool of games.
+    Only a new model is made, on the task's spaces. A resumed run has had its values checked.
     """
-    if options.resume is not None or ALGORITHMS[options.algo].plays_on:
+    if options.resume is not None:
         return
     task = resolve(options.task)
     players = task.players if options.self_play == MODES[0] else 1
@@ -225,6 +238,7 @@ def _activation(policy_kwargs: dict[str, Any]) -> dict[str, Any]:
     except KeyError:
         raise ConfigError(
             f"--hyperparameters: activation_fn {shown(name)} is none of {', '.join(_ACTIVATIONS)}"
+            f"{hint(name.rpartition('.')[2].lower(), _ACTIVATIONS)}"
         ) from None
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from math import ceil
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from sc2pool.cli.arguments import (
     check_writable,
@@ -47,6 +47,9 @@ from sc2pool.errors import ConfigError
 from sc2pool.foreign import printable, shown, why_not_ours
 from sc2pool.optional import EXTRAS, how_to_install, require
 from sc2pool.tasks.registry import DEFAULT_TASK
+
+if TYPE_CHECKING:
+    from sc2pool.tasks.definition import TaskDefinition
 
 _BOUNDS = {"seed": (0, 2**32 - 1), "spares": (0, None), "metrics_port": (1, 65535)}
 """The numbers that the options take; others are of at least 1."""
@@ -175,6 +178,8 @@ class TrainOptions:
         ).with_steps_done()
         options.check_cluster()
         options.check_packages()
+        if model is not None:
+            check_model(model, definition)
         return options
 
     def with_steps_done(self) -> TrainOptions:
@@ -214,6 +219,24 @@ class TrainOptions:
         ):
             if value:
                 raise ConfigError(f"{name} is for games on this machine, not --ray: {instead}")
+
+
+def check_model(model: Path, task: type[TaskDefinition]) -> None:
+    """Raise `ConfigError` if a resumed model is for other spaces than the task's.
+
+    A warning is printed if it was trained on normalised observations.
+    """
+    # Only a resumed run needs numpy here.
+    from sc2pool.cli.playing.subject import say_if_normalized  # noqa: PLC0415
+    from sc2pool.tasks.opponents.models import SavedModel  # noqa: PLC0415
+    from sc2pool.tasks.teams.team_task import row_space  # noqa: PLC0415
+
+    saved = SavedModel(model.stem, model)
+    try:
+        saved.check_spaces(row_space(task), task.action_space)
+    except ConfigError as error:
+        raise ConfigError(f"--resume: {error}") from error
+    say_if_normalized(model)
 
 
 def check_recorded(name: str, value: Any, run: Path) -> None:

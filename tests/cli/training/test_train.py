@@ -132,14 +132,29 @@ def test_a_run_that_another_training_has_ended_meanwhile(finished: Path) -> None
         run(options)
 
 
-def test_a_value_that_the_algorithm_refuses_starts_no_game(tmp_path: Path, standin_dir: Path):
+@pytest.mark.parametrize(
+    ("algo", "wrong", "told"),
+    [
+        ("ppo", {"batch_size": 1}, "PPO refuses its hyperparameters"),
+        ("async-ppo", {"batch_size": 1}, "AsyncPPO refuses its hyperparameters"),
+        ("async-ppo", {"actor": "proces"}, r"actor must be one of .*, got 'proces'"),
+        ("async-ppo", {"max_lag": -1}, "max_lag is a number of updates, at least 0, got -1"),
+    ],
+)
+def test_a_value_that_the_algorithm_refuses_starts_no_game(
+    algo: str, wrong: dict[str, object], told: str, tmp_path: Path, standin_dir: Path
+) -> None:
     """These games would fail."""
     broken = changed(standin_dir, tmp_path / "broken", lambda _: "#!/bin/false\n")
-    refused = Hyperparameters(arguments={"n_steps": 1})
     options = TrainOptions(
-        out=tmp_path / "run", n=1, steps=64, hyperparameters=refused, installation=broken
+        out=tmp_path / "run",
+        algo=algo,
+        n=1,
+        steps=64,
+        hyperparameters=Hyperparameters(arguments=wrong),
+        installation=broken,
     )
-    with pytest.raises(ConfigError, match="PPO refuses its hyperparameters"):
+    with pytest.raises(ConfigError, match=told):
         run(options)
     assert not options.out.exists()
 

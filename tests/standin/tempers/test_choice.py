@@ -53,6 +53,7 @@ def test_several_names_groups_and_values():
     ("text", "told"),
     [
         ("gentle", "no temper 'gentle'; there are silent-end, "),
+        ("late-unit", "and the groups kind, default, recorded, all; did you mean late-units?"),
         ("kind,", "no temper ''; there are silent-end, "),
         ("all:3", "no temper 'all:3'; there are silent-end, "),
         ("untold-end:soon", "no temper 'untold-end:soon'; write untold-end:still"),

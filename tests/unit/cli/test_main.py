@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stable_baselines3.common.save_util import data_to_json
 
 from sc2pool.cli.main import main
 from sc2pool.cli.parser import make_parser
@@ -17,6 +18,7 @@ from sc2pool.cli.training.algorithms import ALGORITHMS
 from sc2pool.cli.training.hyperparameters import Hyperparameters
 from sc2pool.cli.training.options import TrainOptions
 from sc2pool.errors import ConfigError
+from sc2pool.tasks.registry import resolve
 from tests.unit.conftest import printed_by
 
 
@@ -37,10 +39,11 @@ def earlier_run(tmp_path: Path) -> Path:
     """The folder of a run that has done 2,000 of 5,000 steps, with what its options need."""
     folder = tmp_path / "earlier"
     folder.mkdir()
+    task = resolve("MoveToBeacon")
+    played = {"observation_space": task.observation_space, "action_space": task.action_space}
     data = dict.fromkeys(ALGORITHMS["ppo"].attributes, 0) | {
         "num_timesteps": 2000,
-        "observation_space": None,
-        "action_space": None,
+        **json.loads(data_to_json(played)),
         "policy_class": {"__module__": "stable_baselines3.common.policies"},
     }
     with zipfile.ZipFile(folder / "model.zip", "w") as archive:
@@ -202,6 +205,9 @@ def test_a_run_in_a_folder_of_all_users(installation, earlier_run):
         (["--task", "json:Walk"], "module json has no 'Walk'"),
         (["--task", "json:JSONDecode"], "has no 'JSONDecode'; did you mean json:JSONDecoder?"),
         (["--task", "my/kite.py:Kite"], "no module 'my/kite'; did you mean my.kite:Kite?"),
+        (["--task", "my/kite.py"], "did you mean 'my.kite:CLASS'?"),
+        (["--task", "./kite.py"], "did you mean 'kite:CLASS'?"),
+        (["--task", "my.kite.Kite"], "did you mean 'my.kite:Kite'?"),
         (["--task", "json:loads"], "must be a built-in name, module:Class, or a subclass"),
         (["--task", "json:"], "task 'json:': expected module:Class"),
         (["--resume", "{earlier_run}", "--steps", "2000"], "has 2000 steps already"),
@@ -216,6 +222,21 @@ def test_bad_arguments(arguments, message, installation, earlier_run):
     with pytest.raises(ConfigError) as caught:
         options_from("--game", installation, *arguments)
     assert message in str(caught.value)
+
+
+def test_a_resumed_model_for_other_spaces(installation, earlier_run):
+    """Said before the games start, which play this task."""
+    (earlier_run / "config.json").unlink()
+    given = ("--resume", earlier_run / "model.zip", "--task", "MoveToBeaconImage")
+    with pytest.raises(ConfigError, match=r"^--resume: model .* observes .*, expected the task's "):
+        options_from("--game", installation, *given)
+
+
+def test_a_module_of_the_folder_is_the_best_guess(installation, tmp_path, monkeypatch):
+    (tmp_path / "walking.py").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=r"no module 'walkin'; did you mean walking:Walk\?$"):
+        options_from("--game", installation, "--task", "walkin:Walk")
 
 
 @pytest.mark.parametrize("command", ["train", "bench"])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from gymnasium import spaces
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from sc2pool.cli.training.algorithms import (
@@ -35,6 +38,41 @@ def test_actions_that_it_cannot_play() -> None:
         check_algorithm("sac", MoveToBeacon)
     with pytest.raises(ConfigError, match=r"dqn plays Discrete .* are MultiDiscrete"):
         check_algorithm("dqn", CollectMineralShards)
+
+
+@pytest.mark.parametrize(
+    "space", [spaces.Discrete(3, start=5), spaces.MultiDiscrete([3, 4], start=[0, 1])]
+)
+def test_actions_that_do_not_start_at_0(space: spaces.Space[Any]) -> None:
+    """SB3 plays the numbers from 0 all the same, which are not in the space."""
+    started = type("Started", (MoveToBeacon,), {"action_space": space})
+    with pytest.raises(ConfigError, match=r"^the algorithms count .* of Started begin at .*[51]"):
+        check_algorithm("ppo", started)
+
+
+@pytest.mark.parametrize(
+    ("space", "kind"),
+    [
+        (spaces.Text(5), "Text"),
+        (spaces.Tuple([spaces.Discrete(3)]), "Tuple"),
+        (spaces.Sequence(spaces.Discrete(3)), "Sequence"),
+        (spaces.Graph(spaces.Box(-1, 1), None), "Graph"),
+        (spaces.Dict(near=spaces.Discrete(3), far=spaces.Text(5)), "Text"),
+        (spaces.Dict(near=spaces.Dict(far=spaces.Discrete(3))), "Dict"),
+    ],
+)
+@pytest.mark.parametrize("algo", ["ppo", "dqn"])
+def test_observations_that_no_algorithm_takes(
+    algo: str, space: spaces.Space[Any], kind: str
+) -> None:
+    seen = type("Seen", (MoveToBeacon,), {"observation_space": space})
+    with pytest.raises(ConfigError, match=f"those of Seen are {kind}$"):
+        check_algorithm(algo, seen)
+
+
+def test_observations_of_several_parts() -> None:
+    space = spaces.Dict(near=spaces.Discrete(3), far=spaces.MultiBinary(5))
+    check_algorithm("ppo", type("Seen", (MoveToBeacon,), {"observation_space": space}))
 
 
 def test_a_task_without_masks() -> None:

@@ -44,6 +44,15 @@ def test_a_device_that_computes_nothing_is_a_config_error(device):
         check_device(device)
 
 
+def test_of_torchs_reasons_only_the_first_sentence_is_said(monkeypatch):
+    def zeros(*_, **__):
+        raise RuntimeError("Could not run it. It is available for CPU.\nCPU: registered at …")
+
+    monkeypatch.setattr("sc2pool.cli.training.model.torch.zeros", zeros)
+    with pytest.raises(ConfigError, match=r"torch cannot use it \(Could not run it\)$"):
+        check_device("mps")
+
+
 def test_values_of_a_file():
     given = {
         "n_steps": 16,
@@ -98,6 +107,14 @@ def test_an_argument_that_it_has_not(algo, name):
         check_arguments(algo, Hyperparameters(arguments={name: 3}))
 
 
+def test_the_best_guess_is_named():
+    with pytest.raises(ConfigError, match=r"has no learning_rat; .*mean learning_rate\?$"):
+        check_arguments("ppo", Hyperparameters(arguments={"learning_rat": 3}))
+    wrong = Hyperparameters(arguments={"policy_kwargs": {"activation_fn": "nn.Tnh"}})
+    with pytest.raises(ConfigError, match=r"'nn\.Tnh' is none of .*; did you mean tanh\?$"):
+        check_arguments("ppo", wrong)
+
+
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
@@ -109,6 +126,10 @@ def test_an_argument_that_it_has_not(algo, name):
         ("learning_rate", "lin_less", "a number, got 'lin_less'"),
         ("n_steps", 0.5, "a whole number, got 0.5"),
         ("n_steps", "inf", "a whole number, got inf"),
+        ("n_steps", 0, "a whole number of at least 1, got 0"),
+        ("n_epochs", -1, "a whole number of at least 1, got -1"),
+        ("gamma", 7, "a number from 0 to 1, got 7"),
+        ("gae_lambda", "-1e-1", "a number from 0 to 1, got -0.1"),
         ("use_sde", "perhaps", "true or false, got 'perhaps'"),
         ("policy_kwargs", 3, "`name: value` lines, got 3"),
     ],
