@@ -121,10 +121,10 @@ def test_games_that_start_together_are_started_one_after_the_other(make_env, tem
 
 
 def test_a_game_that_becomes_slow_is_replaced_between_episodes(make_env, tempered):
-    env = make_env(n=1, task=Mines, game=tempered("slowing:0.0005"), seed=None)
+    env = make_env(n=1, task=Mines, game=tempered("slowing:0.0003"), seed=None)
     env.reset()
     growths = []
-    for _ in range(3000):
+    for _ in range(6000):
         env.step(IDLE)
         stats = env.stats()
         growths.append(stats.instances[0].loop_cost_growth or 0.0)
