@@ -50,7 +50,7 @@ _BOUNDS: Mapping[str, tuple[int, int]] = {
     **dict.fromkeys(("gamma", "gae_lambda", "tau"), (0, 1)),
     **dict.fromkeys(("batch_size", "buffer_size", "n_epochs", "n_steps"), (1, _LARGEST)),
 }
-"""Of parameters outside of which nothing is learned; the algorithms take them without a word."""
+"""Bounds of parameters. An algorithm takes a value outside of them, and learns nothing with it."""
 _ACTIVATIONS = {
     name.lower(): function
     for name, function in vars(torch.nn).items()
