@@ -172,7 +172,8 @@ TEMPERS: Final = (
     Known(
         "crowd",
         "a launch or a join takes 0.15 s longer, or SECONDS, for each other launch or join that is "
-        "under way on this installation, or begins within a tenth of that time (not on Windows)",
+        "under way on this installation, or begins within a tenth of that time, at most 0.2 s (not "
+        "on Windows)",
         "Q17",
         "python-sc2#94, #236, Sc2LadderServer#142, source 55654501162, pymarl#29",
         "S",
@@ -240,9 +241,9 @@ _KNOWN: Final = {one.name: one for one in TEMPERS}
 _PLACES: Final = 64
 """How many launches and joins are counted, at most."""
 _TOGETHER, _TOGETHER_S = 0.1, 0.2
-"""Launches and joins are under way together that begin within this part of a crowd's delay, and at
-most within so many seconds: a join alone takes so little time that several at once might come one
-after the other on a busy machine."""
+"""Launches and joins of a crowd are under way together if they begin within this part of its delay,
+and within this many seconds. A join alone takes milliseconds, so without this several joins at once
+could run one after the other on a busy machine."""
 _TICKS_PER_S: Final = 100
 """Linux tells when a process started in hundredths of a second."""
 _ITEM: Final = re.compile(r"([a-z-]+)(?::(.+))?")

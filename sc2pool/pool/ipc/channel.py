@@ -95,7 +95,7 @@ _MOST_DESCRIPTORS: Final = 2
 
 
 class Control:
-    """One end.
+    """One end of a worker's control socket.
 
     Attributes:
         peer_pid: of the worker; the trainer's end must know it before it sends.

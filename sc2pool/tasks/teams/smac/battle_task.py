@@ -283,7 +283,7 @@ def smac_task(name: str | Scenario, rules: Rules | None = None) -> type[SmacTask
 
 
 def __getattr__(name: str) -> type[SmacTask]:
-    """The tasks by their names, which Python could not give to a class: `….task:3m`."""
+    """The tasks by their names, which Python could not give to a class: `….battle_task:3m`."""
     if name in SCENARIOS:
         return smac_task(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
