@@ -22,6 +22,7 @@ from sc2pool.envs.specs import (
 )
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.statistics.stats import PoolStats
+from sc2pool.pool.vec_pool import without_gaps
 from sc2pool.tasks.registry import DEFAULT_TASK
 
 _FIRST_OF_ASYNC = "Worker<AsyncVectorEnv>-0"
@@ -137,9 +138,14 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         """Which actions are possible now; None if the task has no masks.
 
         Returns:
-            bool, (n,) for `Discrete(n)`, (sum(nvec),) for `MultiDiscrete(nvec)`.
+            bool, (n,) for `Discrete(n)`, (sum(nvec),) for `MultiDiscrete(nvec)`; all True where the
+            task returned None.
         """
-        return self.pool.action_mask(0)
+        mask = self.pool.action_mask(0)
+        task = self._players.task
+        if mask is None and task is not None and hasattr(task.task, "action_masks"):
+            (mask,) = without_gaps([None], self.action_space)
+        return mask
 
     def pause(self) -> None:
         """Stop the game until the next step or reset, or `resume`; see `SubprocSC2VecEnv`.

@@ -39,7 +39,7 @@ from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.pool.stepping.batch import Batch
-from sc2pool.pool.vec_pool import VecPool, newest_masks
+from sc2pool.pool.vec_pool import VecPool, newest_masks, without_gaps
 from sc2pool.processes.table import usable_cores
 
 log = logging.getLogger("sc2pool")
@@ -240,8 +240,8 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         """Call a method in each of these envs.
 
         The `action_masks` of a task come with its newest observations, so it is not asked for them:
-        bool, (n,) for `Discrete(n)` and (sum(nvec),) for `MultiDiscrete(nvec)`; None for an env
-        that gave none with it, while others did.
+        bool, (n,) for `Discrete(n)` and (sum(nvec),) for `MultiDiscrete(nvec)`. All are True for an
+        env whose task returned None.
 
         Args:
             method_name: of the method.
@@ -258,11 +258,11 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
             multiprocessing.TimeoutError: as `get_attr`.
         """
         envs = self._envs(indices)
-        if method_name == "action_masks":
-            masks = newest_masks(self.pool, envs)
-            if masks is not None:
-                return masks
-        return self.pool.call(envs, "env_method", method_name, method_args, method_kwargs)
+        is_masks = method_name == "action_masks"
+        if is_masks and (masks := newest_masks(self.pool, envs)) is not None:
+            return masks
+        results = self.pool.call(envs, "env_method", method_name, method_args, method_kwargs)
+        return without_gaps(results, self.action_space) if is_masks else results
 
     def env_is_wrapped(
         self,

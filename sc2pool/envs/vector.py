@@ -59,7 +59,7 @@ from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array, space_layout
 from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.pool.stepping.batch import Batch
-from sc2pool.pool.vec_pool import newest_masks
+from sc2pool.pool.vec_pool import newest_masks, without_gaps
 
 Step = tuple[Any, Array, Array, Array, dict[str, Any]]
 
@@ -333,7 +333,8 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
 
         Returns:
             A result per env. The `action_masks` of a task come with its newest observation, so it
-            is not called: bool, (n,) for `Discrete(n)`, (sum(nvec),) for `MultiDiscrete(nvec)`.
+            is not called: bool, (n,) for `Discrete(n)`, (sum(nvec),) for `MultiDiscrete(nvec)`,
+            and True everywhere where the task returned None.
 
         Raises:
             Exception: what an env's method raised, or AttributeError; the envs go on.
@@ -362,13 +363,13 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         """
         self._pending.check_waiting(AsyncState.WAITING_CALL)
         self._pending.state = AsyncState.DEFAULT
-        if self._call[0] == "action_masks":  # they came with the observations
-            masks = newest_masks(self.pool, range(self.num_envs))
-            if masks is not None:
-                return tuple(masks)
+        everyone = range(self.num_envs)
+        is_masks = self._call[0] == "action_masks"
+        if is_masks and (masks := newest_masks(self.pool, everyone)) is not None:
+            return tuple(masks)  # they came with the observations
         with self._pending.gymnasiums_errors():
-            everyone = range(self.num_envs)
-            return tuple(self.pool.call(everyone, "call", *self._call, timeout_s=timeout))
+            results = self.pool.call(everyone, "call", *self._call, timeout_s=timeout)
+        return tuple(without_gaps(results, self.single_action_space) if is_masks else results)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
         """The attribute of each env; a method is called, as by `AsyncVectorEnv`.

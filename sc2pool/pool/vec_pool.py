@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Never, Protocol
 
+import numpy as np
 from gymnasium import spaces
 
 from sc2pool.errors import ConfigError
 from sc2pool.pool.ipc.messages import Hello
-from sc2pool.pool.queues.layout import Array
+from sc2pool.pool.queues.layout import Array, mask_size
 from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.pool.stepping.batch import Batch
 
@@ -60,13 +61,21 @@ class VecPool(Protocol):
     def game_version(self) -> str | None: ...
 
 
-def newest_masks(pool: VecPool, rows: Iterable[int]) -> list[Array | None] | None:
-    """The masks that came with the newest observations of these rows; None if there are none.
-
-    A task may give a mask at some steps only, so single ones may be None.
-    """
+def newest_masks(pool: VecPool, rows: Iterable[int]) -> list[Any] | None:
+    """The masks that came with the newest observations of these rows; None if no row has one."""
     masks = [pool.action_mask(row) for row in rows]
-    return masks if any(mask is not None for mask in masks) else None
+    if all(mask is None for mask in masks):
+        return None
+    return without_gaps(masks, pool.action_space)
+
+
+def without_gaps(masks: Iterable[Array | None], actions: spaces.Space[Any]) -> list[Any]:
+    """The masks, with one that allows every action for each None.
+
+    A task may return None where every action is possible; an algorithm wants a mask each time.
+    """
+    size = mask_size(actions)
+    return [np.ones(size, np.bool_) if size and mask is None else mask for mask in masks]
 
 
 def agreed(hellos: Sequence[Hello]) -> Hello:

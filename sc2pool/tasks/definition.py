@@ -47,7 +47,8 @@ class TaskDefinition(ABC):
 
     A task may have a method `action_masks()`: which actions are possible now, a bool array of
     shape (n,) for `Discrete(n)`, (sum(nvec),) for `MultiDiscrete(nvec)`, as sb3-contrib's
-    MaskablePPO expects it. It is not defined here: a task has masks if it has the method.
+    MaskablePPO expects it, or None where every action is possible. It is not defined here: a task
+    has masks if it has the method.
     """
 
     map_name: ClassVar[str]

@@ -37,6 +37,12 @@ class SometimesMasked(Masked):
         return None if self.rests and self.times_asked % 2 else mask
 
 
+class Resting(SometimesMasked):
+    """Gives no mask in its first step."""
+
+    rests = True
+
+
 class Placed(MoveToBeacon):
     """Observes where the marine is on the map; its episodes are three steps long."""
 

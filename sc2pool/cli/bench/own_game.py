@@ -142,12 +142,7 @@ class Actions:
         """A batch of actions."""
         if self._masked:
             masks = self._env.env_method("action_masks")
-            return np.array(
-                [
-                    self._space.sample(None if mask is None else mask.astype(np.int8))
-                    for mask in masks
-                ]
-            )
+            return np.array([self._space.sample(mask.astype(np.int8)) for mask in masks])
         self._next += 1
         return self._batches[self._next % N_BATCHES]
 

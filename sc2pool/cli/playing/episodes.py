@@ -15,7 +15,6 @@ import numpy as np
 import torch
 
 from sc2pool.envs.sb3 import PoolVecEnv
-from sc2pool.pool.queues.layout import mask_size
 from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.tasks.opponents.policies import Policy
 from sc2pool.tasks.opponents.results import RESULT
@@ -74,7 +73,7 @@ def play_episodes(
     for watcher in watchers:
         watcher.begin(seen)
     while any(left):
-        more = {"action_masks": masks_of(env)} if masks else {}
+        more = {"action_masks": np.stack(env.env_method("action_masks"))} if masks else {}
         actions, state = policy.predict(
             seen, state=state, episode_start=over, deterministic=deterministic, **more
         )
@@ -92,13 +91,6 @@ def play_episodes(
         if loops is not None:
             next_step += loops / LOOPS_PER_S
             time.sleep(max(0.0, next_step - time.monotonic()))
-
-
-def masks_of(env: PoolVecEnv[Any]) -> Any:
-    """The mask of each row, bool; of a row whose task gave none, one that allows every action."""
-    everything = np.ones(mask_size(env.action_space), bool)
-    masks = env.env_method("action_masks")
-    return np.stack([everything if mask is None else mask for mask in masks])
 
 
 def end_of(info: dict[str, Any]) -> tuple[str, bool]:

@@ -135,9 +135,8 @@ class NodeGames:
 
     def _reply(self, batch: Batch) -> Reply:
         pool = self._opened()
-        if pool.action_mask(0) is None:
-            return Reply(batch, None)
-        return Reply(batch, [pool.action_mask(env) for env in range(pool.n)])
+        masks = [pool.action_mask(env) for env in range(pool.n)]
+        return Reply(batch, None if all(mask is None for mask in masks) else masks)
 
 
 _CHECK_S = 0.1

@@ -21,6 +21,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecFrameStack, VecMonitor, 
 
 from sc2pool import SubprocSC2VecEnv
 from tests.contract.learning_tasks import Advised, OneAllowed, Walk
+from tests.contract.tasks import Resting, SometimesMasked
 
 N = 4
 STEPS = 256
@@ -199,6 +200,22 @@ def test_one_game_has_masks_too(gym_env):
     assert is_masking_supported(env)
     env.reset()
     assert get_action_masks(env).tolist() == [True] + [False] * 7
+
+
+def test_one_game_may_return_no_mask(gym_env):
+    env = gym_env(Resting)
+    env.reset()
+    assert get_action_masks(env).tolist() == [True] * 8
+
+
+def test_an_algorithm_learns_where_the_task_returns_no_masks(vec_task):
+    """None allows every action: here in each second step of one env, then in all envs."""
+    made = vec_task(SometimesMasked)
+    made.set_attr("rests", True, indices=0)
+    model = MaskablePPO("MlpPolicy", made, n_steps=8, batch_size=16, n_epochs=1)
+    model.learn(16)
+    made.set_attr("rests", True)
+    model.learn(16)
 
 
 @pytest.mark.parametrize("spares", [0, 2])
