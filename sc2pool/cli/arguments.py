@@ -9,6 +9,7 @@ import os
 import re
 import stat
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -75,8 +76,9 @@ def positive_number(text: str) -> float:
 
 def hint(given: str, known: Iterable[str]) -> str:
     """What may have been meant; empty if nothing is close."""
-    close = difflib.get_close_matches(given, list(known), n=1)
-    return f"; did you mean {close[0]}?" if close else ""
+    without_dashes = {name.lstrip("-"): name for name in known}
+    close = difflib.get_close_matches(given.lstrip("-"), without_dashes, n=1)
+    return f"; did you mean {without_dashes[close[0]]}?" if close else ""
 
 
 def task_of(args: argparse.Namespace) -> str | None:
@@ -182,5 +184,10 @@ def check_writable(folder: Path, option: str) -> None:
         raise ConfigError(f"{option} {folder}: there is no drive {candidates[-1]}")
     if not existing.is_dir():
         raise ConfigError(f"{option} {folder}: {existing} is not a folder")
-    if not os.access(existing, os.W_OK | os.X_OK):
-        raise ConfigError(f"{option} {folder}: no permission to write into {existing}")
+    try:  # `os.access` allows root all, also in /proc, and Windows' folders to everybody
+        with tempfile.TemporaryDirectory(dir=existing):
+            pass
+    except OSError as error:
+        raise ConfigError(
+            f"{option} {folder}: cannot write into {existing} ({error.strerror or error})"
+        ) from None

@@ -65,6 +65,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         installation = find(args.game, says=False)
     except ConfigError as error:
+        if args.game != "auto":
+            raise
         note = str(error)
     names = chosen(args.word)
     rows = [describe(name, installation) for name in available(names)]

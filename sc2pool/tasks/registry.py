@@ -142,9 +142,8 @@ def _imported(task: str) -> object:
         own = _as_module_and_class(task)
         hint = f"; did you mean {own or close[0]!r}?" if own or close else "."
         raise ConfigError(
-            f"unknown task {task!r}{hint} Built-in tasks: {', '.join(BUILT_IN)}; SMAC's scenarios: "
-            f"{', '.join(SMAC)}; their duels: {', '.join(SMAC_DUELS)}; SMACv2's: "
-            f"{', '.join(SMACV2)}; a task of your own is module:Class"
+            f"unknown task {task!r}{hint} Built-in tasks: {', '.join(BUILT_IN)}; `sc2pool tasks` "
+            "lists those of SMAC and SMACv2, too; a task of your own is module:Class"
         )
     module, _, name = PLACES.get(task, task).partition(":")
     if not module or module.startswith(".") or not name:

@@ -108,12 +108,21 @@ def test_a_map_that_is_not_there(standin_dir: Path, tmp_path: Path, tasks: Tasks
     assert [cells(line)[2] for line in scores.splitlines()[2:]] == ["no"] * len(BUILT_IN)
 
 
-def test_without_an_installation(tmp_path: Path, tasks: Tasks) -> None:
-    code, said, complaints = tasks("--game", tmp_path)
+def test_an_installation_that_is_not_there(tmp_path: Path, tasks: Tasks) -> None:
+    code, said, complaints = tasks("--game", tmp_path / "nowhere")
+    assert (code, said) == (2, "")
+    assert "nowhere does not exist" in complaints
+
+
+def test_without_an_installation(
+    tmp_path: Path, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SC2PATH", str(tmp_path))
+    code, said, complaints = tasks()
     assert code == 0
     assert "MoveToBeacon" in said
     assert "has no folder Versions" in complaints
-    code, said, _ = tasks("--json", "--game", tmp_path)
+    code, said, _ = tasks("--json")
     assert code == 0
     listed = json.loads(said)
     assert listed["installation"] is None

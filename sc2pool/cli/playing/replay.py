@@ -50,10 +50,7 @@ async def _with_game(args: argparse.Namespace, act: Callable[[Game], Awaitable[s
 
 async def _summarise(game: Game, content: bytes, args: argparse.Namespace) -> str:
     """Map, length and version, and how each player ended."""
-    request = sc_pb.RequestReplayInfo(replay_data=content)
-    reply = await game.request(sc_pb.Request(replay_info=request))
-    require(reply, "replay_info")
-    info = reply.replay_info
+    info = await _info(game, content, args)
     return "\n".join(
         [
             f"{args.replay}: {printable(info.map_name)}, {info.game_duration_loops:,} loops "
@@ -62,6 +59,21 @@ async def _summarise(game: Game, content: bytes, args: argparse.Namespace) -> st
             *(f"  {_player(one)}" for one in info.player_info),
         ]
     )
+
+
+async def _info(game: Game, content: bytes, args: argparse.Namespace) -> sc_pb.ResponseReplayInfo:
+    """The replay's description.
+
+    Raises:
+        ConfigError: the game does not take the file for a replay.
+    """
+    request = sc_pb.RequestReplayInfo(replay_data=content)
+    reply = await game.request(sc_pb.Request(replay_info=request))
+    try:
+        require(reply, "replay_info")
+    except ConfigError as error:
+        raise ConfigError(f"{args.replay} is not a replay of this game: {error}") from error
+    return reply.replay_info
 
 
 def _player(extra: sc_pb.PlayerInfoExtra) -> str:
@@ -87,8 +99,7 @@ async def _draw(game: Game, content: bytes, args: argparse.Namespace) -> str:
         observed_player_id=args.player,
         options=sc_pb.InterfaceOptions(raw=True, score=True),
     )
-    about = sc_pb.Request(replay_info=sc_pb.RequestReplayInfo(replay_data=content))
-    loops = (await game.request(about)).replay_info.game_duration_loops
+    loops = (await _info(game, content, args)).game_duration_loops
     if loops // args.every >= MOST_FRAMES:
         raise ConfigError(
             f"{args.replay} has {loops:,} loops, of which a picture shows at most {MOST_FRAMES:,}: "

@@ -30,6 +30,7 @@ def test_a_replay_becomes_a_picture(offline, installation, tmp_path):
     replay.write_bytes(b"no replay")
     done = show(replay, picture, "--game", installation)
     assert done.returncode == 2
+    assert f"{replay} is not a replay of this game" in done.stderr
     assert "InvalidReplayData not a replay of the stand-in" in done.stderr
 
 

@@ -11,6 +11,7 @@ import pytest
 from sc2pool.cli.arguments import (
     check_file,
     check_writable,
+    hint,
     integer,
     numbers_of_games,
     positive_number,
@@ -63,6 +64,18 @@ def test_a_device_or_a_pipe_is_not_replaced(tmp_path: Path) -> None:
     for special in (pipe, Path(os.devnull)):
         with pytest.raises(ConfigError, match=f"^--replay {special} is a device or a pipe"):
             check_file(special, "--replay")
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
+def test_a_folder_in_which_not_even_root_can_write() -> None:
+    with pytest.raises(ConfigError, match=r"^--out /proc/run: cannot write into /proc \("):
+        check_writable(Path("/proc/run"), "--out")
+
+
+def test_a_guess_leaves_the_dashes_out() -> None:
+    known = ["--out", "--task", "-h"]
+    assert hint("--bogus", known) == ""
+    assert hint("--tasks", known) == "; did you mean --task?"
 
 
 def test_a_drive_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
