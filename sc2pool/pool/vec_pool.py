@@ -1,4 +1,4 @@
-"""What `Pool` and the pool of a cluster share: their calls, and what their players agree on."""
+"""The interface that `Pool` and a cluster's pool share, and the check that players agree."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from sc2pool.pool.stepping.batch import Batch
 
 
 def refuse_to_travel(pool: object) -> Never:
-    """The `__reduce__` of a pool: neither it nor an env that has it can be copied or pickled.
+    """The `__reduce__` of a pool: a pool and its env cannot be copied or pickled.
 
     Raises:
-        TypeError: as of every object that cannot be pickled.
+        TypeError: always, as Python does for objects that cannot be pickled.
     """
     raise TypeError(
         f"the games of {pool!r} cannot be copied or pickled: make another env in its place"
@@ -61,19 +61,19 @@ class VecPool(Protocol):
 
 
 def newest_masks(pool: VecPool, rows: Iterable[int]) -> list[Array | None] | None:
-    """The masks that came with the newest observations of these rows; None if there are none.
+    """The masks that came with the newest observations of these rows; None if no row has one.
 
-    A task may give a mask at some steps only, so single ones may be None.
+    Single entries may be None, because a task may give a mask at some steps only.
     """
     masks = [pool.action_mask(row) for row in rows]
     return masks if any(mask is not None for mask in masks) else None
 
 
 def agreed(hellos: Sequence[Hello]) -> Hello:
-    """The spaces and rows of all players, which agree: one batch has one shape.
+    """The first hello, after a check that the spaces and rows of all players are equal.
 
     Raises:
-        ConfigError: two of them differ; names both envs and what they said.
+        ConfigError: two players differ. The message names both envs and their values.
     """
     first = hellos[0]
     check_rows(hellos)
@@ -86,10 +86,10 @@ def agreed(hellos: Sequence[Hello]) -> Hello:
 
 
 def check_rows(hellos: Sequence[Hello]) -> None:
-    """Check that the envs of all these players have as many rows.
+    """Check that all players have the same number of rows.
 
     Raises:
-        ConfigError: one has more or fewer than the first.
+        ConfigError: a player has more or fewer rows than the first.
     """
     for env, hello in enumerate(hellos):
         if hello.rows != hellos[0].rows:
