@@ -370,8 +370,7 @@ class Instance:
         return Fault(FaultKind.WORKER_EXITED, self.phase(), f"the worker {how}")
 
     def kill(self, *, with_worker: bool) -> None:
-        """Kill its games; also its worker if `with_worker`, or if no other instance lives there.
-        """
+        """Kill its games, and its worker if `with_worker` or if no other instance lives there."""
         worker = self.worker
         if worker is None:
             return
