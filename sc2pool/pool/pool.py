@@ -82,9 +82,9 @@ class Pool:
         action_space: of one row.
 
     Raises:
-        ConfigError: the players do not agree on their spaces, a game cannot be started, the
-            metrics cannot be served, the limit of open files is too low for this many instances,
-            or the interpreter is ending.
+        ConfigError: the players do not agree on their spaces. Or a game cannot be started, the
+            metrics cannot be served, or the limit of open files is too low for this many
+            instances. Or the interpreter is ending.
     """
 
     __reduce__ = refuse_to_travel
@@ -441,8 +441,8 @@ class Pool:
     def render(self, rows: Sequence[int]) -> list[Any]:
         """A frame of each of these rows, drawn by its task.
 
-        If a task's game has died since its last step, its previous frame is returned again, or a
-        black one if there is no previous frame.
+        If a task's game has died since its last step, its previous frame is returned again. Without
+        a previous frame, a black one is returned.
 
         Raises:
             ResetNeeded: no episode of the task has begun.

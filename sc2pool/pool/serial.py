@@ -11,10 +11,10 @@ nothing watches memory or hung code. The user's code has no deadline, since the 
 breakpoint.
 
 Rules:
-- the user's code runs inside the trainer's calls. The call raises the hook's own error, with the
-  traceback from the trainer's line to the hook's;
-- each side of a channel gets its own copies of objects, made by pickling;
-- an instance that fails ends together with its game. Ending an instance waits until none of its
+- The user's code runs inside the trainer's calls. The call raises the hook's own error, with the
+  traceback from the trainer's line to the hook's.
+- Each side of a channel gets its own copies of objects, made by pickling.
+- An instance that fails ends together with its game. Ending an instance waits until none of its
   code runs, up to a limit.
 """
 

@@ -123,8 +123,8 @@ class Instance:
 
         Returns:
             The error, if the system refused a process, a thread, memory, descriptors or a folder.
-            Then `Workers.dismiss` releases what was made. It is returned, not raised, to tell it
-            from an `OSError` that a signal handler of the user raises in the wait.
+            Then `Workers.dismiss` releases the resources made so far. The error is not raised, to
+            distinguish it from an `OSError` that a signal handler of the user raises in the wait.
         """
         self.deadline = Deadline.after(timeout_s)
         self.on(Event.START)

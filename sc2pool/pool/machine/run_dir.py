@@ -159,7 +159,7 @@ def _runs_below(temp: Path) -> list[Path]:
 
 
 def _named(run: Path) -> Trainer | None:
-    """The owner in the folder's name; None if the name is not that of a run's folder."""
+    """The owner in the folder's name; None if the name does not follow the pattern."""
     parts = run.name.removeprefix(_PREFIX).split("-")
     with suppress(ValueError):
         system, pid, created_s, pools_before, _ = parts

@@ -6,8 +6,8 @@ A game or worker reports an exit, a closed connection or an expired deadline by 
 finds the faults that they cannot report: a process that is stopped, too large, or hung. Rules:
 - *Slow is not hung*: while CPU time advances, only the deadline counts.
 - After a gap in the watchdog's own clock (Ctrl-Z, a laptop's lid) a sample is not compared with the
-  previous one, because no game caused the gap. The same holds after a time in which no process
-  could be inspected (no free descriptor).
+  previous one. No game caused the gap. The same holds after a time in which no process could be
+  inspected (no free descriptor).
 - All processes below a worker count as its game, because an executable may be a script that starts
   the game.
 - It must stay cheap: eight games cost 0.03 % of a core.

@@ -155,8 +155,8 @@ class Slots:
         n_slots: how many instances may live at one time.
 
     Attributes:
-        descriptor: of the memory; workers inherit it.
-        slot_bytes: the distance between two slots; 0 until `fit`.
+        descriptor: the memory's descriptor, which workers inherit.
+        slot_bytes: the distance between two slots. 0 until `fit`.
         sequences: uint64 (n_slots,), the number of each slot's newest request.
         batch: the slots of the last `arrange`.
     """

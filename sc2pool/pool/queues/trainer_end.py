@@ -83,7 +83,7 @@ class TrainerEnd:
         """Take the slot for a player whose spaces have this layout.
 
         Raises:
-            ConfigError: the layout differs from that of the pool's other players.
+            ConfigError: the layout differs from the other players' layout.
         """
         self._slot = Slot(self._slots.clear(self.index, layout), layout)
         self._sequences = self._slots.sequences[self.index : self.index + 1]

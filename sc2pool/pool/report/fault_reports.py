@@ -8,7 +8,7 @@
 
 Rules: the number of reports is limited, and the oldest are deleted first. Writing a report never
 raises. Values that JSON cannot represent are written as text. A file that cannot be written (a full
-disk) is left out with a warning in the log. If `fault.json` cannot be written, there is no report.
+disk) is left out with a warning in the log. Without `fault.json` the report is dropped.
 """
 
 from __future__ import annotations

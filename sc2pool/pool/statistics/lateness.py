@@ -24,8 +24,8 @@ class Lateness:
             step.
         misses: actions that arrived after the end of their decision period.
         lost_periods: decision periods that passed without a new action.
-        skipped_loops: game loops by which decision periods were delayed, because an action was
-            late by a whole period or more (see `sc2pool.game.clock`).
+        skipped_loops: game loops by which decision periods were delayed. A period is delayed if an
+            action was late by a whole period or more (see `sc2pool.game.clock`).
     """
 
     steps: int

@@ -189,7 +189,7 @@ class PoolStats:
         steps_per_s: such transitions per second over the newest 5 s. None before the second sample.
         episodes: episodes that ended, synthetic endings included.
         mean_return: mean return of the newest hundred whole episodes, without those that a fault
-            cut short. With several rows, that of each env's first row. None before the first.
+            cut short. With several rows, returns of each env's first row. None before the first.
         matches: results of the matches against each opponent, the opponent met last first. Empty
             without `opponent=`. Beyond fifty opponents the rest is summed as "others".
         launches: instances whose game came up.

@@ -426,7 +426,7 @@ class Stepping(Listener):
             self._stats.count_odd_end(untold=untold, contradiction=contradiction)
 
     def _delays_loops(self, envs: Sequence[int]) -> list[int] | None:
-        """By how many loops to delay each env's next period; None if there is no alignment."""
+        """By how many loops to delay each env's next period; None without alignment."""
         aligned = self._aligned
         if aligned is None:
             return None

@@ -136,8 +136,7 @@ class WorkerEnd(QueuePair):
     """The worker's end: a player gets actions from it and puts transitions into it.
 
     Args:
-        player: has the strictness of the checks, how an episode began, whether the game should be
-            replaced, and a step's lateness.
+        player: the player, for the strictness of its checks and the flags of a reply.
         send_out_of_band: sends (sequence, payload of an `OutOfBand`) to the trainer.
         hold: stops the game at its first observation. Returns False if that failed.
     """
