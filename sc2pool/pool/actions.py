@@ -1,9 +1,9 @@
 """Checks a batch of actions before any of it is sent.
 
-Rules: an action outside its space is an `ActionError` that names the env (the row, if envs have
-several), what was given and what was expected. Only a Box action that overshoots its bounds is
-clipped, as SB3 does for its own policies. A batch is checked as a whole, with numpy, for this is on
-the path of every step.
+Rules: an action outside its space raises an `ActionError`, which names the env (the row, if envs
+have several), the given and the expected value. Only a Box action beyond its bounds is clipped, as
+SB3 does for its own policies. A batch is checked as a whole, with numpy, because every step does
+it.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ def is_batch_of(leaf: Leaf, actions: Any, n: int) -> bool:
 def check(
     space: spaces.Space[Any], actions: Any, numbers: Sequence[int], each: str = "env"
 ) -> Sequence[Any] | Array:
-    """The actions, ready to be sent: an array of (len(numbers), *shape) for array spaces.
+    """Check the actions; for array spaces return them as an array (len(numbers), *shape).
 
     Args:
         space: of one action.
         actions: one for each of these envs or rows.
-        numbers: their indices, for the message.
-        each: what they are, "env" or "row".
+        numbers: indices of the envs or rows, for the message.
+        each: "env" or "row", for the message.
 
     Raises:
         ActionError: one of them is outside the space.
@@ -70,7 +70,7 @@ def check(
     if isinstance(space, spaces.Box):
         return _check_box(space, batch, numbers, each)
     if isinstance(space, spaces.MultiBinary) and batch.dtype.kind in "bf":
-        # SB3's policies draw the bits of such an action as floats.
+        # SB3's policies return MultiBinary actions as floats.
         _raise_where((batch != 0) & (batch != 1), space, batch, numbers, each)
         return batch.astype(space.dtype)
     if batch.dtype.kind not in "iu":
@@ -102,7 +102,7 @@ def _check_box(space: spaces.Box, batch: Array, numbers: Sequence[int], each: st
 def _raise_where(
     bad: Array, space: spaces.Space[Any], batch: Array, numbers: Sequence[int], each: str
 ) -> None:
-    if np.count_nonzero(bad):  # on each step's path, and `any` costs several times as much
+    if np.count_nonzero(bad):  # runs in each step, and `any` costs several times as much
         place = int(np.argmax(bad.reshape(len(batch), -1).any(axis=1)))
         action = batch[place].tolist()
         raise ActionError(f"{each} {numbers[place]}: action {action} is not in {space}")

@@ -1,11 +1,13 @@
-"""Calls into the players' processes: an operation's name and arguments there, its result back.
+"""Calls into the players' processes: send an operation and its arguments, receive its result.
 
-    call, render, set_attr ─► `operations` of the rows' tasks ─► results, or what they raised
+    call, render, set_attr ─► `operations` of the rows' tasks ─► results or errors
 
-Rules: no call is sent while a reply of the same instance is awaited, for it may be large, and if
-both sides send, none reads; if an instance dies before or during a call, its successor is asked, in
-the env's next episode, but if the call hangs, the instance is replaced and the call given up. An
-answer that comes after its deadline is dropped.
+Rules:
+- No call is sent while a reply of the same instance is awaited. The reply may be large, and if both
+  sides send, neither reads.
+- If an instance dies before or during a call, its successor is asked, in the env's next episode.
+- If the call itself hangs, the instance is replaced and the call given up.
+- An answer that arrives after its deadline is dropped.
 """
 
 from __future__ import annotations
@@ -34,13 +36,13 @@ Target = tuple[Seat, int]
 
 
 class Calls:
-    """The calls of one pool; `Pool` documents what they raise.
+    """The calls of one pool; `Pool` documents their errors.
 
     Args:
-        loop: of the pool.
+        loop: the pool's event loop.
         stepping: knows which envs can answer.
-        pauses: of the pool; a paused game that is called continues meanwhile.
-        rows: of each env.
+        pauses: the pool's pauses. A paused game continues while a method of its env runs.
+        rows: how many rows each env has.
         limit_s: how long an instance may take to answer a call.
     """
 
@@ -56,7 +58,7 @@ class Calls:
         self._answers = loop.supervisor.answers
         self._made = 0
         self._frames: dict[int, Any] = {}
-        """By row, the newest."""
+        """The newest frame of each row."""
 
     def call(
         self, rows: Sequence[int], operation: str, *arguments: Any, timeout_s: float | None = None
@@ -71,7 +73,7 @@ class Calls:
         return [to_result(answer) for answer in answers]
 
     def render(self, rows: Sequence[int], *, is_task: bool) -> list[Any]:
-        """A frame of each of these rows; a task's newest one if its game has died."""
+        """A frame of each of these rows; the previous frame if a task's game has died."""
         frames = self.call(rows, "render")
         for place, row in enumerate(rows):
             if frames[place] is not None:
@@ -81,11 +83,11 @@ class Calls:
         return frames
 
     def set_attr(self, rows: Sequence[int], name: str, value: Any) -> None:
-        """Set an attribute, now and in every later task object or instance of these rows."""
+        """Set an attribute of these rows' targets, now and in all their later instances."""
         targets = self._targets(rows)
         before = [(seat, seat.attributes) for seat, _ in targets]
-        pickled = for_worker(value)  # the value as it is now
-        for seat, row in targets:  # an episode that begins during the call has it, too
+        pickled = for_worker(value)  # now, because the caller may change the value later
+        for seat, row in targets:  # first, so that an episode that begins during the call has it
             seat.attribute_set(row, name, pickled)
         try:
             self.call(rows, "set_attr", name, value)
@@ -103,8 +105,8 @@ class Calls:
         """Run an operation of `sc2pool.players.operations` on these targets.
 
         Args:
-            targets: one may be asked more than once.
-            deadline: until when all must have answered; `NEVER` for the limit of each call.
+            targets: may contain duplicates.
+            deadline: when all must have answered. With `NEVER` only the limit of each call holds.
 
         Returns:
             The answers, in the order of the targets; each is a result or an error.
@@ -112,12 +114,12 @@ class Calls:
         Raises:
             multiprocessing.TimeoutError: not all have answered in time.
         """
-        self._answers.clear()  # to calls that were given up
+        self._answers.clear()  # drop late answers to calls that were given up
         asked: dict[int, tuple[Instance, int]] = {}
         answers: dict[int, messages.Answer] = {}
         hung: set[int] = set()
 
-        # A frame of an episode that the trainer does not know of yet is not asked for.
+        # Rendering begins no episode: the frame would show one that the trainer does not know yet.
         needs_episode = operation != "render"
 
         def can_answer(seat: Seat) -> bool:
@@ -162,7 +164,7 @@ class Calls:
         return [answers[place] for place in range(len(targets))]
 
     def _limit(self, deadline: Deadline) -> Deadline:
-        """When an instance that is asked now hangs: later than the caller's own deadline."""
+        """When an instance that is asked now counts as hung: after the caller's own deadline."""
         if deadline == NEVER:
             return Deadline.after(self._limit_s)
         return Deadline(deadline.instant_s + self._limit_s)

@@ -3,26 +3,27 @@
     EpisodeBook ─ next episodes ─► Spares: spare, spare, …   an env that is over takes the first
          └──────── next episode ─► an env, if no spare holds one
 
-Rules of the book, of tasks:
-- a task's episodes come from one book, in its order, so a seed determines all of them. Episodes are
-  dealt in the order in which episodes end, ties by env index, so a seeded run is the same however
-  long a reset takes. Seeds: numpy's `SeedSequence(seed, spawn_key=(number,))`, which gives
-  independent streams for neighbouring numbers;
-- before an episode is dealt out of order, those that spares hold go back into the book; so do
-  episodes not yet played when the trainer resets, seeds, or sets options or attributes.
+Rules of the book, for tasks:
+- A task's episodes come from one book, in its order, so a seed determines all of them.
+- Episodes are dealt in the order in which episodes end, ties by env index. So a seeded run does not
+  depend on how long a reset takes.
+- Seeds come from numpy's `SeedSequence(seed, spawn_key=(number,))`. It gives independent streams
+  for neighbouring numbers.
+- Before an episode is dealt out of order, those that spares hold go back into the book. The same
+  holds for episodes not yet played when the trainer resets, seeds, or sets options or attributes.
 
 Rules of the spares, instances that are reset before an env needs them:
-- spares hold consecutive episodes, beginning with the next to be played, so a seeded run is the
-  same with any number of them;
-- an env with attributes of its own plays its episode itself, because the spare's task object has
-  not got them; so does an env whose spare is only being launched;
-- a spare that is stopped stays so until an env takes it or its episode is taken back; in real time
-  every spare is held from its first observation on. If games cannot be held there are no spares,
-  because their episodes would begin without a player.
+- Spares hold consecutive episodes, beginning with the next to be played. So a seeded run does not
+  depend on the number of spares.
+- An env with attributes of its own plays its episode itself, because the spare's task object does
+  not have them. An env whose spare is still launching does so too.
+- A spare that is stopped stays stopped until an env takes it or its episode is taken back. In real
+  time every spare is held from its first observation on. If games cannot be held, the pool has no
+  spares, because their episodes would begin without a player.
 
-Rules of the others: envs of the user count their own episodes, have no spares, and get their seeds
-from the reset. One that is made again continues with a seed that follows from the last. An instance
-that has reached a soft limit is replaced before its next episode begins, on a reset of any kind.
+Envs of the user count their own episodes, have no spares, and get their seeds from the reset. The
+first reset of a new instance without a seed derives one from the env's last seed. An instance that
+has reached a soft limit is replaced before its next episode begins, on a reset of any kind.
 """
 
 from __future__ import annotations
@@ -58,14 +59,14 @@ class EpisodeBook:
         """Begin again with episode 0.
 
         Args:
-            seed: the run's seed, or several that make up one; None deals episodes without a seed.
-            seeded: how many episodes carry a seed; None for all.
+            seed: the run's seed, or a sequence that forms one. None deals episodes without a seed.
+            seeded: how many episodes carry a seed. None for all.
         """
         self._seed = seed
         self._seeded = seeded
         self._next = 0
         self._again: list[int] = []
-        """A heap of the numbers that were taken back."""
+        """A heap of the episode numbers that were taken back."""
 
     def deal(self, options: Mapping[str, Any]) -> Episode:
         """The next episode, with the options of the reset that asks for it."""
@@ -79,13 +80,13 @@ class EpisodeBook:
         return Episode(number, episode_seed(self._seed, number), dict(options))
 
     def take_back(self, numbers: Iterable[int]) -> None:
-        """These episodes have not been played: they are dealt again, before all others."""
+        """Deal these episodes again, before all others; they have not been played."""
         for number in numbers:
             heapq.heappush(self._again, number)
 
 
 class Spares:
-    """The spare seats of a pool and the episodes they hold, of this book."""
+    """The spare seats of a pool, which hold the next episodes of the book."""
 
     def __init__(self, supervisor: Supervisor, book: EpisodeBook) -> None:
         self._supervisor = supervisor
@@ -94,14 +95,14 @@ class Spares:
 
     @property
     def are_wanting(self) -> bool:
-        """True if one of them holds no episode."""
+        """True if a spare holds no episode."""
         return len(self._holding) < len(self._supervisor.spare_seats)
 
     def prepare(self) -> None:
         """Give every spare that holds no episode the next one.
 
-        Best while envs step, when the trainer has nothing else to do: no env waits for the next
-        episode of a spare that has just been taken.
+        Best called while envs step: then the trainer is idle, and no env waits for a spare that
+        was just taken.
         """
         supervisor = self._supervisor
         if supervisor.cannot_hold:
@@ -115,7 +116,7 @@ class Spares:
                 self._holding.append(seat)
 
     def play_next(self, seat: Seat) -> None:
-        """Bring an env's seat to the next episode, by a spare that holds it if there is one."""
+        """Bring an env's seat to the next episode; use a spare that holds it, if there is one."""
         supervisor = self._supervisor
         if not self._holding:
             supervisor.play(seat, self._book.deal({}))
@@ -129,13 +130,13 @@ class Spares:
             supervisor.play(seat, episode)
         else:
             exchange(seat, spare)
-            if seat.instance.state is State.IDLE:  # it has put the episode off, in a pause
+            if seat.instance.state is State.IDLE:  # a pause has postponed its reset
                 supervisor.play(seat, episode)
             elif not seat.hold:
                 supervisor.resume(seat)
 
     def _first_choice(self) -> Seat:
-        """The holder of the next episode; without seeds, preferably one that is ready."""
+        """The spare that holds the next episode; without seeds, preferably one that is ready."""
         first = self._holding[0]
         if first.episode is not None and first.episode.seed is not None:
             return first
@@ -145,9 +146,9 @@ class Spares:
         return first
 
     def forget(self) -> None:
-        """Every instance is about to be replaced; what spares hold is not dealt again.
+        """Forget the episodes that spares hold, as every instance is about to be replaced.
 
-        An interrupt may have come just after an env had taken it.
+        They are not dealt again: an env may have taken one just before the interrupt.
         """
         self._holding.clear()
 
@@ -165,13 +166,13 @@ class Request:
     """An episode as a trainer's reset asks for it.
 
     Attributes:
-        seed: for envs of the user the seed of their `reset`; for tasks it is None, or seeds this
+        seed: for envs of the user, the seed of their `reset`. For tasks, None or the seed of this
             one episode (the book seeds the others).
         options: for the reset.
         both_keywords: see `Episode`.
 
     Raises:
-        ConfigError: the options are no mapping.
+        ConfigError: the options are not a mapping.
     """
 
     seed: int | None = None
@@ -183,7 +184,7 @@ class Request:
 
 
 def check_options(options: object) -> None:
-    """Refuse what is no mapping with a `ConfigError`."""
+    """Raise `ConfigError` unless the options are a mapping."""
     if not isinstance(options, Mapping):
         raise ConfigError(f"options must be a dict, got {options!r}")
 
@@ -205,9 +206,9 @@ class Episodes:
         self.spares = Spares(supervisor, self._book)
         self._dealt = [0] * len(supervisor.env_seats)
         self._seeds: list[int | None] = [None] * len(supervisor.env_seats)
-        """Of envs of the user: the newest that the trainer gave to each."""
+        """The newest seed that the trainer gave to each env of the user."""
         self._ahead: list[Seat] = []
-        """Those that `begin_ahead` has brought to their next episodes."""
+        """Seats that `begin_ahead` has brought to their next episodes."""
 
     def seed(self, seed: int | Sequence[int] | None, seeded: int | None) -> None:
         """Begin the book again; see `EpisodeBook`."""
@@ -246,12 +247,12 @@ class Episodes:
         self._ahead.clear()
 
     def forget(self) -> None:
-        """Every instance is about to be replaced; what was not played is not dealt again."""
+        """Forget the episodes that were begun ahead; they are not dealt again."""
         self.spares.forget()
         self._ahead.clear()
 
     def begin(self, seat: Seat, request: Request) -> None:
-        """Bring the env to an episode that the trainer asks for, after `take_back`."""
+        """Bring the env to the episode that the trainer requests; call `take_back` first."""
         self._supervisor.recycle_if_due(seat)
         if self._one_book:
             episode = self._book.deal(request.options)
@@ -265,7 +266,10 @@ class Episodes:
         self._supervisor.play(seat, Episode(number, seed, options, request.both_keywords))
 
     def _seed_of_env(self, seat: Seat, request: Request) -> int | None:
-        """The seed of an env of the user: the trainer's; if it is made again, one that follows."""
+        """The seed for an env of the user.
+
+        It is the trainer's. For a new instance without one, it is derived from the last seed.
+        """
         if request.seed is not None:
             self._seeds[seat.index] = request.seed
         before = self._seeds[seat.index]

@@ -1,9 +1,10 @@
-"""Which envs the trainer has paused, and how often; stops their games and lets them go on.
+"""Counts the trainer's pauses of each env; stops and resumes the games.
 
-Rules: pauses of an env are counted, and its game continues with the last resume, or when the env is
-played. A game is stopped only while it awaits no request; when `pause` returns every game is
-stopped, or it raises and every game continues. A game that plays no episode is not stopped, and
-none begins in it until it may go on. A spare that is held from its first observation on stays so.
+Rules: an env's game continues after as many resumes as pauses, or when the env is stepped or reset.
+A game is stopped only while no reply of it is awaited. Either `pause` returns and every game is
+stopped, or it raises and every game continues. A game that plays no episode is not stopped; instead
+no episode begins in it until the pause ends. A spare that is held at its first observation stays
+held.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import STOPPED, State
 
 _MOVING = (STOPPED - {State.HELD, State.PAUSED}) | {State.RESETTING}
-"""The game is being stopped, or will soon be able to be stopped."""
+"""The game is being stopped, or can be stopped after its reset."""
 
 _GOING_ON = frozenset({State.RESUMING, State.RELEASING})
-"""The game was stopped and is about to go on; a game that is held only now is none of these."""
+"""The game was stopped and is about to continue."""
 
 
 class Pauses:
@@ -37,14 +38,14 @@ class Pauses:
         return bool(self._counts)
 
     def forget(self) -> None:
-        """Every instance is about to be replaced: none is paused."""
+        """Forget all pauses, as every instance is about to be replaced."""
         self._counts.clear()
 
     def pause(self, envs: Sequence[int], *, spares: bool) -> None:
-        """Stop the games of these envs, and maybe the spares', once more.
+        """Count one more pause of these envs, and stop their games, with `spares` also theirs.
 
         Raises:
-            PauseError: one could not be stopped; all of these go on.
+            PauseError: a game could not be stopped; all of these games continue.
         """
         for env in envs:
             self._counts[env] = self._counts.get(env, 0) + 1
@@ -55,7 +56,10 @@ class Pauses:
             raise
 
     def resume(self, envs: Sequence[int], *, spares: bool) -> None:
-        """Let those go on that were resumed as often as paused; the spares, if all envs do."""
+        """Count a resume; resume the games whose pauses are all undone.
+
+        With `spares`, resume the spares too, if no env stays paused.
+        """
         for env in envs:
             self._counts[env] = max(0, self._counts.get(env, 0) - 1)
         awake = [env for env in envs if not self._counts[env]]
@@ -66,7 +70,7 @@ class Pauses:
         self._forget(awake)
 
     def end(self, envs: Iterable[int]) -> None:
-        """These envs are about to be played: all their pauses are over."""
+        """End all pauses of these envs, which are about to be stepped or reset."""
         numbers = list(envs)
         self._let_go_on([self._envs[env] for env in numbers])
         for spare in self._spares:
@@ -76,7 +80,7 @@ class Pauses:
 
     @contextmanager
     def suspended(self, envs: Iterable[int]) -> Iterator[None]:
-        """In the block those of these envs go on that are paused; it counts nothing."""
+        """Resume the paused ones of these envs for the block; the counts stay as they are."""
         paused = [self._envs[env] for env in envs if env in self._counts]
         if paused:
             self._let_go_on(paused)
@@ -92,14 +96,14 @@ class Pauses:
 
     @staticmethod
     def _is_held(spare: Seat) -> bool:
-        """True if its game was stopped at its first observation, before any pause."""
+        """True if its game is held at its first observation, independent of pauses."""
         return spare.instance.holds and spare.instance.state in STOPPED
 
     def _stop(self, seats: Sequence[Seat]) -> None:
-        """Stop the games of these seats, as soon as each awaits no reply; it counts nothing.
+        """Stop the games of these seats, each once no reply of it is awaited.
 
         Raises:
-            PauseError: one could not be stopped; those of all these seats go on.
+            PauseError: a game could not be stopped; the games of all these seats continue.
         """
         for seat in seats:
             seat.pause_asked()
@@ -108,7 +112,7 @@ class Pauses:
             for seat in seats:
                 if not seat.instance.pause_problem:
                     self._supervisor.pause(seat)
-            return True  # each that is being stopped has a deadline
+            return True  # a stopping instance has a new deadline: recompute the next wake-up
 
         self._loop.wait_until(
             lambda: not any(seat.instance.state in _MOVING for seat in seats),
@@ -124,7 +128,7 @@ class Pauses:
             raise PauseError("; ".join(problems))
 
     def _let_go_on(self, seats: Sequence[Seat]) -> None:
-        """Let the stopped games among these go on, and wait until they do; it counts nothing."""
+        """Resume the stopped games of these seats, and wait until they run."""
         for seat in seats:
             self._supervisor.resume(seat)
         self._loop.wait_until(lambda: not any(seat.instance.state in _GOING_ON for seat in seats))

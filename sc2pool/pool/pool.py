@@ -4,11 +4,11 @@
     begin(envs)    ├─► every env's instance works ─► recv(): wait, begin the next episodes, gather
     reset()      ──┘                                 (reset is begin in all envs, then recv)
 
-It checks what it is given and passes it on: `stepping` knows where each env's step is, `episodes`
-deals the episodes, `pauses` stops games, `calls` asks them, `instances` keeps them alive. Rule:
-every env that was sent an action gets exactly one transition, a real one or, after a fault, a
-synthetic one that is marked. After an interrupt (Ctrl-C) in any call, the next reset of all envs
-gives a working pool. A pool belongs to the process that made it.
+`Pool` checks its arguments and delegates: `stepping` tracks each env's step, `episodes` deals the
+episodes, `pauses` stops games, `calls` runs operations in the players' processes, and `instances`
+keeps the games alive. Rule: every env that was sent an action gets exactly one transition. It is
+real or, after a fault, synthetic and marked as such. After an interrupt (Ctrl-C) in any call, the
+next reset of all envs gives a working pool. A pool belongs to the process that made it.
 """
 
 from __future__ import annotations
@@ -57,21 +57,22 @@ class Pool:
     """Owns n envs and their spares, and steps them together.
 
     An env may have several rows: its learning players, or the agents of a team. Actions and batches
-    are by row, env after env: with two rows, 2i and 2i + 1 are env i's. The rows of an env are sent
-    together and come together.
+    are ordered by row, env after env: with two rows per env, rows 2i and 2i + 1 belong to env i.
+    The rows of an env are sent and received together.
 
     Args:
         specs: a player for each env.
-        one_book: whether episodes come from one book for all envs (tasks), or each env continues
-            by itself (environments of the user).
+        one_book: True if all envs share one book of episodes (tasks). False if each env counts its
+            own episodes (environments of the user).
         config: limits and policies.
-        spares: how many more instances to keep reset, holding the next episodes; tasks only.
-        autoreset: whether an env that is over goes on to its next episode in the same step.
-        max_concurrency: how many envs may step or begin an episode at one time; None for all.
-        agree: what the players say of their spaces, in the order of the envs, to what the pool
-            takes them to be; raises if they do not fit together.
-        task: the task's name, for the statistics; None for envs of the user.
-        system: makes what the operating system has to give.
+        spares: how many more instances to keep reset, holding the next episodes. Tasks only.
+        autoreset: whether an env whose episode is over begins its next episode in the same step.
+        max_concurrency: how many envs may step or begin an episode at one time. None for all.
+        agree: maps the players' hellos, in the order of the envs, to the one whose spaces the pool
+            uses. Raises if the hellos do not fit together.
+        task: the task's name, for the statistics. None for envs of the user.
+        settled: shown in the statistics, see `PoolStats.settled`.
+        system: creates the operating system resources.
 
     Attributes:
         n: how many envs there are.
@@ -81,9 +82,9 @@ class Pool:
         action_space: of one row.
 
     Raises:
-        ConfigError: the players do not agree on their spaces, a game cannot be started, the
-            metrics cannot be served, the process may not open as many files as that needs, or it
-            is ending.
+        ConfigError: the players do not agree on their spaces. Or a game cannot be started, the
+            metrics cannot be served, or the limit of open files is too low for this many
+            instances. Or the interpreter is ending.
     """
 
     __reduce__ = refuse_to_travel
@@ -155,7 +156,7 @@ class Pool:
             ):
                 warnings.warn(warning, stacklevel=3)
         except BaseException:
-            with suppress(Exception):  # an env's own `close` may raise, too
+            with suppress(Exception):  # an env's own `close` may raise
                 self.close()
             raise
 
@@ -172,13 +173,14 @@ class Pool:
         seeds: Sequence[int | None] | None = None,
         options: Sequence[Mapping[str, Any]] | None = None,
     ) -> Batch:
-        """Begin a new episode in every env, whatever it is doing, and receive them all.
+        """Begin a new episode in every env, even if a step is pending, and receive them all.
 
-        Games in real time begin together: each is held at its first observation until all are
-        there, because the last one may have to be launched first.
+        Games in real time begin together. Each is held at its first observation until all games
+        have reached theirs, because a game may have to be launched first.
 
         Args:
-            seeds: for envs of the user, a seed each; tasks have theirs from `seed`.
+            seeds: a seed for each env of the user. Tasks ignore it and take their seeds from
+                `seed`.
             options: a mapping for each env.
         """
         self.drop()
@@ -195,11 +197,11 @@ class Pool:
 
     @property
     def pending(self) -> int:
-        """Of how many envs something is to be received; 0 after an interrupt that `drop` mends."""
+        """The number of envs with a pending transition; 0 after an interrupt, until `drop`."""
         return 0 if self._bookkeeping.torn else self._stepping.pending
 
     def drop(self) -> None:
-        """Wait for all that is pending and drop it, so that every env may begin an episode."""
+        """Wait for all pending steps and drop them, so that every env may begin an episode."""
         self._lifetime.check_open()
         self._mend()
         if self._stepping.pending:
@@ -207,7 +209,7 @@ class Pool:
                 self._stepping.drop()
 
     def _mend(self) -> None:
-        """If an interrupt has left the records torn, begin again with new instances."""
+        """If an interrupt has left the records torn, replace every instance."""
         if not self._bookkeeping.torn:
             return
         self._lifetime.check_open()
@@ -220,18 +222,18 @@ class Pool:
     def begin(
         self, envs: Iterable[int] | None = None, requests: Sequence[Request] | None = None
     ) -> None:
-        """Begin an episode in each of these envs; `recv` brings its first observation.
+        """Begin an episode in each of these envs; `recv` returns its first observation.
 
         In the batch such a row has reward 0, no flags, and the info in `reset_infos`.
 
         Args:
-            envs: indices, ascending; None for all.
-            requests: what the trainer wants of each, in their order; None for the next episodes,
-                as an autoreset would begin them.
+            envs: indices, ascending. None for all.
+            requests: one for each of these envs, in their order. None begins the next episodes, as
+                an autoreset would.
 
         Raises:
-            AlreadyPendingCallError: something of an env has not been received.
-            InterruptedCallError: an interrupt has cut a call short: `drop` what is pending first.
+            AlreadyPendingCallError: an env has a transition that was not received.
+            InterruptedCallError: an interrupt has cut a call short. Call `drop` first.
         """
         self._lifetime.check_usable()
         numbers = self._chosen(envs)
@@ -244,7 +246,7 @@ class Pool:
         self._stepping.begin(envs, requests)
 
     def _chosen(self, envs: Iterable[int] | None) -> Sequence[int]:
-        """The indices of these envs; of all for None."""
+        """The indices of these envs, checked; all indices for None."""
         if envs is None:
             return self._every
         chosen = [index(env) for env in envs]
@@ -258,16 +260,16 @@ class Pool:
     # Steps.
 
     def send(self, actions: Any, envs: Iterable[int] | None = None) -> None:
-        """Send one action to each row of these envs; `recv` brings what came of them.
+        """Send one action to each row of these envs; `recv` returns their transitions.
 
         Args:
-            actions: as many as these envs have rows, in their order.
+            actions: one for each row of these envs, in the order of the envs.
             envs: indices; None for all.
 
         Raises:
             ActionError: an action is outside its space, or there are too many or too few.
-            ConfigError: there is no such env, or it is named twice.
-            AlreadyPendingCallError: an env's step before has not been received.
+            ConfigError: an index does not exist or is named twice.
+            AlreadyPendingCallError: an env's previous step has not been received.
             ResetNeeded: no episode of the task has begun, or the last one is over.
         """
         self._lifetime.check_usable()
@@ -294,7 +296,8 @@ class Pool:
         else:
             with self._bookkeeping:
                 self._pauses.end(numbers)
-                # The trainer may write into them before they are sent, or reported with a fault.
+                # Copied, because the trainer may overwrite them before they are sent, or before a
+                # fault report lists them.
                 actions = actions.copy() if isinstance(actions, np.ndarray) else deepcopy(actions)
                 if self.rows > 1:
                     starts = range(0, len(actions), self.rows)
@@ -305,25 +308,29 @@ class Pool:
                 self._episodes.spares.prepare()
 
     def _require_episodes(self, envs: Sequence[int]) -> None:
-        """Check that an episode runs in each of these envs; begin one in envs of the user."""
+        """Check that an episode runs in each of these envs.
+
+        Envs of the user that were never reset are reset here.
+        """
         self._stepping.require_at_rest(envs, "step", "the next one")
         if not self._stepping.began:
             if self._is_task:
                 raise ResetNeeded("call reset() before the first step")
-            self.reset()  # SB3 lets envs be stepped that never were reset, and so do its users
+            self.reset()  # SB3 allows a step before the first reset, and its users rely on it
         over = set(self._stepping.over).intersection(envs)
         if over:
             raise ResetNeeded(f"the episodes of envs {sorted(over)} are over: reset them first")
 
     def recv(self, min_ready: int | None = None, timeout_s: float | None = None) -> Batch:
-        """Wait for the transitions of at least `min_ready` pending envs; gather all there are.
+        """Wait for the transitions of at least `min_ready` pending envs; return all ready ones.
 
-        An env that is over is ready when the first observation of its next episode is there.
+        With autoreset, an env whose episode is over is ready when the first observation of its
+        next episode has arrived.
 
         Args:
             min_ready: None for all that are pending.
-            timeout_s: None for no limit but the deadlines; once it has passed, fewer than
-                `min_ready` envs, maybe none, come back.
+            timeout_s: None for no limit but the deadlines of the instances. After a timeout the
+                batch has fewer than `min_ready` envs, and may be empty.
 
         Raises:
             NoAsyncCallError: nothing is pending.
@@ -338,14 +345,14 @@ class Pool:
             if batch is not None:
                 return batch
         with self._bookkeeping:
-            self._lifetime.check_open()  # a step that was under way when it was closed is forgotten
+            self._lifetime.check_open()  # a close in another thread forgets the pending step
             return self._stepping.recv(min_ready, timeout_s)
 
     def wait(self, timeout_s: float | None) -> bool:
-        """Wait as `recv` does, and receive nothing yet.
+        """Wait as `recv` does, but receive nothing.
 
         Returns:
-            Whether all that was pending is ready.
+            True if all pending envs are ready.
         """
         self._lifetime.check_usable()
         with self._bookkeeping:
@@ -354,7 +361,7 @@ class Pool:
 
     @property
     def over(self) -> list[int]:
-        """The envs whose episode is over and that wait for `begin`."""
+        """The envs whose episode is over and which wait for `begin`."""
         return [] if self._lockstep.is_arranged else self._stepping.over
 
     @property
@@ -365,20 +372,20 @@ class Pool:
     # Pauses.
 
     def pause(self, envs: Iterable[int] | None = None) -> None:
-        """Stop the games of these envs: not a game loop passes until they go on.
+        """Stop the games of these envs: no game loop passes until they continue.
 
-        This stops all processes below an env's worker, those of an env of the user's too. They go
-        on with the next step or reset of the env, or with as many calls of `resume` as there were
-        of `pause`. Pausing what is paused only counts.
+        This stops all processes below an env's worker, also those that an env of the user has
+        started. They continue with the next step or reset of the env, or after as many calls of
+        `resume` as of `pause`. Pausing a paused env only increases its count.
 
         Args:
-            envs: indices; None for all, and the spares with them. `pause` waits for a spare that
-                is being reset; one that is ready stays paused until an env takes it. (Spares in
+            envs: indices. None for all envs and the spares. `pause` waits for a spare that is
+                being reset. A spare that is ready stays paused until an env takes it. (Spares in
                 real time are held anyway, from their first observation on.)
 
         Raises:
             AlreadyPendingCallError: an env's step has not been received.
-            PauseError: a game could not be stopped; all of them go on.
+            PauseError: a game could not be stopped; all of these games continue.
         """
         self._lifetime.check_usable()
         numbers = self._chosen(envs)
@@ -387,10 +394,10 @@ class Pool:
             self._pauses.pause(numbers, spares=envs is None)
 
     def resume(self, envs: Iterable[int] | None = None) -> None:
-        """Let the games of these envs go on, once it was called as often as `pause`.
+        """Undo one `pause`; a game continues when all its pauses are undone.
 
         Args:
-            envs: indices; None for all, and the spares with them.
+            envs: indices. None for all envs and the spares.
         """
         self._lifetime.check_usable()
         numbers = self._chosen(envs)
@@ -404,7 +411,7 @@ class Pool:
         return [row for env in envs for row in range(env * self.rows, (env + 1) * self.rows)]
 
     def row(self, batch: Batch, row: int) -> Any:
-        """One row's observation out of a batch, copied."""
+        """A copy of one row's observation in a batch."""
         return self._stepping.gatherer.row(batch, row)
 
     def newest_observations(self) -> Any:
@@ -412,7 +419,7 @@ class Pool:
         return self._stepping.newest_observations()
 
     def action_mask(self, row: int) -> Array | None:
-        """The mask that came with the row's newest observation; None if there was none."""
+        """The mask that came with the row's newest observation; None without a mask."""
         return self._stepping.action_mask(*divmod(row, self.rows))
 
     def call(
@@ -420,21 +427,22 @@ class Pool:
     ) -> list[Any]:
         """Run an operation of `sc2pool.players.operations` on the targets of these rows.
 
-        A method of an env may have to ask its game: paused games go on while it runs.
+        Paused games continue while a method of an env runs (`env_method`), because the method may
+        query its game.
 
         Raises:
-            multiprocessing.TimeoutError: not all answered within `timeout_s`; later answers are
-                dropped. Or one did not answer within `Limits.call_s`: its instance is replaced,
-                which the env's next transition shows as a fault, and the call is given up.
+            multiprocessing.TimeoutError: not all answered within `timeout_s`, and later answers
+                are dropped. Or one did not answer within `Limits.call_s`. Then its instance is
+                replaced, and the env's next transition reports the fault.
         """
         self._lifetime.check_usable()
         return self._calls.call(rows, operation, *arguments, timeout_s=timeout_s)
 
     def render(self, rows: Sequence[int]) -> list[Any]:
-        """A frame of each of these rows, as its task sees the game.
+        """A frame of each of these rows, drawn by its task.
 
-        If a task's game has died since its last step there is nothing to draw: the frame shown
-        before is shown again, or a black one if there was none.
+        If a task's game has died since its last step, its previous frame is returned again. Without
+        a previous frame, a black one is returned.
 
         Raises:
             ResetNeeded: no episode of the task has begun.
@@ -445,7 +453,7 @@ class Pool:
         return self._calls.render(rows, is_task=self._is_task)
 
     def set_attr(self, rows: Sequence[int], name: str, value: Any) -> None:
-        """Set an attribute, now and in every later task object or instance of these rows."""
+        """Set an attribute of these rows' targets, now and in all their later instances."""
         self._lifetime.check_usable()
         self._calls.set_attr(rows, name, value)
         with self._bookkeeping:
@@ -454,29 +462,29 @@ class Pool:
                 self._episodes.spares.prepare()
 
     def void_episodes(self) -> None:
-        """Take back the episodes that spares hold; they are dealt again."""
+        """Take back the episodes that were begun ahead; they are dealt again."""
         self._mend()
         with self._bookkeeping:
             self._episodes.take_back()
 
     def stats(self) -> PoolStats:
-        """Counters of the pool, and what each instance is doing; may be called from any thread."""
+        """The pool's counters and the state of each instance; may be called from any thread."""
         return self._runtime.stats()
 
     def show_figures(self, figures: Mapping[str, float]) -> None:
-        """Figures of the training, which `sc2pool watch` shows as curves beside the pool's own.
+        """Set figures of the training, which `sc2pool watch` shows beside the pool's own.
 
         Args:
-            figures: the newest value of each, by name; they replace those of the call before.
+            figures: the newest value of each, by name. They replace those of the previous call.
         """
-        # Checked here, in the caller's thread: the watchdog's reads them.
+        # Converted here, so that a bad value raises in the caller's thread, not in the watchdog's.
         self._supervisor.stats.learner = {
             str(name): float(value) for name, value in figures.items()
         }
 
     @property
     def run_dir(self) -> Path:
-        """The run's folder, by which `sc2pool top --run` and `watch --run` find this pool."""
+        """The run's folder, an argument for `sc2pool top --run` and `sc2pool watch --run`."""
         return self._runtime.fleet.run
 
     def raised(self) -> list[tuple[int, Raised]]:
@@ -485,7 +493,7 @@ class Pool:
 
     @property
     def game_version(self) -> str | None:
-        """The version that the games report, "standin…" for the stand-in; None without games."""
+        """The version that the games report ("standin…" for the stand-in); None without games."""
         game = self._supervisor.stats.newest_game
         return None if game is None else game.version
 
@@ -500,18 +508,18 @@ class Pool:
         return self._lifetime.closed
 
     def close(self, grace_s: float | None = None) -> None:
-        """End every process of the pool; bounded, and may be called again.
+        """End every process of the pool within a limit; may be called again.
 
-        A call that waits in another thread meanwhile raises `ClosedError`.
+        A call that waits in another thread raises `ClosedError`.
 
         Args:
-            grace_s: how long envs of the user may take to close by themselves; None for 2 s.
+            grace_s: how long envs of the user may take to close by themselves. None for 2 s.
         """
         self._lifetime.close(ask_first=not self._is_task, grace_s=grace_s)
 
 
 def _packed(system: System, spec: PlayerSpec, env: int) -> Any:
-    """An env's spec as a worker takes it; an error in pickling it names the env."""
+    """An env's spec, packed for its worker; an error in pickling it names the env."""
     try:
         return system.packed(spec)
     except Exception as error:

@@ -1,14 +1,15 @@
-"""A pool's operating system resources: made in order, shown to people, ended in reverse.
+"""A pool's operating system resources: created in order, closed in reverse order.
 
     waiter, shared memory, instances, watchdog ─► `EventLoop`      metrics, window
 
 Rules:
-- nothing is left of a runtime that could not be made; `close` ends everything, from any thread and
-  at any time, whatever is under way, and a Ctrl-C cuts only its waiting short;
-- a pool's runtime is opened in a thread that no interrupt reaches, and its end is arranged with it,
-  so no game is left whatever comes in between; it is used by the process that made it, and all is
-  ended once the pool is closed, has failed or is collected;
-- the statistics of its instances are plain facts, read in any thread.
+- If a runtime cannot be made, everything made so far is closed.
+- `close` ends everything, from any thread and at any time. A Ctrl-C only shortens its waits.
+- A runtime is opened in a thread that no interrupt reaches, and its finalizer is registered there
+  too. So an interrupt leaves no game behind.
+- Only the process that made a runtime uses it. It ends when the pool is closed or collected, or
+  when its process exits. If the pool fails, its instances end.
+- The statistics of the instances are plain values, which any thread may read.
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ _POLL_INTERVAL_S = 0.01
 
 
 class Runtime:
-    """Owner of all that a pool has of the operating system.
+    """Owner of a pool's operating system resources.
 
     Args:
-        specs: of each env's player, as workers take it (`System.packed`).
+        specs: one for each env's player, packed for workers (`System.packed`).
         spares: how many more instances of the first player to keep.
 
     Attributes:
@@ -116,14 +117,13 @@ class Runtime:
         """Replace every instance, after an interrupt that has left the records torn."""
         self.loop.supervisor.forget()
         self.fleet.start_anew()
-        self._waiter.take_raised()  # what the players of before still raised as they ended
+        self._waiter.take_raised()  # drop errors that the old players raised as they ended
         self.loop.bookkeeping.begin_anew()
 
     def close(self, *, ask_first: bool, grace_s: float = _CLOSE_GRACE_S) -> None:
         """End all instances; with `ask_first`, players may close by themselves for `grace_s`.
 
-        A Ctrl-C here cuts that short, and nothing else: all is ended all the same. It may be called
-        again.
+        A Ctrl-C only ends this grace period early. May be called again.
         """
         if os.getpid() != self._owner_pid:
             return  # a forked child's copy: everything here is its parent's
@@ -134,7 +134,7 @@ class Runtime:
             self._end_all(Deadline.after(grace_s) if ask_first else None)
 
     def _end_calls_of_others(self) -> None:
-        """A call that waits in another thread, as `AsyncPPO`'s actor does, raises ClosedError."""
+        """Make a call that waits in another thread (`AsyncPPO`'s actor) raise `ClosedError`."""
         loop, deadline = self.loop, Deadline.after(_LEAVES_WITHIN_S)
         while loop.bookkeeping.in_another_thread() and not self._ended and not deadline.expired():
             loop.wake()
@@ -144,7 +144,7 @@ class Runtime:
         hurry = threading.Event()
         ending = submit(partial(self._end, grace, hurry))
         if self._watchdog.is_this_thread:
-            return  # the garbage collector runs anywhere, and the watchdog is ended, too
+            return  # collected in the watchdog's thread, which `_end` joins: do not wait here
         try:
             ending.result()
         except BaseException:
@@ -165,8 +165,8 @@ class Runtime:
             ending.callback(self._slots.close)
             ending.callback(self.fleet.close)
             ending.callback(self._watchdog.close)  # until then it writes into the run's folder
-            # What it closes is watched no longer: a serial pool waits once more, and on Windows
-            # `select` fails with a closed descriptor.
+            # Removed before the watchdog closes it: a serial pool waits once more, and on Windows
+            # `select` fails on a closed descriptor.
             ending.callback(self._waiter.remove, self._watchdog.doorbell.listening)
             if grace is not None and not self.loop.supervisor.failed:
                 self.fleet.ask_to_close(grace, hurry)
@@ -176,7 +176,7 @@ _REFUSED = "the system refuses what a pool needs: {}"
 
 
 class Lifetime:
-    """The life of one pool; it begins with the process that makes this."""
+    """The life of one pool, in the process that creates this object."""
 
     _runtime: Runtime
     _records: Bookkeeping
@@ -186,10 +186,10 @@ class Lifetime:
         self._end: weakref.finalize[..., object] | None = None
 
     def open(self, pool: object, make: Callable[[], Runtime]) -> Runtime:
-        """Make the pool's runtime, which is ended with the pool.
+        """Make the pool's runtime, which ends with the pool.
 
         Raises:
-            ConfigError: the system refuses something that it needs.
+            ConfigError: the system refuses a resource that the runtime needs.
         """
 
         def opening() -> None:
@@ -204,20 +204,20 @@ class Lifetime:
             opened = submit(opening)
         except OSError as error:
             raise ConfigError(_REFUSED.format(error)) from error
-        opened.result()  # an OSError would be one that a signal handler raises in the wait
+        opened.result()  # an OSError here comes from a signal handler of the user: not converted
         return self._runtime
 
     @property
     def closed(self) -> bool:
-        """True once it is closed."""
+        """True after `close`."""
         return self._records.closed
 
     def check_open(self) -> None:
-        """Raise unless the pool is this process's, open, and has not failed.
+        """Raise unless the pool belongs to this process, is open, and has not failed.
 
         Raises:
-            ForkedPoolError: it belongs to another process.
-            ClosedError: it is closed, or has failed.
+            ForkedPoolError: the pool belongs to another process.
+            ClosedError: the pool is closed or has failed.
         """
         if os.getpid() != self._owner_pid:
             raise ForkedPoolError(
@@ -231,40 +231,43 @@ class Lifetime:
             raise ClosedError(f"the pool has failed: {failed}")
 
     def check_closed_meanwhile(self) -> None:
-        """Raise `ClosedError` if another thread has closed the pool in a call that has no block."""
+        """Raise `ClosedError` if another thread closed the pool during this call.
+
+        For calls outside a `Bookkeeping` block, which would raise it.
+        """
         if self.closed:
             self.check_open()
 
     def check_usable(self) -> None:
-        """Raise also if an interrupt has left the pool's records torn.
+        """As `check_open`; raise also if an interrupt has left the pool's records torn.
 
         Raises:
-            InterruptedCallError: it has; see `Bookkeeping`.
+            InterruptedCallError: the records are torn; see `Bookkeeping`.
         """
         self.check_open()
-        if self._records.torn:  # asked here, because this is on the path of each step
+        if self._records.torn:  # saves a function call in each step
             self._records.check_whole()
 
     def close(self, *, ask_first: bool, grace_s: float | None) -> None:
         """See `Pool.close`."""
         if self._end is not None and not self._end.alive:
-            return  # closed; at the interpreter's end not even modules may be left to look further
+            return  # closed; as the interpreter exits, modules used below may be gone
         if os.getpid() != self._owner_pid:
             warn_of_owner(self._owner_pid)
             return
         with suppress(OSError):  # the system refuses the thread: nothing could be opened
-            uninterrupted(lambda: None)  # if an interrupt came while it was opened, that goes on
+            uninterrupted(lambda: None)  # wait for an `open` that continues after an interrupt
         if self._end is None:
             return  # nothing could be opened
         if grace_s is None:
             self._runtime.close(ask_first=ask_first)
         else:
             self._runtime.close(ask_first=ask_first and grace_s > 0, grace_s=grace_s)
-        self._end.detach()  # not if that was interrupted: it is called again then
+        self._end.detach()  # skipped after an interrupt, so that `close` can be called again
 
 
 def warn_of_owner(pid: int) -> None:
-    """Warn the caller of `close` that it is not the process that has to call it."""
+    """Warn a caller of `close` that another process, `pid`, owns the pool."""
     words = f"this pool belongs to process {pid}, which must close it"
     warnings.warn(words, RuntimeWarning, stacklevel=4)
 
@@ -294,7 +297,7 @@ def seated(seats: Sequence[Seat]) -> list[tuple[Seat, Instance]]:
     for _ in range(_TRIES):  # not for ever: Ctrl-C may leave an exchange half done
         if len({instance.number for _, instance in pairs}) == len(pairs):
             break
-        time.sleep(_EXCHANGE_S)  # the trainer's thread completes it meanwhile
+        time.sleep(_EXCHANGE_S)  # the trainer's thread completes the exchange
         pairs = [(seat, seat.instance) for seat in seats]
     return pairs
 
@@ -324,5 +327,5 @@ def stats_of(seat: Seat, instance: Instance, sample: Sample | None) -> InstanceS
 
 
 def finite(value: float) -> float | None:
-    """JSON has no NaN and no infinity."""
+    """The value, or None if it is NaN or infinite, which JSON cannot represent."""
     return value if math.isfinite(value) else None

@@ -1,20 +1,21 @@
 """A pool without worker processes, for debugging: its players live in the trainer's process.
 
-    serial_system   its system; see `sc2pool.pool.instances.system`
-    SerialWorker    a worker that is no process
-    SerialWaiter    how the pool waits: it runs the players' event loop
-    LocalChannel    what `sc2pool.pool.ipc.channel` is between two processes
+    serial_system   the `System` of a serial pool, see `sc2pool.pool.instances.system`
+    SerialWorker    a worker without a process of its own
+    SerialWaiter    waits by running the players' event loop
+    LocalChannel    a channel within one process, in place of `sc2pool.pool.ipc.channel`
 
-The games are processes. The pool is the same, so episodes, seeds and observations are. What is
-missing is supervision: no worker can be killed, nothing watches memory and hung code, and a
-deadline passes as it will, since the user may stand at a breakpoint.
+The games are still processes. The pool's other code is unchanged, so a serial pool plays the same
+episodes with the same seeds and observations. Supervision is missing: no worker can be killed, and
+nothing watches memory or hung code. The user's code has no deadline, since the user may be at a
+breakpoint.
 
 Rules:
-- the user's code runs inside the trainer's calls. What it raises is raised by the call, with the
-  traceback from the trainer's line to the hook's;
-- each side of a channel gets objects of its own, as if they had travelled;
-- an instance that fails ends with its game, as in a process of its own; to end one is to wait for
-  its end, so nothing of it runs afterwards, but no longer than a limit.
+- The user's code runs inside the trainer's calls. The call raises the hook's own error, with the
+  traceback from the trainer's line to the hook's.
+- Each side of a channel gets its own copies of objects, made by pickling.
+- An instance that fails ends together with its game. Ending an instance waits until none of its
+  code runs, up to a limit.
 """
 
 from __future__ import annotations
@@ -49,14 +50,14 @@ from sc2pool.tasks.player import PlayerSpec
 
 
 class LocalChannel(Channel):
-    """One end; `pair` makes both. Sending never waits."""
+    """One end of a channel; `pair` makes both. Sending never waits."""
 
     _peer: LocalChannel
 
     def __init__(self) -> None:
         self._inbox: deque[bytes] = deque()
         self._doorbell = Doorbell.create()
-        """Rings once there is something to receive, or the end."""
+        """Rings when a message, or the end of the channel, can be received."""
         self._peer_closed = self._closed = False
 
     @classmethod
@@ -73,7 +74,7 @@ class LocalChannel(Channel):
     def fileno(self) -> int:
         return self._doorbell.listening
 
-    def readable(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing comes while this waits
+    def readable(self, timeout_s: float) -> bool:  # noqa: ARG002 - nothing can arrive during a wait
         return bool(self._inbox) or self._peer_closed
 
     def send(self, message: Any) -> None:
@@ -95,7 +96,7 @@ class LocalChannel(Channel):
         if self._peer_closed:
             if not taken:
                 raise ChannelClosedError("end of file")
-            self._doorbell.ring()  # the end comes next
+            self._doorbell.ring()  # the next read raises the end of file
         return taken
 
     def close(self) -> None:
@@ -109,11 +110,11 @@ class LocalChannel(Channel):
 
 
 _TASKS_END_WITHIN_S = 1.0
-"""How long tasks that were cancelled may take to end."""
+"""How long cancelled tasks may take to end."""
 
 
 class SerialWaiter(Waiter):
-    """Runs an event loop."""
+    """Waits by running the event loop of the players."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__()
@@ -137,7 +138,7 @@ class SerialWaiter(Waiter):
             self._loop.remove_reader(descriptor)
 
     def note_raised(self, error: BaseException, tag: Any) -> None:
-        """The user's code has raised this, in an instance of this tag."""
+        """Note an error that the user's code raised in the instance with this tag."""
         self._raised = error, tag
         self._loop.stop()
 
@@ -146,7 +147,7 @@ class SerialWaiter(Waiter):
         return raised
 
     def note_end(self, ending: asyncio.Task[None]) -> None:
-        """An instance has ended; the first error of an env's own `close` is raised by `close`."""
+        """Note that an instance has ended; `close` raises the first error of an env's `close`."""
         if self._raised_in_close is None and not ending.cancelled():
             error = ending.exception()
             self._raised_in_close = None if error is None else of_the_user(error)
@@ -157,7 +158,7 @@ class SerialWaiter(Waiter):
         return self._answer([one for one in self._ready if one in self._tags])
 
     def close(self) -> None:
-        """As `Waiter.close`; at last raise what an env's own `close` has raised."""
+        """Close as `Waiter.close`; then raise the first error of an env's own `close`."""
         loop = self._loop
         if loop.is_closed() or loop.is_running():
             return
@@ -175,14 +176,15 @@ class SerialWaiter(Waiter):
         try:
             raise error
         finally:
-            del error  # its traceback has this frame
+            del error  # its traceback refers to this frame: a reference cycle
 
 
 def run(loop: asyncio.AbstractEventLoop, timeout_s: float | None) -> None:
-    """Run the loop until it is stopped, for this time at most (None: no limit).
+    """Run the loop until it is stopped, for at most `timeout_s` (None: no limit).
 
-    Another loop may run already, as in a notebook. It stands still meanwhile, as it does for
-    whatever does not await. Not in another thread, because hooks are to run in the user's own.
+    Another loop may already run in this thread, as in a notebook. It is blocked during this call,
+    as by any code that does not await. The loop does not run in another thread, because hooks must
+    run in the user's thread.
     """
     timer = None if timeout_s is None else loop.call_later(max(0.0, timeout_s), loop.stop)
     try:
@@ -195,14 +197,14 @@ def run(loop: asyncio.AbstractEventLoop, timeout_s: float | None) -> None:
 
 @contextmanager
 def _without_running_loop() -> Iterator[None]:
-    """In the block this thread has no running event loop, so another one can be run."""
+    """Hide this thread's running event loop in the block, so that another one can run."""
     outer = asyncio._get_running_loop()
     if outer is None:
         yield
         return
     task = asyncio.current_task(outer)
     if task is not None:
-        asyncio.tasks._leave_task(outer, task)  # as asyncio's documentation of extensions has it
+        asyncio.tasks._leave_task(outer, task)  # see "Extending" in asyncio's documentation
     asyncio._set_running_loop(None)
     try:
         yield
@@ -213,12 +215,12 @@ def _without_running_loop() -> Iterator[None]:
 
 
 _CODE_ENDS_WITHIN_S = 2.0
-"""How long the user's code may take to end, once it is cancelled."""
+"""How long the user's code may take to end after it is cancelled."""
 _POLL_INTERVAL_S = 0.01
 
 
 class GivenSpec:
-    """A spec that does not travel: the player is made of the user's own objects."""
+    """A spec that is not pickled: the player is made of the user's own objects."""
 
     def __init__(self, spec: PlayerSpec) -> None:
         self._spec = spec
@@ -290,7 +292,7 @@ class SerialWorker(workers.Worker):
             self._loop.remove_reader(self.request_doorbell.listening)
 
     def kill(self) -> None:
-        """End its players and their games; their channels end."""
+        """End its players and their games; their channels reach end of file."""
         super().kill()
         self._end_all()
 
@@ -300,18 +302,21 @@ class SerialWorker(workers.Worker):
         self._run_until_empty(Deadline.after(_CODE_ENDS_WITHIN_S))
 
     def _run_until_empty(self, deadline: Deadline, hurry: threading.Event | None = None) -> None:
-        """Run the loop until its players have ended; not if it runs, and a hook has called this."""
+        """Run the loop until its players have ended, or until the deadline.
+
+        If a hook called this, the loop runs already, and this returns.
+        """
         loop = self._loop
         while self._hosted or self._ending:
             hurries = hurry is not None and hurry.is_set()
             if hurries or deadline.expired() or loop.is_closed() or loop.is_running():
                 return
-            # One that was told to close may begin to end meanwhile.
+            # Short while no task ends: a player that was asked to close may begin to end.
             run(loop, deadline.remaining_s() if self._ending else _POLL_INTERVAL_S)
 
 
 class Orders:
-    """In place of a control socket."""
+    """Carries out orders directly, in place of a control socket."""
 
     def __init__(self, leave: Callable[[int], None]) -> None:
         self._leave = leave
@@ -321,7 +326,7 @@ class Orders:
 
 
 class TrainersProcess(WorkerProcess):
-    """The trainer's own process, in place of a worker's: it must not be killed.
+    """The trainer's own process, in place of a worker's. It must not be killed.
 
     Args:
         run_until_empty: runs the players until they have ended, or until a deadline.
@@ -366,7 +371,7 @@ def serial_system() -> System:
 
 
 def without_deadlines(config: PoolConfig) -> PoolConfig:
-    """The same configuration, with all the time in the world for the user's code."""
+    """The same configuration, without a limit of time for the user's code."""
     limits = replace(
         config.limits, worker_start_s=_NO_LIMIT_S, worker_grace_s=_NO_LIMIT_S, call_s=_NO_LIMIT_S
     )

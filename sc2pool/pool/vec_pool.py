@@ -1,4 +1,4 @@
-"""What `Pool` and the pool of a cluster share: their calls, and what their players agree on."""
+"""The interface that `Pool` and a cluster's pool share, and the check that players agree."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from sc2pool.pool.stepping.batch import Batch
 
 
 def refuse_to_travel(pool: object) -> Never:
-    """The `__reduce__` of a pool: neither it nor an env that has it can be copied or pickled.
+    """The `__reduce__` of a pool: a pool and its env cannot be copied or pickled.
 
     Raises:
-        TypeError: as of every object that cannot be pickled.
+        TypeError: always, as Python does for objects that cannot be pickled.
     """
     raise TypeError(
         f"the games of {pool!r} cannot be copied or pickled: make another env in its place"
@@ -79,10 +79,10 @@ def without_gaps(masks: Iterable[Array | None], actions: spaces.Space[Any]) -> l
 
 
 def agreed(hellos: Sequence[Hello]) -> Hello:
-    """The spaces and rows of all players, which agree: one batch has one shape.
+    """The first hello, after a check that the spaces and rows of all players are equal.
 
     Raises:
-        ConfigError: two of them differ; names both envs and what they said.
+        ConfigError: two players differ. The message names both envs and their values.
     """
     first = hellos[0]
     check_rows(hellos)
@@ -95,10 +95,10 @@ def agreed(hellos: Sequence[Hello]) -> Hello:
 
 
 def check_rows(hellos: Sequence[Hello]) -> None:
-    """Check that the envs of all these players have as many rows.
+    """Check that all players have the same number of rows.
 
     Raises:
-        ConfigError: one has more or fewer than the first.
+        ConfigError: a player has more or fewer rows than the first.
     """
     for env, hello in enumerate(hellos):
         if hello.rows != hellos[0].rows:

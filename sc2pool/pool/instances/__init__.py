@@ -1,1 +1,1 @@
-"""Instances: what is replaced as one, its life, and what keeps it alive."""
+"""Instances, the units that are replaced after a fault: their life, supervision and recovery."""

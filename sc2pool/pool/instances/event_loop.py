@@ -1,15 +1,15 @@
-"""Waits for what happens to the instances of a pool, and passes it to the supervisor.
+"""Waits for events of a pool's instances, and passes them to the supervisor.
 
     doorbells, messages, ends of file, deadlines, verdicts ─► wait_until ─► `supervisor`
 
-It acts only inside its waits, in the trainer's thread; between calls the instances go on by
-themselves. Rules: every wait has a deadline; what ends the whole pool is raised by the waiting
-call, and every instance is gone then.
+The event loop acts only inside its waits, in the trainer's thread. Between calls the instances work
+by themselves. Rules: every wait has a deadline. If the pool fails, all instances end and the
+waiting call raises the error.
 
 An interrupt (Ctrl-C in a notebook) may strike between any two instructions of the trainer's thread.
 While the trainer waits, and between its calls, the pool's records are whole, and an interrupt does
-no harm. Rule: all changes are made inside a `Bookkeeping` block; an interrupt there leaves the
-records torn, and nothing may be done with them then but to begin again with new instances.
+no harm. Rule: all changes are made inside a `Bookkeeping` block. An interrupt there leaves the
+records torn; then every instance must be replaced.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from sc2pool.pool.queues.layout import SlotLayout
 from sc2pool.pool.queues.waiter import Waiter
 
 _HEARING_S = 1.0
-"""How long other envs may still report their errors after one env's code has raised."""
+"""How long to collect other envs' errors after one env's code has raised."""
 _RETRY_INTERVAL_S = 0.01
 _POLL_INTERVAL_S = 0.02
-"""Interval for spares, messages and verdicts while nothing but plain replies come."""
+"""Interval at which spares, messages and verdicts are handled while all replies are plain."""
 
 
 class EventLoop:
@@ -46,11 +46,11 @@ class EventLoop:
 
     Args:
         waiter: waits for the workers' doorbells and channels, and for the watchdog's doorbell.
-        watchdog: its verdicts are passed on.
-        supervisor: decides what follows from what happens.
+        watchdog: its verdicts go to the supervisor.
+        supervisor: handles the events.
 
     Attributes:
-        bookkeeping: whether the records are whole; shared by all that change them.
+        bookkeeping: guards the pool's records; shared by all code that changes them.
     """
 
     def __init__(self, waiter: Waiter, watchdog: Watchdog, supervisor: Supervisor) -> None:
@@ -61,7 +61,7 @@ class EventLoop:
         self.bookkeeping = Bookkeeping()
         self._next_poll_s = 0.0
         self._plans = True
-        """True if what is due, and the next deadline, may be others than they were."""
+        """True if due starts and the next deadline may have changed."""
 
     def wait_until(
         self,
@@ -69,20 +69,20 @@ class EventLoop:
         deadline: Deadline = NEVER,
         advance: Callable[[], bool] | None = None,
     ) -> None:
-        """Handle what happens until `condition()` holds, or the deadline has passed.
+        """Handle events until `condition()` holds, or the deadline has passed.
 
         Args:
-            condition: looks, and changes nothing.
+            condition: has no side effects.
             deadline: for this wait.
-            advance: does what has become possible, before each look at the condition; returns
-                whether it has asked an instance for something.
+            advance: called before each check of the condition; makes requests that have become
+                possible. Returns True if deadlines may have changed.
 
         Raises:
             ClosedError: another thread has closed the pool.
-            SC2PoolError: what ends the pool; all instances are gone then.
+            SC2PoolError: the pool has failed; all its instances have ended.
         """
         with self.bookkeeping:
-            for seat in self.supervisor.seats:  # rings of before, or whose wait was interrupted
+            for seat in self.supervisor.seats:  # earlier rings may have been consumed unhandled
                 self.supervisor.check_replies(seat)
             if time.monotonic() >= self._next_poll_s:
                 self._begin_what_is_due()
@@ -101,14 +101,14 @@ class EventLoop:
                 self._poll(wake_s)
 
     def _begin_what_is_due(self) -> None:
-        """Start workers and launch games whose turn it is."""
+        """Start the workers and launch the games that are due."""
         for seat in self.fleet.due():
             self.supervisor.start(seat)
         self._raise_failure()
         self.fleet.launch_next()
 
     def wait_for_hellos(self) -> list[messages.Hello]:
-        """Wait until every env's player has said what it is, and one game has come up."""
+        """Wait until every env's player has sent its hello, and one game is up."""
 
         def hellos() -> list[messages.Hello]:
             said = [seat.instance.hello for seat in self.supervisor.env_seats]
@@ -123,7 +123,7 @@ class EventLoop:
         """Size the shared memory for the spaces that the pool has agreed on.
 
         Raises:
-            ConfigError: there is not that much memory, or a player's spaces lie in it otherwise.
+            ConfigError: there is not enough memory, or a player's spaces have another layout.
         """
         with self.bookkeeping:
             self.fleet.slots.fit(layout)
@@ -131,7 +131,7 @@ class EventLoop:
             self._raise_failure()
 
     def look_for_more(self) -> bool:
-        """Look whether `wait_until` has more to handle than replies, if it is time for a poll."""
+        """True if a poll is due and `wait_until` must handle more than replies."""
         now_s = time.monotonic()
         if now_s < self._next_poll_s:
             return False
@@ -141,16 +141,16 @@ class EventLoop:
         return False
 
     def wait_for_ring(self, instance: Instance) -> bool:
-        """Wait for one instance's doorbell, as cheaply as possible.
+        """Wait for the doorbell of one instance's worker, as cheaply as possible.
 
         Returns:
-            False if something else has happened, or it is time for a poll: call `wait_until`.
+            False if another event happened or a poll is due: call `wait_until`.
         """
         assert instance.worker is not None, "an action was sent there"
         return self._waiter.wait_for(instance.worker.reply_doorbell, _POLL_INTERVAL_S)
 
     def _poll(self, until_s: float) -> None:
-        """Wait until something happens, at the latest until then, and handle it."""
+        """Wait for events, at the latest until the monotonic time `until_s`, and handle them."""
         supervisor = self.supervisor
         timeout_s = max(0.0, until_s - time.monotonic())
         self.bookkeeping.torn = False
@@ -175,7 +175,7 @@ class EventLoop:
                 self.fleet.remove_departed(tag.worker)
                 continue
             seat_of_channel = self.fleet.seat_of(tag)
-            if seat_of_channel is not None:  # else replaced while this batch was handled
+            if seat_of_channel is not None:  # else an earlier event of this poll replaced it
                 supervisor.receive(seat_of_channel)
         self._next_poll_s = time.monotonic() + _POLL_INTERVAL_S
         if not ready:
@@ -183,7 +183,7 @@ class EventLoop:
         self._raise_failure()
 
     def _raise_what_came(self) -> None:
-        """Raise what the user's code has raised in a wait that ran it: the records are torn."""
+        """Raise an error of the user's code from a wait that ran it; the records stay torn."""
         raised = self._waiter.take_raised()
         if raised is None:
             return
@@ -194,7 +194,7 @@ class EventLoop:
         try:
             raise error
         finally:
-            del error, raised  # its traceback has this frame
+            del error, raised  # the traceback refers to this frame: a reference cycle
 
     def _raise_failure(self) -> None:
         failure = self.supervisor.failure
@@ -207,10 +207,10 @@ class EventLoop:
         try:
             raise failure
         finally:
-            del failure  # its traceback has this frame
+            del failure  # the traceback refers to this frame: a reference cycle
 
     def _hear_the_others(self) -> None:
-        """An error in one env is often one in all: note what else is raised in this step."""
+        """Collect the other envs' errors in this step too, as the same bug often hits every env."""
         deadline = Deadline.after(_HEARING_S)
         heard = {seat.index for seat, _ in self.supervisor.raised}
         for seat in self.supervisor.seats:
@@ -234,7 +234,7 @@ class EventLoop:
                         self.supervisor.handle(seat, message)
 
     def stop(self) -> None:
-        """Every wait raises `ClosedError` from now on; `wake` one that is under way."""
+        """Make every wait raise `ClosedError`; call `wake` to end a wait that is under way."""
         self.bookkeeping.closed = True
 
     def wake(self) -> None:
@@ -246,10 +246,11 @@ class Bookkeeping:
     """A block in which the pool's records change; see the module.
 
     Attributes:
-        bring_up_to_date: called as the outermost block begins: a fast path may have left the
-            records behind.
-        torn: a block has begun and not come to its end, neither normally nor with an error of ours.
-        closed: the pool is closed, and so are the things that its calls work with.
+        bring_up_to_date: called as the outermost block begins, to update records that the fast
+            path has left stale.
+        torn: True inside a block. Stays True if the block ends with an error that is not in
+            `_OURS`.
+        closed: True if the pool is closed, with the resources that its calls use.
     """
 
     _OURS = (
@@ -301,10 +302,10 @@ class Bookkeeping:
             )
 
     def in_another_thread(self) -> bool:
-        """True if a block is being run, and not by the calling thread."""
+        """True if another thread is inside a block."""
         return self._depth > 0 and self._thread != threading.get_ident()
 
     def begin_anew(self) -> None:
-        """Everything is as in a new pool."""
+        """Mark the records as whole, after every instance was replaced."""
         self._depth = 0
         self.torn = False

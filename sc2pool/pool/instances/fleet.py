@@ -1,9 +1,11 @@
-"""The instances of a pool and the seats they sit on: made, launched, replaced, ended.
+"""Makes, launches, replaces and ends the instances of a pool, and owns their seats.
 
-It acts; the supervisor decides when. Rules: instance numbers are never used twice. Every instance
-that may own anything is known here until it is disposed of, wherever it sits. No more games launch
-at one time than the limits allow. A retired instance is removed from the waiter too; its slot is
-its successor's, and no two living instances have the same.
+The fleet acts; the supervisor decides when. Rules:
+- Instance numbers are never reused.
+- The fleet knows every instance until it is retired, even one without a seat.
+- No more games launch at one time than the limits allow.
+- An instance is removed from the waiter when it is retired. Its successor takes its slot, and no
+  two living instances share a slot.
 """
 
 from __future__ import annotations
@@ -30,17 +32,19 @@ from sc2pool.processes.table import usable_cores
 from sc2pool.processes.uninterrupted import uninterrupted
 
 QUICK_LAUNCH_S = 5.0
-"""A game that starts within this time does not wait for the disk."""
+"""A first launch within this time shows that launches do not wait for the disk."""
 
 
 class Fleet:
     """All seats of a pool, each with its instance.
 
     Args:
-        specs: of each env's player, as workers take it (`System.packed`).
+        specs: one for each env's player, packed for workers (`System.packed`).
         spares: how many more seats to have, for players like the first.
-        config: limits of launches and replies; how many instances may live in one worker.
-        waiter: gets what `workers` registers there.
+        config: has the limits of launches and replies, and the number of envs for each worker.
+        waiter: watches the workers' doorbells and channels.
+        slots: the pool's shared memory.
+        system: creates the operating system resources.
     """
 
     def __init__(
@@ -66,7 +70,7 @@ class Fleet:
         )
         self._instances_made = 0
         self._living: dict[int, Instance] = {}
-        """All that have not been disposed of: an interrupt may leave one without a seat."""
+        """All instances that were not retired: an interrupt may leave one without a seat."""
         self._first_launch_s: float | None = None
         self._cores = usable_cores()
         self.seats = [
@@ -86,11 +90,11 @@ class Fleet:
         return instance
 
     def doorbells_of(self, instances: Sequence[Instance]) -> Sequence[Doorbell]:
-        """The fewest doorbells that wake these instances; valid until a worker comes or goes."""
+        """The fewest doorbells to ring to wake these instances; valid until workers change."""
         return self._common.fewest(instance.queue.request_doorbell for instance in instances)
 
     def due(self) -> list[Seat]:
-        """The seats whose instances are to be started now."""
+        """The seats with a new instance whose time to start has come."""
         now_s = time.monotonic()
         return [
             seat
@@ -99,39 +103,42 @@ class Fleet:
         ]
 
     def start(self, instance: Instance) -> OSError | None:
-        """Start the instance's worker; returns what the system refused, see `Instance.start`."""
+        """Start the instance in a worker; return the error if the system refuses something.
+
+        See `Instance.start`.
+        """
         make_directory = partial(self._run_dir.instance_dir, instance.number)
         refusal = instance.start(make_directory, self._workers, self._limits.worker_start_s)
         self._run_dir.note_process(instance.number, instance.worker_pid)
         return refusal
 
     def launched(self, instance: Instance) -> None:
-        """Its player is up, with its games if it has any."""
+        """Note that an instance's player is up, with its games if it has any."""
         if self._first_launch_s is None:
             self._first_launch_s = time.monotonic() - instance.asked_at_s
         for game in instance.games:
             self._run_dir.note_process(instance.number, game.pid)
 
     def kill_hung_workers(self) -> None:
-        """Kill the workers that have not let an instance leave in time."""
+        """Kill the workers that have not released an instance in time."""
         self._workers.kill_hung()
 
     def seat_of(self, instance: Instance) -> Seat | None:
-        """The seat of this instance; None if another has taken its place."""
-        for seat in self.seats:  # a generator swallows a Ctrl-C that strikes while it is closed
+        """The seat of this instance; None if it was replaced."""
+        for seat in self.seats:  # no generator: it swallows a Ctrl-C that strikes in its close
             if seat.instance is instance:
                 return seat
         return None
 
     def remove_departed(self, worker: Worker) -> None:
-        """One that was told to leave this worker may have left."""
+        """Clean up after dismissed instances that have left this worker."""
         uninterrupted(partial(self._workers.remove_departed, worker))
 
     def replace(self, seat: Seat, *, gently: bool = False) -> None:
         """Retire the seat's instance and seat a new one; the seat's episode stays.
 
         Args:
-            gently: the old one waits for nothing, and closes its env before its worker ends.
+            gently: the old instance is idle, and closes its env before its worker ends.
         """
         old = seat.instance
         new = self._make(seat.spec, old.queue.index)
@@ -139,14 +146,14 @@ class Fleet:
         seat.replaced(new)
 
     def dismiss(self, seat: Seat) -> None:
-        """End the instance that sits here, and do not replace it."""
+        """End the seat's instance without a replacement."""
         instance = seat.instance
         if instance.live:
             self.retire(instance)
             instance.close()
 
     def retire(self, instance: Instance) -> None:
-        """End an instance; its slot is free then."""
+        """End an instance and free its slot."""
         self._retire(instance, partial(self._workers.dismiss, instance.number))
 
     def _retire(self, instance: Instance, leave: Callable[[], None]) -> None:
@@ -163,16 +170,16 @@ class Fleet:
             instance.close()
         for instance in (*instances, *(seat.instance for seat in self.seats)):
             instance.queue.close()
-            instance.queue.unmap()  # one that has failed for good sits there, too
+            instance.queue.unmap()  # the seats also hold retired instances, which have failed
 
     def start_anew(self) -> None:
-        """End all instances, and seat new ones."""
+        """End all instances and seat new ones."""
         self.end_all()
         for seat in self.seats:
             seat.begun_anew(self._make(seat.spec, seat.index))
 
     def ask_to_close(self, grace: Deadline, hurry: threading.Event) -> None:
-        """Let the players close by themselves, until `grace` has passed or `hurry` is set."""
+        """Ask the players to close by themselves; wait until `grace` or until `hurry` is set."""
         started = [one for one in self._living.values() if one.live and one.worker_pid is not None]
         for instance in started:
             instance.ask_to_close()
@@ -184,7 +191,7 @@ class Fleet:
         self._run_dir.close()
 
     def launch_next(self) -> None:
-        """Launch games that wait for their turn, as many as may at one time."""
+        """Launch waiting games, as many as the limit of concurrent launches allows."""
         limit, first_s = self._limits.concurrent_launches, self._first_launch_s
         most = launches_at_once(self._cores, first_s) if limit is None else limit
         launching = sum(seat.instance.state is State.LAUNCHING for seat in self.seats)
@@ -197,16 +204,16 @@ class Fleet:
                 launching += 1
 
     def _launch_timeout_s(self) -> float:
-        """The first launch may have to read the whole game from disk."""
+        """The limit of a launch; doubled for the first, which may read the game from disk."""
         return self._limits.launch_s * (2 if self._first_launch_s is None else 1)
 
     def all_at_rest(self) -> bool:
-        """True if nothing is to be done for any instance unless it sends a message."""
+        """True if every instance needs no action until it sends a message."""
         states = {seat.instance.state for seat in self.seats}
         return states <= AT_REST and time.monotonic() < self.next_wake_s()
 
     def next_wake_s(self) -> float:
-        """When the next deadline or delayed start is due; an hour from now if none is."""
+        """When the next deadline or delayed start is due, at the latest an hour from now."""
         times = [time.monotonic() + 3600.0, self._workers.next_wake_s()]
         for seat in self.seats:
             times.append(seat.instance.deadline.instant_s)
@@ -216,7 +223,7 @@ class Fleet:
         return min(times)
 
     def watched(self) -> list[Watched]:
-        """The processes that the watchdog inspects; runs in its thread, so it only reads."""
+        """The processes for the watchdog to inspect; runs in its thread, so it only reads."""
         limits = self._limits
         limits_s = {
             State.LAUNCHING: self._launch_timeout_s(),
@@ -248,7 +255,7 @@ class Fleet:
         return watched
 
     def first_games_bytes(self) -> list[int]:
-        """Resident memory of each game of an instance that has come up; none without games."""
+        """Resident memory of each game of one launched instance; empty without games."""
         for seat in self.seats:
             if seat.instance.games:
                 return [bytes_of(game.root_pid) for game in seat.instance.games]
@@ -259,8 +266,8 @@ def launches_at_once(cores: int, first_launch_s: float | None) -> int:
     """How many games to launch at one time.
 
     Args:
-        cores: that this process may use; a game that starts fills one.
-        first_launch_s: how long the first took; None before that.
+        cores: how many cores this process may use. A starting game uses one fully.
+        first_launch_s: how long the first launch took. None before it is done.
     """
     quick = first_launch_s is not None and first_launch_s < QUICK_LAUNCH_S
     return max(2, cores) if quick else 2

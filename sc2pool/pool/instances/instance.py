@@ -1,10 +1,10 @@
-"""An instance as the trainer holds it: a player in a worker, its game, its queue pair, its state.
+"""The trainer's record of an instance: a player in a worker, its games, queue pair and state.
 
-It sends, kills and remembers; what to do next is the supervisor's. Rules: only this file changes
-it, in a method named after what is asked of it or has happened. The state moves only through the
-table in `states`. What it has made belongs to its worker, which gives it back
-(`workers`). What belongs to one player (memory, sequence numbers) is in `queue`; an instance with
-several players has one for each.
+An instance sends messages, kills its processes and keeps its record; the supervisor decides. Rules:
+- Only this file changes an instance, in methods named after the request or the event.
+- The state changes only by the table in `states`.
+- The resources that an instance uses belong to its worker, which releases them (`workers`).
+- The slot and the sequence numbers are in `queue`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from sc2pool.processes.uninterrupted import uninterrupted
 from sc2pool.tasks.player import Episode, GameFacts
 
 ACTIONS_KEPT = 16
-"""How many of its newest actions a fault report has."""
+"""How many of the newest actions a fault report lists."""
 
 _PHASES = {
     State.NEW: Phase.LAUNCHING,
@@ -48,36 +48,36 @@ _PHASES = {
 
 
 class Instance:
-    """One player and, if it has any, its games: one, or two of a match.
+    """One player and its games: none, one, or the two of a match.
 
     Args:
-        number: of the instance.
-        spec: of its player, as its worker takes it (`System.packed`).
+        number: the instance's number.
+        spec: its player's spec, packed for its worker (`System.packed`).
         slots: the pool's shared memory.
-        slot: the index of its queue pair's slot there.
+        slot: the index of its slot there.
 
     Attributes:
-        number: counts the instances of a pool, from 0.
+        number: its number in the pool, from 0.
         state: see `states`.
-        deadline: when what it does now must be done.
-        call_deadline: when the calls that it has been sent must be answered.
-        asked_at_s: when the pool asked for what is awaited now.
-        start_not_before_s: when its worker may be started.
-        worker: in which it lives; None until it does.
-        channel: to it, once it does.
+        deadline: when its current operation must be done.
+        call_deadline: when all its calls under way must be answered.
+        asked_at_s: when the pool sent the current request.
+        start_not_before_s: the earliest time to start its worker.
+        worker: the worker in which it lives. None before it moves in.
+        channel: the channel to its worker. Unset before it moves in.
         queue: its player's queue pair.
-        hello: what the worker said of its player; None until it has.
-        games: facts of its games, once they run.
-        episode: the episode it plays or prepares.
-        reset_kind: how that episode was reached.
-        holds: it was asked to stop its game at that episode's first observation.
-        was_spare: that episode was prepared on a spare's seat.
-        episodes: how many envs have taken from it, the running one included.
-        memory_problem: the soft memory limit that it has reached; empty for none.
-        last_actions: the newest actions, the last one last.
+        hello: the worker's description of its player. None until it is received.
+        games: facts about its games. Empty until they run.
+        episode: the episode that it plays or prepares.
+        reset_kind: how that episode began.
+        holds: True if it was asked to stop its game at that episode's first observation.
+        was_spare: True if that episode was prepared on a spare's seat.
+        episodes: how many of its episodes envs have taken, the current one included.
+        memory_problem: describes the soft memory limit that it has reached. Empty without one.
+        last_actions: its newest actions, the newest last.
         pauses: how often its game was stopped.
-        stopped_at_s: when its game was stopped last.
-        pause_problem: why its game could not be stopped; empty if it was.
+        stopped_at_s: when its game was last stopped.
+        pause_problem: why its game could not be stopped. Empty if it was stopped.
     """
 
     def __init__(self, number: int, spec: Any, slots: Slots, slot: int) -> None:
@@ -106,25 +106,25 @@ class Instance:
         self.queue = TrainerEnd(slots, slot)
         self.worker: Worker | None = None
         self._roots: list[tuple[int, float]] = []
-        """Of each game that could be inspected: the root's pid, and when it was created."""
+        """The root pid and its creation time, for each game that could be inspected."""
 
     def wait_before_start(self, until_s: float) -> None:
-        """Its worker is not started before this monotonic time."""
+        """Delay the start of its worker until this monotonic time."""
         self.start_not_before_s = until_s
 
     def start(
         self, make_directory: Callable[[], Path], workers: Workers, timeout_s: float
     ) -> OSError | None:
-        """Have a worker host it.
+        """Have a worker host the instance.
 
         Args:
             make_directory: makes its folder for temporary files.
-            timeout_s: when the worker must have said what its player is.
+            timeout_s: how long the worker may take to send its hello.
 
         Returns:
-            What the system refused: a process, a thread, memory, descriptors, a folder; then
-            `Workers.dismiss` gives back what has been made. It is not raised, because an `OSError`
-            that comes out of the wait is one that a signal handler of the user's has raised.
+            The error, if the system refused a process, a thread, memory, descriptors or a folder.
+            Then `Workers.dismiss` releases the resources made so far. The error is not raised, to
+            distinguish it from an `OSError` that a signal handler of the user raises in the wait.
         """
         self.deadline = Deadline.after(timeout_s)
         self.on(Event.START)
@@ -150,7 +150,7 @@ class Instance:
 
     @property
     def worker_pid(self) -> int | None:
-        """None until it lives in a worker."""
+        """The pid of its worker; None before it moves in."""
         return None if self.worker is None else self.worker.process.pid
 
     @property
@@ -158,19 +158,19 @@ class Instance:
         return self.state in LIVE
 
     def on(self, event: Event) -> None:
-        """Note what happened."""
+        """Advance the state on an event."""
         self.state = advance(self.state, event)
 
     def greeted(self, hello: messages.Hello) -> None:
-        """The worker says what its player is."""
+        """Note the worker's description of its player."""
         self.hello = hello
         self.deadline = NEVER
 
     def attach(self) -> None:
-        """Give the worker its slot of the shared memory.
+        """Assign the instance its slot of the shared memory, and send the offset to the worker.
 
         Raises:
-            ConfigError: its spaces are not those of the pool's other players.
+            ConfigError: its spaces differ from those of the pool's other players.
         """
         assert self.hello is not None, "its spaces are known"
         hello = self.hello
@@ -178,7 +178,7 @@ class Instance:
         self._send(messages.UseMemory(self.queue.offset_bytes))
 
     def launch(self, timeout_s: float, grace_s: float) -> None:
-        """Start the game; the worker gets `timeout_s`, and we give up on it `grace_s` later."""
+        """Start the game; the worker has `timeout_s`, and the trainer gives up `grace_s` later."""
         self.on(Event.LAUNCH)
         self.asked_at_s = time.monotonic()
         self.deadline = Deadline.after(timeout_s + grace_s)
@@ -193,12 +193,12 @@ class Instance:
         hold: bool,
         of_spare: bool,
     ) -> None:
-        """Play this episode; the worker drops what it plays now.
+        """Begin this episode; the worker abandons its current one.
 
         Args:
-            attributes: as `Seat` has them.
-            hold: stop the game at its first observation, if it would not wait by itself.
-            of_spare: it sits on a spare's seat.
+            attributes: see `Seat.attributes`.
+            hold: stop a real-time game at the episode's first observation.
+            of_spare: True if the instance sits on a spare's seat.
         """
         self.was_spare = of_spare
         self.on(Event.RESET)
@@ -212,7 +212,7 @@ class Instance:
         self._send(messages.Reset(sequence, episode, of_rows, self.holds))
 
     def began(self, *, held: bool) -> float:
-        """The episode's first observation is there.
+        """Note that the episode's first observation has arrived.
 
         Returns:
             How long the reset took, in seconds.
@@ -228,59 +228,59 @@ class Instance:
         return took_s
 
     def taken(self) -> None:
-        """An env takes the episode."""
+        """Note that an env takes the episode."""
         self.on(Event.TAKEN)
         self.episodes += 1
 
     def begin_step(self, action: Any, now_s: float, deadline: Deadline) -> None:
-        """An action is about to be sent."""
-        self.state = TRANSITIONS[self.state, Event.STEP]  # as `on`, but on the path of each step
+        """Note a step whose action is about to be sent."""
+        self.state = TRANSITIONS[self.state, Event.STEP]  # `on` would cost a call in each step
         self.last_actions.append(action)
         self.asked_at_s = now_s
         self.deadline = deadline
 
     def send(self, action: Any) -> None:
-        """Send any action: through the slot if it fits, else out of band."""
+        """Send an action: through the slot if it fits, else out of band."""
         if not self.queue.try_send(action):
             sequence = self.queue.next_sequence()
             self._send(messages.ActionOutOfBand(sequence, for_worker(action)))
 
     def end_step(self, event: Event) -> None:
-        """The step is answered."""
+        """Note that the step is answered."""
         self.state = TRANSITIONS[self.state, event]
         self.deadline = NEVER
 
     def pause(self, deadline: Deadline) -> None:
-        """Have the worker stop the game."""
+        """Order the worker to stop the game."""
         self.on(Event.PAUSE)
         self._note_stop()
         self.deadline = deadline
         self._send(messages.Pause())
 
     def pause_asked(self) -> None:
-        """The trainer wants its game to stop: what kept it from that before does not count."""
+        """Forget an earlier pause problem, as the trainer asks for a new pause."""
         self.pause_problem = ""
 
     def paused(self, problem: str) -> None:
-        """Its game is stopped; or it continues, because of this problem."""
+        """Note that its game is stopped, or that it continues because of this problem."""
         if self.state not in (State.RESUMING, State.RELEASING):
             self.deadline = NEVER
         self.pause_problem = problem
         self.on(Event.NOT_PAUSED if problem else Event.PAUSED)
 
     def resumed(self) -> None:
-        """Its game continues."""
+        """Note that its game continues."""
         self.deadline = NEVER
         self.on(Event.RESUMED)
 
     def _note_stop(self) -> None:
-        """The game stops now."""
+        """Note that the game stops now."""
         self.pauses += 1
         self.pause_problem = ""
         self.stopped_at_s = time.monotonic()
 
     def resume(self, deadline: Deadline) -> None:
-        """Have the worker let the game go on."""
+        """Order the worker to let the game continue."""
         self.on(Event.RESUME)
         self.deadline = deadline
         self._send(messages.Resume())
@@ -288,54 +288,54 @@ class Instance:
     def call(
         self, number: int, row: int, operation: str, payload: bytes, deadline: Deadline
     ) -> None:
-        """Have the worker run an operation on its player's target of this row."""
+        """Order the worker to run an operation on its player's target of this row."""
         self._unanswered_calls += 1
         self.call_deadline = deadline
         self._send(messages.Call(number, operation, payload, row))
 
     def answered(self) -> None:
-        """A call is answered."""
+        """Note that a call is answered."""
         self._unanswered_calls -= 1
         if not self._unanswered_calls:
             self.call_deadline = NEVER
 
     def played(self, actions: Iterable[Any]) -> None:
-        """It has been sent these actions, in steps that are answered."""
+        """Record the actions of completed steps for the fault report."""
         self.last_actions.extend(actions)
 
     def starved(self, grace_s: float) -> None:
-        """Its processes wait for a processor: it has this much more time from now on."""
+        """Extend its deadline to at least `grace_s` from now, as its processes get no CPU time."""
         later = Deadline.after(grace_s)
         if self.deadline.instant_s < later.instant_s:
             self.deadline = later
 
     def too_large(self, problem: str) -> None:
-        """It has reached the soft memory limit, as these words say."""
+        """Note that it has reached the soft memory limit; `problem` describes it."""
         self.memory_problem = problem
 
     def extend_stalled_deadlines(self, grace_s: float) -> None:
-        """Where this process stood still until long after a deadline, wait `grace_s` more."""
+        """If our own process stalled, extend expired deadlines by `grace_s`."""
         if self.deadline.expired():
             self.deadline = unless_stalled(self.deadline, grace_s)
         if self.call_deadline.expired():
             self.call_deadline = unless_stalled(self.call_deadline, grace_s)
 
     def close(self) -> None:
-        """No more is awaited of it."""
+        """Note that the instance is closed, and clear its deadline."""
         self.deadline = NEVER
         self.on(Event.CLOSE)
 
     def ask_to_close(self) -> None:
-        """Have the worker close its player and exit."""
+        """Ask the worker to close its player; it exits with its last one."""
         self._send(messages.Close())
 
     def _send(self, message: Any) -> None:
-        # A worker that is gone, or does not read, shows by its end of file or its deadline.
+        # A worker that has exited or does not read is found by its end of file or its deadline.
         with suppress(ChannelClosedError):
             self.channel.send(message)
 
     def recycle_due(self, policy: RecyclePolicy) -> str | None:
-        """Which soft limit it has reached, as a word for the counters; None for none."""
+        """The soft limit that it has reached, as a word for the counters; None without one."""
         if self.memory_problem:
             return "memory"
         if self.queue.recycle_due():
@@ -349,11 +349,11 @@ class Instance:
         return None
 
     def phase(self) -> Phase:
-        """Its phase, as faults name it."""
+        """Its phase, for faults and logs."""
         return _PHASES.get(self.state, Phase.IDLE)
 
     def launched(self, games: Sequence[GameFacts]) -> None:
-        """Its player is up, with its games if it has any."""
+        """Note that its player is up, with its games if it has any."""
         self.on(Event.LAUNCHED)
         self.games = games
         self.deadline = NEVER
@@ -363,14 +363,14 @@ class Instance:
                 self._roots.append((game.root_pid, created_s))
 
     def exit_fault(self) -> Fault:
-        """The channel ended: why, as far as the worker's exit status says."""
+        """The fault of an instance whose channel ended; ends the worker to get its exit status."""
         assert self.worker is not None, "who has a channel has a worker"
         self.worker.process.end()
         how = self.worker.process.how_it_ended()
         return Fault(FaultKind.WORKER_EXITED, self.phase(), f"the worker {how}")
 
     def kill(self, *, with_worker: bool) -> None:
-        """SIGKILL to its games; to all of its worker if that has no other, or `with_worker`."""
+        """Kill its games, and its worker if `with_worker` or if no other instance lives there."""
         worker = self.worker
         if worker is None:
             return

@@ -1,11 +1,11 @@
-"""Failed instances: the record of the fault, and the successor.
+"""Handles failed instances: records the fault, and replaces the instance.
 
     fault ─► report, counters, log ─► hopeless? ─ no ─► a new instance, same seat, same episode
     the user's code raised ─► report ────┴ yes ─► the error that ends the pool
 
-Rules: the trainer sees a fault once, and the first one if several come before its next transition.
-What no new instance can repair (the user's code, the set-up, too many recycles) is returned to the
-caller, which raises it.
+Rules: the trainer sees each fault once. If an env has several faults before its next transition,
+the trainer sees the first. Errors that a new instance would repeat (the user's code, the set-up,
+too many recycles) are returned to the caller, which raises them.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from sc2pool.pool.statistics.stats import Counters
 
 
 class Recovery:
-    """The faults of one pool.
+    """Handles the faults of one pool.
 
     Args:
-        config: policies, and the folder of fault reports.
-        replays: the folder for replays of failed games; None for none.
-        n_envs: the number of envs; the pool's limit of recycles grows with it.
+        config: has the policies and the folder of fault reports.
+        replays: the folder for replays of failed games. None to keep no replays.
+        n_envs: the number of envs. The pool's limit of recycles grows with it.
     """
 
     def __init__(
@@ -65,13 +65,13 @@ class Recovery:
         *,
         of_worker: bool = False,
     ) -> SC2PoolError | None:
-        """The instance has failed: put another in its place unless that is hopeless.
+        """Record the fault of the seat's instance, and replace it unless that is hopeless.
 
         Args:
-            of_worker: its worker has failed, and with it all that live there.
+            of_worker: its worker has failed, with all instances that live there.
 
         Returns:
-            Why it is hopeless; None if a new instance sits on the seat.
+            The error that ends the pool; None if a new instance sits on the seat.
         """
         instance = seat.instance
         now_s = time.monotonic()
@@ -81,7 +81,7 @@ class Recovery:
             death = self._death_of(instance.worker, seat, fault, now_s)
             fault = _explained(fault, instance.number, death)
         instance.kill(with_worker=of_worker)
-        if evidence is None:  # the worker could not send any: it has died, or does not answer
+        if evidence is None:  # the worker sent none: it has died, or does not answer
             log_tail = log_left_in(self._fleet.run / str(instance.number))
             evidence = messages.Evidence(log_tail, death.stack if death else "")
         folder = self._write_report(seat, fault, evidence)
@@ -101,10 +101,10 @@ class Recovery:
             tail = evidence.log_tail and f"\nEnd of the game's log:\n{evidence.log_tail}"
             return CrashLoopError(f"{seat.name}: {hopeless}; the last causes:\n{causes}{tail}")
         if fault.refused and instance.worker is not None:
-            instance.worker.use_up()  # what it was refused it would be refused again
+            instance.worker.use_up()  # the system would refuse this worker the same again
         self._fleet.replace(seat)
         successor = successor_of(len(instance.games))
-        end = "\n" if "\n" in fault.detail else "; "  # the detail may hold lines of the game's log
+        end = "\n" if "\n" in fault.detail else "; "  # the detail may have lines of the game's log
         log_instance(*about, "%s%s%s", fault, end, successor)
         wait_s = restart.backoff_s(self._policy, seat.recycles_s, now_s, refused=fault.refused)
         seat.instance.wait_before_start(now_s + wait_s)
@@ -112,11 +112,11 @@ class Recovery:
 
     @property
     def _was_ready(self) -> bool:
-        """True if any instance of the pool ever reached a first observation."""
+        """True if any instance of the pool has ever reached a first observation."""
         return self._stats.resets > 0
 
     def is_blocked(self, seat: Seat) -> bool:
-        """True if a hook does not return in the worker of the seat's instance."""
+        """True if a hook is stuck in the worker of the seat's instance."""
         return any(self._stuck_in(one) for one in self._housemates(seat))
 
     def _housemates(self, seat: Seat) -> list[Seat]:
@@ -130,7 +130,7 @@ class Recovery:
         return stuck_hooks.read(self._fleet.run / str(seat.instance.number))
 
     def _death_of(self, worker: Worker, seat: Seat, fault: Fault, now_s: float) -> Death:
-        """The death of a worker, with which the instance of this seat fails so."""
+        """The death of a worker, decided at the first fault of one of its instances."""
         if worker.death is not None:
             return worker.death
         window_s = self._policy.per_env_window_s
@@ -156,7 +156,7 @@ class Recovery:
         return death
 
     def _hopeless(self, seat: Seat, now_s: float) -> str | None:
-        """Why a new instance would fail too; None if it may succeed. Counts this recycle."""
+        """Count this recycle; return why a new instance would fail too, or None."""
         policy = self._policy
         of_env, of_pool = policy.per_env_window_s, policy.per_pool_window_s
         seat.recycled(now_s, of_env)
@@ -166,10 +166,10 @@ class Recovery:
         )
 
     def of_raised(self, seat: Seat, message: messages.Raised) -> SC2PoolError:
-        """The user's code raised: write a fault report.
+        """Write a fault report about an error of the user's code.
 
         Returns:
-            The exception, for the caller to raise.
+            The error, for the caller to raise.
         """
         evidence = message.evidence
         fault = Fault(FaultKind.USER_CODE, seat.instance.phase(), message.summary)
@@ -195,7 +195,7 @@ class Recovery:
 
 
 def _explained(fault: Fault, instance: int, death: Death) -> Fault:
-    """The fault of an instance, with what its worker has died of."""
+    """The fault, with the cause of its worker's death if that explains it."""
     is_silent = death.stack and fault.kind in (FaultKind.DEADLINE, FaultKind.HUNG)
     is_dragged_along = fault.kind is FaultKind.WORKER_EXITED and instance != death.charged
     if is_silent or is_dragged_along:
@@ -204,7 +204,7 @@ def _explained(fault: Fault, instance: int, death: Death) -> Fault:
 
 
 def successor_of(games: int) -> str:
-    """The successor of an instance with this many games, in words."""
+    """A sentence about the successor of an instance with this many games."""
     if games > 1:
         return f"{games} new games take over"
     return "a new game takes over" if games else "a new instance takes over"

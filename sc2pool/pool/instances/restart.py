@@ -1,8 +1,8 @@
-"""Decides if a dead instance is replaced, from the times of past recycles.
+"""Decides from the times of past recycles if a dead instance is replaced.
 
-The *intensity* (a term of Erlang's supervisors) is how many recycles are accepted within a
-window, for one env and for the whole pool. Beyond it something is wrong that a new instance cannot
-repair, and the pool raises instead of launching games for ever.
+The *intensity* (a term from Erlang's supervisors) is the number of recycles that are accepted
+within a window, for one env and for the whole pool. More recycles show a problem that a new
+instance cannot repair. Then the pool raises, instead of launching games for ever.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HOPELESS = {
 
 
 def recent(times_s: Sequence[float], window_s: float, now_s: float) -> list[float]:
-    """Those of the times that lie within the window."""
+    """The times that lie within the window before `now_s`."""
     return [at for at in times_s if now_s - at < window_s]
 
 
@@ -32,7 +32,7 @@ def exceeded(
     pool_recycles_s: Sequence[float],
     now_s: float,
 ) -> str | None:
-    """Why no further recycle is accepted; None if one more is.
+    """Why the newest recycle exceeds the limits; None if it is accepted.
 
     Args:
         policy: the limits.
@@ -56,10 +56,10 @@ class Housemate:
     """One of the instances of a worker that has died.
 
     Attributes:
-        number: of the instance.
-        recycles: of its env, within the window.
-        stuck: a hook of it does not return.
-        awaited: a reply of it is awaited.
+        number: the instance's number.
+        recycles: how many recycles its env had within the window.
+        stuck: True if one of its hooks does not return.
+        awaited: True if its reply is awaited.
     """
 
     number: int
@@ -69,15 +69,15 @@ class Housemate:
 
 
 def charged(housemates: Sequence[Housemate], *, killed: bool) -> int:
-    """The instance whose recycle a worker's death counts as: one death, one count.
+    """The number of the instance that a worker's death is charged to as one recycle.
 
-    A kill from outside is no instance's fault, so they take turns. A failure inside will happen
-    again. If its instance is not known, the one with the most recycles is charged, so that they add
-    up.
+    A kill from outside says nothing about the instances, so the one with the fewest recycles is
+    charged. A failure inside will happen again. If its instance is not known, the one with the most
+    recycles is charged, so that repeated failures reach the limit.
 
     Args:
-        housemates: all that lived in the worker.
-        killed: by a signal from outside.
+        housemates: all instances that lived in the worker.
+        killed: True if a signal from outside killed the worker.
     """
     if killed:
         return min(housemates, key=lambda one: one.recycles).number
@@ -89,13 +89,13 @@ def charged(housemates: Sequence[Housemate], *, killed: bool) -> int:
 def hopeless(causes: Sequence[Fault], *, any_was_ready: bool) -> str | None:
     """Why a new instance would fail like the last ones; None if it may succeed.
 
-    Before the pool's first observation, two launches that fail in the same words are the fault of
-    the installation or of the system, not chance. A game that was killed is another kind of fault:
-    the cause is memory pressure, which passes, as does a shortage of descriptors or threads.
+    Before the pool's first observation, two launches that fail with the same message are caused by
+    the installation or the system, not by chance. A killed game is another kind of fault: memory
+    pressure is temporary, and so is a shortage of descriptors or threads.
 
     Args:
         causes: this env's faults, the newest last.
-        any_was_ready: whether any instance of the pool ever reached a first observation.
+        any_was_ready: True if any instance of the pool has ever reached a first observation.
     """
     if any_was_ready or len(causes) < 2 or causes[-1] != causes[-2] or causes[-1].refused:
         return None
@@ -105,14 +105,14 @@ def hopeless(causes: Sequence[Fault], *, any_was_ready: bool) -> str | None:
 def unplayable(setups_failed: int, fault: Fault, any_was_ready: bool) -> str | None:
     """Why the map or the players cannot be played; None if a fresh process may still play them.
 
-    A process that has played may have used something up, so the first failure says nothing. A fresh
-    process that fails, too, shows that the map or the players are the cause; one that crashes or
-    hangs shows it only if no game of the pool has ever begun an episode.
+    The first failure says nothing, because a process that has played may have run out of a
+    resource. If a fresh process fails too, the map or the players are the cause. If the fresh
+    process crashes or hangs, that holds only if no game of the pool has ever begun an episode.
 
     Args:
         setups_failed: how many of the env's instances in a row could not begin an episode.
-        fault: the newest one's.
-        any_was_ready: whether any instance of the pool ever reached a first observation.
+        fault: the newest fault.
+        any_was_ready: True if any instance of the pool has ever reached a first observation.
     """
     if setups_failed < 2 or not fault.map_note:
         return None
@@ -124,13 +124,13 @@ def unplayable(setups_failed: int, fault: Fault, any_was_ready: bool) -> str | N
 def backoff_s(
     policy: RestartPolicy, env_recycles_s: Sequence[float], now_s: float, *, refused: bool = False
 ) -> float:
-    """How long to wait before the next start: nothing for the first, then 0.5 s, 1 s, … 8 s.
+    """How long to wait before the next start: 0 s after the first recycle, then 0.5 s, 1 s, … 8 s.
 
     Args:
         policy: has the window.
         env_recycles_s: monotonic times of this env's recycles, the newest one included.
         now_s: the monotonic time now.
-        refused: the system was short of something, so the first waits 0.25 s.
+        refused: the system was short of a resource. Then the first wait is 0.25 s.
     """
     recycles = len(recent(env_recycles_s, policy.per_env_window_s, now_s))
     at_once = recycles <= 1 and not refused

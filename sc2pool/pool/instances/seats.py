@@ -1,8 +1,8 @@
 """A seat is a place in the pool that always has an instance: one for each env and each spare.
 
-Instances come and go, and change seats; what belongs to the env (its attributes, its history of
-faults) stays on the seat. Rules: only this file changes a seat, in a method named after what has
-happened; an instance is on one seat at most, but for the moment of an `exchange`.
+Instances come and go, and change seats. The state of the env (its attributes, its history of
+faults) stays on the seat. Rules: only this file changes a seat, in methods named after the event.
+An instance is on one seat at most, except in the middle of an `exchange`.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from sc2pool.pool.instances.states import State
 from sc2pool.tasks.player import Episode
 
 CAUSES_KEPT = 3
-"""How many recent faults the CrashLoopError lists."""
+"""How many recent faults a `CrashLoopError` lists."""
 
 _SOON = frozenset({State.RESETTING, State.READY, State.HOLDING, State.HELD, State.RELEASING})
 
 
 @dataclass
 class FaultReport:
-    """A fault, the instance it ended, and the monotonic time."""
+    """A fault, the number of the instance that it ended, and its monotonic time."""
 
     fault: Fault
     instance: int
     at_s: float
     folder: str | None
-    """Its fault report on disk; None if it could not be written."""
+    """The folder of its report on disk; None if it could not be written."""
 
 
 @dataclass(eq=False)
@@ -39,16 +39,16 @@ class Seat:
     """One place in the pool.
 
     Attributes:
-        index: 0 … n-1 are the envs', the rest are spares'.
-        is_spare: whether it is a spare's.
-        spec: of the players that sit here.
+        index: 0 … n-1 for envs, n and above for spares.
+        is_spare: True for a spare's seat.
+        spec: the packed spec of its players.
         instance: the instance that sits here now.
-        episode: the episode its instance is to be brought to; None while one is played.
+        episode: the episode that the instance prepares. None while an env plays it.
         fault: the first fault that the trainer has not seen yet.
-        down_since_s: when the instance died whose successor has not been ready yet.
-        hold: a game that would run by itself is to be stopped at its first observation.
-        paused: the trainer has paused it: no episode begins if none is played yet.
-        attributes: what `set_attr` set, by row of the env: the pickled value of each name.
+        down_since_s: when the last instance died. None if its successor has been ready since.
+        hold: True if a real-time game must be stopped at its next first observation.
+        paused: True if the trainer has paused it. Then no episode begins here.
+        attributes: the values that `set_attr` set, pickled, by row of the env and by name.
         recycles_s: monotonic times of its recycles.
         causes: its newest faults.
         setups_failed: how many of its instances in a row could not begin an episode on their map.
@@ -69,41 +69,41 @@ class Seat:
     setups_failed: int = 0
 
     def replaced(self, instance: Instance) -> None:
-        """Another instance sits here; it goes on to the same episode."""
+        """Seat a new instance for the same episode."""
         self.instance = instance
 
     def begun_anew(self, instance: Instance) -> None:
-        """Another instance sits here; the episode and all of the old one's is forgotten."""
+        """Seat a new instance; forget the episode, the fault and the pauses of the old one."""
         self.instance = instance
         self.episode = self.fault = self.down_since_s = None
         self.hold = self.paused = False
 
     def dealt(self, episode: Episode) -> None:
-        """The seat is to be brought to this episode; a pause is over."""
+        """Note the episode for this seat; ends a pause."""
         self.episode = episode
         self.paused = False
 
     def taken_back(self) -> None:
-        """The episode that a spare held is dealt again."""
+        """Forget the spare's episode, which will be dealt again."""
         self.episode = None
 
     def taken(self) -> FaultReport | None:
-        """An env takes the episode that is ready here.
+        """Note that an env takes the episode that is ready here.
 
         Returns:
-            The fault that the trainer has not seen yet, for its reset info; None if there is none.
+            The fault that the trainer has not seen yet, for its reset info, or None.
         """
         self.instance.taken()
         self.episode = None
         return self.fault_told()
 
     def fault_told(self) -> FaultReport | None:
-        """The trainer sees the first fault that it has not seen yet; None if there is none."""
+        """Take the fault that the trainer has not seen yet; None without one."""
         fault, self.fault = self.fault, None
         return fault
 
     def failed(self, report: FaultReport) -> None:
-        """The instance that sits here has failed."""
+        """Note that the seat's instance has failed."""
         self.causes.append(report.fault)
         self.setups_failed += bool(report.fault.map_note)
         if self.fault is None:
@@ -112,64 +112,64 @@ class Seat:
             self.down_since_s = report.at_s
 
     def recycled(self, now_s: float, window_s: float) -> None:
-        """Its instance is about to be replaced; earlier times than the window's are forgotten."""
+        """Note a recycle at `now_s`, and forget the recycles before the window."""
         self.recycles_s = [*recent(self.recycles_s, window_s, now_s), now_s]
 
     def arrived_at(self, now_s: float) -> float | None:
-        """The first observation is there.
+        """Note that the first observation has arrived.
 
         Returns:
-            How long the seat was without an instance after a fault, in seconds; None if it had one.
+            The time from a fault until now, in seconds; None without a fault.
         """
         self.setups_failed = 0
         since_s, self.down_since_s = self.down_since_s, None
         return None if since_s is None else now_s - since_s
 
     def hold_asked(self) -> None:
-        """Its next first observation is to wait for those of other seats."""
+        """Hold the seat's next first observation until other seats have reached theirs."""
         self.hold = True
 
     def hold_over(self) -> None:
-        """Its first observation waits for no other any more."""
+        """End the hold."""
         self.hold = False
 
     def pause_asked(self) -> None:
-        """The trainer has paused it."""
+        """Note that the trainer has paused the seat."""
         self.paused = True
         self.instance.pause_asked()
 
     def pause_over(self) -> bool:
-        """The trainer has resumed it; returns whether it was paused."""
+        """Note that the trainer has resumed the seat; return True if it was paused."""
         was_paused, self.paused = self.paused, False
         return was_paused
 
     def attribute_set(self, row: int, name: str, value: bytes) -> None:
-        """`set_attr` has set an attribute of a row of its env, to this pickled value."""
+        """Store the pickled value of an attribute that `set_attr` set for a row of the env."""
         of_row = self.attributes.get(row, {}) | {name: value}
         self.attributes = self.attributes | {row: of_row}
 
     def attributes_put_back(self, attributes: dict[int, dict[str, bytes]]) -> None:
-        """`set_attr` has failed: they are what they were."""
+        """Restore the attributes after a `set_attr` that failed."""
         self.attributes = attributes
 
     @property
     def name(self) -> str:
-        """Its name in messages."""
+        """The seat's name in messages."""
         return f"spare {self.index}" if self.is_spare else f"env {self.index}"
 
     @property
     def arrived(self) -> bool:
-        """True if the first observation of its episode is there."""
+        """True if the first observation of its episode has arrived."""
         return self.instance.state in (State.READY, State.HELD)
 
     @property
     def arrives_soon(self) -> bool:
-        """True if at most a reset or a pause lies between its instance and that observation."""
+        """True if its instance is ready, or needs only to finish a reset, a stop or a resume."""
         return self.instance.state in _SOON
 
 
 def exchange(seat: Seat, spare: Seat) -> None:
-    """The spare's instance and its episode go to the env's seat; the env's goes to the spare's."""
+    """Swap the instances of an env's seat and a spare's; the env gets the spare's episode."""
     seat.instance, spare.instance = spare.instance, seat.instance
     seat.episode, spare.episode = spare.episode, None
     seat.down_since_s, spare.down_since_s = spare.down_since_s, seat.down_since_s

@@ -9,11 +9,10 @@
                                      └───┘
     any of these ── fault, recycle ─► DEAD ─► FAILED          any at all ── close ─► CLOSED
 
-The pool acts, then says what happened (`Event`); this table alone knows where that leads. An event
-that is not in the table is a defect of the pool, not of a game, and raises. Rule of the whole room,
-crash-only: every fault leads to DEAD, and the only way back is a new instance. A game is stopped
-in two places of its life: while it waits for an action (paused), or at its first observation,
-before an env has taken it (held).
+The pool acts and then reports an `Event`; only this table determines the next state. A missing
+entry is a bug in the pool, not in a game, and raises. The design is crash-only: every fault leads
+to DEAD, and recovery always uses a new instance. A game is stopped at two points of its life: while
+it waits for an action (paused), or at its first observation, before an env has taken it (held).
 """
 
 from __future__ import annotations
@@ -22,40 +21,40 @@ from enum import StrEnum
 
 
 class State(StrEnum):
-    """Where an instance is in its life."""
+    """The state of an instance."""
 
-    __hash__ = str.__hash__  # Enum's own is written in Python, and each step looks the table up
+    __hash__ = str.__hash__  # Enum's own is slow Python code, and each step looks up the table
 
     NEW = "new"
-    """Nothing of it has been made; its worker may have to wait before it is started."""
+    """It has no resources yet; its start may be delayed."""
     STARTING = "starting"
-    """Its worker is being started, or is up and waits for its turn to launch."""
+    """Its worker is starting, or has started and waits for its turn to launch."""
     LAUNCHING = "launching"
     """The worker starts its game."""
     IDLE = "idle"
-    """The game answers and plays nothing."""
+    """The game is up and plays no episode."""
     RESETTING = "resetting"
-    """On the way to an episode's first observation."""
+    """It prepares an episode's first observation."""
     READY = "ready"
-    """Has a first observation that no env has taken."""
+    """It has a first observation that no env has taken."""
     HOLDING = "holding"
     """As READY, and its game is being stopped."""
     HELD = "held"
     """As READY, and its game is stopped."""
     RELEASING = "releasing"
-    """As READY, and its game is about to go on."""
+    """As READY, and its game is being resumed."""
     PLAYING = "playing"
-    """Belongs to an env, and waits for an action."""
+    """It belongs to an env, and waits for an action."""
     PAUSING = "pausing"
     """As PLAYING, and its game is being stopped."""
     PAUSED = "paused"
     """As PLAYING, and its game is stopped."""
     RESUMING = "resuming"
-    """As PLAYING, and its game is about to go on."""
+    """As PLAYING, and its game is being resumed."""
     STEPPING = "stepping"
     """An action was sent; its reply is awaited."""
     OVER = "over"
-    """The episode's last transition is there; no other has begun."""
+    """The episode is over, and the next one has not begun."""
     DEAD = "dead"
     FAILED = "failed"
     CLOSED = "closed"
@@ -72,7 +71,7 @@ class Event(StrEnum):
     RESET = "reset"
     FIRST_OBSERVATION = "first-observation"
     FIRST_OBSERVATION_HELD = "first-observation-held"
-    """The worker has stopped the game at its first observation, as it was asked to."""
+    """The first observation has arrived, and the worker has stopped the game as requested."""
     TAKEN = "taken"
     """An env takes the episode."""
     STEP = "step"
@@ -91,20 +90,20 @@ class Event(StrEnum):
 
 
 AWAITED = frozenset({State.STEPPING, State.RESETTING})
-"""A reply is awaited, an episode's first observation or a step's transition."""
+"""A reply is awaited: an episode's first observation, or a step's transition."""
 
 RESETTABLE = frozenset({State.IDLE, State.RESETTING, State.READY, State.PLAYING, State.OVER})
-"""An episode may begin at once."""
+"""A reset may be requested."""
 
 STOPPED = frozenset(
     {State.HOLDING, State.HELD, State.RELEASING, State.PAUSING, State.PAUSED, State.RESUMING}
 )
-"""The pool has stopped the game, or is about to, or lets it go on."""
+"""The game is stopped, being stopped, or being resumed."""
 
 AT_REST = frozenset(
     {State.IDLE, State.READY, State.HELD, State.PLAYING, State.PAUSED, State.OVER, State.FAILED}
 )
-"""It stays as it is until it is asked for something, or sends a message, or fails."""
+"""The state changes only after a request, a message or a fault."""
 
 LIVE = AWAITED | RESETTABLE | STOPPED | {State.NEW, State.STARTING, State.LAUNCHING}
 
@@ -149,7 +148,7 @@ def advance(state: State, event: Event) -> State:
     """The state that follows `state` on `event`.
 
     Raises:
-        AssertionError: the table has no such line: the pool itself is wrong.
+        AssertionError: the table has no such entry, a bug in the pool.
     """
     try:
         return TRANSITIONS[state, event]

@@ -1,10 +1,10 @@
-"""Reactions to an instance's messages, and to missing ones.
+"""Reacts to an instance's messages, and to missing ones.
 
     reply, message, end of file, deadline, verdict ─► state, counters, listener ─► reset, replace
 
-Rules: nothing here waits. An instance that fails in any way is disposed of, and its seat gets a new
-one for the same episode. What no new instance can repair (the user's code, the set-up, too many
-recycles) is stored in `failure`, which the waiting call raises.
+Rules: nothing here waits. An instance that fails in any way is ended, and its seat gets a new one
+for the same episode. Errors that a new instance would repeat (the user's code, the set-up, too many
+recycles) are stored in `failure`, which the waiting call raises.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ _WITHOUT_DIGITS = str.maketrans("", "", "0123456789")
 
 
 class Listener:
-    """Hears of what concerns the envs' steps; this one ignores it all."""
+    """Callbacks for events of the envs' steps; this base class ignores them."""
 
     def replied(self, seat: Seat, flags: int) -> None:
-        """The seat's instance has answered a step; what came is in its queue."""
+        """The seat's instance has answered a step; the reply is in its queue."""
 
     def arrived(self, seat: Seat) -> None:
-        """The first observation of the seat's episode is there; the game may be held at it."""
+        """The first observation of the seat's episode has arrived; the game may be held at it."""
 
     def failed(self, seat: Seat) -> None:
-        """The seat's instance has died; `seat.fault` says why, and another sits there now."""
+        """The seat's instance has died for the reason in `seat.fault`, and was replaced."""
 
 
 def read(instance: Instance) -> list[Any]:
-    """The instance's message; one that cannot be unpickled is an error of the user's.
+    """The instance's messages. If one cannot be unpickled, a `Raised`, as for the user's errors.
 
     Raises:
-        ChannelClosedError: it has ended.
+        ChannelClosedError: the instance's end of the channel is closed.
     """
     try:
         return instance.channel.receive()
@@ -65,20 +65,21 @@ def read(instance: Instance) -> list[Any]:
 
 
 class Supervisor:
-    """Keeps each seat of a pool on its way to its episode.
+    """Brings each seat of a pool to its episode, and replaces failed instances.
 
     Args:
-        n_envs: how many of the seats are envs'; the rest are spares'.
-        replays: the folder for replays; None for none.
+        n_envs: how many of the seats belong to envs. The rest belong to spares.
+        replays: the folder for replays. None to keep no replays.
 
     Attributes:
-        listener: hears of the envs' replies.
-        answers: to calls, by their numbers, until the caller takes them.
-        cannot_hold: games in real time cannot be held, so spares would miss their first loops.
-        failure: what ends the pool, until the waiting call raises it. It is not kept any longer:
-            its traceback would keep the pool from being collected, and so from being closed.
-        failed: the failure in words; empty for none.
-        raised: what the user's code has raised, and on which seat.
+        listener: gets the envs' events.
+        answers: answers to calls, by call number, until the caller takes them.
+        cannot_hold: True if real-time games cannot be held, so spares would miss their first
+            loops.
+        failure: the error that ends the pool, until the waiting call raises it. Not kept longer,
+            because its traceback would keep the pool from being collected, and so from closing.
+        failed: the text of the failure. Empty without one.
+        raised: errors of the user's code, each with its seat.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class Supervisor:
         self.failed = ""
         self.raised: list[tuple[Seat, messages.Raised]] = []
         self._warned: set[str] = set()
-        """The warnings that were logged, without their figures."""
+        """The warnings that were logged, without their digits."""
         self._handlers: dict[type, Callable[[Seat, Any], None]] = {
             messages.Hello: self._on_hello,
             messages.Launched: self._on_launched,
@@ -113,21 +114,21 @@ class Supervisor:
             messages.Raised: self._on_raised,
         }
 
-    # What the pool asks for.
+    # Requests of the pool.
 
     def play(self, seat: Seat, episode: Episode) -> None:
-        """Bring the seat to this episode's first observation, as soon as its instance can."""
+        """Bring the seat to this episode's first observation, as soon as its instance is able."""
         seat.dealt(episode)
         if seat.instance.state in RESETTABLE:
             self._reset(seat)
         else:
-            self.resume(seat)  # if it is stopped: its reset follows
+            self.resume(seat)  # a stopped game is reset after it has resumed
 
     def recycle_if_due(self, seat: Seat) -> None:
-        """Replace an instance that has reached a soft limit; its next episode is about to begin."""
+        """Replace the seat's instance before its next episode, if it has reached a soft limit."""
         instance = seat.instance
         if instance.state not in (State.OVER, State.PLAYING):
-            return  # it is new, in place of one that died
+            return  # a new instance, whose predecessor died
         cause = instance.recycle_due(self._config.recycle)
         if cause is None:
             return
@@ -144,12 +145,12 @@ class Supervisor:
         self.fleet.replace(seat, gently=not instance.games)  # an env of the user has a `close`
 
     def pause(self, seat: Seat) -> None:
-        """Stop the seat's game, if it waits for an action now."""
+        """Stop the seat's game if it waits for an action, or to be taken."""
         if seat.instance.state in (State.READY, State.PLAYING):
             seat.instance.pause(self._pause_deadline())
 
     def resume(self, seat: Seat) -> None:
-        """Let the seat's game go on, if it is stopped, or begin the episode it has put off."""
+        """Resume the seat's game if it is stopped, or begin the episode that a pause postponed."""
         instance = seat.instance
         was_paused = seat.pause_over()
         if instance.state in STOPPED:
@@ -161,7 +162,7 @@ class Supervisor:
     def _reset(self, seat: Seat) -> None:
         assert seat.episode is not None
         limits = self._config.limits
-        # The worker gives a game that works up to three times each limit.
+        # The worker gives a game that is slow but works up to `SLOW_FACTOR` times each limit.
         its_limits_s = SLOW_FACTOR * (limits.create_join_s + limits.reset_s)
         deadline = Deadline.after(its_limits_s + limits.worker_grace_s)
         hold = (seat.is_spare or seat.hold) and not self.cannot_hold
@@ -170,7 +171,7 @@ class Supervisor:
         )
 
     def step_deadline(self, sent_at_s: float) -> Deadline:
-        """When a step that was sent then must be answered."""
+        """When a step that was sent at `sent_at_s` must be answered."""
         limits = self._config.limits
         return Deadline(sent_at_s + SLOW_FACTOR * limits.step_s + limits.worker_grace_s)
 
@@ -179,18 +180,18 @@ class Supervisor:
         return Deadline.after(limits.step_s + limits.worker_grace_s)
 
     def keep_replay(self, seat: Seat, info: dict[str, Any]) -> None:
-        """Keep the replay that came in an episode's last info, if replays are kept."""
+        """Store the replay in an episode's last info, if replays are configured."""
         if self._replays is not None:
             self._replays.settle(seat.name, info)
 
     def forget(self) -> None:
-        """Every instance is about to be replaced: what the old ones have said is void."""
+        """Drop the answers of the old instances, as every instance is about to be replaced."""
         self.answers.clear()
 
-    # What happens.
+    # Events.
 
     def start(self, seat: Seat) -> None:
-        """Start the worker of the seat's instance, whose turn it is."""
+        """Start the worker of the seat's instance."""
         refusal = self.fleet.start(seat.instance)
         if refusal is not None:
             detail = f"the worker cannot be started: {refusal}"
@@ -201,7 +202,7 @@ class Supervisor:
         """Handle the reply of the seat's instance, if there is one.
 
         Returns:
-            Whether it is an episode's first observation.
+            True if the reply is an episode's first observation.
         """
         instance = seat.instance
         if instance.state not in AWAITED:
@@ -227,18 +228,18 @@ class Supervisor:
             self.stats.count_recovery(recovery_s)
         self.cannot_hold = self.cannot_hold or flags & Flag.NOT_HELD != 0
         if held and not (seat.is_spare or seat.hold or seat.paused):
-            self.resume(seat)  # an env has taken it before it was ready
+            self.resume(seat)  # a spare's reset that an env took over before it was ready
         self.listener.arrived(seat)
 
     def receive(self, seat: Seat) -> None:
-        """The seat's instance has sent something on its channel, or has ended."""
+        """Handle messages on the channel of the seat's instance, or the channel's end."""
         instance = seat.instance
         if not instance.live:
-            return  # it was given up a moment ago, and no other sits here
+            return  # it has ended and was not replaced
         try:
             received = read(instance)
         except ChannelClosedError:
-            self.check_replies(seat)  # its last reply may be there
+            self.check_replies(seat)  # it may have replied before it ended
             self._fault(seat, instance.exit_fault(), of_worker=True)
             return
         for message in received:
@@ -247,16 +248,16 @@ class Supervisor:
                 return
 
     def handle(self, seat: Seat, message: Any) -> None:
-        """The seat's instance has sent this message."""
+        """Handle a message of the seat's instance."""
         self._handlers[type(message)](seat, message)
 
     def _on_hello(self, seat: Seat, message: messages.Hello) -> None:
         seat.instance.greeted(message)
-        if self.fleet.slots.is_fitted:  # if not, the pool has yet to agree on the spaces
+        if self.fleet.slots.is_fitted:  # else `attach_all` does it, once the spaces are agreed
             self._attach(seat)
 
     def attach_all(self) -> None:
-        """The slots are fitted: give each instance that has named its spaces its own."""
+        """Attach each instance that has sent its hello to its slot, after the slots are fitted."""
         for seat in self.seats:
             if seat.instance.live and seat.instance.hello is not None:
                 self._attach(seat)
@@ -300,7 +301,7 @@ class Supervisor:
             self.stats.count_pause(time.monotonic() - instance.stopped_at_s, message.loops)
         instance.resumed()
         if seat.episode is not None and seat.episode is not instance.episode:
-            self._reset(seat)  # while it was stopped another episode was wanted
+            self._reset(seat)  # another episode was requested while the game was stopped
         elif instance.state is State.READY:
             self.listener.arrived(seat)
 
@@ -314,7 +315,7 @@ class Supervisor:
         self._warn_once(seat, message.text)
 
     def _warn_once(self, seat: Seat, text: str) -> None:
-        """Log a warning about the machine or a game that is the same for all envs."""
+        """Log a warning, unless one with the same text but for digits was logged before."""
         kind = text.translate(_WITHOUT_DIGITS)
         if kind not in self._warned:
             self._warned.add(kind)
@@ -333,7 +334,7 @@ class Supervisor:
         self.failed = str(failure)
 
     def on_verdicts(self, verdicts: Iterable[Verdict]) -> None:
-        """The watchdog has decided something."""
+        """Act on the watchdog's verdicts."""
         by_instance = {verdict.instance: verdict for verdict in verdicts}
         for seat in self.seats:
             instance = seat.instance
@@ -349,7 +350,7 @@ class Supervisor:
                 if verdict.of_worker and instance.worker is not None:
                     instance.worker.use_up()
                 continue
-            self.check_replies(seat)  # it may have replied since
+            self.check_replies(seat)  # it may have replied since the verdict
             if verdict.kind is not FaultKind.HUNG or instance.state in AWAITED:
                 fault = Fault(verdict.kind, instance.phase(), verdict.detail)
                 of_worker = verdict.of_worker or (
@@ -358,16 +359,16 @@ class Supervisor:
                 self._fault(seat, fault, of_worker=of_worker)
 
     def check_deadlines(self) -> None:
-        """An instance whose deadline has passed has failed, unless its reply is there.
+        """Fail the instances whose deadline has passed without a reply.
 
-        Then its worker has, because a worker keeps the limits of its games by itself.
+        The fault is the worker's: a worker enforces its games' limits itself, and before this.
         """
         self.fleet.kill_hung_workers()
         grace_s = self._config.limits.worker_grace_s
         for seat in self.seats:
             instance = seat.instance
             if instance.deadline.expired():
-                self.check_replies(seat)  # the reply may be there although its ring was not noticed
+                self.check_replies(seat)  # the reply may have arrived without its ring
             instance.extend_stalled_deadlines(grace_s)
             if instance.deadline.expired():
                 detail = f"the worker did not answer in time in state {instance.state}"
@@ -387,7 +388,7 @@ class Supervisor:
         of_worker: bool = False,
     ) -> None:
         if not seat.instance.live:
-            return  # it has failed already, for good
+            return  # it has failed permanently
         failure = self._recovery.of_fault(seat, fault, evidence, of_worker=of_worker)
         if failure is not None:
             self._fail(failure)

@@ -1,10 +1,10 @@
-"""The operating system as a pool uses it; a simulation has a system of its own.
+"""The operating system as a pool uses it, replaceable by a simulation.
 
     REAL       processes, descriptors, shared memory, files, a thread
     simulated  `tests/support/simulation`: all of these in one process, for millions of rare faults
 
-Rule: a pool makes nothing of the operating system's but through this. Apart from it are what a run
-leaves for people (fault reports, replays) and the metrics' port.
+Rule: a pool creates operating system resources only through a `System`. The exceptions are files
+that a run leaves for people (fault reports, replays) and the port of the metrics.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from sc2pool.tasks.player import PlayerSpec
 
 @dataclass(frozen=True)
 class System:
-    """Makes what a pool has of the operating system.
+    """Creates the operating system resources of a pool.
 
     Attributes:
-        packed: makes of an env's `PlayerSpec` what a worker takes.
-        require_descriptors: raises if this process cannot hold as many instances as the first
-            number says, with as many in each worker as the second says.
-        available_bytes: memory that is free for new processes.
-        waiter: makes what the trainer waits with.
-        slots: makes the shared memory for that many instances.
+        packed: packs an env's `PlayerSpec` for a worker.
+        require_descriptors: raises if the limit of open files is too low. Its arguments are the
+            number of instances, and how many of them share a worker.
+        available_bytes: returns the memory that is available to new processes.
+        waiter: makes the trainer's waiter.
+        slots: makes the shared memory for this many instances.
         run_dir: makes the run's folder.
         worker: starts a worker.
         instance: makes an instance.
-        watchdog: makes the watching thread.
+        watchdog: makes the watchdog, with its thread.
     """
 
     packed: Callable[[PlayerSpec], Any] = for_worker

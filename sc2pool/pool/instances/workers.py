@@ -1,18 +1,19 @@
-"""The worker processes of a pool, and which instances live in which.
+"""The worker processes of a pool, and the instances that live in each.
 
     Workers ──► Worker: a process, two doorbells, a control socket
                   ├── instance: channel, slot, game, folder
                   └── instance …
 
-If an instance fails, its worker continues with the others. The instance is told to leave, and its
-successor moves in. Both orders go over one socket, so the successor is hosted after its predecessor
-has left, and takes its slot. Rules:
-- a worker is ended with its last instance; if that instance has to close an env of the user first,
-  the worker ends by itself. A worker that does not let an instance leave in time is hung, and is
-  killed with all of its instances;
-- a worker's process leads a group, with its games and all else. The group is killed before its
-  leader is reaped, for reaping sets the group's number free; every wait is bounded;
-- what the waiter watches is registered and removed here.
+If an instance fails, its worker continues with the others. The worker is ordered to end the
+instance and to host its successor. Both orders use one socket, so the successor moves in after its
+predecessor has left, and takes over its slot. Rules:
+- A worker is ended with its last instance. If that instance must first close an env of the user,
+  the worker exits by itself.
+- A worker that does not release an instance in time is hung. It is killed with all its instances.
+- A worker's process leads a process group that contains its games. The group is killed before its
+  leader is reaped, because reaping frees the group's number for reuse.
+- Every wait has a limit.
+- Doorbells and channels are registered with the waiter, and removed from it, only here.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from sc2pool.processes.follower import Follower, start_follower
 from sc2pool.processes.tree import created_at_s, is_alive
 
 _OUTSIDE = ("SIGKILL", "SIGTERM")
-"""Signals that a process does not get by a mistake of its own."""
+"""Signals that come from outside the process, not from an error in it."""
 _REAP_TIMEOUT_S = 5.0
 _POLL_INTERVAL_S = 0.005
 
@@ -54,36 +55,36 @@ class WorkerProcess:
         self._created_s = created_at_s(self.pid)
 
     def kill(self) -> None:
-        """Kill it and all that it has started; without effect once it is reaped."""
+        """Kill the worker and all processes that it has started; no effect after it is reaped."""
         self._follower.kill()
 
     def wait(self, deadline: Deadline, hurry: threading.Event) -> None:
-        """Wait for the worker's own end, until the deadline or `hurry`; it is not reaped."""
+        """Wait until the worker exits by itself, the deadline, or `hurry`; do not reap it."""
         while not self.has_ended() and not deadline.expired():
             if hurry.wait(_POLL_INTERVAL_S):
                 return
 
     def end(self) -> None:
-        """Kill all of it, and reap the worker; may be called again."""
+        """Kill the worker and all processes that it has started, and reap it. Repeatable."""
         self.kill()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_REAP_TIMEOUT_S)
         self._follower.close()
 
     def has_ended(self) -> bool:
-        """True if the worker is gone; it is not reaped."""
+        """True if the worker has exited; does not reap it."""
         if self._process.returncode is not None:
             return True
         return self._created_s is not None and not is_alive(self.pid, self._created_s)
 
     @property
     def was_killed(self) -> bool:
-        """True after `end` if SIGKILL or SIGTERM has ended it."""
+        """True after `end` if SIGKILL or SIGTERM ended the worker."""
         code = self._process.returncode
         return code is not None and code < 0 and signal_name(-code) in _OUTSIDE
 
     def how_it_ended(self) -> str:
-        """In words, after `end`: its exit status, or the signal that it was killed by."""
+        """Describe the worker's exit status or the signal that killed it; call `end` first."""
         code = self._process.returncode
         if code is None:
             return "closed its channel and could not be reaped"
@@ -98,13 +99,13 @@ _SEND_TIMEOUT_S = 5.0
 
 
 def worker_environment(temp_dir: Path) -> dict[str, str]:
-    """What a worker's environment has more than the trainer's.
+    """The variables to add to the trainer's environment for a worker.
 
-    NumPy would start a thread for each core in each worker. It gets one, unless the user has said
-    how many.
+    NumPy would start a thread for each core in each worker. It gets one thread, unless the user has
+    set a number.
 
     Args:
-        temp_dir: the folder for its temporary files and its game's.
+        temp_dir: the folder for temporary files of the worker and its games.
     """
     environment = {"TMPDIR": str(temp_dir)}
     if not {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"} & os.environ.keys():
@@ -113,7 +114,7 @@ def worker_environment(temp_dir: Path) -> dict[str, str]:
 
 
 class Resident(Protocol):
-    """An instance, as its worker knows it."""
+    """An instance, as `Worker` needs it."""
 
     @property
     def number(self) -> int: ...
@@ -121,12 +122,12 @@ class Resident(Protocol):
 
 @dataclass(frozen=True)
 class Death:
-    """The death of a worker, a fault of all its instances that counts once.
+    """The death of a worker: a fault of all its instances that counts once.
 
     Attributes:
-        charged: the number of the instance whose recycle it counts as.
-        cause: of the worker's death, with the env's name.
-        stack: of its main thread; empty if no hook was stuck.
+        charged: the number of the instance whose recycle the death counts as.
+        cause: the cause of the death, with the env's name.
+        stack: the stack of the worker's main thread. Empty if no hook was stuck.
     """
 
     charged: int
@@ -140,22 +141,22 @@ class Worker:
     Args:
         directory: the folder for the temporary files of the user's code.
         memory_fd: the descriptor of the pool's shared memory.
-        waiter: gets the doorbell, tagged with this object, and the channels, each tagged with its
-            instance, or, once that was told to leave, with its `Hosting`.
-        common: get the request doorbell.
+        waiter: watches the reply doorbell, with this object as its tag. It also watches the
+            channels. A channel's tag is its instance, and its `Hosting` after `dismiss`.
+        common: the common doorbells that the worker joins.
 
     Attributes:
-        process: its process.
+        process: the worker's process.
         request_doorbell: wakes the worker.
         reply_doorbell: wakes the trainer.
-        expected: numbers of the instances that live here, or are to move in.
-        deadline: when all that were told to leave must have left.
-        doomed: it was killed, or ends by itself, and may not have ended yet.
-        used_up: it continues with the instances that it has, and gets no other.
-        death: why it has died, or is to be killed; None before.
+        expected: numbers of the instances that live here or are about to move in.
+        deadline: when all dismissed instances must have left.
+        doomed: True if the worker was killed or exits by itself. It may not have exited yet.
+        used_up: True if the worker gets no further instances.
+        death: why the worker died or will be killed. None before.
 
     Raises:
-        OSError: the system refuses a process or descriptors; nothing is left.
+        OSError: the system refuses a process or descriptors. Everything is cleaned up.
     """
 
     process: WorkerProcess
@@ -212,40 +213,40 @@ class Worker:
 
     @property
     def alone(self) -> bool:
-        """True if at most one instance is to live here."""
+        """True if at most one instance lives here or is about to move in."""
         return len(self.expected) <= 1
 
     @property
     def goes_on(self) -> bool:
-        """True if it can host another instance."""
+        """True if the worker can host another instance."""
         return not (self.doomed or self.used_up or self.process.has_ended())
 
     def use_up(self) -> None:
-        """No other instance shall move in."""
+        """Let no further instance move in."""
         self.used_up = True
 
     def note_death(self, death: Death) -> None:
-        """It has died, or is to be killed, for this."""
+        """Note why the worker died or will be killed."""
         self.death = death
 
     def kill(self) -> None:
-        """Kill it and all that it has started; the channels of its instances end."""
+        """Kill the worker and all that it has started; its instances' channels reach their end."""
         self.doomed = True
         self.deadline = NEVER
         self.process.kill()
 
     def host(self, instance: Resident, directory: Path, spec: Any) -> Channel:
-        """Have an instance live here.
+        """Order the worker to host an instance.
 
         Args:
-            directory: its folder for temporary files; the worker's from now on.
-            spec: of its player: pickled here, for a worker that is a process.
+            directory: the instance's folder for temporary files. The worker owns it from now on.
+            spec: the packed spec of its player, pickled bytes for a worker process.
 
         Returns:
-            The channel to it, the worker's too.
+            The channel to the instance; this worker object owns it.
 
         Raises:
-            OSError: the worker has ended, or does not read; or the system refuses memory or
+            OSError: the worker has exited or does not read, or the system refuses memory or
                 descriptors.
         """
         ours, theirs = socket_pair()
@@ -262,22 +263,24 @@ class Worker:
 
     @property
     def is_needless(self) -> bool:
-        """True if no instance is to live here, and none closes its env."""
+        """True if no instance is assigned or still closing."""
         return not self.expected and not (self._closes and self._leaving)
 
     def dismiss(self, number: int, grace_s: float, *, gently: bool) -> None:
-        """Have an instance leave; if it is the last one, the worker may be ended.
+        """Order the worker to end an instance.
+
+        The last instance gets no order unless `gently`, because the caller ends the worker.
 
         Args:
-            grace_s: how long it may take.
-            gently: the last one is to close its env before the worker ends.
+            grace_s: how long the instance may take.
+            gently: if it is the last instance, it closes its env, and the worker exits by itself.
         """
         self.expected.discard(number)
         if not self.expected and not gently:
             return
         hosting = self._hostings.pop(number, None)
         if hosting is None:
-            return  # it has never moved in
+            return  # it never moved in
         self._leaving[number] = hosting
         if self.deadline == NEVER:
             self.deadline = Deadline.after(grace_s)
@@ -288,11 +291,11 @@ class Worker:
             else:
                 self.doomed = self._closes = True
                 hosting.channel.send(Close())
-        except (OSError, ChannelClosedError):  # it has ended, or does not read any more
+        except (OSError, ChannelClosedError):  # the worker has exited, or no longer reads
             self.kill()
 
     def remove_departed(self) -> None:
-        """Give back what belonged to those that have left by now."""
+        """Release the resources of dismissed instances that have left."""
         for number, hosting in list(self._leaving.items()):
             if hosting.has_left():
                 del self._leaving[number]
@@ -306,7 +309,7 @@ class Worker:
         shutil.rmtree(hosting.directory, ignore_errors=True)
 
     def end(self) -> None:
-        """Kill all that is here and give everything back; may be called again."""
+        """Kill the worker, and release all its resources. May be called again."""
         self._owned.close()
         self.deadline = NEVER
         hostings = [*self._hostings.values(), *self._leaving.values()]
@@ -322,7 +325,7 @@ class Hosting:
 
     Attributes:
         directory: the folder for its temporary files.
-        channel: to it; the worker closes its end once the instance has left.
+        channel: the trainer's end. The worker closes the other end when the instance has left.
     """
 
     worker: Worker
@@ -330,7 +333,7 @@ class Hosting:
     channel: Channel
 
     def has_left(self) -> bool:
-        """True if the worker has let go of it; what it still says is dropped."""
+        """True if the worker has released the instance; drops its remaining messages."""
         while self.channel.readable(0.0):
             try:
                 self.channel.skip()
@@ -340,7 +343,7 @@ class Hosting:
 
 
 class Workers:
-    """The workers of one pool."""
+    """The workers of one pool, and the assignment of instances to workers."""
 
     def __init__(self, most_each: int, leave_s: float, make: Callable[[], Worker]) -> None:
         self._most_each = most_each
@@ -350,10 +353,10 @@ class Workers:
         self._worker_of: dict[int, Worker] = {}
 
     def worker_for(self, number: int) -> Worker:
-        """The worker in which an instance is to live: one with room, or a new one.
+        """The worker for an instance: its assigned one, one with room, or a new one.
 
         Raises:
-            OSError: the system refuses it.
+            OSError: the system refuses a new worker.
         """
         worker = self._worker_of.get(number)
         if worker is not None and not worker.goes_on:
@@ -373,7 +376,7 @@ class Workers:
         return worker
 
     def succeed(self, number: int, successor: int, *, gently: bool = False) -> None:
-        """Have an instance leave; its successor gets its place, unless it is the worker's last."""
+        """Dismiss an instance. Its successor takes its place, unless it is the worker's last."""
         worker = self._worker_of.get(number)
         if worker is not None and not worker.alone and worker.goes_on:
             worker.expected.add(successor)
@@ -381,10 +384,11 @@ class Workers:
         self.dismiss(number, gently=gently)
 
     def dismiss(self, number: int, *, gently: bool = False) -> None:
-        """Have an instance leave its worker, which ends with its last one.
+        """Order an instance to leave its worker, which ends with its last instance.
 
         Args:
-            gently: it closes its env first; without that the last one ends at once.
+            gently: the last instance closes its env first. Otherwise its worker is killed
+                immediately.
         """
         worker = self._worker_of.pop(number, None)
         if worker is not None:
@@ -392,7 +396,7 @@ class Workers:
             self._end_if_needless(worker)
 
     def remove_departed(self, worker: Worker) -> None:
-        """One that was told to leave this worker may have left."""
+        """Clean up after dismissed instances that have left this worker."""
         worker.remove_departed()
         self._end_if_needless(worker)
 
@@ -402,11 +406,11 @@ class Workers:
             worker.end()
 
     def next_wake_s(self) -> float:
-        """When the first of those that were told to leave is late."""
+        """The earliest deadline of a dismissed instance."""
         return min((one.deadline.instant_s for one in self._workers), default=NEVER.instant_s)
 
     def kill_hung(self) -> None:
-        """Kill those that have not let an instance leave in time; their channels end then."""
+        """Kill the workers that have not released an instance in time; their channels end."""
         for worker in self._workers:
             if worker.deadline.expired():
                 worker.deadline = unless_stalled(worker.deadline, self._leave_s)
@@ -414,15 +418,15 @@ class Workers:
                 worker.kill()
 
     def wait_for_exit(self, deadline: Deadline, hurry: threading.Event) -> None:
-        """Wait for the workers' own end, until the deadline or `hurry` at most."""
+        """Wait until all workers have exited by themselves, the deadline, or `hurry`."""
         for worker in self._workers:
             worker.process.wait(deadline, hurry)
 
     def end_all(self) -> None:
-        """Kill them all and give everything back."""
+        """Kill all workers, and release their resources."""
         workers, self._workers = self._workers, []
         self._worker_of.clear()
-        for worker in workers:  # all at once: each needs a moment to die
+        for worker in workers:  # kill all before the first wait, so that they die in parallel
             worker.kill()
         for worker in workers:
             worker.end()

@@ -1,1 +1,1 @@
-"""Between trainer and worker beside the queue pairs: sockets for messages and descriptors."""
+"""Communication of trainer and worker besides the queue pairs: messages and descriptors."""

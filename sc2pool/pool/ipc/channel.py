@@ -1,15 +1,16 @@
-"""What a trainer and one worker tell each other through sockets: messages, and orders.
+"""Sockets between a trainer and a worker: messages of each instance, and the trainer's orders.
 
-    Channel   a stream socket that carries whole messages, of one instance
-    Control   the worker's socket for the trainer's orders, with the descriptors that come along
+    Channel   a stream socket with the messages of one instance
+    Control   the worker's socket for the trainer's orders, which carry descriptors
 
-Both ends are ours, on a socket pair that no other process holds. A message is a pickle in a frame:
-a 4-byte length and its bytes. An order is a pickle, too. POSIX: in a datagram, with the descriptors
-beside it. Windows: in a frame of a stream, with copies of them (`processes.windows`).
+Both ends belong to this package, on a socket pair that no other process holds. A message is a
+pickle in a frame: a 4-byte length and its bytes. An order is a pickle too. On POSIX it is a
+datagram with descriptors, on Windows a frame in a stream with copied descriptors
+(`processes.windows`).
 
-Rules: sending a message is bounded in time, because a stopped peer does not read; receiving never
-waits (call it when the socket is readable). With orders neither side waits. A worker's end without
-its trainer is of no use, because the worker ends with it.
+Rules: sending a message has a time limit, because a stopped peer does not read. Receiving never
+waits, so call it when the socket is readable. With orders neither side waits. A worker needs no
+recovery from a lost trainer, because it ends with the trainer.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ _CHUNK_BYTES = 1 << 18
 
 
 class ChannelClosedError(Exception):
-    """The other side is gone."""
+    """The other end of the channel is closed."""
 
 
 class Channel:
-    """One end of the channel."""
+    """One end of an instance's channel."""
 
     def __init__(self, connection: socket.socket, send_timeout_s: float | None = None) -> None:
         self._socket = connection
@@ -45,20 +46,20 @@ class Channel:
         return self._socket.fileno()
 
     def readable(self, timeout_s: float) -> bool:
-        """Wait until there is something to receive, or the end; False after this time."""
+        """Wait until data or the end can be received; return False after `timeout_s`."""
         return bool(wait([self._socket], timeout_s))
 
     def send(self, message: Any) -> None:
         """Send one message.
 
         Raises:
-            ChannelClosedError: the peer is gone, or did not read within the send timeout.
+            ChannelClosedError: the peer has closed its end, or did not read within the timeout.
         """
-        data = for_trainer(message)  # a space may be of a class of the training script's
+        data = for_trainer(message)  # cloudpickle if needed: a space's class may be in the script
         try:
             self._socket.sendall(frame(data))
         except OSError as error:
-            # Maybe half a message is out, and nothing can follow that: end it for both sides.
+            # The message may be half sent, and no other can follow it: end the channel.
             with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
             raise ChannelClosedError(str(error)) from error
@@ -67,16 +68,16 @@ class Channel:
         """Read once, and return the messages that are complete now (maybe none).
 
         Raises:
-            ChannelClosedError: the peer is gone, and all it sent has been returned before.
+            ChannelClosedError: the peer has closed its end, and all its messages were returned.
         """
         self._buffer += self.skip()
         return [pickle.loads(message) for message in take_frames(self._buffer)]
 
     def skip(self) -> bytes:
-        """Read once; the caller drops what has come.
+        """Read once, and return the bytes without unpickling messages.
 
         Raises:
-            ChannelClosedError: the peer is gone.
+            ChannelClosedError: the peer has closed its end.
         """
         try:
             data = self._socket.recv(_CHUNK_BYTES)
@@ -98,7 +99,7 @@ class Control:
     """One end of a worker's control socket.
 
     Attributes:
-        peer_pid: of the worker; the trainer's end must know it before it sends.
+        peer_pid: the worker's pid. Set it on the trainer's end before `send`.
     """
 
     def __init__(self, connection: socket.socket) -> None:
@@ -109,7 +110,7 @@ class Control:
 
     @classmethod
     def pair(cls) -> tuple[Control, socket.socket]:
-        """The trainer's end, and what the worker gets.
+        """The trainer's end, and the worker's socket.
 
         Raises:
             OSError: the system has no descriptors left.
@@ -127,12 +128,13 @@ class Control:
         """Send an order.
 
         Args:
-            order: to be pickled.
-            channel: goes along, as the worker's own; the caller closes this one.
-            spec: the descriptor of a memory that goes along with it.
+            order: a value to pickle.
+            channel: a socket to send with the order. The worker gets its own descriptor, and the
+                caller closes this one.
+            spec: the descriptor of a memory, sent together with `channel`.
 
         Raises:
-            OSError: the worker has ended, or does not read.
+            OSError: the worker has exited, or does not read.
         """
         if WINDOWS:
             copies = None
@@ -147,7 +149,7 @@ class Control:
             socket.send_fds(self._socket, [pickle.dumps(order)], descriptors)
 
     def receive(self) -> list[tuple[Any, list[int]]] | None:
-        """The orders that have come, each with its descriptors; None if the trainer is gone."""
+        """The received orders, each with its descriptors; None if the trainer has exited."""
         if not WINDOWS:
             data, descriptors, _, _ = socket.recv_fds(self._socket, _MOST_BYTES, _MOST_DESCRIPTORS)
             return [(pickle.loads(data), descriptors)] if data else None
@@ -176,14 +178,14 @@ _LENGTH = struct.Struct("!I")
 
 
 def frame(data: bytes) -> bytes:
-    """What to send for one message."""
+    """The bytes to send for one message: its length and its content."""
     return _LENGTH.pack(len(data)) + data
 
 
 def take_frames(received: bytearray) -> Iterator[bytes]:
-    """The messages that are complete, taken from the front of what was received (maybe none).
+    """Take the complete messages (maybe none) from the front of the received bytes.
 
-    Each is taken once the next one is asked for: if the caller cannot read it, it stays.
+    A message is removed when the next one is requested, so it stays if the caller fails to read it.
     """
     while len(received) >= _LENGTH.size:
         (length,) = _LENGTH.unpack_from(received)
@@ -195,13 +197,13 @@ def take_frames(received: bytearray) -> Iterator[bytes]:
 
 
 def socket_pair() -> tuple[socket.socket, socket.socket]:
-    """Two stream sockets that are connected with each other.
+    """Two connected stream sockets.
 
     Raises:
         OSError: the system has no descriptors left.
     """
     pair = socket.socketpair()
-    if WINDOWS:  # it has TCP only, which would hold a small message back for the one before it
+    if WINDOWS:  # TCP there: Nagle's algorithm would delay small messages
         for end in pair:
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return pair

@@ -1,13 +1,14 @@
-"""The messages of trainer and worker beside the step path.
+"""The messages of trainer and worker besides the step path.
 
-On a worker's control socket, trainer to worker: `Host` and `Leave`. All others are on the channel
-of an instance.
+`Host` and `Leave` go from the trainer to a worker, on its control socket. All others use the
+channel of an instance.
 
 Trainer to worker, in the order of an instance's life: `Start`, then `UseMemory` and `Launch` in
-either order, then `Reset`, `ActionOutOfBand`, `Call`, `Pause` and `Resume` as they come, and
+either order. Then `Reset`, `ActionOutOfBand`, `Call`, `Pause` and `Resume` in any order, and
 `Close`. Worker to trainer: `Hello`, `Launched`, `OutOfBand`, `Answer`, `Paused`, `Resumed`,
-`NotHeld`, `Warned`, and, last of all, `Faulted` or `Raised`.
-Rule: fields named `payload` are pickled by the user's rules and only opened where they belong.
+`NotHeld`, `Warned`. The last message is `Faulted` or `Raised`.
+
+Rule: fields named `payload` hold pickled values of the user. Only their consumer unpickles them.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ from sc2pool.tasks.player import Episode, GameFacts
 
 @dataclass(frozen=True)
 class Host:
-    """Let this instance live here; its temporary files belong into `directory`.
+    """Host this instance; `directory` is for its temporary files.
 
-    Two descriptors come with it: its channel, and a memory that holds its pickled `PlayerSpec`. A
-    socket may have no room for that, and the worker reads none before it is up.
+    Two descriptors are sent with the order: the instance's channel, and a memory that holds its
+    pickled `PlayerSpec`. The spec may be too large for a socket's buffer, and the worker reads no
+    order while it starts.
     """
 
     number: int
@@ -38,38 +40,38 @@ class Host:
 
 @dataclass(frozen=True)
 class Leave:
-    """Let go of this instance, and close its channel; only if the worker has others."""
+    """End this instance and close its channel; sent only if the worker has other instances."""
 
     number: int
 
 
 @dataclass(frozen=True)
 class Start:
-    """Make the player, with this search path for modules."""
+    """Make the player, with this `sys.path`."""
 
     sys_path: list[str]
 
 
 @dataclass(frozen=True)
 class UseMemory:
-    """The slot of the shared memory that begins here is yours."""
+    """Use the slot of the shared memory at this offset."""
 
     offset_bytes: int
 
 
 @dataclass(frozen=True)
 class Launch:
-    """Start the game, within this time."""
+    """Start the game within this time."""
 
     timeout_s: float
 
 
 @dataclass(frozen=True)
 class Reset:
-    """Play this episode; its first observation answers request `sequence`.
+    """Begin this episode; its first observation answers request `sequence`.
 
-    `attributes` has for each row names and pickled values, as `set_attr` left them. With `hold` the
-    game is stopped at that observation, until `Resume`.
+    `attributes` has the pickled values that `set_attr` set, by name, for each row. With `hold` the
+    game is stopped at that observation until `Resume`.
     """
 
     sequence: int
@@ -80,7 +82,7 @@ class Reset:
 
 @dataclass(frozen=True)
 class ActionOutOfBand:
-    """An action that has no place in the slot."""
+    """An action that does not fit the slot."""
 
     sequence: int
     payload: bytes
@@ -98,22 +100,22 @@ class Call:
 
 @dataclass(frozen=True)
 class Pause:
-    """Stop every process below the worker; only while no reply is awaited."""
+    """Stop the instance's processes; sent only while no reply is awaited."""
 
 
 @dataclass(frozen=True)
 class Resume:
-    """Let them go on."""
+    """Let the stopped processes continue."""
 
 
 @dataclass(frozen=True)
 class Close:
-    """Close the player and exit."""
+    """Close the player; the worker exits after its last instance."""
 
 
 @dataclass(frozen=True)
 class Hello:
-    """The player exists and has these spaces."""
+    """The player is made and has these spaces and properties."""
 
     observation_space: spaces.Space[Any]
     action_space: spaces.Space[Any]
@@ -127,16 +129,16 @@ class Hello:
 
 @dataclass(frozen=True)
 class Launched:
-    """The games are up: one, two of a match, none if the player has none."""
+    """The games are up: one, two in a match, or none for a player without a game."""
 
     games: Sequence[GameFacts]
 
 
 @dataclass(frozen=True)
 class OutOfBand:
-    """The pickled (observation or None, info) that belongs to reply `sequence`.
+    """The pickled (observation or None, info) of reply `sequence`.
 
-    Of an env of several rows: (None, the infos of all rows).
+    For an env with several rows: (None, the infos of all rows).
     """
 
     sequence: int
@@ -145,7 +147,7 @@ class OutOfBand:
 
 @dataclass(frozen=True)
 class Answer:
-    """The pickled result of call `number`, or what it raised."""
+    """The pickled result of call `number`, or the error that it raised."""
 
     number: int
     payload: bytes | None
@@ -154,35 +156,35 @@ class Answer:
 
 @dataclass(frozen=True)
 class Paused:
-    """They are stopped, or go on because of a `problem`, which is empty for none."""
+    """The processes are stopped. If `problem` is not empty, they continue because of it."""
 
     problem: str
 
 
 @dataclass(frozen=True)
 class Resumed:
-    """They go on; `loops` game loops passed while they were stopped (None if unknown)."""
+    """The processes continue; `loops` game loops passed during the stop (None if unknown)."""
 
     loops: int | None
 
 
 @dataclass(frozen=True)
 class NotHeld:
-    """The game runs on from its first observation, because of a `problem`."""
+    """The game was not stopped at its first observation, because of a `problem`."""
 
     problem: str
 
 
 @dataclass(frozen=True)
 class Warned:
-    """A sentence about the game that the user should read once."""
+    """A warning about the game, to log once."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """A worker's evidence of a fault: the logs of its games, its traceback, the replay."""
+    """Evidence of a fault: the end of the games' logs, the worker's traceback, the replay."""
 
     log_tail: str = ""
     traceback: str = ""
@@ -191,7 +193,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Faulted:
-    """The instance is over: the game did this; the pool replaces the pair."""
+    """The instance is over because of its game, and the pool replaces it."""
 
     fault: Fault
     evidence: Evidence
@@ -199,13 +201,13 @@ class Faulted:
 
 @dataclass(frozen=True)
 class Raised:
-    """Code that is not the game's raised; replacing the instance cannot help.
+    """Code other than the game's raised an error; a new instance would repeat it.
 
     Attributes:
-        payload: the pickled exception, or None if it cannot be pickled.
+        payload: the pickled exception. None if it cannot be pickled.
         summary: `Type: message`.
-        phase: what the worker was doing.
-        evidence: with the formatted traceback in the worker.
+        phase: the phase in which the worker was.
+        evidence: has the formatted traceback of the worker.
     """
 
     payload: bytes | None

@@ -1,7 +1,8 @@
-"""How values of the user travel between trainer and worker.
+"""Pickles values of the user for the trip between trainer and worker.
 
-Rule: to a worker, cloudpickle, because classes of the training script live in its `__main__`,
-which a worker does not import; back, plain pickle where it can (100 times faster).
+Rule: values to a worker use cloudpickle, because a worker does not import the training script, in
+whose `__main__` classes may be defined. Values to the trainer use plain pickle if possible, which
+is 100 times faster.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 from typing import Any
 
 _SCRIPT_IN_CHILD = "__mp_main__"
-"""The script's module in a child that multiprocessing has spawned (spawn, forkserver)."""
+"""The name of the script's module in a child of multiprocessing (spawn, forkserver)."""
 _TO_WORKER = (
     "what goes to a worker process is pickled: a task's class with its attributes, functions of "
     "env_fns, options, arguments of calls"
@@ -23,19 +24,19 @@ _TO_TRAINER = (
 
 
 def for_worker(value: Any) -> bytes:
-    """Pickle something of the trainer's; what the script defines by value.
+    """Pickle a value for a worker; classes and functions of the script are pickled by value.
 
     Raises:
-        Exception: what pickling it raised, with a note.
+        Exception: the error of pickling, with a note.
     """
     return _by_value(value, _TO_WORKER)
 
 
 def for_trainer(value: Any) -> bytes:
-    """Pickle something of a worker's.
+    """Pickle a value for the trainer.
 
     Raises:
-        Exception: as `for_worker`.
+        Exception: the error of pickling, with a note.
     """
     try:
         return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
@@ -44,11 +45,11 @@ def for_trainer(value: Any) -> bytes:
 
 
 def pickle_script_by_value() -> None:
-    """Let cloudpickle pickle by value what the training script defines, in any process."""
+    """Let cloudpickle pickle the script's classes and functions by value, in any process."""
     import cloudpickle  # noqa: PLC0415 - workers rarely need it
 
     script = sys.modules.get(_SCRIPT_IN_CHILD)
-    if script is not None:  # of `__main__` cloudpickle knows by itself
+    if script is not None:  # for `__main__` cloudpickle does so by default
         cloudpickle.register_pickle_by_value(script)
 
 

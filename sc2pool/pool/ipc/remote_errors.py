@@ -1,7 +1,7 @@
-"""Errors of the user's code: as data on the way from a worker, then as exceptions of the trainer.
+"""Errors of the user's code: sent as data from a worker, then raised in the trainer.
 
-Rule: the user's own error is what is raised: nothing here fails because of the way in which the
-user's exception is made, shown or pickled.
+Rule: the user's own error must be reported. So this module never fails because the user's exception
+cannot be constructed, printed or pickled.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _NO_TERMINAL = (
     "breakpoint() needs a terminal, which a worker process does not have: use DummySC2VecEnv, or "
     "serial=True, in a terminal"
 )
-"""The message of the debugger's error, which has none of its own."""
+"""A message for the debugger's `BdbQuit`, which has no message of its own."""
 
 
 class RemoteTraceback(Exception):
-    """Shown as the cause of an exception that came from a worker."""
+    """The traceback in a worker, shown as the cause of an exception from there."""
 
     def __str__(self) -> str:
         return f"\n{self.args[0]}"
 
 
 def of_the_user(error: BaseException) -> BaseException:
-    """The error as the user's code raised it: a coroutine makes a StopIteration a RuntimeError."""
+    """The user's own error: a StopIteration if a coroutine has turned it into a RuntimeError."""
     cause = error.__cause__
     if isinstance(cause, StopIteration) and text_of(error) == "coroutine raised StopIteration":
         return cause
@@ -39,7 +39,7 @@ def of_the_user(error: BaseException) -> BaseException:
 
 
 def text_of(error: BaseException) -> str:
-    """The exception's message, also if its `__str__` raises."""
+    """The exception's message, even if its `__str__` raises."""
     try:
         return str(error)
     except Exception as broken:
@@ -47,7 +47,7 @@ def text_of(error: BaseException) -> str:
 
 
 def trace_of(error: BaseException) -> str:
-    """The exception's traceback, also if the exception cannot be shown."""
+    """The exception's formatted traceback, even if the exception cannot be formatted."""
     try:
         return "".join(traceback.format_exception(error))
     except Exception:
@@ -56,8 +56,8 @@ def trace_of(error: BaseException) -> str:
 
 
 def describe(error: BaseException, phase: str, evidence: Evidence | None = None) -> Raised:
-    """An exception as data; its pickle only where unpickling it is known to work."""
-    at_terminal = sys.stdin is not None and sys.stdin.isatty()  # a serial pool may be at one
+    """An exception as data, with its pickle if unpickling works here."""
+    at_terminal = sys.stdin is not None and sys.stdin.isatty()  # possible in a serial pool
     if type(error).__name__ == "BdbQuit" and not error.args and not at_terminal:
         error.args = (_NO_TERMINAL,)
     payload: bytes | None
@@ -72,7 +72,7 @@ def describe(error: BaseException, phase: str, evidence: Evidence | None = None)
 
 
 def original(raised: Raised) -> BaseException | None:
-    """The exception object itself, if it could be pickled."""
+    """The exception object, or None if it could not be pickled."""
     if raised.payload is None:
         return None
     try:
@@ -83,11 +83,11 @@ def original(raised: Raised) -> BaseException | None:
 
 
 def to_exception(raised: Raised, where: str, fault_report: str | None) -> SC2PoolError:
-    """The exception that ends a pool: an error of ours that names the env, else `UserCodeError`."""
+    """The error that ends a pool: one of this package's that names the env, or `UserCodeError`."""
     error = original(raised)
     ours: SC2PoolError
     if isinstance(error, SC2PoolError) and not isinstance(error, UserCodeError):
-        # A class of the user's, below one of ours, may take other arguments than a message.
+        # A subclass of the user may take other arguments than a message, so use our base class.
         kind = next(kind for kind in type(error).__mro__ if kind.__module__ == errors.__name__)
         ours = kind(f"{where}, {raised.phase}: {text_of(error)}")
     else:
@@ -102,7 +102,7 @@ def to_exception(raised: Raised, where: str, fault_report: str | None) -> SC2Poo
 
 
 def to_result(answer: Answer) -> Any:
-    """The result of a call, or its exception raised here, of the same type where possible."""
+    """Return the result of a call, or raise its exception, of the same type if possible."""
     if answer.raised is None:
         assert answer.payload is not None
         return pickle.loads(answer.payload)

@@ -1,9 +1,8 @@
-"""What this process may have of its machine: memory, and descriptors to hold and to pass on.
+"""The memory and the descriptors that this process may use.
 
-Each worker takes descriptors of the trainer's: a control socket, a lifeline, two doorbells, what
-waits for them, and at most one that it shares (`doorbell`). Each of its instances takes one more: a
-channel. Rule: a pool that cannot work raises before its first process, not at whichever call
-happens to fail.
+Each worker takes descriptors of the trainer: a control socket, a lifeline, two doorbells, an epoll,
+and at most one common doorbell (`doorbell`). Each of its instances takes one more, its channel.
+Rule: if the resources do not suffice, the pool raises before it starts its first process.
 """
 
 from __future__ import annotations
@@ -21,18 +20,18 @@ _CGROUP: Final = Path("/sys/fs/cgroup")
 
 
 def available_bytes() -> int:
-    """Memory that is free for new processes."""
+    """Memory that is available to new processes."""
     return available_and_total_bytes()[0]
 
 
 def available_and_total_bytes() -> tuple[int, int]:
-    """Memory that is free for new processes, and all there is, within the container's limit."""
+    """Memory that is available to new processes, and the total, within the container's limit."""
     system = psutil.virtual_memory()
     available, total = system.available, system.total
-    with suppress(OSError, ValueError, KeyError):  # no limit ("max"), or no such container
+    with suppress(OSError, ValueError, KeyError):  # no limit ("max"), or no cgroup v2
         limit = int((_CGROUP / "memory.max").read_text())
         kinds = dict(map(str.split, (_CGROUP / "memory.stat").read_text().splitlines()))
-        # Files that are cached count as used, and give way to processes.
+        # Cached files count as used, but are dropped when processes need memory.
         used = int((_CGROUP / "memory.current").read_text()) - int(kinds["inactive_file"])
         available, total = min(available, max(0, limit - used)), min(total, limit)
     return available, total
@@ -41,22 +40,22 @@ def available_and_total_bytes() -> tuple[int, int]:
 PER_WORKER = 6
 PER_INSTANCE = 1
 PER_POOL = 16
-"""Its own, and those it needs for a moment: a spawn, the inspection of a process."""
+"""The pool's own, and temporary ones: for a spawn, for the inspection of a process."""
 
 _MOST_SOCKETS = 512
 """`FD_SETSIZE` of Python on Windows."""
 _OTHER_SOCKETS = 8
-"""The watchdog's doorbell, and room for the system's own."""
+"""The watchdog's doorbell, and a reserve."""
 
 
 def require_descriptors(instances: int, per_worker: int) -> None:
-    """Check that this process can hold this many instances.
+    """Check that this process may open the descriptors for this many instances.
 
     Raises:
-        ConfigError: the process's limit on open files is too low; on Windows, more sockets than
-            one wait there takes.
+        ConfigError: the process's limit of open files is too low. On Windows, the pool needs more
+            sockets than `select` accepts.
     """
-    if WINDOWS:  # it has no limit on them, but `select` waits for 512 sockets at most
+    if WINDOWS:  # no limit of open sockets, but `select` waits for at most 512
         waited_for = -(-instances // per_worker) + instances + _OTHER_SOCKETS
         if waited_for > _MOST_SOCKETS:
             raise ConfigError(
@@ -64,7 +63,7 @@ def require_descriptors(instances: int, per_worker: int) -> None:
                 f"and Windows allows {_MOST_SOCKETS}: take fewer, or more processes"
             )
         return
-    import resource  # noqa: PLC0415 - which Windows lacks
+    import resource  # noqa: PLC0415 - Windows lacks it
 
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit == resource.RLIM_INFINITY:
@@ -75,7 +74,7 @@ def require_descriptors(instances: int, per_worker: int) -> None:
 
 
 def shortage(instances: int, per_worker: int, open_now: int, limit: int) -> str | None:
-    """The message for a limit too low for this many instances; None if it suffices."""
+    """The error message if the limit is too low for this many instances; None if it suffices."""
     workers = -(-instances // per_worker)
     needed = open_now + PER_POOL + PER_WORKER * workers + PER_INSTANCE * instances
     if needed <= limit:

@@ -5,16 +5,18 @@
         12/             the temp folder of instance 12's game
             processes   a line for its worker and one for its game: pid, time of creation
 
-`pool/report/live_files.py` says what else lies there. The name says to which process the folder
-belongs: a number for the machine and its pid namespace, the trainer's pid and its time of creation,
-and how many pools that process had made before. So nothing inside is needed to know whether the run
-lives, and a cleaner of temporary files may delete any of it: what is missing is made again when it
-is needed.
+Further files are described in `pool/report/live_files.py`. The folder's name identifies its owner:
+- a number for the machine and its pid namespace,
+- the trainer's pid and its time of creation,
+- how many pools that process had made before.
+
+So the content is not needed to see if the run is alive. A cleaner of temporary files may delete any
+of it: missing folders are made again on demand.
 
 The folder is private to the user (0700) and is deleted with the pool. The next pool sweeps the
-folders of killed trainers: it ends those of the noted processes that still live, then deletes the
-folder. Rules: a sweep never fails, whatever it finds; it follows no symbolic link, and leaves alone
-what belongs to another user, another machine or another container.
+folders of killed trainers: it ends the noted processes that are still alive, then deletes the
+folder. Rules: a sweep never raises and follows no symbolic link. It ignores folders of other users,
+machines and containers.
 """
 
 from __future__ import annotations
@@ -41,17 +43,17 @@ _pools_made = itertools.count()
 
 
 class Trainer(NamedTuple):
-    """Whose folder it is, as its name says."""
+    """The owner of a run's folder, parsed from the folder's name."""
 
     system: str
-    """Of the machine and its pid namespace, in which the pid has its meaning."""
+    """Identifies the machine and the pid namespace in which the pid is valid."""
     pid: int
     created_s: float
     pools_before: int
 
     @property
     def is_here(self) -> bool:
-        """True if the pid means something in this process."""
+        """True if the pid is valid on this machine and in this pid namespace."""
         return self.system == _system()
 
     @property
@@ -63,7 +65,7 @@ class RunDir:
     """The folder of a living run.
 
     Raises:
-        ConfigError: there is no place for it.
+        ConfigError: the folder cannot be made.
     """
 
     def __init__(self) -> None:
@@ -73,7 +75,7 @@ class RunDir:
         try:
             pid = os.getpid()
             created_s = created_at_s(pid)
-            if created_s is None:  # it could not be asked for: no descriptor is free
+            if created_s is None:  # it could not be read: no descriptor is free
                 raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
             name = f"{_PREFIX}{_system()}-{pid}-{created_s!r}-{next(_pools_made)}-"
             self.path = Path(tempfile.mkdtemp(prefix=name))  # mkdtemp makes it 0700
@@ -84,7 +86,7 @@ class RunDir:
         live_files.prepare(self.path)
 
     def instance_dir(self, number: int) -> Path:
-        """A folder for one instance, the temp folder of its game.
+        """Make a folder for one instance, the temp folder of its game.
 
         Raises:
             OSError: it cannot be made.
@@ -93,14 +95,14 @@ class RunDir:
 
     def _folder(self, name: str) -> Path:
         path = self.path / name
-        if not self.path.exists():  # a cleaner of temporary files has been here
+        if not self.path.exists():  # a cleaner of temporary files has deleted it
             self.path.mkdir(mode=0o700, parents=True)
             live_files.prepare(self.path)
         path.mkdir(mode=0o700)
         return path
 
     def worker_dir(self) -> Path:
-        """A folder for one worker, whose code makes it its temp folder.
+        """Make a folder for one worker, the temp folder of its code.
 
         Raises:
             OSError: it cannot be made.
@@ -109,29 +111,29 @@ class RunDir:
         return self._folder(f"worker-{self._workers_made}")
 
     def note_process(self, number: int, pid: int | None) -> None:
-        """Remember a process of this instance, for the sweep after a killed trainer."""
+        """Note a process of this instance, for the sweep if the trainer is killed."""
         created_s = None if pid is None else created_at_s(pid)
         if created_s is None:
             return
-        # A full disk is no reason to stop: workers and games also end by themselves.
+        # A full disk is harmless here: workers and games also end by themselves.
         with suppress(OSError), (self.path / str(number) / _PROCESSES).open("a") as notes:
             notes.write(f"{pid} {created_s!r}\n")
 
     def close(self) -> None:
-        """Delete all of it; may be called again."""
+        """Delete the folder; may be called again."""
         shutil.rmtree(self.path, ignore_errors=True)
 
 
 def trainer_of(run: Path) -> int | None:
-    """The pid of the run's trainer; None if it is gone, or this is no folder of a run of ours."""
+    """The pid of the run's trainer; None if it has exited, or if this is not a run of this user."""
     trainer = _named(run)
     return trainer.pid if trainer is not None and trainer.is_alive and _is_ours(run) else None
 
 
 def living(temp: Path) -> dict[Path, int]:
-    """The runs below this folder whose trainers live, with their pids; ours only.
+    """This user's runs below a folder whose trainers are alive, with their pids.
 
-    Those of one process stand in the order in which it made them.
+    The runs of one process are in the order in which it made them.
     """
     named = {run: _named(run) for run in _runs_below(temp)}
     known = {run: trainer for run, trainer in named.items() if trainer is not None}
@@ -140,12 +142,12 @@ def living(temp: Path) -> dict[Path, int]:
 
 
 def sweep(temp: Path) -> None:
-    """End the processes and delete the folders of runs whose trainer is gone, ours only."""
+    """End the processes and delete the folders of this user's runs whose trainer has exited."""
     for run in _runs_below(temp):
         trainer = _named(run)
         if trainer is None or not trainer.is_here or trainer.is_alive or not _is_ours(run):
             continue
-        with suppress(OSError):  # another trainer's sweep may be faster
+        with suppress(OSError):  # another trainer may sweep it at the same time
             _end_orphans(run)
         shutil.rmtree(run, ignore_errors=True)
 
@@ -157,7 +159,7 @@ def _runs_below(temp: Path) -> list[Path]:
 
 
 def _named(run: Path) -> Trainer | None:
-    """The run that the folder's name says; None if it is no folder of a run."""
+    """The owner in the folder's name; None if the name does not follow the pattern."""
     parts = run.name.removeprefix(_PREFIX).split("-")
     with suppress(ValueError):
         system, pid, created_s, pools_before, _ = parts
@@ -172,7 +174,7 @@ def _is_ours(run: Path) -> bool:
 
 
 def _system() -> str:
-    """Eight digits for this machine and pid namespace: elsewhere a pid is another process."""
+    """Eight digits for this machine and pid namespace; a pid is valid only there."""
     try:
         namespace = str(Path("/proc/self/ns/pid").readlink())
     except OSError:  # not Linux
@@ -185,6 +187,6 @@ def _end_orphans(run: Path) -> None:
         if notes.is_symlink() or notes.parent.is_symlink():
             continue
         for line in notes.read_text(errors="replace").splitlines():
-            with suppress(ValueError):  # the trainer was killed while it wrote
+            with suppress(ValueError):  # an incomplete line, if the trainer was killed then
                 pid, created_s = line.split()
                 end_orphan(int(pid), float(created_s))

@@ -3,11 +3,14 @@
     sample (in its thread) ─► decide (pure) ─► verdicts ─► the supervisor, woken by a doorbell
 
 A game or worker reports an exit, a closed connection or an expired deadline by itself. The watchdog
-finds what they cannot report: that they are stopped, too large, or hung. Rules: *slow is not hung*:
-while CPU time advances, only the deadline counts. A sample after a gap in the watchdog's own clock
-(Ctrl-Z, a laptop's lid) begins again, because no game caused the gap, and so does one after a time
-in which no process could be inspected (no free descriptor). A game is all that is below its worker,
-because an executable may be a script that starts the game. Eight games cost 0.03 % of a core.
+finds the faults that they cannot report: a process that is stopped, too large, or hung. Rules:
+- *Slow is not hung*: while CPU time advances, only the deadline counts.
+- After a gap in the watchdog's own clock (Ctrl-Z, a laptop's lid) a sample is not compared with the
+  previous one. No game caused the gap. The same holds after a time in which no process could be
+  inspected (no free descriptor).
+- All processes below a worker count as its game, because an executable may be a script that starts
+  the game.
+- It must stay cheap: eight games cost 0.03 % of a core.
 """
 
 from __future__ import annotations
@@ -32,26 +35,26 @@ from sc2pool.processes.table import Processes, ProcessRow, process_table, waited
 log = logging.getLogger("sc2pool")
 
 _ENDS_WITHIN_S = 5.0
-"""The thread is awaited this long; if no lock holds it up it ends after the sample it takes."""
+"""How long `close` waits for the thread, which ends after its current sample unless blocked."""
 _GAP_FACTOR = 3.0
-"""A sample that comes later than this many intervals begins again."""
+"""A sample later than this many intervals is not compared with the previous one."""
 
 
 @dataclass(frozen=True)
 class Watched:
-    """An instance as the watchdog knows it.
+    """The watchdog's view of an instance.
 
     Attributes:
         instance: its number.
-        worker_pid: of its worker.
-        game_pids: of its games, as the worker started them; none if the player has none, or they
-            are not up yet.
-        awaited_since_s: monotonic time since which a reply is awaited; None if none is.
-        limit_s: how long that may last without progress.
-        paused: the pool itself has stopped the game, or is about to.
-        pauses: how often it has, so far.
-        alone: no other instance lives in its worker.
-        episodes: how many it has begun, the running one included.
+        worker_pid: the pid of its worker.
+        game_pids: the pids of its games, as the worker started them. Empty if the player has no
+            games, or while they are not up.
+        awaited_since_s: monotonic time since which a reply is awaited. None if no reply is awaited.
+        limit_s: how long the reply may take without progress.
+        paused: True if the pool itself has stopped the game or is about to.
+        pauses: how often the pool has stopped the game.
+        alone: True if no other instance lives in its worker.
+        episodes: how many episodes it has begun, the current one included.
     """
 
     instance: int
@@ -67,7 +70,7 @@ class Watched:
 
 @dataclass(frozen=True)
 class ProcessSample:
-    """One process, or several as one: stopped if one of them is, memory and CPU time of all."""
+    """One process or the sum of several: stopped if any is, with the memory and CPU time of all."""
 
     stopped: bool
     rss_bytes: int
@@ -76,16 +79,17 @@ class ProcessSample:
 
 @dataclass(frozen=True)
 class Sample:
-    """One inspection of an instance; None for a process that is gone."""
+    """One inspection of an instance; None for a process that has exited."""
 
     at_s: float
     watched: Watched
     worker: ProcessSample | None
     game: ProcessSample | None
     stopped_games: Sequence[int] = ()
-    """Which of several games are stopped, as places in `watched.game_pids`."""
+    """The stopped ones of several games, as indices into `watched.game_pids`."""
     waited_s: float | None = None
-    """How long its processes have waited for a processor; None unless its reply is late."""
+    """How long its processes were ready to run and waited for a CPU; None unless half of `limit_s`
+    has passed without the reply."""
 
 
 @dataclass(frozen=True)
@@ -93,11 +97,11 @@ class Verdict:
     """A watchdog's verdict on an instance.
 
     Attributes:
-        kind: of the fault; None if it is only due for a soft recycle, of a worker with several
-            instances for that of all of them.
+        kind: the kind of the fault. None if only a soft recycle is due, or if `starved`.
         detail: one sentence with figures.
-        of_worker: the worker is to blame, not the game.
-        starved: it is none of that: the instance waits for a processor, so its limits are extended.
+        of_worker: True if the cause is the worker, not the game. A soft recycle then applies to
+            all instances of the worker.
+        starved: True if the processes get too little CPU time. Then the deadline is extended.
     """
 
     instance: int
@@ -113,10 +117,10 @@ def decide(
     """The verdict on one instance.
 
     Args:
-        first: its last sample in its first episode, or before it, for growth.
-        previous: the sample before, unless there was a gap.
-        now: the newest.
-        policy: memory limits.
+        first: its last sample in or before its first episode, to measure growth.
+        previous: the previous sample. None after a gap.
+        now: the newest sample.
+        policy: has the memory limits.
     """
     for rule in _RULES:
         verdict = rule(first, previous, now, policy)
@@ -129,7 +133,7 @@ def _stopped(_: Sample, previous: Sample | None, now: Sample, __: RecyclePolicy)
     if previous is None:
         return None
     then = previous.watched
-    # Also if a pause lies between the samples, or ended just before the newest one.
+    # True also if a pause lies between the samples, or ended just before the newest one.
     by_us = then.paused or now.watched.paused or then.pauses != now.watched.pauses
     for name in ("worker",) if by_us else ("game", "worker"):
         before, after = getattr(previous, name), getattr(now, name)
@@ -169,7 +173,7 @@ def _worker_grown(
 def _shared_worker_over(
     name: str, limit: int | None, now: Sample, kind: FaultKind | None
 ) -> Verdict | None:
-    """The verdict of this kind if a worker with several instances is over this limit."""
+    """A verdict of this kind if a worker with several instances exceeds the limit; else None."""
     rss = _rss(now.worker)
     if now.watched.alone or limit is None or rss <= limit:
         return None
@@ -221,16 +225,16 @@ _RULES: Sequence[Callable[[Sample, Sample | None, Sample, RecyclePolicy], Verdic
     _worker_grown,
     _grown,
 )
-"""The first rule with a verdict wins, so the graver ones come first."""
+"""The first rule with a verdict wins, so the more severe rules come first."""
 
 
 def _games(sample: Sample) -> int:
-    """How many games the limits of one game are for; a player without a game counts as one."""
+    """The factor for limits per game: the number of games, 1 for a player without a game."""
     return len(sample.watched.game_pids) or 1
 
 
 def memory_bytes(sample: Sample) -> int:
-    """Resident memory of an instance: of its games, and of its worker if no other lives there."""
+    """Resident memory of an instance's games, and of its worker if it lives there alone."""
     worker = _rss(sample.worker) if sample.watched.alone or sample.game is None else 0
     return _rss(sample.game) + worker
 
@@ -240,17 +244,18 @@ def _rss(process: ProcessSample | None) -> int:
 
 
 def cpu_s(sample: Sample) -> float:
-    """CPU time of worker and games together."""
+    """The total CPU time of worker and games."""
     return sum(process.cpu_s for process in (sample.worker, sample.game) if process)
 
 
 class Watchdog:
-    """The watching thread.
+    """The watchdog's thread.
 
     Args:
-        watched: the processes to inspect; called in the watchdog's thread, it must only read.
-        policy: memory limits.
-        interval_s: between two samples.
+        watched: returns the processes to inspect. Called in the watchdog's thread, so it must only
+            read.
+        policy: has the memory limits.
+        interval_s: the time between two samples.
         after_sample: called in the watchdog's thread with the newest sample of each instance.
     """
 
@@ -272,7 +277,7 @@ class Watchdog:
         self._table = process_table(os.getpid())
         self.doorbell = Doorbell.create()
         self.cpu_s = 0.0
-        """CPU time the watchdog itself has used."""
+        """CPU time of the watchdog's own thread."""
         try:
             self._thread = start_thread(self._run, "sc2pool-watchdog")
         except OSError:
@@ -297,11 +302,11 @@ class Watchdog:
         return threading.current_thread() is self._thread
 
     def close(self) -> None:
-        """End the thread; it closes its doorbell."""
+        """End the thread, which closes the doorbell."""
         self._stop.set()
-        if sys.is_finalizing():  # the thread does not run any more at the interpreter's end
+        if sys.is_finalizing():  # the thread no longer runs when the interpreter exits
             self.doorbell.close()
-        else:  # it may want a lock that the caller has, if that is in a signal handler
+        else:  # with a limit: in a signal handler the caller may hold a lock that the thread needs
             self._thread.join(_ENDS_WITHIN_S)
 
     def _run(self) -> None:
@@ -325,7 +330,7 @@ class Watchdog:
                 if not blind:
                     log.warning("the watchdog cannot inspect the processes: %s", str(error))
                 blind = True
-            except Exception:  # a watchdog that dies would be missed too late
+            except Exception:  # keep the thread alive: its end would be noticed late
                 log.exception("the watchdog has failed to take a sample")
             self.cpu_s = time.thread_time()
 
@@ -352,7 +357,7 @@ class Watchdog:
 
 
 def take_sample(watched: Watched, processes: Processes) -> Sample:
-    """Sample an instance; all below a worker without a game counts as its own."""
+    """Sample an instance; without a game, all processes below a worker count as the worker's."""
     sample = _resources(watched, processes)
     since_s = watched.awaited_since_s
     if since_s is None or sample.at_s - since_s <= watched.limit_s / 2:
@@ -370,7 +375,7 @@ def _resources(watched: Watched, processes: Processes) -> Sample:
         return Sample(time.monotonic(), watched, own, as_one(game), stopped)
     below = processes.below(watched.worker_pid)
     if not watched.game_pids:
-        # What an env of the user's does with its processes, stops included, is its own affair.
+        # An env of the user may stop its own processes, so only the worker's stop counts.
         is_stopped = worker is not None and worker.stopped
         whole = as_one([worker, *below] if worker else [])
         own = whole and replace(whole, stopped=is_stopped)
@@ -386,13 +391,13 @@ def _resources(watched: Watched, processes: Processes) -> Sample:
 
 def _stopped_games(watched: Watched, processes: Processes) -> Sequence[int]:
     if len(watched.game_pids) < 2:
-        return ()  # there is nothing to tell apart
+        return ()  # a single game needs no index
     trees = [processes.tree(pid) for pid in watched.game_pids]
     return [i for i, tree in enumerate(trees) if any(row.stopped for row in tree)]
 
 
 def as_one(rows: Sequence[ProcessRow]) -> ProcessSample | None:
-    """Several processes as one; None for none."""
+    """The sum of several processes; None for an empty sequence."""
     if not rows:
         return None
     return ProcessSample(
@@ -403,19 +408,19 @@ def as_one(rows: Sequence[ProcessRow]) -> ProcessSample | None:
 
 
 def bytes_of(pid: int) -> int:
-    """Resident memory of this process and all below it; 0 if that cannot be read."""
+    """Resident memory of this process and all below it; 0 if it cannot be read."""
     with suppress(OSError):
         return sum(row.rss_bytes for row in process_table(os.getpid()).read().tree(pid))
     return 0
 
 
 def memory_warning(first: Sequence[int], instances: int, free_bytes: int) -> str | None:
-    """The warning for as many instances if one of them is running; None if the others will fit.
+    """A warning if the memory is too small for all instances; None if they fit.
 
     Args:
-        first: the memory of each of its games.
-        instances: of envs and spares.
-        free_bytes: for those that do not run yet.
+        first: the memory of each game of the one instance that runs.
+        instances: how many instances envs and spares need.
+        free_bytes: the memory available to the other instances.
     """
     if sum(first) * (instances - 1) <= free_bytes:
         return None

@@ -1,17 +1,21 @@
-"""Doorbells: how one process wakes another, or several with one system call.
+"""Doorbells: one process wakes another, or several with one system call.
 
-A ring carries no data; the message is in the slot, under its sequence number. So a ring may be
-early, late or double, and the reader looks into the slot. Linux: an eventfd, watched
-edge-triggered, which needs no read to be quiet again. Elsewhere: a socket pair, one byte a ring.
+A ring carries no data: the message is in the slot, under its sequence number. So a ring may be
+early, late or double, and the reader checks the slot. On Linux a doorbell is an eventfd, watched
+edge-triggered, so that no read is needed to reset it. Elsewhere it is a socket pair with one byte
+per ring.
 
     common doorbell ─┬─► epoll of worker 0 ◄── request doorbell 0
                      └─► epoll of worker 1 ◄── request doorbell 1      a worker inherits its epoll
 
-To ring one worker after the other costs a system call each, and the first that wakes takes the
-trainer's core while the others still sleep. Rules: a worker waits for its epoll as for a doorbell,
-edge-triggered, and reads nothing, because a read would make the doorbell quiet for all. Only Linux
-has what that needs; elsewhere each doorbell is rung. A common doorbell also wakes workers that
-nothing was sent to, so it is rung only for more than half of those that hear it.
+Ringing each worker costs a system call each, and the first worker to wake may take the trainer's
+core while the others still sleep. So several workers share a common doorbell. Rules:
+- A worker watches its epoll edge-triggered and reads nothing, because a read would reset the common
+  doorbell for all workers.
+- Common doorbells need eventfd and epoll, so they exist only on Linux. Elsewhere each doorbell is
+  rung.
+- A common doorbell also wakes workers without a request. So it is rung only if more than half of
+  its members have one.
 """
 
 from __future__ import annotations
@@ -32,9 +36,9 @@ class Doorbell:
     """One direction of waking: `ring` on one side, `fileno`/`quiet` on the other.
 
     Args:
-        ringing: descriptor that `ring` writes; -1 if this process only listens.
-        listening: descriptor that becomes readable, the same one for an eventfd; -1 if this
-            process only rings. Both belong to this object from now on.
+        ringing: descriptor that `ring` writes. -1 if this process only listens.
+        listening: descriptor that becomes readable, for an eventfd the same one. -1 if this
+            process only rings. This object owns both descriptors.
     """
 
     def __init__(self, *, ringing: int = -1, listening: int = -1) -> None:
@@ -51,19 +55,19 @@ class Doorbell:
 
     @staticmethod
     def inherited(*, ringing: int = -1, listening: int = -1) -> Doorbell:
-        """The ends that this process has got from another one."""
+        """A doorbell from descriptors that this process has inherited."""
         kind = Doorbell if USE_EVENTFD else SocketDoorbell
         return kind(ringing=ringing, listening=listening)
 
     def ring(self) -> None:
-        """Wake the listener. A full buffer is no error: it has been rung often enough."""
-        try:  # noqa: SIM105 - on each step's path, and `suppress` costs as much as the system call
+        """Wake the listener. A full buffer is ignored, because earlier rings will wake it."""
+        try:  # noqa: SIM105 - runs in each step, and `suppress` costs as much as the system call
             os.write(self.ringing, _ONE)
         except BlockingIOError:
             pass
 
     def quiet(self) -> None:
-        """Take all rings so far; needed only if the wait is level-triggered."""
+        """Consume all rings so far; needed only for level-triggered waits."""
         with suppress(BlockingIOError):
             os.read(self.listening, 8)
 
@@ -74,7 +78,7 @@ class Doorbell:
 
 
 class SocketDoorbell(Doorbell):
-    """The ends of a socket pair: on Windows only a socket's own calls take its descriptor."""
+    """A doorbell on a socket pair: Windows accepts its descriptors only in socket calls."""
 
     def __init__(self, *, ringing: int = -1, listening: int = -1) -> None:
         super().__init__(ringing=ringing, listening=listening)
@@ -97,19 +101,19 @@ class SocketDoorbell(Doorbell):
 
 _ONE = (1).to_bytes(8, sys.byteorder)
 _MOST_RINGS = 4096
-"""Taken at once; the wait is level-triggered, so more than that only wake once more."""
+"""Rings consumed per read. The wait is level-triggered, so further rings only wake once more."""
 
 
 if LINUX:
     import select
 
 _MOST_ENVS = 8
-"""Behind one doorbell: a worker has a few epolls and one for each game, and the system allows 50
-that lead away from one descriptor at that depth (`reverse_path_check` in Linux)."""
+"""How many envs may share one doorbell. A worker has a few epolls and one for each game, and Linux
+allows 50 wakeup paths of that depth from one descriptor (`reverse_path_check`)."""
 
 
 def most_members(envs_per_worker: int) -> int:
-    """How many workers may hear one doorbell."""
+    """How many workers may share one common doorbell."""
     return max(1, _MOST_ENVS // envs_per_worker)
 
 
@@ -117,7 +121,7 @@ class CommonDoorbells:
     """The common doorbells of a pool.
 
     Args:
-        envs_per_worker: how many envs may share one.
+        envs_per_worker: how many envs may live in one worker.
     """
 
     def __init__(self, envs_per_worker: int) -> None:
@@ -126,10 +130,10 @@ class CommonDoorbells:
 
     @contextmanager
     def joined(self, own: Doorbell) -> Iterator[int]:
-        """A descriptor that a new worker inherits to hear its own doorbell and a common one.
+        """A descriptor for a new worker to inherit: it watches its own doorbell and a common one.
 
         Args:
-            own: of the worker; `leave` when it is gone.
+            own: the worker's request doorbell. Call `leave` with it when the worker is gone.
         """
         if LINUX and USE_EVENTFD:
             with closing(select.epoll()) as epoll:
@@ -140,7 +144,7 @@ class CommonDoorbells:
             yield own.listening
 
     def _with_room(self, own: Doorbell) -> Doorbell:
-        """A common doorbell, with this one among its members."""
+        """A common doorbell with room, to whose members `own` is added."""
         for common, members in self._groups:
             if len(members) < self._most_members:
                 members.append(own)
@@ -150,7 +154,7 @@ class CommonDoorbells:
         return common
 
     def leave(self, own: Doorbell) -> None:
-        """Forget this doorbell, as its worker is gone. One that has not joined changes nothing."""
+        """Remove the doorbell of a worker that is gone; no error if it never joined."""
         for common, members in self._groups:
             if own in members:
                 members.remove(own)
@@ -160,7 +164,7 @@ class CommonDoorbells:
                 return
 
     def fewest(self, doorbells: Iterable[Doorbell]) -> Sequence[Doorbell]:
-        """The fewest doorbells that wake all of these; valid until a doorbell joins or leaves."""
+        """The fewest doorbells to ring to wake all of these; valid until one joins or leaves."""
         asked = dict.fromkeys(doorbells)
         fewest: list[Doorbell] = []
         for common, members in self._groups:

@@ -1,11 +1,13 @@
 """Where each part of an observation and an action lies in the shared memory of a queue pair.
 
 Both sides compute the same layout from the same spaces. A space is flattened into *leaves* of
-fixed shape and dtype (Dict in the space's own order, Tuple by index, nested as deep as it goes).
-A space with a part of no fixed layout (Text, Sequence, Graph, …) has no leaves and travels
-pickled beside the slot. If an env has several rows, each leaf holds those of all of them, one after
-the other. Rules: offsets are multiples of 64 bytes, so that no two leaves share a cache line. A
-layout holds no memory of its own. Several rows have a fixed layout.
+fixed shape and dtype: a Dict in the space's own order, a Tuple by index, both recursively. A space
+that contains Text, Sequence, Graph or another part without a fixed layout has no leaves: its values
+are sent pickled, outside the slot. If an env has several rows, each leaf holds the values of all
+its rows, one after the other.
+
+Rules: offsets are multiples of 64 bytes, so that no two leaves share a cache line. A layout holds
+no memory of its own. An env with several rows must have a fixed layout.
 """
 
 from __future__ import annotations
@@ -32,10 +34,10 @@ class Leaf:
 
     Attributes:
         path: its keys and indices in the space.
-        shape: of one row.
-        dtype: of its elements.
+        shape: the shape of one row.
+        dtype: the dtype of its elements.
         offset_bytes: where it begins in a slot.
-        is_discrete: whether its space is a Discrete.
+        is_discrete: True for a `Discrete` space.
         rows: how many rows of an env it holds.
     """
 
@@ -48,7 +50,7 @@ class Leaf:
 
     @property
     def whole_shape(self) -> tuple[int, ...]:
-        """The shape of all rows of an env together: (rows, …), or that of its only row."""
+        """The shape of all rows of an env together: (rows, …), or `shape` for one row."""
         return self.shape if self.rows == 1 else (self.rows, *self.shape)
 
     @property
@@ -56,20 +58,20 @@ class Leaf:
         return int(np.prod(self.whole_shape, dtype=np.int64)) * self.dtype.itemsize
 
     def view(self, memory: memoryview) -> Array:
-        """This leaf's array, of `whole_shape`, without a copy, in a slot's memory."""
+        """A view of this leaf in a slot's memory, of `whole_shape`."""
         return np.ndarray(self.whole_shape, self.dtype, memory, self.offset_bytes)
 
     def column(
         self, memory: memoryview, slots: int, slot_bytes: int, place_bytes: int | None = None
     ) -> Array:
-        """This leaf of as many slots one behind the other, without a copy, as one array.
+        """A view of this leaf in several consecutive slots, as one array (slots, …).
 
         Args:
-            memory: of all slots.
-            slots: how many there are.
-            slot_bytes: the distance of two.
-            place_bytes: the distance of the two places that it has in a slot, so that the array is
-                (slots, 2, …); None if it has one.
+            memory: the memory of all slots.
+            slots: how many slots there are.
+            slot_bytes: the distance between two slots.
+            place_bytes: the distance between the leaf's two places in a slot. The array is then
+                (slots, 2, …). None if the leaf has one place.
         """
         view = self.view(memory)
         shape, strides = view.shape, view.strides
@@ -79,7 +81,7 @@ class Leaf:
         return np.ndarray(shape, self.dtype, memory, self.offset_bytes, strides)
 
     def copied(self, array: Array) -> Any:
-        """The leaf of one observation, as envs return it: an int for a Discrete, else an array."""
+        """A copy of the leaf's value as envs return it: an int for a Discrete, else an array."""
         return int(array) if self.is_discrete else np.array(array)
 
 
@@ -96,30 +98,34 @@ class SpaceLayout:
 
     @cached_property
     def is_array(self) -> bool:
-        """True if the value itself is one array (not a Dict or a Tuple)."""
+        """True if a value is a single array (not a Dict or a Tuple)."""
         return self.leaves is not None and len(self.leaves) == 1 and self.leaves[0].path == ()
 
     def build(self, leaf_value: Callable[[int], Any]) -> Any:
         """A value of this space's structure, whose i-th leaf is `leaf_value(i)`."""
-        if self.is_array:  # by far the most
+        if self.is_array:  # the usual case
             return leaf_value(0)
         numbers = iter(range(len(self.leaves or ())))
         return _build(self.space, lambda: leaf_value(next(numbers)))
 
     def copied(self, array: Callable[[int], Array]) -> Any:
-        """One observation of this space, copied out of arrays: `array(i)` has its i-th leaf."""
+        """One observation of this space, copied from arrays: `array(i)` has its i-th leaf."""
         leaves = self.leaves or ()
         return self.build(lambda index: leaves[index].copied(array(index)))
 
     def row_of(self, observations: Any, row: int) -> Any:
-        """One row's observation out of those of a batch, copied."""
+        """A copy of one row's observation from the observations of a batch."""
         if not self.fixed:
             return observations[row]
         parts = [part for _, part in self.parts(observations)]
         return self.copied(lambda index: parts[index][row])
 
     def parts(self, value: Any) -> Iterator[tuple[Leaf, Any]]:
-        """Each leaf with its part of `value`; KeyError, IndexError or TypeError if one lacks."""
+        """Each leaf with its part of `value`.
+
+        Raises:
+            KeyError, IndexError, TypeError: a part is missing.
+        """
         if self.is_array:
             assert self.leaves is not None
             return iter(((self.leaves[0], value),))
@@ -156,7 +162,7 @@ _FIXED = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 
 
 def space_layout(space: spaces.Space[Any], start_bytes: int, rows: int = 1) -> SpaceLayout:
-    """Lay out as many values of `space` from `start_bytes` on."""
+    """Lay out a value of `space` for each of `rows` rows, beginning at `start_bytes`."""
     leaves: list[Leaf] = []
     offset = start_bytes
     for path, sub in _flat(space, ()):
@@ -170,7 +176,7 @@ def space_layout(space: spaces.Space[Any], start_bytes: int, rows: int = 1) -> S
 
 
 def end_bytes(layout: SpaceLayout, start_bytes: int) -> int:
-    """The first free offset behind a space that was laid out from `start_bytes` on."""
+    """The first free offset after a space that was laid out from `start_bytes` on."""
     if not layout.leaves:
         return start_bytes
     last = layout.leaves[-1]
@@ -183,9 +189,9 @@ def align(offset_bytes: int) -> int:
 
 
 def mask_size(space: spaces.Space[Any]) -> int:
-    """Length of an action mask: n for Discrete, sum(nvec) for MultiDiscrete, 0 without masks.
+    """The length of an action mask, as sb3-contrib's MaskablePPO defines it.
 
-    The shapes are those of sb3-contrib's MaskablePPO.
+    n for Discrete, sum(nvec) for MultiDiscrete, 2 n for MultiBinary; 0 for other spaces.
     """
     if isinstance(space, spaces.Discrete):
         return int(space.n)
@@ -200,16 +206,17 @@ def mask_size(space: spaces.Space[Any]) -> int:
 class SlotLayout:
     """The whole memory of a queue pair: header, action, two places for observations, rewards.
 
-    A place holds an observation and its action mask. Those that answer request k lie in place
-    k modulo 2, so those before are whole while the worker writes, and also if it is killed then.
+    A place holds an observation and its action mask. The answer to request k is written to place
+    k modulo 2. So the previous answer stays intact while the worker writes the next one, even if
+    the worker is killed then.
 
     Attributes:
-        action: see above.
-        observation: in place 0.
-        mask: in place 0.
-        place_bytes: how far place 1 lies behind place 0.
-        rewards: float64; None if there is one row, whose reward is in the header.
-        size_bytes: of all of it.
+        action: the layout of the action.
+        observation: the layout of the observation in place 0.
+        mask: the action mask in place 0.
+        place_bytes: the distance from place 0 to place 1.
+        rewards: float64, one for each row. None for one row, whose reward is in the header.
+        size_bytes: the size of the whole memory.
         rows: how many rows the env has.
     """
 
@@ -223,7 +230,7 @@ class SlotLayout:
 
     @property
     def leaves(self) -> tuple[tuple[Leaf, ...] | None, ...]:
-        """All that decides where something lies; bounds of spaces, for instance, do not."""
+        """The leaves, by which two layouts are compared. Bounds of spaces are not part of them."""
         return self.action.leaves, self.observation.leaves, (self.mask,)
 
 

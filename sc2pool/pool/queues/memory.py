@@ -1,10 +1,10 @@
-"""Shared memory: nameless, and gone with the last process that maps it.
+"""Shared memory without a name, freed when the last process that maps it ends.
 
-Linux: a memfd. Elsewhere: a mapped file, unlinked as soon as it is open; Windows deletes it at its
-last close. Other processes get its descriptor, never its name. The pages are claimed when the
-memory is sized, so that a full memory is a clear error then and not a SIGBUS later. Never
-`multiprocessing.shared_memory`, which is found by name and destroyed by the first process outside
-`multiprocessing` that exits.
+On Linux it is a memfd. Elsewhere it is a mapped file: POSIX systems unlink it as soon as it is
+open, Windows deletes it at its last close. Other processes get its descriptor, never its name. The
+pages are allocated when the memory is sized, so that a shortage is an error then and not a SIGBUS
+later. `multiprocessing.shared_memory` does not fit: it is found by name, and the first process
+outside `multiprocessing` that exits destroys it.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ def create() -> int:
 
 
 def write(descriptor: int, content: bytes) -> None:
-    """Fill a memory that is empty; it gets the size of the content."""
+    """Fill an empty memory; it gets the size of the content."""
     with open(descriptor, "wb", closefd=False) as memory:
         memory.write(content)
 
 
 def read(descriptor: int, size_bytes: int) -> bytes:
-    """The beginning of the memory."""
+    """The first `size_bytes` of the memory."""
     with map_memory(descriptor, size_bytes) as memory:
         return memory[:]
 
 
 def claim(descriptor: int, size_bytes: int) -> None:
-    """Size the memory, all zeros, and claim its pages.
+    """Set the size of the memory, filled with zeros, and allocate its pages.
 
     Raises:
-        ConfigError: there is not that much memory.
+        ConfigError: there is not enough memory.
     """
     try:
-        # A memfd has no limit of its own: claiming more than there is would end the trainer.
+        # A memfd has no limit of its own: allocating more than exists would end the trainer.
         if size_bytes > _physical_bytes():
             raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
         os.ftruncate(descriptor, 0)
@@ -74,5 +74,8 @@ def _physical_bytes() -> float:
 
 
 def map_memory(descriptor: int, size_bytes: int, offset_bytes: int = 0) -> mmap.mmap:
-    """Map a part of the memory, shared; it begins on a page (`mmap.ALLOCATIONGRANULARITY`)."""
+    """Map a part of the memory, shared; `offset_bytes` is a multiple of the page size.
+
+    The page size is `mmap.ALLOCATIONGRANULARITY`.
+    """
     return mmap.mmap(descriptor, size_bytes, offset=offset_bytes)

@@ -7,21 +7,22 @@
     write action, request += 1, ring  ─────►  get_action()
     read it when reply == request  ◄───────  put(): write it, reply = request last, ring
 
-Rules of a slot, for each way:
-- it has one writer; the sequence number is published last, so a torn slot is never taken for a
-  whole one; the last observation that was answered with stays as it is until the next answer is
-  complete; numbers start again with each instance, so no message outlives it;
-- what has no place in a slot (an info that is not empty, a value without fixed layout) travels *out
-  of band*, on the instance's channel: the doorbell first, then the bytes;
-- if an env has several rows in a batch, all of them are in its instance's one slot, and one number
-  answers for all of them.
+Rules of a slot, in each direction:
+- There is one writer. It writes the sequence number last, so an incomplete message is never read.
+- The last answer's observation stays unchanged until the next answer is complete.
+- Each instance has its own range of numbers, so no message of an earlier instance is accepted.
+- An info that is not empty, or a value without fixed layout, does not fit a slot. It is sent *out
+  of band*, on the instance's channel: the doorbell first, then the bytes.
+- If an env has several rows in a batch, all of them are in its instance's one slot, and share one
+  number.
 
-The trainer sees each field of all slots as one array, so one comparison tells which instances have
-replied, and one copy takes a batch. Rules of the memory: it is sized once, when the players' spaces
-are known; a slot begins on a page of its own; a slot belongs to one instance at a time, and is
-cleared for the next one, whose predecessor must have ended and taken what is still to be read
-(`TrainerEnd.close`); what the trainer itself must rely on (the number of the newest request) is not
-in shared memory.
+The trainer maps each field of all slots as one array. So one comparison finds the instances that
+have replied, and one copy takes a batch. Rules of the memory:
+- It is sized once, when the players' spaces are known. Each slot begins on a page of its own.
+- A slot belongs to one instance at a time, and is cleared for the next one. Before that the
+  predecessor must have ended, and its last content is copied (`TrainerEnd.close`).
+- The trainer keeps the number of the newest request in its own memory, where no worker can change
+  it.
 """
 
 from __future__ import annotations
@@ -68,21 +69,21 @@ class Flag:
     OUT_OF_BAND = 4
     MASKED = 8
     TICK = 32
-    """The game runs by itself, and the slot says how late this step was."""
+    """The game runs in real time, and the slot holds this step's lateness."""
     HELD = 64
     """The worker has stopped the game at this first observation."""
     NOT_HELD = 128
-    """The worker could not stop it."""
+    """The worker could not stop the game."""
 
     CAUSE_SHIFT = 8
-    """Above this bit: the index in `RECYCLE_CAUSES` of why it should be replaced."""
+    """From this bit on: an index in `RECYCLE_CAUSES`, why the game should be replaced."""
 
     TELLING = TERMINATED | TRUNCATED | OUT_OF_BAND | TICK
-    """Without any of these a reply is plain: an observation, a reward, and nothing else to tell."""
+    """A reply without these flags is plain: it has only an observation and a reward."""
 
 
 RESET_KINDS = ("reset", "restart", "create")
-"""How an episode was reached: by an env's own reset, or by restart or create of a game."""
+"""How an episode began: by an env's own reset, or by the game's request restart or create."""
 
 
 class Place(NamedTuple):
@@ -93,7 +94,7 @@ class Place(NamedTuple):
 
 
 class Slot:
-    """The views of one queue pair's memory; both ends have one."""
+    """Views of one queue pair's memory; each end has a `Slot` of its own."""
 
     def __init__(self, buffer: memoryview, layout: SlotLayout) -> None:
         self._buffer = buffer
@@ -104,18 +105,18 @@ class Slot:
         self._places = _place(layout, buffer), _place(layout, buffer[layout.place_bytes :])
         self.rewards = None if layout.rewards is None else layout.rewards.view(buffer)
         self.action = _reader(layout, self.actions)
-        """The action by itself, copied; of several rows, a list of one for each."""
+        """Reads a copy of the action; for several rows, a list with one action each."""
 
     def copied(self) -> Slot:
-        """The same content in memory of this process alone."""
+        """A copy of this slot in private memory."""
         return Slot(memoryview(bytearray(self._buffer)), self.layout)
 
     def place(self, sequence: int) -> Place:
-        """Where the observation lies that answers this request."""
+        """The place of the observation that answers this request."""
         return self._places[sequence % 2]
 
     def observation(self, sequence: int, row: int) -> Any:
-        """This row's observation in the answer to this request, by itself, copied."""
+        """A copy of this row's observation in the answer to this request."""
         views = of_row(self.place(sequence).observation, self.layout.rows, row)
         return self.layout.observation.copied(views.__getitem__)
 
@@ -126,12 +127,12 @@ def _place(layout: SlotLayout, memory: memoryview) -> Place:
 
 
 def of_row(views: list[Array], rows: int, row: int) -> list[Array]:
-    """Of views of all rows of an env, the views of one."""
+    """The views of one row, from views of all rows of an env."""
     return views if rows == 1 else [view[row, ...] for view in views]
 
 
 def _reader(layout: SlotLayout, views: list[Array]) -> Callable[[], Any]:
-    """A function that copies an action out of its views; on each step's path, so chosen once."""
+    """A function that copies an action from its views, chosen once because each step calls it."""
     if layout.rows == 1:
         return _reader_of_row(layout.action, views)
     each = [
@@ -154,8 +155,8 @@ class Slots:
         n_slots: how many instances may live at one time.
 
     Attributes:
-        descriptor: the memory, which workers inherit.
-        slot_bytes: the distance of two slots; 0 until `fit`.
+        descriptor: the memory's descriptor, which workers inherit.
+        slot_bytes: the distance between two slots. 0 until `fit`.
         sequences: uint64 (n_slots,), the number of each slot's newest request.
         batch: the slots of the last `arrange`.
     """
@@ -163,7 +164,7 @@ class Slots:
     def __init__(self, n_slots: int) -> None:
         self._n_slots = n_slots
         self._owners = [0] * n_slots
-        """How many each slot has had."""
+        """How many instances have used each slot."""
         self.slot_bytes = 0
         self.sequences = np.zeros(n_slots, np.uint64)
         self.batch: SlotBatch
@@ -174,14 +175,14 @@ class Slots:
 
     @property
     def is_fitted(self) -> bool:
-        """True if the spaces are known, and the memory has its size."""
+        """True after `fit`."""
         return self.slot_bytes > 0
 
     def fit(self, layout: SlotLayout) -> None:
         """Size the memory for slots of this layout, and map it.
 
         Raises:
-            ConfigError: there is not that much memory.
+            ConfigError: there is not enough memory.
         """
         granularity = mmap.ALLOCATIONGRANULARITY
         slot_bytes = -(-layout.size_bytes // granularity) * granularity
@@ -220,13 +221,13 @@ class Slots:
         return memory.map_memory(self.descriptor, size_bytes)
 
     def clear(self, slot: int, layout: SlotLayout) -> memoryview:
-        """The slot's memory, for an instance whose spaces have this layout: all zeros but numbers.
+        """Clear a slot for a new instance whose spaces have this layout; return its memory.
 
-        Its requests have other numbers than those of all owners before it, one of which may still
-        look at the slot while it closes its env.
+        All bytes are zero except the sequence numbers. These begin in a range that no earlier owner
+        has used, because an earlier owner may still read the slot while it closes its env.
 
         Raises:
-            ConfigError: the layout is not the one that was agreed on.
+            ConfigError: the layout is not the pool's.
         """
         if layout.leaves != self._layout.leaves:
             raise ConfigError(
@@ -243,11 +244,11 @@ class Slots:
         return buffer
 
     def arrange(self, slots: list[int]) -> None:
-        """Make `batch` these slots, in this order."""
+        """Set `batch` to these slots, in this order."""
         self.batch = SlotBatch(self._columns, slots)
 
     def close(self) -> None:
-        """Give the memory back, as soon as no slot of it is in use; may be called again."""
+        """Release the memory; it is freed when no slot is in use. May be called again."""
         if self.descriptor < 0:
             return
         descriptor, self.descriptor = self.descriptor, -1
@@ -261,10 +262,10 @@ class Slots:
 
 @dataclass(frozen=True)
 class Columns:
-    """The parts of all slots that a step of all envs needs, each as one array: (slots, …).
+    """The fields of all slots that a step of all envs needs, each as one array (slots, …).
 
-    Actions and rewards of envs with several rows are (slots, rows, …). Observations are (slots, 2,
-    …), or (slots, 2, rows, …): each has two places, see `SlotLayout`.
+    Actions and rewards of envs with several rows are (slots, rows, …). Observations have two
+    places, see `SlotLayout`: (slots, 2, …), or (slots, 2, rows, …).
     """
 
     sequences: Array
@@ -278,11 +279,11 @@ class Columns:
 
 
 class SlotBatch:
-    """Some slots as one batch, in an order of their own.
+    """Some slots, in any order, as one batch.
 
     Args:
-        columns: of all slots.
-        slots: the numbers of these. It is faster if they are the first ones, in order.
+        columns: the fields of all slots.
+        slots: indices of the batch's slots. The fast case is 0, 1, 2, ….
     """
 
     def __init__(self, columns: Columns, slots: list[int]) -> None:
@@ -296,9 +297,10 @@ class SlotBatch:
         self._headers = compiled.fast.Headers(*words, slots) if compiled.fast else None
 
     def _newest(self, slots: list[int], requests: int) -> list[tuple[Array, Any]]:
-        """How to copy the newest observations after so many requests: an array and an index a leaf.
+        """How to copy the newest observations after this many requests.
 
-        The index is None where the whole array is copied: slots in order that use the same place.
+        An array and an index for each leaf. The index is None if the whole array is copied, for
+        slots in order that use the same place.
         """
         places = (self._columns.sequences[self._at] + requests) % 2
         leaves = self._columns.observations
@@ -307,10 +309,10 @@ class SlotBatch:
         return [(leaf, (np.array(slots), places)) for leaf in leaves]
 
     def send(self, actions: Array) -> None:
-        """Write an action into each slot, or those of its env's rows; no doorbell rings.
+        """Write each slot's action, or the actions of its env's rows; ring no doorbell.
 
         Args:
-            actions: each fits an action space of one array: (k, …), or (k, rows, …).
+            actions: for an action space of one array: (k, …), or (k, rows, …).
         """
         at, columns = self._at, self._columns
         columns.actions[0][at] = actions
@@ -322,7 +324,7 @@ class SlotBatch:
         columns.requests[at] = columns.sequences[at]
 
     def unanswered(self) -> list[int]:
-        """The places of the slots whose newest request has no reply, ascending."""
+        """The positions in the batch of slots whose newest request has no reply, ascending."""
         if self._headers is not None:
             return self._headers.unanswered()
         replies, expected = self._columns.replies[self._at], self._columns.sequences[self._at]
@@ -332,19 +334,19 @@ class SlotBatch:
         return places
 
     def flags(self) -> int:
-        """The flags of all these slots' replies together."""
+        """The bitwise or of the flags of all these slots' replies."""
         if self._headers is not None:
             return self._headers.flags()
         flags: list[int] = self._columns.flags[self._at].tolist()
         return reduce(or_, flags)
 
     def rewards(self) -> Array:
-        """The rows' newest rewards, copied: float64 (k,), or (k * rows,)."""
+        """A copy of the rows' newest rewards: float64 (k,), or (k * rows,)."""
         rewards = self._columns.rewards[self._at]
         return self._by_row(rewards.copy() if self._in_order else rewards)
 
     def observations(self) -> list[Array]:
-        """Each leaf of the rows' newest observations, copied: (k, …), or (k * rows, …)."""
+        """A copy of each leaf of the rows' newest observations: (k, …), or (k * rows, …)."""
         newest = self._observations[self._requests_sent % 2]
         return [self._by_row(leaf.copy() if at is None else leaf[at]) for leaf, at in newest]
 

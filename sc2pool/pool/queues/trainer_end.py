@@ -1,10 +1,12 @@
 """The trainer's end of a queue pair: actions out, observations and rewards in. See `slots`.
 
-It rings its worker's doorbell, and has a slot of the pool's shared memory (`slots`) until it is
-closed. Rules: it never waits. One word tells if a reply is there. The last observation
-of an instance that has died is read once more, so it takes a copy of the slot with it when it is
-closed, and the slot is the next instance's. If it died before it
-answered, its newest request is void, and what it shows is the answer to the one before.
+A trainer's end rings its worker's doorbell, and owns a slot of the pool's shared memory until it is
+closed. Rules:
+- It never waits. One word in the slot shows if a reply has arrived.
+- The last observation of an instance that has died is still needed. So closing the end copies the
+  slot, which the next instance then uses.
+- If the instance died before it answered, its newest request is void. Reads then return the answer
+  to the request before.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from sc2pool.tasks.player import RECYCLE_CAUSES
 
 @dataclass(frozen=True)
 class Progress:
-    """How much has passed through a queue pair.
+    """Counts of the requests and rewards of a queue pair.
 
     Attributes:
         steps: requests for a step, in all episodes.
@@ -42,15 +44,15 @@ class TrainerEnd:
     """The trainer's end of the queue pair of one instance.
 
     Args:
-        index: of the slot that is this queue pair's until it is closed.
+        index: of the slot that this queue pair uses until it is closed.
 
     Attributes:
-        request_doorbell: wakes the worker; not there before `open`.
+        request_doorbell: wakes the worker; unset before `open`.
     """
 
     request_doorbell: Doorbell
     _slot: Slot
-    """Not there before `attach`, nor after `unmap`."""
+    """Unset before `attach` and after `unmap`."""
 
     def __init__(self, slots: Slots, index: int) -> None:
         self.index = index
@@ -64,12 +66,12 @@ class TrainerEnd:
         self._unpickled: tuple[Any, Any] | None = None
 
     def open(self, request_doorbell: Doorbell) -> None:
-        """Wake the worker by this doorbell, which is the worker's."""
+        """Set the doorbell that wakes the worker; the worker object owns it."""
         self.request_doorbell = request_doorbell
 
     @property
     def offset_bytes(self) -> int:
-        """Where its slot begins in the memory."""
+        """The offset of its slot in the memory."""
         return self.index * self._slots.slot_bytes
 
     @property
@@ -81,7 +83,7 @@ class TrainerEnd:
         """Take the slot for a player whose spaces have this layout.
 
         Raises:
-            ConfigError: it is not the layout of the pool's other players.
+            ConfigError: the layout differs from the other players' layout.
         """
         self._slot = Slot(self._slots.clear(self.index, layout), layout)
         self._sequences = self._slots.sequences[self.index : self.index + 1]
@@ -96,10 +98,10 @@ class TrainerEnd:
         return sequence
 
     def try_send(self, action: Any) -> bool:
-        """Send any action through the slot; False if its shape or kind has no place there.
+        """Send an action through the slot; return False if its shape or dtype does not fit.
 
         Args:
-            action: of an env with several rows, a sequence of one for each.
+            action: for an env with several rows, a sequence with one action each.
         """
         slot, layout = self._slot, self._slot.layout
         if not layout.action.fixed:
@@ -131,7 +133,7 @@ class TrainerEnd:
     # Replies.
 
     def reply(self) -> int | None:
-        """The flags of the reply to the newest request; None until all of it is there."""
+        """The flags of the reply to the newest request; None until the reply is complete."""
         words = self._slot.words
         if words[Word.REPLY] != self.sequence:
             return None
@@ -142,10 +144,10 @@ class TrainerEnd:
         return flags
 
     def deliver(self, message: OutOfBand) -> None:
-        """A part of a reply has come on the channel.
+        """Take the part of a reply that was received on the channel.
 
         Raises:
-            Exception: raised by the user's code, in the objects that are unpickled.
+            Exception: the user's code, in an object that is unpickled, has raised it.
         """
         self._unpickled = pickle.loads(message.payload)
         self._out_of_band = message
@@ -159,8 +161,8 @@ class TrainerEnd:
         return RECYCLE_CAUSES[self.flags() >> Flag.CAUSE_SHIFT]
 
     def loop_cost_growth(self) -> float:
-        """As of the newest episode that has ended, see `Player.loop_cost_growth`."""
-        slot: Slot | None = vars(self).get("_slot")  # `unmap` may take it meanwhile
+        """`Player.loop_cost_growth`, as of the newest episode that has ended."""
+        slot: Slot | None = vars(self).get("_slot")  # another thread may call `unmap`
         return 0.0 if slot is None else slot.reals[Word.COST_GROWTH]
 
     @property
@@ -176,16 +178,16 @@ class TrainerEnd:
         return rewards.tolist()  # type: ignore[no-any-return]
 
     def out_of_band(self) -> tuple[Any, list[dict[str, Any]]]:
-        """Observation (None if it is in the slot) of the newest reply, and each row's info."""
+        """The newest reply's observation (None if it is in the slot), and each row's info."""
         if not self.flags() & Flag.OUT_OF_BAND or self._out_of_band is None:
             return None, [{} for _ in range(self.rows)]
         unpickled, self._unpickled = self._unpickled, None
-        # Each caller gets objects of its own.
+        # Unpickled again in each further call, so that each caller gets its own objects.
         observation, info = unpickled or pickle.loads(self._out_of_band.payload)
         return observation, [info] if self.rows == 1 else info
 
     def void(self) -> None:
-        """The newest request will not be answered: the instance has died."""
+        """Mark the newest request as void: the instance died before it answered."""
         self._is_void = True
 
     @property
@@ -194,47 +196,50 @@ class TrainerEnd:
         return self.sequence - (self._is_void or self.reply() is None)
 
     def observations(self) -> list[Any]:
-        """Each row's newest observation, objects of the caller's own."""
+        """Each row's newest observation, as new objects."""
         if not self._slot.layout.observation.fixed:
             assert self._out_of_band is not None, "all its observations are out of band"
             return [pickle.loads(self._out_of_band.payload)[0]]
         return [self._slot.observation(self._answered, row) for row in range(self.rows)]
 
     def copy_rows(self, batch: list[Array], place: int) -> None:
-        """Copy the observations' leaves to this place of a batch's leaves: (k, …), (k, rows, …)."""
+        """Copy the newest observations into index `place` of a batch's leaves.
+
+        The leaves are (k, …), or (k, rows, …).
+        """
         newest = self._slot.place(self._answered).observation
         for leaf, view in zip(batch, newest, strict=True):
             leaf[place] = view
 
     def mask(self, row: int) -> Array | None:
-        """The action mask of a row's newest observation, copied; None if it has none."""
+        """A copy of the action mask of a row's newest observation; None without a mask."""
         if not self.flags() & Flag.MASKED:
             return None
         (mask,) = of_row([self._slot.place(self._answered).mask], self.rows, row)
         return mask.copy()
 
     def tick(self) -> Tick:
-        """How late the newest step was, if its flags have `TICK`."""
+        """The newest step's lateness; valid if its flags have `TICK`."""
         words = self._slot.words
         return Tick(self._slot.reals[Word.GAP], words[Word.LOST], words[Word.SKIPPED])
 
     def reset_kind(self) -> str:
-        """How the newest episode was reached, one of `RESET_KINDS`."""
+        """How the newest episode began, one of `RESET_KINDS`."""
         return RESET_KINDS[self._slot.words[Word.RESET_KIND]]
 
     def progress(self) -> Progress:
-        """How much has passed through; any thread may ask, and no step pays for it."""
-        slot: Slot | None = vars(self).get("_slot")  # `unmap` may take it meanwhile
+        """The counts so far. Any thread may call this; steps do no extra work for it."""
+        slot: Slot | None = vars(self).get("_slot")  # another thread may call `unmap`
         if slot is None:
             return Progress()
-        episodes, began = self._episodes, self._episode_began  # before the number that grows
+        episodes, began = self._episodes, self._episode_began  # read before `sequence`, which grows
         sequence = self.sequence
         return Progress(max(0, sequence - episodes), sequence - began, slot.reals[Word.RETURN])
 
     def close(self) -> None:
-        """Give the slot back; what its worker may still write there is not read.
+        """Release the slot, and keep a copy of its content until `unmap`.
 
-        What was in it can still be read, until `unmap`.
+        Later writes of the worker are not read.
         """
         if self._has_slot:
             self._has_slot = False
@@ -242,15 +247,15 @@ class TrainerEnd:
             self._slot = self._slot.copied()
 
     def unmap(self) -> None:
-        """Let go of the memory. Nothing may be read after this."""
+        """Drop the slot or its copy. Nothing may be read after this."""
         vars(self).pop("_slot", None)
 
 
 def _write(layout: SpaceLayout, views: list[Array], action: Any) -> bool:
-    """Write an action into its views; False if a part has another shape, or would be rounded.
+    """Write an action into its views; return False if a shape differs or a cast is not safe.
 
     Raises:
-        KeyError, IndexError, TypeError, ValueError: a part is missing, or is no array.
+        KeyError, IndexError, TypeError, ValueError: a part is missing, or is not an array.
     """
     for view, (_, part) in zip(views, layout.parts(action), strict=True):
         value = np.asarray(part)

@@ -1,12 +1,12 @@
-"""How the trainer waits: on many doorbells at once, or on one of them, and never past the rest.
+"""The trainer's waits: on all doorbells, or on one doorbell and the control descriptors.
 
-    all ──┬── doorbell, doorbell, …        edge-triggered: a ring needs no read to be quiet again
+    all ──┬── doorbell, doorbell, …        edge-triggered: no read is needed to reset a doorbell
           └── control ── channels, watchdog        one ─┬─ a doorbell
                                                         └─ control
 
-A batch that wants every env is not waited for ring by ring: each wake-up costs more than the
-work it brings. It waits for one env after the other, and mostly the first wait outlasts all
-others. Rule: the control descriptors end every wait.
+For a batch of all envs the trainer does not wake at each ring, because a wake-up costs more than
+handling a reply. It waits for one env after the other, and the first wait is usually the longest.
+Rule: the control descriptors end every wait.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if LINUX:
 
 
 _INTERRUPTED_S: Final = 0.1
-"""On Windows: how long a Ctrl-C may wait."""
+"""The longest delay of a Ctrl-C on Windows."""
 
 
 class Waiter(ABC):
-    """Waits on doorbells and sockets together; answers with the tags they were added under."""
+    """Waits on doorbells and sockets together; returns the tags of those that are ready."""
 
     def __init__(self) -> None:
         self._tags: dict[int, Any] = {}
         self._doorbells: dict[int, Doorbell] = {}
-        """Those that have to be quieted after a ring."""
+        """Doorbells to call `quiet` on after a ring, by descriptor."""
 
     @staticmethod
     def create() -> Waiter:
-        """The one that fits the doorbells of this system."""
+        """A waiter for this system's kind of doorbells."""
         if LINUX and doorbell.USE_EVENTFD:
             return EpollWaiter()
         return SelectorWaiter()
@@ -55,15 +55,15 @@ class Waiter(ABC):
         """Watch a socket or pipe for data and for its end."""
 
     def retag(self, descriptor: int, tag: Any) -> None:
-        """Answer with another tag for what is watched already."""
+        """Change the tag of a descriptor that is watched already."""
         self._tags[descriptor] = tag
 
     @abstractmethod
     def remove(self, descriptor: int) -> None:
-        """Neither listen to it nor watch it any more, if it is known at all."""
+        """Unregister a descriptor; no error if it is unknown."""
 
     def _answer(self, ready: list[int]) -> list[Any]:
-        """The tags of these descriptors, whose doorbells become quiet."""
+        """Quiet the doorbells among these descriptors, and return the tags of all of them."""
         for descriptor in ready:
             if descriptor in self._doorbells:
                 self._doorbells[descriptor].quiet()
@@ -71,37 +71,40 @@ class Waiter(ABC):
 
     @abstractmethod
     def wait(self, timeout_s: float | None) -> list[Any]:
-        """The tags of all that is ready, at the latest after `timeout_s` (None: no limit)."""
+        """Wait until something is ready; return the tags of all that is.
+
+        The list is empty if `timeout_s` has passed (None: no limit).
+        """
 
     def wait_for(self, doorbell: Doorbell, timeout_s: float) -> bool:  # noqa: ARG002
-        """Wait for one doorbell; a ring of another is not noticed.
+        """Wait for one doorbell; rings of other doorbells do not end this wait.
 
         Returns:
-            True if only this doorbell rang; otherwise call `wait`, or the time is over. A ring from
-            before may be reported once more: so look, wait, and look again.
+            True if only this doorbell rang. False on a timeout or another event: then call `wait`.
+            An old ring may be reported again, so check the slot before and after this wait.
         """
         return False
 
     def has_more(self) -> bool:
-        """True if anything that is no doorbell is ready, or may be; takes nothing."""
+        """True if a channel or the watchdog is, or may be, ready. Consumes nothing."""
         return True
 
     def take_raised(self) -> tuple[BaseException, Any] | None:
-        """The error of the user's code in the newest wait, and the tag of its instance.
+        """Take the error that the user's code raised in the newest wait, and its instance's tag.
 
-        Always None but in a serial pool, whose waits run the user's code.
+        None except in a serial pool, whose waits run the user's code.
         """
         return None
 
     @abstractmethod
     def close(self) -> None:
-        """Give all descriptors back but the watched ones."""
+        """Close the waiter's own descriptors; the caller owns the watched ones."""
 
 
 if LINUX:
 
     class EpollWaiter(Waiter):
-        """Eventfds, edge-triggered; a level-triggered epoll for all else is one of them."""
+        """Watches eventfds edge-triggered, and all else through a nested, level-triggered epoll."""
 
         def __init__(self, epoll: Callable[[], select.epoll] = select.epoll) -> None:
             super().__init__()
@@ -141,7 +144,7 @@ if LINUX:
             return [tags[fd] for fd in ready]
 
         def wait_for(self, doorbell: Doorbell, timeout_s: float) -> bool:
-            ready = self._one[doorbell.listening].poll(timeout_s, 2)  # it watches no more than two
+            ready = self._one[doorbell.listening].poll(timeout_s, 2)  # it watches two descriptors
             return len(ready) == 1 and ready[0][0] == doorbell.listening
 
         def has_more(self) -> bool:
@@ -154,7 +157,10 @@ if LINUX:
 
 
 class SelectorWaiter(Waiter):
-    """Socket pairs, level-triggered; works on every system, and never waits for one doorbell."""
+    """Watches socket pairs, level-triggered. Works on every system.
+
+    `wait_for` always returns False, so the caller falls back to `wait`.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -177,7 +183,7 @@ class SelectorWaiter(Waiter):
         if not WINDOWS:
             return self._selector.select(timeout_s)
         deadline = Deadline.after(timeout_s)
-        while True:  # a Ctrl-C does not end a wait there, so no wait is long
+        while True:  # on Windows a Ctrl-C does not end a wait, so each wait is short
             ready = self._selector.select(min(_INTERRUPTED_S, deadline.remaining_s()))
             if ready or deadline.expired():
                 return ready

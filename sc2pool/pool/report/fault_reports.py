@@ -1,4 +1,4 @@
-"""A fault report is a folder with what is known of one fault, for later debugging.
+"""Writes fault reports: folders with the evidence of one fault, for later debugging.
 
     <fault_report_dir>/20260131-235959-env3-instance12-game-exited-x1y2z3/
         fault.json      kind, phase, detail, seed and episode, last actions, state, versions
@@ -6,9 +6,9 @@
         traceback.txt   where the worker was
         last.SC2Replay  if the game still answered
 
-Rules: the number of reports is bounded, and the oldest are deleted first. A report never raises:
-values that JSON cannot hold are shown as text, a file that cannot be written (a full disk) is left
-out, and without `fault.json` there is no report. The log has a warning, and the pool continues.
+Rules: the number of reports is limited, and the oldest are deleted first. Writing a report never
+raises. Values that JSON cannot represent are written as text. A file that cannot be written (a full
+disk) is left out with a warning in the log. Without `fault.json` the report is dropped.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ log = logging.getLogger("sc2pool")
 KEPT = 50
 """How many reports a folder keeps."""
 _DEPTH = 8
-"""How many levels of containers are shown; a container may hold itself."""
+"""How many levels of nested containers are written; a container may contain itself."""
 _ELEMENTS = 1000
-"""Larger arrays are shown in part."""
+"""Larger arrays are abbreviated."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ class FaultedInstance:
     """The instance that failed.
 
     Attributes:
-        seat: the name of its place in the pool, "env 3" or "spare 8".
+        seat: the name of its seat, "env 3" or "spare 8".
         instance: its number.
         state: its state when it failed.
-        episode: that it played or prepared; None if there was none.
-        reset_kind: how that episode was begun; empty if it was not yet.
-        games: that were running.
-        last_actions: the newest actions it was sent, oldest first.
+        episode: the episode that it played or prepared, or None.
+        reset_kind: how that episode began. Empty before it began.
+        games: facts about its games.
+        last_actions: the newest actions that it was sent, oldest first.
     """
 
     seat: str
@@ -78,7 +78,7 @@ def write(
     Returns:
         The report's folder; None if it could not be written.
     """
-    # The wall clock is right here: this is a name for people, not a deadline.
+    # The wall clock is right for a name that people read; it is wrong for deadlines.
     when = time.strftime("%Y%m%d-%H%M%S")
     place = instance.seat.replace(" ", "")
     name = f"{when}-{place}-instance{instance.instance}-{fault.kind}-"
@@ -86,15 +86,15 @@ def write(
     try:
         directory.mkdir(parents=True, exist_ok=True)
         prune(directory, KEPT - 1)
-        # Another trainer's env 3 may fail in the same second: the end of the name is unique.
+        # The end of the name is unique: another trainer's env 3 may fail in the same second.
         path = new_folder(directory, name)
         about = {"fault": vars(fault), **vars(instance)}
         (path / "fault.json").write_text(json.dumps(_as_json(about), indent=2) + "\n")
-    except Exception as error:  # values of the user's may raise anything when they are shown
-        # As text: a handler may keep the record, and the error's frames hold the instance.
+    except Exception as error:  # a `repr` of the user's values may raise anything
+        # Log text, not the error: a handler may keep it, and its frames refer to the instance.
         log.warning("no fault report in %s: %s", directory, str(error))
         if path is not None:
-            with suppress(OSError):  # without `rmtree`, which needs descriptors
+            with suppress(OSError):  # not `rmtree`, which needs descriptors
                 (path / "fault.json").unlink(missing_ok=True)
                 path.rmdir()
         return None
@@ -114,14 +114,14 @@ def write(
 
 
 def prune(directory: Path, kept: int) -> None:
-    """Delete all but the newest reports; their names sort by time."""
+    """Delete all but the `kept` newest reports; their names sort by time."""
     reports = sorted(path for path in directory.iterdir() if (path / "fault.json").exists())
     for path in reports[: max(0, len(reports) - kept)]:
         shutil.rmtree(path, ignore_errors=True)
 
 
 def _as_json(value: Any, depth: int = _DEPTH) -> Any:
-    """The value as JSON can hold it; what it cannot hold is shown by its `repr`."""
+    """The value for JSON; values that JSON cannot represent become their `repr`."""
     try:
         return _plain(value, depth)
     except Exception as error:
@@ -147,5 +147,5 @@ def _plain(value: Any, depth: int) -> Any:
 
 
 def _as_bytes(text: str) -> bytes:
-    """UTF-8, and escapes for what is no text: half of a surrogate pair, as `os.fsdecode` makes."""
+    """The text as UTF-8, with escapes for lone surrogates, which `os.fsdecode` may make."""
     return text.encode(errors="backslashreplace")

@@ -1,4 +1,4 @@
-"""The live files of a run: what a pool shows to other processes, as JSON.
+"""The live files of a run: JSON files through which other processes can watch a pool.
 
     sc2pool-run-…/
         requested       touched by a reader to request the other files
@@ -7,9 +7,9 @@
         12/view.json    the newest observation of instance 12, by its worker, a few times a second
         12/map.json     the map of instance 12, each time it changes
 
-Rules: nothing is written unless it was requested in the last seconds, and the step path knows
-nothing of these files. A file is replaced as a whole, so no reader sees half of one. Reading JSON
-runs no code. The folder and the files are private to the user (0700).
+Rules: files are written only if they were requested in the last seconds, and never by the step
+path. A file is replaced as a whole, so no reader sees an incomplete one. Reading JSON runs no code.
+The folder and the files are private to the user (0700).
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ MAP_FILE = "map.json"
 _REQUEST_FILE = "requested"
 
 FRESH_FOR_S = 3.0
-"""Files stay fresh this long after the last request."""
+"""How long files are updated after the last request."""
 
 
 def prepare(run: Path) -> None:
-    """Make requests possible; on a full disk they are not, and nothing else happens."""
+    """Create the request marker; on a full disk live files stay off."""
     with suppress(OSError):
         request_file = run / _REQUEST_FILE
         request_file.touch(0o600)
@@ -43,9 +43,9 @@ def prepare(run: Path) -> None:
 
 
 def request(run: Path) -> None:
-    """Have the files of this run kept fresh for the next `FRESH_FOR_S`.
+    """Request updates of this run's files for the next `FRESH_FOR_S`.
 
-    It makes no file: one made while the trainer deletes the folder would keep the folder.
+    This creates no file, because a new file could keep the trainer from deleting the folder.
 
     Raises:
         OSError: the run has ended, or belongs to another user.
@@ -54,26 +54,27 @@ def request(run: Path) -> None:
 
 
 def is_requested(run: Path) -> bool:
-    """True if the files of this run are to be kept fresh."""
+    """True if updates of this run's files are requested."""
     try:
         requested_at_s = (run / _REQUEST_FILE).stat().st_mtime
     except OSError:
         return False
-    # The wall clock is right here: file times come from it.
+    # The wall clock is right here, because file times use it.
     return abs(time.time() - requested_at_s) < FRESH_FOR_S
 
 
 def write(path: Path, data: Mapping[str, Any]) -> None:
     """Replace a live file.
 
-    It stays as it was on a full disk, in a deleted folder, and for a value that JSON cannot hold.
+    The file stays unchanged on a full disk, in a deleted folder, or if JSON cannot represent a
+    value.
     """
     with suppress(OSError, ValueError, TypeError), replacing(path) as unfinished:
         unfinished.write_text(json.dumps(data, separators=(",", ":"), allow_nan=False))
 
 
 def read(path: Path) -> tuple[dict[str, Any], float] | None:
-    """The data of a live file and its age in seconds; None if there is no such file."""
+    """The data of a live file and its age in seconds; None if it cannot be read."""
     try:
         with path.open() as file:
             age_s = time.time() - os.fstat(file.fileno()).st_mtime

@@ -1,11 +1,11 @@
-"""The pool's log: each record carries what it is about as attributes too.
+"""The pool's log, whose records name the env, the instance and the phase as attributes too.
 
     logging.getLogger("sc2pool")            the logger; nothing is configured here
     record.env, .instance, .phase           "env 3", 12, "stepping"
 
-So a handler can filter or index by them (`"%(env)s %(instance)d %(phase)s %(message)s"`), and the
-message says the same in words. Rule: nothing is logged on the step path, and a message is
-formatted only if a handler takes it.
+A handler can filter or index by these attributes: `"%(env)s %(instance)d %(phase)s %(message)s"`.
+The message has the env and the instance too. Rule: nothing is logged on the step path, and a
+message is formatted only if a handler takes it.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def log_launch(seat: str, instance: int, games: Sequence[GameFacts]) -> None:
 def log_instance(
     level: int, seat: str, instance: int, phase: Phase, message: str, *arguments: Any
 ) -> None:
-    """Log what happened to an instance.
+    """Log an event of an instance.
 
     Args:
-        message: without the names of seat and instance, which are put before it.
+        message: the text after the names of seat and instance, which are added here.
     """
     log.log(
         level,

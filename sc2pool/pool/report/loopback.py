@@ -1,10 +1,12 @@
-"""HTTP servers of this machine's own users, for `sc2pool watch` and for metrics.
+"""HTTP servers for users of this machine, for `sc2pool watch` and for metrics.
 
-Rules: a server answers only requests whose Host header names the loopback address, with any port,
-because a tunnel may have another. A page from elsewhere can have its own name lead to 127.0.0.1
-(DNS rebinding), and would then read what such a server says. Connections are few, and idle ones
-end: any user of the machine can connect, and each connection is a thread and a descriptor of the
-server's process, which may be the trainer.
+Rules:
+- A server answers only requests whose Host header names the loopback address. Otherwise a foreign
+  web page could let its own name resolve to 127.0.0.1 (DNS rebinding) and read the answers. The
+  port may be any, because a tunnel may use another.
+- The number of connections is limited, and idle ones are closed. Any user of the machine can
+  connect, and each connection costs the server's process, maybe the trainer, a thread and a
+  descriptor.
 """
 
 from __future__ import annotations
@@ -17,34 +19,34 @@ from ipaddress import ip_address
 from typing import Any, Final
 
 REFUSAL: Final = b"ask for 127.0.0.1 or localhost\n"
-"""The answer to a request under another name, with the status 421, Misdirected Request."""
+"""The answer to a request for another host, with the status 421, Misdirected Request."""
 IDLE_S: Final = 10.0
-"""Time that a connection may be silent."""
+"""How long a connection may be idle."""
 MOST_CONNECTIONS: Final = 16
-"""At one time; the next one ends the oldest. A browser opens six."""
+"""The limit of open connections; the next one closes the oldest. A browser opens six."""
 _ENDS_WITHIN_S: Final = 2.0
 
 
 class LoopbackServer(ThreadingHTTPServer):
-    """Answers few connections, each in a thread.
+    """Serves a limited number of connections, each in a thread.
 
     Args:
-        listener: a socket that listens; the server closes it.
-        handler: of requests; its class attribute `timeout` shall be `IDLE_S`.
+        listener: a listening socket. The server closes it.
+        handler: the class that handles requests. Its class attribute `timeout` must be `IDLE_S`.
     """
 
     daemon_threads = True
 
     def __init__(self, listener: socket.socket, handler: type[BaseHTTPRequestHandler]) -> None:
         super().__init__(listener.getsockname(), handler, bind_and_activate=False)
-        self.socket.close()  # it was made for a new address
+        self.socket.close()  # made by the base class, and replaced by `listener`
         self.socket = listener
         self._open: dict[Any, bool] = {}
-        """Connections, the oldest first, each with whether it has been told to end."""
+        """Open connections, the oldest first; True if the connection was asked to end."""
         self._changed = threading.Condition()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer a connection in a thread, and end the oldest one if there are too many."""
+        """Serve a connection in a thread, and end the oldest one if there are too many."""
         with self._changed:
             self._open[request] = False
             staying = [one for one, ends in self._open.items() if not ends]
@@ -53,7 +55,7 @@ class LoopbackServer(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """Close a connection that is answered."""
+        """Close a connection that was served."""
         super().shutdown_request(request)
         with self._changed:
             self._open.pop(request, None)
@@ -68,17 +70,17 @@ class LoopbackServer(ThreadingHTTPServer):
             self._changed.wait_for(lambda: not self._open, _ENDS_WITHIN_S)
 
     def _end(self, request: Any) -> None:
-        """Have the thread that waits for more of a request read its end."""
+        """Shut a connection down, so that its thread reads the end of file and returns."""
         self._open[request] = True
-        with suppress(OSError):  # it has ended by itself
+        with suppress(OSError):  # it was closed already
             request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print nothing: a client that closes a connection is no error."""
+        """Print nothing, because clients may close a connection at any time."""
 
 
 def names_loopback(host: str) -> bool:
-    """True if a host, as in a URL or a Host header, is the loopback address of this machine."""
+    """True if a host, from a URL or a Host header, is this machine's loopback address."""
     name = host.strip().lower()
     if name.startswith("["):
         name = name[1:].partition("]")[0]

@@ -1,11 +1,12 @@
 """A pool's statistics for Prometheus: `PoolConfig(metrics_port=9464)`, then GET /metrics there.
 
-Which fields of `PoolStats` and `InstanceStats` are metrics is said there, by their metadata. The
-figures are read for each request, in the answering thread (see `snapshot` for why that needs
-nothing of the step path). Rules: off unless a port is given, and prometheus_client is only imported
-then. It listens on the loopback address unless another is given, and there answers only to that
-address's names (`loopback`). The registry is the pool's own,
-so two pools do not mix, and nothing else of the user's process is shown.
+The metadata of a field of `PoolStats` or `InstanceStats` makes it a metric. The figures are read
+for each request, in the server's thread. `snapshot` explains why this costs the step path nothing.
+
+Rules: the server is off unless a port is given, and prometheus_client is imported only then. It
+listens on the loopback address unless another is given. There it answers only to that address's
+names (`loopback`). Each pool has its own registry, so two pools do not mix, and no other metrics of
+the user's process are shown.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ if TYPE_CHECKING:
 
 _FIGURES = ("p50", "p95", "p99", "max")
 _PARTS = {"durations": ["figure"], "matches": ["result"]}
-"""The label that tells the figures of one value apart, by the metric's kind."""
+"""The label that distinguishes the figures of one value, by the metric's kind."""
 
 
 class Collector:
-    """Turns a pool's statistics into metrics, again for each request.
+    """Turns a pool's statistics into metrics, at each request.
 
     Args:
-        stats: see `Pool.stats`; called in the server's threads.
-        states: that an instance may be in; each has its count, also if that is 0.
+        stats: see `Pool.stats`. Called in the server's threads.
+        states: all states of an instance. Each gets a count, even if the count is 0.
     """
 
     def __init__(self, stats: Callable[[], PoolStats], states: Sequence[str]) -> None:
@@ -71,12 +72,12 @@ class Collector:
 def _families(
     kind: type, labels: Sequence[str], rows: Sequence[tuple[list[str], Any]]
 ) -> Iterator[MetricFamily]:
-    """A metric for each field of a dataclass that is one.
+    """The metrics of a dataclass, one for each field with such metadata.
 
     Args:
         kind: the dataclass.
         labels: names of the labels that each row has.
-        rows: values of these labels, and an object of the dataclass.
+        rows: for each row the values of these labels, and an object of the dataclass.
     """
     from prometheus_client import core  # noqa: PLC0415
 
@@ -96,7 +97,7 @@ def _families(
 
 
 def _samples(value: Any) -> Iterable[tuple[list[str], float]]:
-    """The figures in a field's value, each with the labels that tell them apart."""
+    """The figures in a field's value, each with the labels that distinguish it."""
     if value is None:
         return
     if isinstance(value, Durations):
@@ -115,13 +116,13 @@ def _name(field: str) -> str:
 
 
 class MetricsServer:
-    """The endpoint; lives as long as its pool.
+    """The HTTP endpoint of one pool's metrics.
 
     Args:
-        stats: see `Pool.stats`; called in the server's threads.
+        stats: see `Pool.stats`. Called in the server's threads.
 
     Raises:
-        ConfigError: prometheus_client is not installed, or the port cannot be had.
+        ConfigError: prometheus_client is not installed, or the server cannot listen on the port.
     """
 
     def __init__(
@@ -164,12 +165,12 @@ class MetricsServer:
             raise ConfigError(f"metrics_port={port}: cannot listen on {host} ({error})") from error
 
     def close(self) -> None:
-        """End the endpoint; its port is free afterwards."""
-        if sys.is_finalizing():  # the serving thread does not run any more
+        """End the endpoint and free its port."""
+        if sys.is_finalizing():  # the serving thread no longer runs
             self._server.server_close()
             return
-        # In a thread of its own: the garbage collector may close a pool in any thread, the serving
-        # one included, and that one cannot wait for its own end.
+        # In a thread of its own: the garbage collector may close a pool in the serving thread,
+        # which cannot wait for its own end.
         try:
             ending = start_thread(self._end, "sc2pool-metrics-end")
         except OSError:

@@ -1,13 +1,13 @@
-"""Replays of chosen episodes, as files in a folder of the user's.
+"""Replays of chosen episodes, as files in a folder of the user.
 
-    every-20260131-235959-env3-episode120-return26.SC2Replay    its number is one of those chosen
-    best-20260131-235959-env3-episode120-return26.SC2Replay     no episode before had this return
+    every-20260131-235959-env3-episode120-return26.SC2Replay    chosen by its number
+    best-20260131-235959-env3-episode120-return26.SC2Replay     no earlier return was as high
     faulty-20260131-235959-env3-episode120.SC2Replay            the user's code failed in it
 
-Workers choose episodes by number and send replays (`players.replays`); the trainer, which
-knows the returns of all envs, decides which is the best. Rules: for each reason the newest `keep`
-files of this pool stay, and files that this pool has not written are never touched. A file gets its
-name when it is complete; if one cannot be written (a full disk), the log has a warning.
+Workers choose episodes by number and send replays (`players.replays`). The trainer knows the
+returns of all envs and decides which is the best. Rules: for each reason the newest `keep` files of
+this pool stay, and files that this pool has not written are never touched. A file gets its name
+when it is complete. If a file cannot be written (a full disk), the log has a warning.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ReplayFolder:
     """Keeps the replays of one pool.
 
     Args:
-        policy: which are kept, and in which folder; it is made.
+        policy: which replays are kept, and in which folder. The folder is created.
 
     Raises:
         ConfigError: the folder cannot be made.
@@ -51,11 +51,13 @@ class ReplayFolder:
         self._kept: dict[str, deque[Path]] = defaultdict(deque)
 
     def settle(self, seat: str, info: dict[str, Any]) -> None:
-        """Put the file's path in the place of the replay that came in an episode's last info.
+        """Write the replay in an episode's last info to a file, and replace it by the path.
+
+        If the replay is not kept, it is only removed from the info.
 
         Args:
             seat: the name of the env's seat, "env 3".
-            info: of a step; without a replay it stays as it is.
+            info: the info of a step. Unchanged if it has no replay.
         """
         played = info.pop(REPLAY, None)
         if not isinstance(played, PlayedReplay):
@@ -75,19 +77,19 @@ class ReplayFolder:
             info[REPLAY] = path
 
     def keep_faulty(self, seat: str, episode: int | None, data: bytes) -> None:
-        """Keep what was played until the user's code failed.
+        """Keep the replay of an episode in which the user's code failed.
 
         Args:
-            seat: the name of its seat.
-            episode: the episode's number; None if none was being played.
-            data: the replay; empty if the game could not send it.
+            seat: the name of the env's seat.
+            episode: the episode's number. None outside an episode.
+            data: the replay. Empty if the game could not send it.
         """
         if self._policy.faulty and data:
             number = "none" if episode is None else episode
             self._write("faulty", f"{_place(seat)}-episode{number}", data)
 
     def _write(self, reason: str, name: str, data: bytes) -> str | None:
-        # The wall clock is right here: this is a name for people, not a deadline.
+        # The wall clock is right for a name that people read; it is wrong for deadlines.
         stem = f"{reason}-{time.strftime('%Y%m%d-%H%M%S')}-{name}"
         part: Path | None = None
         try:
@@ -108,7 +110,7 @@ class ReplayFolder:
         return str(path)
 
     def _claim(self, stem: str) -> tuple[Path, Path]:
-        """A new name and its unfinished file; another trainer may use this folder as well."""
+        """A new name and its unfinished file; another trainer may use this folder too."""
         for number in count(1):
             path = self._directory / (stem + (f"-{number}" if number > 1 else "") + SUFFIX)
             part = path.with_name(path.name + ".part")

@@ -1,13 +1,12 @@
-"""A pool's statistics at one moment, read in any thread; with rates, from the watchdog's thread.
+"""A pool's statistics at one moment, read in any thread; the watchdog's thread adds rates.
 
     take        ─► PoolStats: `Pool.stats`, Prometheus
     after_sample  ─► rates, `history`, and the run's live files while they are requested
 
-Why it needs no lock on the step path: the trainer's thread is the only writer. What the step path
-writes (a state, two counters, an instance's sequence number) are single values, each read once and
-whole. Everything that grows (`Counters`) has a lock of its own, which no step takes. So each figure
-is true at some moment while the snapshot is taken, and two figures of one snapshot may lie that
-far apart, well under a millisecond. Nothing here decides anything.
+The step path needs no lock, because the trainer's thread is the only writer. The step path writes
+single values (a state, two counters, an instance's sequence number), and each is read atomically.
+Collections (`Counters`) have a lock that no plain step takes. So two figures of one snapshot may be
+read at different moments, less than a millisecond apart. No decision depends on these figures.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from sc2pool.pool.statistics.stats import Counters, InstanceStats, PoolStats, fa
 
 RATE_WINDOW_S = 5.0
 EVENTS_IN_FILE = 20
-"""How many of the newest events the file has; `stats()` has more."""
+"""How many of the newest events `pool.json` has; `stats()` has more."""
 
 RETURN, STEPS_PER_S = "mean return", "steps/s"
 """Names of the pool's own curves."""
@@ -39,13 +38,13 @@ class Snapshots:
         self._run = run
         self._rates = Rates(RATE_WINDOW_S)
         self._per_s: Mapping[str, float | None] = {}
-        """The newest rates; replaced as one, because other threads read them."""
+        """The newest rates; the dict is replaced, never changed, as other threads read it."""
         self._history = History()
         self._written: int | None = None
-        """Which of the history's changes the file has; None if no file is requested."""
+        """`History.changes` when `curve.json` was written; None if no file is requested."""
 
     def take(self, instances: Sequence[InstanceStats], watchdog_cpu_s: float) -> PoolStats:
-        """The pool now, in any thread."""
+        """The pool's statistics now; may be called in any thread."""
         per_s = self._per_s
         recycles = self._counters.recycles_by_seat()
         episodes = self._counters.episodes_by_seat()
@@ -68,7 +67,7 @@ class Snapshots:
     def after_sample(self, instances: Sequence[InstanceStats]) -> None:
         """Compute the rates, note the history, and write the files if they are requested.
 
-        In the watchdog's thread.
+        Called in the watchdog's thread.
         """
         counters = self._counters
         counted: dict[str, float] = {_POOL: counters.env_steps}

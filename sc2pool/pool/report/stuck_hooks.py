@@ -1,10 +1,11 @@
-"""A hook of the user's that does not return: noted by its worker, read by the trainer.
+"""Finds hooks of the user that do not return: the worker notes them, the trainer reads the note.
 
     HookWatch (worker, a thread) ─► `hook.json` in the instance's folder ─► `read`, after a deadline
 
-The instances of a worker share one thread, so a hook that does not return stops all of them, and
-from outside they look alike. Twice a second the thread looks at what the main thread does; a call
-of the user's that it sees twice is noted, with its stack. The step path does nothing for this.
+The instances of a worker share one thread. So a hook that does not return stops all of them, and
+the trainer cannot see which one is stuck. Twice a second the watching thread inspects the stack of
+the main thread. If it finds the same call of the user's code twice, it notes the call and the
+stack. The step path does no work for this.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ class StuckHook:
     """A hook that does not return.
 
     Attributes:
-        name: "act() of Spin".
-        place: its file and the line that it is at.
-        since_s: monotonic time at which it was seen first.
-        stack: of the worker's main thread.
+        name: the hook and its class, "act() of Spin".
+        place: its file and its current line.
+        since_s: monotonic time at which it was first seen.
+        stack: the stack of the worker's main thread.
     """
 
     name: str
@@ -50,7 +51,7 @@ class StuckHook:
 
 
 def read(directory: Path) -> StuckHook | None:
-    """The hook of the instance with this folder that does not return; None if there is none."""
+    """The stuck hook of the instance with this folder, or None."""
     found = live_files.read(directory / _FILE)
     with suppress(TypeError):
         return None if found is None else StuckHook(**found[0])
@@ -61,7 +62,7 @@ class HookWatch:
     """Notes hooks of this worker that do not return.
 
     Args:
-        directory_of: the folder of the instance in whose code a frame is; None for other frames.
+        directory_of: returns the folder of the instance that a frame belongs to, or None.
     """
 
     def __init__(self, directory_of: Callable[[FrameType], Path | None]) -> None:
@@ -72,7 +73,7 @@ class HookWatch:
         self._noted: Path | None = None
 
     def begin(self) -> None:
-        """Begin to watch; it continues until the process ends."""
+        """Start the watching thread, which runs until the process ends."""
         start_thread(self._run, "sc2pool-hook-watch")
 
     def _run(self) -> None:
@@ -93,7 +94,7 @@ class HookWatch:
             self._noted = None
 
     def _hook_below(self, frame: FrameType | None) -> tuple[FrameType | None, Path | None]:
-        """The outermost call of the user's on this stack, and the folder of its instance."""
+        """The outermost call of the user's code on this stack, and its instance's folder."""
         hook = None
         while frame is not None:
             directory = self._directory_of(frame)

@@ -1,7 +1,7 @@
-"""`render_mode="human"`: the page of `sc2pool watch` for a pool, served by a process of its own.
+"""`render_mode="human"`: the page of `sc2pool watch` for a pool, served by its own process.
 
-Rules: the page is for looking; if its process cannot be started, the pool plays on without it. The
-process inherits a socket that listens already, so no other program can take the port meanwhile, and
+Rules: the page only shows the pool. If its process cannot be started, the pool works without it.
+The process inherits a socket that is listening already, so no other program can take the port, and
 the address never shows another pool.
 """
 
@@ -21,14 +21,14 @@ log = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"
 PORT = 8228
-"""Where the page is if nothing else is there."""
+"""The page's port, if it is free."""
 
 
 class Window:
     """The page of one pool. It opens in a browser if the machine has a display.
 
     Raises:
-        OSError: there is no process or port for it.
+        OSError: no process or port is available.
     """
 
     def __init__(self, run: Path) -> None:
@@ -43,7 +43,7 @@ class Window:
         except BaseException:
             self._listener.close()
             raise
-        if not WINDOWS:  # there the child copies it while it is open here
+        if not WINDOWS:  # on Windows the child copies it, so it must stay open here
             self._listener.close()
 
     def close(self) -> None:
@@ -54,7 +54,7 @@ class Window:
 
 
 def listen() -> socket.socket:
-    """A socket that listens on the usual port, or on another that is free."""
+    """A socket that listens on `PORT`, or on another free port."""
     try:
         return socket.create_server((HOST, PORT))
     except OSError:
@@ -62,7 +62,7 @@ def listen() -> socket.socket:
 
 
 def open_window(run: Path) -> Window | None:
-    """The page of a pool, and a line that says where it is; None if it cannot be had."""
+    """Open the page of a pool and print its address; return None if that fails."""
     try:
         window = Window(run)
     except OSError as error:

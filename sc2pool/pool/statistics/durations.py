@@ -1,6 +1,6 @@
-"""Durations and their percentiles: the newest thousand are kept, and the longest of all.
+"""Durations and their percentiles, from the newest thousand, and the longest of all.
 
-The one place that computes percentiles of durations; they are those of `numpy.percentile`.
+Only this module computes percentiles of durations. They equal those of `numpy.percentile`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _RECENT = 1000
 class Durations:
     """Figures of some durations; all but `count` in seconds.
 
-    In a pool's statistics the percentiles are those of the newest thousand durations, while
-    `count` and `max` are those of all.
+    In a pool's statistics the percentiles cover the newest thousand durations, while `count` and
+    `max` cover all.
 
     Attributes:
-        count: how many there were, at least one.
+        count: the number of durations, at least one.
         p50: the median.
         p95: the 95th percentile.
         p99: the 99th percentile.
@@ -38,10 +38,10 @@ class Durations:
 
     @classmethod
     def of(cls, durations_s: Sequence[float]) -> Self:
-        """The figures of these durations, at least one."""
+        """The figures of these durations; at least one is needed."""
         ordered = np.sort(durations_s)
-        # Not by `np.percentile`, which imports a package of 10 MB when it is called first, from
-        # files that cannot be opened where no descriptor is free.
+        # `np.percentile` imports a package of 10 MB at its first call. That fails if no descriptor
+        # is free.
         places = np.array((0.5, 0.95, 0.99, 1.0)) * (len(ordered) - 1)
         return cls(len(ordered), *np.interp(places, np.arange(len(ordered)), ordered).tolist())
 
@@ -55,14 +55,14 @@ class DurationCounter:
     newest_s: deque[float] = field(default_factory=lambda: deque(maxlen=_RECENT))
 
     def add(self, duration_s: float) -> None:
-        """Count one more; an interrupt between two lines leaves what `figures` can take."""
+        """Add a duration; an interrupt between two lines leaves a state that `figures` accepts."""
         self.newest_s.append(duration_s)
         self.longest_s = max(self.longest_s, duration_s)
         self.count += 1
 
 
 def figures(*counters: DurationCounter) -> Durations | None:
-    """The figures of all that these counters have collected together; None if that is nothing."""
+    """The figures of all durations of these counters together; None without any."""
     count = sum(counter.count for counter in counters)
     if not count:
         return None

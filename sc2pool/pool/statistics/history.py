@@ -1,10 +1,10 @@
-"""The course of a pool over time: its figures as curves, for those who open a page later.
+"""The history of a pool's figures, for the curves of a page that is opened later.
 
     watchdog's samples ─► note ─► at most `POINTS` samples ─► the run's `curve.json`
 
 Rule: the memory is bounded. When the history is full, every second sample is dropped and the
-interval between samples doubles, so it always covers the whole run at an even resolution. How fast
-counters grow is reckoned from such samples, too (`Rates`).
+interval between samples doubles. So it always covers the whole run at an even resolution. `Rates`
+computes the growth of counters from the same samples of the watchdog.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from typing import Any
 
 POINTS = 400
-"""Samples kept: more than a chart on a page has pixels to tell apart."""
+"""How many samples are kept: a chart on a page cannot show more."""
 NAMES_KEPT = 32
-"""Curves kept. A program that logs under ever new names adds none after these."""
+"""How many curves are kept. Later names get no curve, which bounds the memory."""
 
 
 class History:
@@ -38,11 +38,12 @@ class History:
         self.changes = 0
 
     def note(self, at_s: float, steps: int, figures: Mapping[str, float | None]) -> None:
-        """Keep a sample if it is time for one.
+        """Keep a sample if the interval has passed.
 
         Args:
             at_s: seconds since the pool was made.
-            figures: by name; None and what is not finite is left out.
+            steps: the pool's number of steps.
+            figures: values by name. None and values that are not finite are left out.
         """
         if at_s < self._next_s:
             return
@@ -62,7 +63,7 @@ class History:
             self._interval_s *= 2
 
     def as_dict(self) -> dict[str, Any]:
-        """All samples as JSON can hold them: `at_s`, `steps`, and `figures`, a list for each name.
+        """All samples as plain values: `at_s`, `steps`, and `figures`, a list for each name.
 
         A figure that a sample lacks is None.
         """
@@ -77,7 +78,7 @@ class History:
 
 
 def _short(value: float | None) -> float | None:
-    """Five digits, which a chart cannot show more of."""
+    """The value with five significant digits, enough for a chart."""
     return None if value is None else float(f"{value:.5g}")
 
 
@@ -85,8 +86,8 @@ class Rates:
     """Rates of some counters over a window of time. Not thread-safe.
 
     Args:
-        window_s: how much of the past a rate covers. With notes that are further apart than this,
-            it covers the time between the newest two.
+        window_s: the time that a rate covers. If notes are further apart, a rate covers the time
+            between the newest two.
     """
 
     def __init__(self, window_s: float) -> None:

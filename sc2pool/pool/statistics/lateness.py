@@ -1,8 +1,8 @@
-"""How late actions came in real time: percentiles and the longest gap, never only an average.
+"""The lateness of actions in real time: percentiles and the longest gap, never only an average.
 
     Tick of each step ─► LatenessCounter ─► RealtimeStats, which is `stats().realtime`
 
-Rule: the trainer's thread counts, and any thread may read.
+Rule: only the trainer's thread counts, and any thread may read.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from sc2pool.pool.statistics.durations import DurationCounter, Durations, figure
 
 @dataclass(frozen=True)
 class Lateness:
-    """How late the actions of an env, or of some envs together, came.
+    """The lateness of the actions of an env, or of some envs together.
 
     Attributes:
         steps: steps in real time.
-        gap_s: from an observation to its action, pauses not counted; None before the first step.
-        misses: actions that came after the end of their decision period.
+        gap_s: the time from an observation to its action, without pauses. None before the first
+            step.
+        misses: actions that arrived after the end of their decision period.
         lost_periods: decision periods that passed without a new action.
-        skipped_loops: game loops by which decision periods were delayed, because an action was
-            late by a whole period or more (see `sc2pool.game.clock`).
+        skipped_loops: game loops by which decision periods were delayed. A period is delayed if an
+            action was late by a whole period or more (see `sc2pool.game.clock`).
     """
 
     steps: int
@@ -40,8 +41,9 @@ class HeldSpares:
 
     Attributes:
         held: spares that were stopped and have resumed.
-        loops: game loops that passed while they were stopped; should be 0.
-        problem: why no spare can be stopped, so that the pool has none; empty if they can.
+        loops: game loops that passed while they were stopped. Should be 0.
+        problem: why spares cannot be stopped, so that the pool has no spares. Empty if they can be
+            stopped.
     """
 
     held: int
@@ -51,11 +53,11 @@ class HeldSpares:
 
 @dataclass(frozen=True)
 class RealtimeStats(Lateness):
-    """How late actions came, of all envs together.
+    """The lateness of the actions of all envs together.
 
     Attributes:
-        envs: the same for each env, by its name (`"env 0"`).
-        spares: how spares were held.
+        envs: the lateness of each env, by its name (`"env 0"`).
+        spares: figures of the held spares.
     """
 
     envs: dict[str, Lateness]
@@ -79,10 +81,10 @@ class _EnvCounter:
 
 
 class LatenessCounter:
-    """Counts for all envs of a pool, and for its spares."""
+    """Counts the lateness of all envs of a pool, and its held spares."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # a signal handler may ask in the midst of a count
+        self._lock = threading.RLock()  # a signal handler may read during a count
         self._envs: dict[int, _EnvCounter] = {}
         self._held = 0
         self._held_loops = 0
@@ -97,7 +99,7 @@ class LatenessCounter:
         """Count a spare that has resumed.
 
         Args:
-            loops: game loops that passed while it was stopped; None if that is not known.
+            loops: game loops that passed while it was stopped. None if unknown.
         """
         with self._lock:
             self._held += 1
@@ -107,7 +109,7 @@ class LatenessCounter:
         """Note why a game cannot be held.
 
         Returns:
-            True for the first problem of the pool.
+            True if this is the pool's first problem.
         """
         with self._lock:
             first = not self._problem

@@ -1,11 +1,11 @@
-"""How a pool's matches came out, for each of the learner's opponents.
+"""The results of a pool's matches, for each of the learner's opponents.
 
     last info of an episode ─► outcome_of ─► MatchCounter ─► PoolStats.matches
 
-These are plain counts of one pool; how a `SnapshotStore` weighs its opponents is the store's own
-(`sc2pool.tasks.opponents.results`). Rules: an episode that a fault cut short has no result, and one
-whose sides are both the learner's has no opponent: neither counts. A pool lists `MOST_OPPONENTS` at
-most, and what it has counted of those that it has not met for longest is one entry, `OTHERS`.
+These are plain counts of one pool. A `SnapshotStore` keeps its own results to weigh its opponents
+(`sc2pool.tasks.opponents.results`). Rules: an episode that a fault cut short has no result, and an
+episode in which the learner plays both sides has no opponent. Neither is counted. A pool lists at
+most `MOST_OPPONENTS`. The counts of those that it has not met for longest are summed in `OTHERS`.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from dataclasses import dataclass
 from typing import Final
 
 MOST_OPPONENTS: Final = 50
-"""Opponents listed by name; as many as a `SnapshotStore` keeps by default."""
+"""How many opponents are listed by name, as many as a `SnapshotStore` keeps by default."""
 OTHERS: Final = "others"
-"""Name of the opponents without an entry of their own."""
+"""The entry for all opponents without an entry of their own."""
 
 
 @dataclass(frozen=True)
 class MatchResults:
-    """Matches against one opponent that ended, as the learner sees them.
+    """The finished matches against one opponent, from the learner's view.
 
     Attributes:
-        win: how many it won.
-        loss: how many it lost.
+        win: how many the learner won.
+        loss: how many the learner lost.
         tie: how many ended in a tie.
-        undecided: how many the task has ended while the game continued.
+        undecided: how many the task ended while the game continued.
     """
 
     win: int = 0
@@ -39,12 +39,12 @@ class MatchResults:
 
     @property
     def played(self) -> int:
-        """All of them."""
+        """The number of matches."""
         return self.win + self.loss + self.tie + self.undecided
 
     @property
     def win_rate(self) -> float:
-        """The share that was won; 0 before the first."""
+        """The share of matches won; 0 before the first match."""
         return self.win / self.played if self.played else 0.0
 
 
@@ -53,11 +53,11 @@ class MatchCounter:
 
     def __init__(self) -> None:
         self._by_opponent: OrderedDict[str, Counter[str]] = OrderedDict()
-        """The opponent met last is last; `OTHERS` is not in it."""
+        """Counts by opponent, the one met last at the end; without `OTHERS`."""
         self._others: Counter[str] = Counter()
 
     def count(self, opponent: str, result: str) -> None:
-        """Count a match that ended; the result is the name of a field of `MatchResults`."""
+        """Count a finished match; the result is the name of a field of `MatchResults`."""
         counts = self._by_opponent.setdefault(opponent, Counter())
         counts[result] += 1
         self._by_opponent.move_to_end(opponent)
@@ -74,7 +74,7 @@ class MatchCounter:
 
 
 def summed(parts: Iterable[Mapping[str, MatchResults]]) -> dict[str, MatchResults]:
-    """The results of several pools as those of one."""
+    """The sums of the results of several pools."""
     whole: dict[str, Counter[str]] = {}
     for part in parts:
         for name, results in part.items():

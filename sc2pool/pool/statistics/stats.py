@@ -1,14 +1,14 @@
-"""A pool's statistics: what is reported (`PoolStats`) and what counts it (`Counters`).
+"""A pool's statistics: the reported values (`PoolStats`) and their counters (`Counters`).
 
     Counters ─┐
     instances ┴─► snapshot ─► PoolStats ─► stats(), top, watch, Prometheus, callbacks
 
-To add a statistic, add a field to a dataclass here, with `counter`, `gauge` or `durations` if
-Prometheus shall have it, and its counter to `Counters`; then count it where it happens.
+To add a statistic, add a field to a dataclass here and a counter to `Counters`. For Prometheus,
+give the field the metadata `counter`, `gauge` or `durations`. Then count where the event happens.
 
-Rule: the trainer's thread counts, and any thread may read. What grows is guarded by a lock, which
-is taken a few times an episode; `env_steps`, counted at every step, is a single value that needs
-none.
+Rule: only the trainer's thread counts, and any thread may read. A lock guards the collections and
+is taken a few times an episode. `env_steps`, counted in every step, is a single value and needs no
+lock.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _SOFT = "soft-"
 
 @dataclass(frozen=True)
 class Metric:
-    """How Prometheus gets a field: as `sc2pool_<field>`, with `_s` written out as `_seconds`.
+    """Makes a field the Prometheus metric `sc2pool_<field>`; a final `_s` becomes `_seconds`.
 
     Attributes:
-        kind: of the metric; "durations" for a field of `Durations`, "matches" for one of
+        kind: the metric's kind. "durations" for a field of `Durations`, "matches" for a field of
             `MatchResults`.
         help: one sentence.
-        label: for a field that is a dict, the label that carries its keys.
+        label: for a dict, the name of the label that has its keys.
     """
 
     kind: Literal["counter", "gauge", "durations", "matches"]
@@ -76,9 +76,9 @@ class PauseStats:
 
     Attributes:
         count: games that were paused and have resumed.
-        paused_s: how long they were paused, in sum.
-        loops: game loops that passed in them meanwhile, as far as it is known; 0 if the game stands
-            still while it is stopped.
+        paused_s: the total time of their pauses.
+        loops: game loops that passed in these games during their pauses, as far as known. Should
+            be 0.
     """
 
     count: int
@@ -91,13 +91,13 @@ class PoolEvent:
     """A launch, a fault or a recycle.
 
     Attributes:
-        event: which of the three.
-        at_s: when, in the trainer's monotonic time; compare with `PoolStats.at_s`.
+        event: the kind of event.
+        at_s: the trainer's monotonic time. Compare it with `PoolStats.at_s`.
         seat: "env 3" or "spare 8".
-        instance: its number.
-        cause: of a replaced instance, as in `PoolStats.recycles`; empty for a launch.
-        phase: what the instance was doing, for a fault.
-        detail: of a fault, one sentence.
+        instance: the instance's number.
+        cause: why the instance was replaced, as in `PoolStats.recycles`. Empty for a launch.
+        phase: the instance's phase. Only for a fault.
+        detail: one sentence about the fault. Only for a fault.
     """
 
     event: Literal["launch", "fault", "recycle"]
@@ -115,32 +115,33 @@ class InstanceStats:
 
     Attributes:
         seat: its place in the pool, "env 3" or "spare 8".
-        instance: its number; instances of a pool are numbered from 0.
+        instance: its number, counted from 0 in each pool.
         state: see `sc2pool.pool.instances.states`.
-        episode: the number of the episode that it plays or prepares; None if there is none.
+        episode: the number of the episode that it plays or prepares, or None.
         steps: steps in all its episodes.
         episode_steps: steps in this episode.
-        episode_return: sum of this episode's rewards, of several rows the first one's; None if it
-            is not finite.
-        pid: of the game, the process that listens, also if a script started it; None if there is
-            none. Of a match, the host's.
-        worker_pid: of the worker; None until it is started.
-        port: the game listens on it; None if there is no game.
-        listener: "proven" if the operating system says that the game's process holds this port,
-            "unproven" if it does not say; None if there is no game.
-        memory_bytes: resident memory of the game, a script and other processes of it included, and
-            of the worker, which counts with the first of its instances if it has several; None if
-            there is no sample yet.
-        cpu_s: CPU time of the worker and all below it; None if there is no sample yet.
-        loop_cost_growth: CPU time of the game for a loop, divided by that of its first episodes;
-            None until both are known. At `RecyclePolicy.slowdown` the game is replaced.
-        steps_per_s: over the newest 5 s; None if there are no two samples yet.
-        cpu_share: of one core, worker and game, over the newest 5 s; None as above.
+        episode_return: sum of this episode's rewards, with several rows those of the first row.
+            None if it is not finite.
+        pid: the pid of the game, the process that listens on `port`, even if a script started it.
+            In a match, the host's game. None without a game.
+        worker_pid: the pid of the worker. None until it is started.
+        port: the port on which the game listens. None without a game.
+        listener: "proven" if the operating system confirms that the game's process holds this
+            port, "unproven" if it does not say. None without a game.
+        memory_bytes: resident memory of the game and the worker. A game includes its script and
+            other processes. A worker with several instances counts for its first. None before the
+            first sample.
+        cpu_s: CPU time of the worker and all processes below it. None before the first sample.
+        loop_cost_growth: the game's CPU time per game loop, relative to its first episodes. None
+            until both are known. At `RecyclePolicy.slowdown` the game is replaced.
+        steps_per_s: steps per second over the newest 5 s. None before the second sample.
+        cpu_share: used share of one core, worker and game, over the newest 5 s. None before the
+            second sample.
         recycles: instances replaced on this seat, by cause.
-        faults: how many of them failed.
+        faults: how many of these recycles were faults.
         episodes: episodes that ended in this env, synthetic endings included.
-        node: of a Ray cluster, which plays it; empty on this machine.
-        other_games: "pid" and "port" of each game beside the first: of a match, the guest's.
+        node: the Ray node that plays it. Empty on this machine.
+        other_games: "pid" and "port" of each further game. In a match, of the guest's game.
     """
 
     seat: str
@@ -178,34 +179,35 @@ class PoolStats:
 
     Attributes:
         at_s: when these figures were read, in the trainer's monotonic time.
-        uptime_s: since the pool was made.
-        trainer_pid: of the process that owns the pool.
-        task: its name; None for envs of the user.
-        game_version: begins with "standin" on the stand-in; None for envs of the user.
-        base_build: the game's build; None for envs of the user.
+        uptime_s: seconds since the pool was made.
+        trainer_pid: the pid of the process that owns the pool.
+        task: the task's name. None for envs of the user.
+        game_version: the game's version, which begins with "standin" on the stand-in. None for
+            envs of the user.
+        base_build: the game's build. None for envs of the user.
         env_steps: transitions handed to the trainer, one for each row.
-        steps_per_s: the same per second, over the newest 5 s; None if there are no two samples yet.
+        steps_per_s: such transitions per second over the newest 5 s. None before the second sample.
         episodes: episodes that ended, synthetic endings included.
-        mean_return: of the newest hundred whole episodes, those that no fault cut short; None
-            before the first. If envs have several rows, it is that of their first ones.
-        matches: how the matches against each opponent came out, the opponent met last first; empty
-            without `opponent=`. More than fifty opponents are summed up as "others".
+        mean_return: mean return of the newest hundred whole episodes, without those that a fault
+            cut short. With several rows, returns of each env's first row. None before the first.
+        matches: results of the matches against each opponent, the opponent met last first. Empty
+            without `opponent=`. Beyond fifty opponents the rest is summed as "others".
         launches: instances whose game came up.
         resets: episodes that were begun, by envs and spares.
         recycles: replaced instances by cause: the kind of fault, or "soft-" and a soft limit.
-        faults: how many of them failed.
-        reset_s: how long resets took, by kind: "restart" (restart_game), "create" (create_game),
+        faults: how many of these recycles were faults.
+        reset_s: durations of resets, by kind: "restart" (restart_game), "create" (create_game),
             "reset" (an env of the user).
-        recovery_s: from a fault to the first observation of the instance that took over; None
-            before the first.
-        untold_ends: episodes that ended without the game saying so, see `sc2pool.untold_end` in
-            their last info.
-        contradictions: matches whose sides were told results that contradict each other.
+        recovery_s: times from a fault to the first observation of the instance that took over.
+            None before the first.
+        untold_ends: episodes whose end the game did not report, see `sc2pool.untold_end` in their
+            last info.
+        contradictions: matches whose two sides got contradictory results.
         pauses: see `PauseStats`.
-        realtime: how late actions came, in real time; see `RealtimeStats`.
+        realtime: the lateness of actions in real time, see `RealtimeStats`.
         watchdog_cpu_s: CPU time of the watchdog's thread.
-        settled: what `sc2pool doctor --full` has found out about this installation of the game, see
-            `sc2pool.game.program.settled`; empty for envs of the user.
+        settled: the findings of `sc2pool doctor --full` about this installation of the game, see
+            `sc2pool.game.program.settled`. Empty for envs of the user.
         events: the newest thousand launches, faults and recycles, oldest first.
         instances: one for each env, then one for each spare.
     """
@@ -247,18 +249,18 @@ class PoolStats:
     instances: Sequence[InstanceStats] = field(repr=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """The same as dicts, lists and plain values, which JSON can hold."""
+        """These figures as dicts, lists and plain values, for JSON."""
         return asdict(self)
 
 
 class Counters:
-    """Counts for one pool.
+    """The counters of one pool.
 
     Attributes:
-        learner: the newest figures that the training has logged, by name; replaced as a whole.
+        learner: the newest figures that the training has logged, by name. Replaced as a whole.
         settled: see `PoolStats`.
-        lateness: counts how late actions came.
-        newest_game: facts of the game launched last; None if there is none.
+        lateness: the counter of the actions' lateness.
+        newest_game: facts about the game launched last. None without a game.
     """
 
     def __init__(self) -> None:
@@ -285,7 +287,7 @@ class Counters:
         self._recycles: Counter[str] = Counter()
         self._recycles_by_seat: dict[str, Counter[str]] = {}
         self._events: deque[PoolEvent] = deque(maxlen=_EVENTS_KEPT)
-        self._lock = threading.RLock()  # a signal handler may ask in the midst of a count
+        self._lock = threading.RLock()  # a signal handler may read during a count
 
     def count_launch(self, seat: str, instance: int, games: Sequence[GameFacts]) -> None:
         """Count an instance that is up, with its games if it has any."""
@@ -304,7 +306,7 @@ class Counters:
         """Count an episode that ended.
 
         Args:
-            episode_return: None if a fault cut it short: it says nothing about the policy.
+            episode_return: None if a fault cut it short, as such a return does not rate the policy.
         """
         with self._lock:
             self.episodes += 1
@@ -318,7 +320,7 @@ class Counters:
             self._matches.count(opponent, result)
 
     def count_odd_end(self, *, untold: bool, contradiction: bool) -> None:
-        """Count an episode whose end the game did not tell, or told in two ways."""
+        """Count an episode with an untold end or with contradictory results; see `PoolStats`."""
         with self._lock:
             self._untold_ends += untold
             self._contradictions += contradiction
@@ -332,7 +334,7 @@ class Counters:
         """Count a pause that is over.
 
         Args:
-            loops: game loops that passed meanwhile; None if that is not known.
+            loops: game loops that passed during the pause. None if unknown.
         """
         with self._lock:
             self._pauses += 1
@@ -345,7 +347,7 @@ class Counters:
         self._count_replaced(PoolEvent("fault", time.monotonic(), seat, instance, *about))
 
     def count_recycle(self, seat: str, instance: int, limit: str) -> None:
-        """Count an instance that has reached a soft limit."""
+        """Count an instance that is replaced because it reached a soft limit."""
         cause = f"{_SOFT}{limit}"
         self._count_replaced(PoolEvent("recycle", time.monotonic(), seat, instance, cause))
 
@@ -356,12 +358,12 @@ class Counters:
             self._events.append(event)
 
     def recycles_by_seat(self) -> dict[str, dict[str, int]]:
-        """Replaced instances by cause, for each seat that had any."""
+        """Replaced instances by cause, for each seat with at least one."""
         with self._lock:
             return {seat: dict(causes) for seat, causes in self._recycles_by_seat.items()}
 
     def episodes_by_seat(self) -> dict[str, int]:
-        """Episodes that ended, for each seat that had any."""
+        """Episodes that ended, for each seat with at least one."""
         with self._lock:
             return dict(self._episodes_by_seat)
 
@@ -386,7 +388,7 @@ class Counters:
         steps_per_s: float | None,
         watchdog_cpu_s: float,
     ) -> PoolStats:
-        """The figures now, with those that are counted elsewhere."""
+        """The figures now, with the given ones that are counted elsewhere."""
         realtime = self.lateness.snapshot()
         at_s = time.monotonic()
         with self._lock:
@@ -423,5 +425,5 @@ class Counters:
 
 
 def fault_count(recycles: Mapping[str, int]) -> int:
-    """How many of these recycles were faults; soft limits are none."""
+    """How many of these recycles were faults, not soft limits."""
     return sum(count for cause, count in recycles.items() if not cause.startswith(_SOFT))

@@ -1,1 +1,1 @@
-"""Where each env's step is, and the batch that comes of it."""
+"""The stage of each env's step, and the batches of results."""

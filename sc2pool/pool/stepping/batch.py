@@ -1,10 +1,11 @@
-"""From the queue pairs to one batch of arrays.
+"""Gathers replies from the queue pairs into one batch of arrays.
 
-An `Outcome` is what one step, or the begin of an episode, brought one env. A `Batch` is that of
-some envs, row by row: of envs with two rows, rows 2i and 2i + 1 are those of the i-th. Rules: a
-batch belongs to the caller once it is handed out: nothing in it is kept, or shared with another
-batch. A synthetic outcome is a marked truncation with reward 0 of every row of the env, and never a
-terminal state, because a crash says nothing about the value of what came before it.
+An `Outcome` is the result of one env's step or reset. A `Batch` joins the outcomes of some envs,
+row by row: with two rows per env, rows 2i and 2i + 1 belong to the i-th env.
+
+Rules: a batch belongs to the caller, so none of its objects is kept, or shared with another batch.
+A synthetic outcome is a marked truncation with reward 0 in every row of the env. It is never a
+terminal state, because a crash says nothing about the value of the states before it.
 """
 
 from __future__ import annotations
@@ -25,20 +26,21 @@ from sc2pool.pool.queues.trainer_end import TrainerEnd
 
 @dataclass(slots=True)
 class Outcome:
-    """The result of one step, or of the begin of an episode, for one env.
+    """The result of one env's step or reset.
 
     Attributes:
-        rewards: of each of its rows.
-        infos: of each row.
-        terminated: the episode of all rows.
-        truncated: as above.
+        rewards: one for each row.
+        infos: one for each row.
+        terminated: True if the episode terminated, for all rows.
+        truncated: True if the episode was truncated, for all rows.
         observation: the newest observation if the space has no fixed layout.
-        final_observations: each row's last of the episode that ended; None if none did.
-        reset_infos: each row's of the episode that began; None if none did.
-        report: the fault that made it synthetic; None for a real one.
-        tick: how late the step was, in real time.
-        episode_return: sum of the first row's rewards in the episode that ended; None if none did,
-            or if a fault cut it short.
+        final_observations: each row's last observation of the episode that ended. None if no
+            episode ended.
+        reset_infos: each row's reset info of the episode that began. None if no episode began.
+        report: the fault that made the outcome synthetic. None for a real outcome.
+        tick: the step's lateness, in real time.
+        episode_return: sum of the first row's rewards in the episode that ended. None if no episode
+            ended, or if a fault cut it short.
     """
 
     rewards: Sequence[float]
@@ -58,7 +60,7 @@ class Outcome:
 
     @classmethod
     def empty(cls, rows: int) -> Outcome:
-        """Of an env with as many rows that was asked for an episode."""
+        """The outcome of a reset with this many rows: rewards 0 and empty infos."""
         return cls([0.0] * rows, [{} for _ in range(rows)])
 
 
@@ -66,18 +68,18 @@ class Outcome:
 class Batch:
     """The results of one step, or one reset, of some envs.
 
-    Of k envs that have r rows each, k * r rows: those of envs[0], then those of envs[1], ….
+    A batch of k envs with r rows each has k * r rows: those of envs[0], then those of envs[1], ….
 
     Attributes:
-        envs: int64 (k,), the envs, ascending.
-        observations: in the space's structure; each array has shape (k * r, …). A tuple of k
+        envs: int64 (k,), the indices of the envs, ascending.
+        observations: in the space's structure, each array of shape (k * r, …). A tuple of k
             observations if the space has no fixed layout.
         rewards: float64 (k * r,).
-        terminated: bool (k * r,); the same for all rows of an env, as the next.
-        truncated: bool (k * r,).
-        infos: a dict per row.
-        final_observations: of each row, the episode's last observation if it ended, else None.
-        reset_infos: of each row, the info of the new episode's reset if one began, else None.
+        terminated: bool (k * r,), equal for all rows of an env.
+        truncated: bool (k * r,), equal for all rows of an env.
+        infos: a dict for each row.
+        final_observations: for each row the episode's last observation, None if it did not end.
+        reset_infos: for each row the new episode's reset info, None if no episode began.
     """
 
     envs: Array
@@ -91,10 +93,10 @@ class Batch:
 
 
 def real_outcome(queue: TrainerEnd, flags: int) -> Outcome | None:
-    """An instance's reply to a step.
+    """The outcome of an instance's reply to a step; None for a plain reply.
 
-    None for a plain reply, as nearly all are: an observation, a reward, and nothing else. In real
-    time none is plain, because each says how late it was.
+    Nearly all replies are plain: an observation and a reward. In real time no reply is plain,
+    because each carries its lateness.
     """
     if not flags & Flag.TELLING:
         return None
@@ -117,7 +119,7 @@ def real_outcome(queue: TrainerEnd, flags: int) -> Outcome | None:
 
 
 def synthetic_outcome(report: FaultReport, queue: TrainerEnd, layout: SpaceLayout) -> Outcome:
-    """The made-up outcome of an env whose instance died before it answered."""
+    """The outcome of an env whose instance died before it answered."""
     last_observations = queue.observations()
     rows = len(last_observations)
     return Outcome(
@@ -131,7 +133,7 @@ def synthetic_outcome(report: FaultReport, queue: TrainerEnd, layout: SpaceLayou
 
 
 def fault_info(report: FaultReport) -> dict[str, Any]:
-    """A fault as infos have it."""
+    """The fields of a fault for an info dict."""
     return {
         "kind": str(report.fault.kind),
         "phase": str(report.fault.phase),
@@ -152,7 +154,7 @@ class Gatherer:
         self._every = np.arange(n)
 
     def gather_plain(self, slots: SlotBatch) -> Batch:
-        """One batch of all envs, each row with an observation, a reward, and nothing else."""
+        """One batch of all envs, whose replies are all plain."""
         n = self._n_rows
         return Batch(
             envs=self._every.copy(),
@@ -225,5 +227,5 @@ class Gatherer:
         return self._layout.build(lambda index: arrays[index].reshape(n_rows, *leaves[index].shape))
 
     def row(self, batch: Batch, row: int) -> Any:
-        """One row's observation out of a batch, copied."""
+        """A copy of one row's observation in a batch."""
         return self._layout.row_of(batch.observations, row)

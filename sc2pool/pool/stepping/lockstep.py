@@ -4,7 +4,8 @@
      │                                    └─ over ─► ANSWERED ─► BEGINNING ─► SETTLED
      └ begin an episode ───────────────────────────────────────► BEGINNING ─► SETTLED
 
-The fast path (`Lockstep`): all envs step at once, and all replies are plain.
+The fast path (`Lockstep`) handles batches in which all envs step together and all replies are
+plain.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from sc2pool.pool.stepping.batch import Batch, Gatherer, Outcome
 
 
 class Stage(StrEnum):
-    """Where an env's step is."""
+    """The stage of an env's step."""
 
     NEW = "new"
     """No episode has begun yet."""
@@ -40,7 +41,7 @@ class Stage(StrEnum):
     SENT = "sent"
     """An action was sent."""
     ANSWERED = "answered"
-    """The episode is over, and the next one has not been dealt yet."""
+    """The episode is over, and the next one is not dealt yet."""
     BEGINNING = "beginning"
     """An episode was dealt; its first observation is awaited."""
     SETTLED = "settled"
@@ -49,15 +50,15 @@ class Stage(StrEnum):
 
 @dataclass(eq=False, slots=True)
 class EnvStep:
-    """One env's step. Its deadline is its instance's: the same field bounds launches and resets.
+    """One env's step or reset. Its deadline is the instance's, which also bounds launches.
 
     Attributes:
         seat: the env's place in the pool.
-        stage: how far it has come.
-        outcome: what it brought so far; None for a plain reply.
-        queue: the queue pair that holds the newest observation, of an instance that may be gone
-            already; None before the first.
-        is_reset: the trainer asked for an episode, not for a step.
+        stage: how far the step is.
+        outcome: the outcome so far. None for a plain reply.
+        queue: the queue pair that holds the newest observation. Its instance may have ended. None
+            before the first observation.
+        is_reset: True if the trainer asked for an episode, not for a step.
     """
 
     seat: Seat
@@ -76,13 +77,13 @@ class Flight:
 
 
 class Lockstep:
-    """The fast path: all envs step at once, and every reply is an observation and a reward.
+    """The fast path: all envs step together, and every reply is an observation and a reward.
 
-    All is done for all of them at once: in the slots, and by doorbells that several workers hear.
-    The records are stale meanwhile. `hand_over` brings them up to date as a block of the
-    bookkeeping begins, so nobody else finds them stale. Until then another thread sees "playing",
-    not "stepping": as long as the trainer does not wait for the step, or has waited less than one
-    poll interval.
+    Actions and replies of all envs are copied together, and common doorbells wake several workers
+    each. The records of the envs are not updated then. `hand_over` updates them when a bookkeeping
+    block begins, so all other code in the trainer's thread finds them up to date. Until then
+    another thread sees the state "playing" instead of "stepping". This lasts while the trainer does
+    not wait for the step, or has waited for less than one poll interval.
     """
 
     def __init__(
@@ -99,33 +100,33 @@ class Lockstep:
         self._n_rows = len(steps) * rows
         self._flight: Flight | None = None
         self._is_arranged = False
-        """False if anything may have happened to the envs since they were all found waiting."""
+        """See `is_arranged`."""
         self._instances: list[Instance] = []
-        """The envs', when they were."""
+        """The envs' instances at the last `arrange`."""
         self._doorbells: Sequence[Doorbell] = []
-        """The doorbells of their workers."""
+        """The doorbells that wake their workers."""
         self._actions: deque[Array] = deque(maxlen=ACTIONS_KEPT)
-        """The newest actions of these instances that their records do not have."""
+        """The newest actions of these instances that their records lack."""
         self._bookkeeping.bring_up_to_date = self.hand_over
 
     def forget(self) -> None:
-        """Nothing is pending."""
+        """Forget the pending step."""
         self._flight = None
         self._is_arranged = False
         self._actions.clear()
 
     @property
     def under_way(self) -> bool:
-        """True from the sending of a step to all envs until it is received, or handed over."""
+        """True from `send` until the step is received or handed over."""
         return self._flight is not None
 
     @property
     def is_arranged(self) -> bool:
-        """True if all envs were found waiting, and nothing but their steps has happened since."""
+        """True if `arrange` succeeded, and since then the envs were only stepped together."""
         return self._is_arranged
 
     def arrange(self) -> bool:
-        """Arrange the slots for a step of all envs, if all wait for one.
+        """Arrange the slots for a step of all envs, if every env waits for an action.
 
         Returns:
             True if `send` may be called; False if an env is busy, paused, over or has failed.
@@ -146,29 +147,33 @@ class Lockstep:
         return bool(self._steps)
 
     def send(self, actions: Array) -> None:
-        """Send each row its action, of an array that fits an action space of one array.
+        """Send each row its action; `arrange` must have returned True.
 
-        `arrange` must have returned True.
+        Args:
+            actions: (n * rows, …), for an action space of one array.
         """
-        actions = actions.copy()  # the trainer may write into them
+        actions = actions.copy()  # the trainer may overwrite them
         if self._rows > 1:
             actions = actions.reshape(len(self._steps), self._rows, *actions.shape[1:])
-        self._bookkeeping.torn = True  # as a `with` block, but on the path of each step
+        self._bookkeeping.torn = True  # instead of a `with` block, which is slower
         self._slots.batch.send(actions)
         for doorbell in self._doorbells:
             doorbell.ring()
-        # Noted last: if this process is stopped before it rings, that is not the workers' time.
+        # Noted last: if this process is stopped before it rings, the workers lose no time.
         self._flight = Flight(actions, time.monotonic())
         self._bookkeeping.torn = False
 
     def recv(self) -> Batch | None:
-        """The batch of all envs; None, with nothing taken, if anything but plain replies came."""
+        """The batch of all envs; None, with nothing taken, if not all replies are plain.
+
+        None also if another event happened, or a poll is due: then the general path receives.
+        """
         flight = self._flight
         if flight is None or self._loop.look_for_more():
             return None
-        slots = self._slots  # not its batch: a traceback must not keep the memory
+        slots = self._slots  # no reference to its batch: a traceback would keep the memory
         while unanswered := slots.batch.unanswered():
-            # The last one asked is mostly the last to answer.
+            # The last env is usually the last to answer.
             if not self._loop.wait_for_ring(self._instances[unanswered[-1]]):
                 return None
         if slots.batch.flags() & Flag.TELLING:
@@ -181,7 +186,7 @@ class Lockstep:
         return self._gatherer.gather_plain(slots.batch)
 
     def hand_over(self) -> None:
-        """Note in the records what was sent; a step that is under way is theirs from now on."""
+        """Bring the envs' records up to date, and leave a pending step to the general path."""
         flight, self._flight = self._flight, None
         self._is_arranged = False
         for place, instance in enumerate(self._instances):

@@ -1,13 +1,13 @@
-"""The steps of all envs: what was sent, what came of it, and when the next episodes begin.
+"""The steps of all envs: requests, replies, and the begin of the next episodes.
 
-`EnvStep` is the record of one env, `Stepping` the general path for all of it, `Lockstep` the fast
-path for what nearly every batch is. Nothing else changes the records. Rules:
-- what is sent to an env settles exactly once: with a real outcome or, after a fault, a synthetic
-  one that is marked;
-- the next episodes are dealt once as many envs have answered as the caller waits for, in the order
-  of their indices, so a seeded run that is stepped in lockstep does not depend on timing;
-- games in real time whose episodes begin together are held at their first observations until the
-  last one is there, because it may have to be launched first.
+`EnvStep` is the record of one env. `Stepping` is the general path, `Lockstep` the fast path for
+nearly every batch. Only these two change the records. Rules:
+- Each action or request of an episode settles exactly once: with a real outcome or, after a fault,
+  with a synthetic outcome that is marked.
+- The next episodes are dealt when as many envs have answered as the caller waits for, in the order
+  of the envs. So a seeded run that is stepped in lockstep does not depend on timing.
+- Real-time games whose episodes begin together are held at their first observations until all have
+  reached theirs, because a game may have to be launched first.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _BUSY = (Stage.SENT, Stage.ANSWERED, Stage.BEGINNING)
 
 @dataclass(frozen=True, slots=True)
 class _Send:
-    """What a trainer's step asks of an env."""
+    """A trainer's step of an env."""
 
     action: Any
     delay_loops: int | None
@@ -58,7 +58,7 @@ class _Send:
 
 @dataclass(frozen=True, slots=True)
 class _Begin:
-    """What a reset asks of an env; no request for its next episode."""
+    """A reset of an env; `request` is None for its next episode."""
 
     request: Request | None
 
@@ -67,7 +67,7 @@ class Stepping(Listener):
     """The steps of a pool's envs.
 
     Args:
-        autoreset: whether an env that is over goes on to its next episode in the same step.
+        autoreset: whether an env whose episode is over begins its next episode in the same step.
         realtime: whether the games run by themselves.
         max_concurrency: how many envs may be busy at one time; None for all.
     """
@@ -95,14 +95,14 @@ class Stepping(Listener):
         self._aligned = Alignment(LOOPS_PER_S) if realtime and len(self._steps) > 1 else None
         n = len(self._steps)
         self._max_busy = max_concurrency if max_concurrency and max_concurrency < n else None
-        # Not in real time, where no reply is plain and a step may delay a game.
+        # No lockstep in real time: no reply is plain there, and a step may delay a game.
         fits = not realtime and self._max_busy is None
         self.lockstep = Lockstep(self._steps if fits else [], loop, self.gatherer, layout.rows)
         self._queued: deque[tuple[EnvStep, _Send | _Begin]] = deque()
         self._together: list[EnvStep] = []
-        """Envs whose episodes begin together, until the last one's first observation is there."""
+        """Envs whose episodes begin together, until all first observations have arrived."""
 
-    # What the trainer asks.
+    # Requests of the trainer.
 
     @property
     def began(self) -> bool:
@@ -111,18 +111,18 @@ class Stepping(Listener):
 
     @property
     def over(self) -> list[int]:
-        """The envs whose episode is over and whose next one has not been asked for."""
+        """The envs whose episode is over and whose next episode was not requested."""
         return [env for env, step in enumerate(self._steps) if step.stage is Stage.OVER]
 
     def require_at_rest(self, envs: Iterable[int], call: str, then: str) -> None:
-        """Check that the trainer awaits nothing of these envs.
+        """Check that these envs have no pending step or reset.
 
         Args:
-            call: the pending call's name for the error.
-            then: what was to come after it.
+            call: the pending call's name, for the error.
+            then: the operation that the caller attempted, for the error.
 
         Raises:
-            AlreadyPendingCallError: an env's step before has not been received.
+            AlreadyPendingCallError: an env's previous step has not been received.
         """
         pending = self.lockstep.under_way
         busy = [env for env in envs if pending or self._steps[env].stage not in _AT_REST]
@@ -138,7 +138,7 @@ class Stepping(Listener):
 
         Args:
             envs: their indices.
-            actions: one for each; of envs with several rows, a sequence of one for each row.
+            actions: one for each env; for envs with several rows, a sequence with one per row.
         """
         now_s = time.monotonic()
         deadline = self._supervisor.step_deadline(now_s)
@@ -151,7 +151,7 @@ class Stepping(Listener):
     def _send(self, step: EnvStep, asked: _Send) -> None:
         step.stage = Stage.SENT
         step.is_reset = False
-        if step.seat.fault is not None:  # it died between the steps
+        if step.seat.fault is not None:  # its instance died between the steps
             self._answer_for(step)
             return
         instance = step.seat.instance
@@ -161,12 +161,11 @@ class Stepping(Listener):
         instance.send(asked.action)
 
     def begin(self, envs: Sequence[int], requests: Sequence[Request] | None) -> None:
-        """Begin an episode in each of these envs, whatever it plays now.
+        """Begin an episode in each of these envs, even if its current episode is not over.
 
         Args:
-            envs: ascending.
-            requests: what the trainer wants of each; None for the next ones, as an autoreset
-                would begin them.
+            envs: their indices, ascending.
+            requests: one for each env. None begins the next episodes, as an autoreset would.
         """
         if self._realtime and len(envs) == len(self._steps):
             self._together = list(self._steps)
@@ -189,16 +188,16 @@ class Stepping(Listener):
             self._episodes.begin_next(step.seat)
         else:
             self._episodes.begin(step.seat, asked.request)
-        self.arrived(step.seat)  # a spare may have been ready
+        self.arrived(step.seat)  # the env may have taken a spare that was ready
 
     def begin_if_dead(self, seat: Seat) -> bool:
         """Begin the env's next episode ahead if its game has died since its last step.
 
-        A task that has begun no episode has no game to be called about, and not the attributes that
-        it sets as it starts. In a pause nothing begins.
+        Before its first episode a task object has no game, and lacks the attributes that it sets as
+        an episode starts. So a call needs an episode. In a pause no episode begins.
 
         Returns:
-            Whether an episode was begun.
+            True if an episode was begun.
         """
         is_idle = self._steps[seat.index].stage is Stage.IDLE
         if not is_idle or seat.fault is None or seat.paused or self._episodes.is_ahead(seat):
@@ -207,11 +206,11 @@ class Stepping(Listener):
         return True
 
     def can_be_called(self, seat: Seat) -> bool:
-        """True unless the first observation of an episode that was begun ahead is awaited."""
+        """False while the first observation of an episode that was begun ahead is awaited."""
         return not self._episodes.is_ahead(seat) or seat.arrived or seat.paused
 
     def _ask(self, step: EnvStep, asked: _Send | _Begin) -> None:
-        """Ask an env now, or once few enough are busy."""
+        """Carry out a request now, or queue it while `max_concurrency` is reached."""
         if self._queued or self._at_most_busy():
             step.stage = Stage.QUEUED
             self._queued.append((step, asked))
@@ -225,12 +224,12 @@ class Stepping(Listener):
             self._begin(step, asked)
 
     def _at_most_busy(self) -> bool:
-        """True if as many envs work as may at one time."""
+        """True if `max_concurrency` is reached."""
         limit = self._max_busy
         return limit is not None and sum(step.stage in _BUSY for step in self._steps) >= limit
 
     def forget(self) -> None:
-        """Every instance is about to be replaced: no env has an episode, and nothing is pending."""
+        """Forget all steps and episodes, as every instance is about to be replaced."""
         self._queued.clear()
         self._together.clear()
         self.lockstep.forget()
@@ -239,9 +238,9 @@ class Stepping(Listener):
             step.outcome = step.queue = None
 
     def drop(self) -> None:
-        """Await the replies of steps that will not be taken, and drop them.
+        """Wait for the replies of all pending steps, and drop them.
 
-        An interrupt of the wait drops nothing.
+        If an interrupt ends the wait, nothing is dropped.
         """
         self._loop.wait_until(
             lambda: all(step.seat.instance.state is not State.STEPPING for step in self._steps)
@@ -254,7 +253,7 @@ class Stepping(Listener):
                 step.stage = Stage.OVER
         self._together.clear()
 
-    # What the instances answer.
+    # Replies of the instances.
 
     def replied(self, seat: Seat, flags: int) -> None:
         if seat.is_spare:
@@ -269,12 +268,12 @@ class Stepping(Listener):
             return
         step = self._steps[seat.index]
         if step.stage is not Stage.SENT:
-            return  # between steps, or before the episode has begun: a later outcome shows it
+            return  # between steps, or before an episode has begun: a later outcome reports it
         self._queue_of(step).void()
         self._answer_for(step)
 
     def _answer_for(self, step: EnvStep) -> None:
-        """Answer in the place of an instance that has died."""
+        """Settle the step of an instance that has died with a synthetic outcome."""
         report = step.seat.fault_told()
         assert report is not None, "what has failed has a fault that explains it"
         self._answer(step, synthetic_outcome(report, self._queue_of(step), self._layout))
@@ -312,7 +311,7 @@ class Stepping(Listener):
         return step.stage is Stage.BEGINNING and step.seat.arrived
 
     def _settle_episode(self, step: EnvStep) -> None:
-        """The env takes the episode that its seat's instance has ready."""
+        """Settle a reset: the env takes the episode that is ready on its seat."""
         seat, outcome = step.seat, step.outcome
         assert outcome is not None, "an episode begins with an outcome, which may be empty"
         fault = seat.taken()
@@ -325,13 +324,13 @@ class Stepping(Listener):
         outcome.reset_infos = infos
         step.stage = Stage.SETTLED
 
-    # What the trainer receives.
+    # Results for the trainer.
 
     def wait(self, wanted: int | None, deadline: Deadline) -> int:
-        """Wait until this many envs are settled, all that are pending for None.
+        """Wait until `wanted` envs are settled (None: all pending ones), or until the deadline.
 
         Returns:
-            How many are settled, fewer if the deadline has passed.
+            How many envs are settled.
         """
         goal = self.pending if wanted is None else wanted
 
@@ -344,15 +343,15 @@ class Stepping(Listener):
         return n_settled()
 
     def _advance(self, goal: int) -> bool:
-        """Ask the envs whose turn has come; deal the next episodes once this many have answered.
+        """Carry out queued requests, and deal the next episodes once `goal` envs have answered.
 
         Returns:
-            Whether an instance was asked for something.
+            True if an instance was sent a request.
         """
         has_asked = self._ask_queued()
         while self._may_deal(goal):
             self._begin_next_episodes()
-            self._ask_queued()  # some episodes may be there already, and others have a turn
+            self._ask_queued()  # episodes that were ready are settled, which frees turns
             has_asked = True
         return has_asked
 
@@ -382,13 +381,13 @@ class Stepping(Listener):
 
     @property
     def pending(self) -> int:
-        """Of how many envs the trainer awaits something."""
+        """How many envs have a pending step or reset."""
         if self.lockstep.under_way:
             return len(self._steps)
         return sum(step.stage not in _AT_REST for step in self._steps)
 
     def recv(self, min_ready: int | None, timeout_s: float | None) -> Batch:
-        """Wait for at least `min_ready` of the pending envs, and take all that are settled.
+        """Wait for at least `min_ready` of the pending envs, and return all that are settled.
 
         Raises:
             NoAsyncCallError: nothing is pending.
@@ -427,7 +426,7 @@ class Stepping(Listener):
             self._stats.count_odd_end(untold=untold, contradiction=contradiction)
 
     def _delays_loops(self, envs: Sequence[int]) -> list[int] | None:
-        """How many loops later each env's next period is to begin."""
+        """By how many loops to delay each env's next period; None without alignment."""
         aligned = self._aligned
         if aligned is None:
             return None
@@ -436,7 +435,7 @@ class Stepping(Listener):
         return aligned.delays_loops() or [0] * len(self._steps)
 
     def _align(self, outcomes: Sequence[Outcome | None]) -> None:
-        """Note how late each env was, if all were played on together."""
+        """Note how late each env was, if all were stepped together and no episode ended."""
         if self._aligned is not None:
             gaps_s = [one.tick.gap_s for one in outcomes if one and one.tick and not one.over]
             self._aligned.note(gaps_s if len(gaps_s) == len(self._steps) else None)
@@ -446,6 +445,6 @@ class Stepping(Listener):
         return self.gatherer.newest([self._queue_of(step) for step in self._steps])
 
     def action_mask(self, env: int, row: int) -> Array | None:
-        """The mask that came with this row's newest observation; None if there was none."""
+        """The mask that came with this row's newest observation; None without a mask."""
         queue = self._steps[env].queue
         return None if queue is None else queue.mask(row)

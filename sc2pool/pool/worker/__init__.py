@@ -1,1 +1,1 @@
-"""The worker: one process that runs one player."""
+"""The worker: one process that runs one or several players."""

@@ -1,10 +1,10 @@
-"""A worker's first lines: it follows its trainer before it imports what takes long.
+"""A worker's entry point: it becomes a follower of its trainer before the slow imports.
 
-It is in a background group of the trainer's terminal. A terminal with `stty tostop` stops such a
-group at its first output, if that does not ignore the signal.
+A worker is in a background process group of the trainer's terminal. A terminal with `stty tostop`
+stops such a group at its first output, unless the worker ignores the signal.
 
-python -m sc2pool.pool.worker, started as a follower (`processes.follower`), which gets: the control
-socket, the doorbell of requests, the one of replies, the pool's memory.
+`python -m sc2pool.pool.worker` is started as a follower (`processes.follower`). It inherits four
+descriptors: the control socket, the request doorbell, the reply doorbell and the pool's memory.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import sys
 from sc2pool.processes.follower import become_follower
 
 if __name__ == "__main__":
-    if hasattr(signal, "SIGTTOU"):  # Windows has none
+    if hasattr(signal, "SIGTTOU"):  # not on Windows
         signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     descriptors = become_follower(sys.argv[1:])
 
-    gc.disable()  # an import makes no garbage; to look for it takes a seventh of the start
+    gc.disable()  # imports make no garbage, and collections take a seventh of the start
     from sc2pool.pool.worker.worker import main
 
-    gc.freeze()  # the collector never looks at what was imported
+    gc.freeze()  # exempt the imported objects from later collections
     gc.enable()
     main(*descriptors)

@@ -1,7 +1,7 @@
-"""The doorbells of a worker: its instances share them.
+"""The doorbells of a worker, which its instances share.
 
-Rules: a ring may be for any of the instances, so each that waits looks into its slot. One that is
-the only one in need of turns may block the worker for it (`sc2pool.waiting`).
+Rules: a ring may be for any of the instances, so each waiting instance checks its slot. If no other
+task needs a turn, the waiting instance may block the worker's thread (`sc2pool.waiting`).
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ class Waiting(Protocol):
     """A queue pair's end that waits for a request."""
 
     def is_requested(self) -> bool:
-        """True if there is something to do."""
+        """True if a request has arrived."""
         ...
 
 
 class Ringing:
-    """Wakes the trainer: at once, or once for all that reply in one turn.
+    """Wakes the trainer: immediately, or with one ring for all replies of a turn.
 
     Args:
-        later: called if a ring is due and was not before.
+        later: called when a delayed ring becomes due.
 
     Attributes:
-        in_turns: whether the ring has time until the turn is over.
-        is_due: whether it is still to come.
+        in_turns: True if a ring is delayed until the turn is over.
+        is_due: True if a delayed ring was not made yet.
     """
 
     def __init__(self, reply: Doorbell, later: Callable[[], None]) -> None:
@@ -49,13 +49,13 @@ class Ringing:
 
 
 class Doorbells:
-    """The worker's ends.
+    """The worker's ends of its doorbells.
 
     Attributes:
-        ring: a reply is there: wakes the trainer, once for all that reply in this turn.
+        ring: wakes the trainer after a reply, with one ring for all replies of a turn.
         listening: the descriptor that the trainer rings.
-        blocked_in: the loop that the newest `wait` blocked; None if it did not.
-        epoll: the descriptor of what it waited with; it watches that loop, and `listening`.
+        blocked_in: the loop that the newest `wait` blocked. None if it blocked no loop.
+        epoll: the epoll descriptor of that wait. It watches the loop's descriptor and `listening`.
     """
 
     def __init__(self, request: Doorbell, reply: Doorbell) -> None:
@@ -68,7 +68,7 @@ class Doorbells:
         self._listens = False
         self._turns: Turns | None = None
         self._soon: Callable[[Callable[[], None]], object] | None = None
-        """Calls something at the end of a turn; None while it does not listen."""
+        """Schedules a call for the end of a turn; None before the first `_listen`."""
         fast, later = compiled.fast, self._ring_later
         self._ringing = (
             fast.Ringing(reply.ringing, reply.ring, later) if fast else Ringing(reply, later)
@@ -86,10 +86,10 @@ class Doorbells:
             self._reply.ring()
 
     def wait(self, end: Waiting) -> Turn | None:
-        """Wait for a ring, or for `wake`; look before, and look again after it.
+        """Wait for a ring or for `wake`. Check for a request before this and again after it.
 
         Returns:
-            What to await; None if there is no more to wait for.
+            A turn to await; None if the wait is over.
         """
         if self._block is None:
             self._block = BlockingWait(self._request.listening)
@@ -104,7 +104,7 @@ class Doorbells:
         if not self._listens:
             self._listen()
         if end.is_requested():
-            return None  # it came before this listened
+            return None  # the request arrived before `_listen`
         turn = self._waiting.get(end)
         if turn is None:
             turn = self._waiting[end] = Turn(asyncio.get_running_loop())
@@ -129,20 +129,20 @@ class Doorbells:
             turns.forget(self._request.listening)
 
     def _on_ring(self) -> None:
-        if self._turns is None:  # it does not wait edge-triggered
+        if self._turns is None:  # asyncio's own wait is level-triggered
             self._request.quiet()
         for end, turn in list(self._waiting.items()):
             if end.is_requested():
                 turn.go_on()
 
     def wake(self, end: Waiting) -> None:
-        """Let this one look again, if it waits."""
+        """End the wait of this end, if it waits."""
         turn = self._waiting.get(end)
         if turn is not None:
             turn.go_on_soon()
 
     def forget(self, end: Waiting) -> None:
-        """It waits no more."""
+        """Remove an end that waits no more."""
         self._waiting.pop(end, None)
 
 

@@ -1,11 +1,12 @@
-"""An instance in its worker: one player behind one queue pair, and what the trainer asks of it.
+"""An instance in its worker: one player behind one queue pair, which serves the trainer's requests.
 
-It hears its channel and the end of its game. Rules: after the first fault it reports and is over,
-there is no repair in here; once `end` has returned nothing of it writes into its slot any more.
+It watches its channel and the exit of its game. Rules: it reports its first fault and is over;
+nothing is repaired here. After `end` has returned it never writes into its slot.
 
-The instances of a worker share one event loop, and `asyncio.all_tasks()` shows a hook all of it. A
-hook that cancels what it finds there ends its own episode, and that is its env's error: each runs
-in an `OwnTask`, which no task of another instance can cancel.
+The instances of a worker share one event loop, so a hook sees the tasks of all instances in
+`asyncio.all_tasks()`. A hook that cancels all these tasks ends only its own episode, which is an
+error of its env. This is why each instance uses `OwnTask`, which no task of another instance can
+cancel.
 """
 
 from __future__ import annotations
@@ -37,18 +38,18 @@ from sc2pool.tasks.player import Player, PlayerSpec
 from sc2pool.waiting import WorkerLoop
 
 _MOST_WARNINGS = 20
-"""Different sentences that an instance sends; a game may put another number into each."""
+"""How many different warnings an instance sends: a game may put another number into each."""
 
 
 class SpecSource(Protocol):
-    """Has the spec of an instance's player."""
+    """The source of the spec of an instance's player."""
 
     def take(self) -> PlayerSpec:
-        """The spec; called once."""
+        """Return the spec; called once."""
         ...
 
     def close(self) -> None:
-        """Give back what is left of it; may be called again."""
+        """Release the source; may be called again."""
         ...
 
 
@@ -59,16 +60,17 @@ _TORCH = (
 
 
 class HostedInstance:
-    """Serves the trainer until it says so, is gone, or the game fails.
+    """Serves the trainer until `Close`, the channel's end, or a fault.
 
     Args:
         directory: the folder for the game's temporary files.
-        spec: where its player comes from.
-        is_over: called when it is over by itself; True if it was told to close.
-        raised: called with what the user's code has raised, in place of a message to the trainer.
+        spec: the source of its player's spec.
+        is_over: called when the instance is over. True after `Close` or the channel's end, False
+            after a fault.
+        raised: called with an error of the user's code, instead of a message to the trainer.
 
     Attributes:
-        player: None until `Start`.
+        player: the player. None until `Start`.
     """
 
     def __init__(
@@ -102,7 +104,7 @@ class HostedInstance:
         self._watched_games: Sequence[int] = ()
         self._over = False
         self._warned: set[str] = set()
-        """What it has warned of."""
+        """The warnings that were sent."""
         self._handlers: dict[type, Callable[[Any], None]] = {
             messages.Start: self._start,
             messages.UseMemory: self._use_memory,
@@ -136,9 +138,9 @@ class HostedInstance:
             self.report(error)
 
     def _start(self, message: messages.Start) -> None:
-        import_module("google")  # before the trainer's path, as the command does it: a namespace
+        import_module("google")  # a namespace package: import it before the trainer's path applies
         sys.path[:] = message.sys_path
-        had_torch = "torch" in sys.modules  # an opponent of a neighbour may have loaded a model
+        had_torch = "torch" in sys.modules  # another instance's opponent may have loaded a model
         self.player = player = self._spec.take().player()
         player.directory = self.directory
         player.warn = self._warn
@@ -154,7 +156,7 @@ class HostedInstance:
                 player.is_a_pool,
             )
         )
-        if player.strict and not had_torch and "torch" in sys.modules:  # a task, no env of a user
+        if player.strict and not had_torch and "torch" in sys.modules:  # not an env of the user
             self._warn(_TORCH)
 
     def _use_memory(self, message: messages.UseMemory) -> None:
@@ -207,9 +209,9 @@ class HostedInstance:
         if previous is not None:
             await asyncio.wait([previous])
         if message is not self._newest_reset:
-            return  # another episode was wanted before this one could begin
+            return  # a newer reset has replaced this one
         player, pair = self._its_player, self._its_pair
-        player.resume_now()  # it may be held at a first observation that is no longer wanted
+        player.resume_now()  # the game may be held at the first observation of an old reset
         pair.begin(message.sequence, hold=message.hold)
         player.attributes = [
             {name: pickle.loads(value) for name, value in of_row.items()}
@@ -222,8 +224,8 @@ class HostedInstance:
                 return  # cancelled by this class, not by the user's code
             replay = b""
             if not isinstance(error, GameFault):
-                # Code of the user's failed on a game that still answers: keep what it played.
-                with suppress(Exception):  # its own error is the one that counts
+                # The user's code failed, and the game still answers: keep the replay.
+                with suppress(Exception):  # an error here must not hide the user's error
                     replay = await player.replay()
             self.report(error, replay)
 
@@ -288,7 +290,7 @@ class HostedInstance:
         try:
             with suppress(ChannelClosedError):
                 self._channel.send(self._last_words(error, replay))
-        finally:  # if no memory is left for it, the end of the channel says enough
+        finally:  # if no memory is left to send it, the trainer sees the channel's end
             self._finish(closed=False)
 
     def _last_words(
@@ -316,7 +318,7 @@ class HostedInstance:
             self._is_over(closed)
 
     async def end(self) -> None:
-        """Let go of the game, the channel and the slot."""
+        """Close the player and its games, and release the channel and the slot."""
         self._over = True
         self._loop.remove_reader(self._channel.fileno())
         for game in self._watched_games:
@@ -324,7 +326,7 @@ class HostedInstance:
         if self._pair is not None:
             self._pair.abandon()
         if self.player is not None:
-            self.player.resume_now()  # so that it can close its game in its own way
+            self.player.resume_now()  # a stopped game could not close by itself
         tasks = [self._launching, self._pausing, self._episode]
         running = [task for task in tasks if task is not None and not task.done()]
         for task in running:
@@ -336,13 +338,13 @@ class HostedInstance:
         try:
             if self.player is not None:
                 self.player.close()
-        finally:  # an env of the user's may raise there
+        finally:  # an env's own `close` may raise
             self._spec.close()
             self._channel.close()
 
 
 def directory_of(frame: FrameType) -> Path | None:
-    """The folder of the instance whose method this frame is; None for other frames."""
+    """The folder of the instance, if this frame is a method of `HostedInstance`; else None."""
     if frame.f_code.co_filename != __file__:
         return None
     hosted = frame.f_locals.get("self")
@@ -350,10 +352,10 @@ def directory_of(frame: FrameType) -> Path | None:
 
 
 class OwnTask(asyncio.Task[None]):
-    """A task that only its own instance's tasks cancel, and the worker's.
+    """A task that only tasks of its own instance and of the worker can cancel.
 
     Args:
-        instance: its number; None for the worker's.
+        instance: the number of its instance. None for a task of the worker.
     """
 
     def __init__(
@@ -369,14 +371,14 @@ class OwnTask(asyncio.Task[None]):
 
     def cancel(self, msg: Any | None = None) -> bool:
         canceller = None
-        with suppress(RuntimeError):  # no loop runs: it is about to be closed
+        with suppress(RuntimeError):  # no loop runs, because it is about to close
             canceller = asyncio.current_task()
         ours = isinstance(canceller, OwnTask) and canceller._instance in (None, self._instance)
         return super().cancel(msg) if ours or canceller is None else False
 
 
 async def until_done(task: OwnTask) -> None:
-    """Wait for a task; who cancels this wait does not end it."""
+    """Wait until a task is done, even if this wait is cancelled."""
     while not task.done():
         with suppress(asyncio.CancelledError):
             await asyncio.wait([task])

@@ -1,21 +1,22 @@
-"""A worker: one lean process that runs the players of one instance or of several.
+"""A worker: one lean process that runs the players of one or several instances.
 
     control socket ─► host, leave ─► HostedInstance, …   each: channel, player, game
 
-Its one event loop waits for all of them together: the trainer (doorbell, control socket, channels),
-the games' sockets, the games' ends. Rules: it imports nothing heavy that the user's own pickle does
-not. It ends with the trainer, and all that it has started with it (`__main__`). Orders are carried
-out one after the other. It ends by itself once its last instance was told to close, and leaves it
-to the trainer to end it after a fault, because another instance may be on its way.
+Its one event loop waits for the trainer (doorbell, control socket, channels), the games' sockets
+and the games' exits. Rules:
+- The worker imports no heavy module unless the user's pickle does.
+- The worker ends with the trainer, and so do all processes that it has started (`__main__`).
+- Orders are carried out one after the other.
+- The worker exits after its last instance was asked to close. After a fault the trainer ends it,
+  because another instance may be about to move in.
 
-It also writes the newest observation of each game into its live files, while they are requested:
+The worker also writes the newest observation of each game into its live files, on request:
 
     thread: are they requested? (a `stat`, once a second) ─► event loop: write, four times a second
 
-Why a thread: while steps go on, the worker's event loop may never get to a timer of its own; a call
-from another thread always wakes it. Rules: without a request the step path does nothing for this.
-The game's messages are read in the loop's thread only. An observation that cannot be written is no
-fault of the game or of the worker.
+This needs a thread: during steps the event loop may never run a timer, while a call from another
+thread always wakes it. Rules: without a request the step path does no work for this. Only the
+loop's thread reads the game's messages. If an observation cannot be written, that is not a fault.
 """
 
 from __future__ import annotations
@@ -51,19 +52,19 @@ from sc2pool.tasks.player import Player, PlayerSpec
 from sc2pool.waiting import WorkerLoop
 
 _OWN_TASKS = 3
-"""Our own tasks: `Worker.serve`, its waiter, an episode. A fourth is another's, and needs turns."""
+"""The worker's own tasks: `Worker.serve`, its waiter, an episode. With more, tasks take turns."""
 
 
 @dataclass(frozen=True)
 class Over:
-    """An instance has ended by itself: `closed` if it was told to."""
+    """An instance is over: `closed` after `Close` or the channel's end, not after a fault."""
 
     number: int
     closed: bool
 
 
 class SentSpec:
-    """The pickled spec of a player, in a memory of its own."""
+    """The pickled spec of a player, in shared memory of its own."""
 
     def __init__(self, descriptor: int, size_bytes: int) -> None:
         self._descriptor = descriptor
@@ -82,7 +83,7 @@ class SentSpec:
 
 
 class Worker:
-    """Hosts instances until the last one was told to close."""
+    """Hosts instances until the last one was asked to close."""
 
     def __init__(
         self, loop: WorkerLoop, control: Control, doorbells: Doorbells, memory_fd: int
@@ -93,21 +94,21 @@ class Worker:
         self._memory_fd = memory_fd
         self._hosted: dict[int, HostedInstance] = {}
         self._orders: deque[tuple[Host | Leave | Over, list[int]]] = deque()
-        """What is to be done, each with the descriptors that came with it."""
+        """Pending orders, each with the descriptors that were sent with it."""
         self._ordered = asyncio.Event()
 
     def players(self) -> list[tuple[Path, Player]]:
-        """The players that there are, each with its instance's folder."""
+        """All players, each with its instance's folder."""
         hosted = list(self._hosted.values())
         return [(one.directory, one.player) for one in hosted if one.player is not None]
 
     def report(self, error: BaseException) -> None:
-        """Every instance tells the trainer what has ended this worker: its cause is not known."""
+        """Send the error that ends this worker for every instance, as its origin is unknown."""
         for hosted in self._hosted.values():
             hosted.report(error)
 
     async def serve(self) -> None:
-        """Carry out orders until the end."""
+        """Carry out orders until the last instance has closed."""
         while True:
             self._loop.add_reader(self._control.fileno(), self._on_control)
             await self._ordered.wait()
@@ -125,14 +126,14 @@ class Worker:
             self._loop.own_tasks = _OWN_TASKS
 
     def _on_control(self) -> None:
-        # Not the next one before this one is carried out: its descriptors may have no room before.
+        # Receive one order at a time: until it is done, the next one's descriptors may not fit.
         self._loop.remove_reader(self._control.fileno())
         for order, descriptors in self._control.receive() or ():  # None: the trainer has gone
             self._order(order, descriptors)
 
     def _order(self, order: Host | Leave | Over, descriptors: Sequence[int] = ()) -> None:
         self._orders.append((order, [*descriptors]))
-        self._loop.own_tasks = 0  # no other task may keep it from its turn
+        self._loop.own_tasks = 0  # forbid blocking waits, so that `serve` gets its turn
         self._ordered.set()
 
     def _host(self, order: Host, channel: int = -1, spec: int = -1) -> None:
@@ -152,7 +153,7 @@ class Worker:
 
     @staticmethod
     def _refuse(channel: int) -> None:
-        """There was no room for the descriptors of an instance: another worker must host it."""
+        """Report that an instance's descriptors did not fit, so that another worker hosts it."""
         if channel < 0:
             os._exit(1)
         detail = "the worker has no descriptors left"
@@ -162,7 +163,7 @@ class Worker:
 
 
 def main(control_fd: int, request_fd: int, reply_fd: int, memory_fd: int) -> None:
-    """Run one worker, with these descriptors; see `__main__`."""
+    """Run one worker with these descriptors; see `__main__`."""
     leave_interrupts_to_parent()
     notice_children()
     doorbells = Doorbells(
@@ -170,16 +171,16 @@ def main(control_fd: int, request_fd: int, reply_fd: int, memory_fd: int) -> Non
     )
     loop = WorkerLoop(_OWN_TASKS)
     worker = Worker(loop, Control(socket.socket(fileno=control_fd)), doorbells, memory_fd)
-    # The trainer made TMPDIR a folder of the run's.
+    # TMPDIR is a folder in the run's folder.
     LiveView(Path(os.environ["TMPDIR"]).parent, worker.players).begin(loop)
     HookWatch(directory_of).begin()
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
         try:
             runner.run(until_done(OwnTask(worker.serve(), loop)))
-        except BaseException as error:  # of a signal handler or a callback of the user's
+        except BaseException as error:  # raised by a signal handler or a callback of the user
             worker.report(error)
-    # Nothing of the user's may keep the process alive now: not a thread, not an atexit handler, and
-    # not a stream that is missing or closed, or whose reader is gone.
+    # The user's code must not keep the process alive now: no thread, no atexit handler, and no
+    # stream that is missing or closed, or whose reader is gone.
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, OSError, ValueError):
             stream.flush()
@@ -196,7 +197,7 @@ class LiveView:
     """Writes the live files of one worker.
 
     Args:
-        players: returns the players that there are, each with the folder of its instance.
+        players: returns all players, each with the folder of its instance.
     """
 
     def __init__(self, run: Path, players: Callable[[], Sequence[tuple[Path, Player]]]) -> None:
@@ -208,18 +209,18 @@ class LiveView:
         """The map that was written for each player, and its key."""
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin to look for requests; it continues until the process ends."""
+        """Start the thread that looks for requests until the process ends."""
         start_thread(self._poll, "sc2pool-live-view", loop)
 
     def _poll(self, loop: asyncio.AbstractEventLoop) -> None:
         while not self._broken:
             requested = live_files.is_requested(self._run)
-            if requested and not self._under_way.is_set():  # a busy loop is not called twice
+            if requested and not self._under_way.is_set():  # one pending write is enough
                 self._under_way.set()
                 try:
                     loop.call_soon_threadsafe(self._write)
                 except RuntimeError:
-                    return  # the loop is closed: the worker ends
+                    return  # the loop is closed, because the worker ends
             time.sleep(_WRITE_EVERY_S if requested else _POLL_INTERVAL_S)
 
     def _write(self) -> None:
@@ -236,7 +237,7 @@ class LiveView:
         latest_view = player.latest_view()
         if latest_view is None:
             return
-        # Only now: a worker without a game never loads the protocol.
+        # Imported late, so that a worker without a game never loads the protocol.
         from sc2pool.players.view import map_of, view_of  # noqa: PLC0415
 
         observation, game_info = latest_view

@@ -1,13 +1,11 @@
-"""The worker's end of a queue pair: what players get and put. See `slots`.
+"""The worker's end of a queue pair: players get actions and put transitions. See `slots`.
 
 Rules:
-- an observation is checked before it is published; an error names the part that is wrong by its
-  path, with what was given and what was expected, and begins with the name of its row if there are
-  several;
-- a transition answers one request, and none is put unasked; all rows answer it together;
-- the wait for an action blocks the worker if nothing else in it wants a turn (`sc2pool.waiting`);
-- a plain transition is written by the compiled step path; what that does not take is written here,
-  or refused.
+- An observation is checked before it is published. An error names the wrong part by its path, with
+  the given and the expected value. With several rows it begins with the name of the row.
+- Each transition answers one request; without a request `put` raises. All rows answer together.
+- The wait for an action blocks the worker if no other task needs a turn (`sc2pool.waiting`).
+- The compiled step path writes plain transitions. All others are written or refused here.
 """
 
 from __future__ import annotations
@@ -36,12 +34,12 @@ def write_observation(
     """Copy an observation into its views.
 
     Args:
-        strict: see below.
-        name: of its row, with which an error begins.
+        strict: whether to check dtypes and finite values too.
+        name: the name of its row, with which an error message begins.
 
     Raises:
-        ObservationError: a part is missing or of another shape; where `strict`, also another
-            dtype, or a value that is not finite.
+        ObservationError: a part is missing or has another shape. If `strict`, also if a part has
+            another dtype or a value that is not finite.
     """
     try:
         parts = list(layout.parts(observation))
@@ -52,15 +50,15 @@ def write_observation(
 
 
 def check_observation(space: spaces.Space[Any], observation: Any, path: Path = ()) -> None:
-    """Check strictly, as `write_observation` does, an observation that is pickled.
+    """Check an observation that will be pickled, as strictly as `write_observation` does.
 
     Args:
-        space: with a part that has no fixed layout; such a part must be one of its elements.
-        observation: of that space.
-        path: of both, if they are parts.
+        space: its space. Parts without a fixed layout must be elements of their spaces.
+        observation: the observation, or a part of one.
+        path: the keys and indices of that part.
 
     Raises:
-        ObservationError: see above.
+        ObservationError: see `write_observation`.
     """
     if isinstance(space, spaces.Dict | spaces.Tuple):
         parts = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
@@ -81,7 +79,7 @@ def _array(leaf: Leaf, value: Any, strict: bool, name: str, path: Path) -> Array
     """The value as an array that fits the leaf.
 
     Raises:
-        ObservationError: it does not fit.
+        ObservationError: the value does not fit.
     """
     try:
         array = np.asarray(value)
@@ -99,10 +97,10 @@ def _array(leaf: Leaf, value: Any, strict: bool, name: str, path: Path) -> Array
 
 
 def write_mask(leaf: Leaf, view: Array, mask: Array, name: str = "") -> None:
-    """Copy an action mask into its view; arguments as of `write_observation`.
+    """Copy an action mask into its view; see `write_observation` for `name`.
 
     Raises:
-        ObservationError: it has another shape or dtype, or the actions have no masks.
+        ObservationError: the mask has another shape or dtype, or the actions have no masks.
     """
     if leaf.shape == (0,):
         raise ObservationError(
@@ -135,13 +133,12 @@ def _wrong(name: str, path: Path, problem: str) -> ObservationError:
 
 
 class WorkerEnd(QueuePair):
-    """The worker's end: what players get and put.
+    """The worker's end: a player gets actions from it and puts transitions into it.
 
     Args:
-        player: says how strictly to check, how an episode was reached, whether its game is to be
-            replaced, and how late a step was.
+        player: the player, for the strictness of its checks and the flags of a reply.
         send_out_of_band: sends (sequence, payload of an `OutOfBand`) to the trainer.
-        hold: stops the game at its first observation; returns whether it could.
+        hold: stops the game at its first observation. Returns False if that failed.
     """
 
     def __init__(
@@ -189,10 +186,10 @@ class WorkerEnd(QueuePair):
         self._action_out_of_band: tuple[int, Any] | None = None
 
     def begin(self, sequence: int, *, hold: bool = False) -> None:
-        """A reset was asked for, under this number; the next `put` answers it.
+        """Begin a reset with this number; the next `put` answers it.
 
         Args:
-            hold: stop the game before that.
+            hold: stop the game before the answer.
         """
         self._sequence = sequence
         self._to_be_held = hold
@@ -200,29 +197,29 @@ class WorkerEnd(QueuePair):
         self._abandoned = False
 
     def abandon(self) -> None:
-        """End the running episode where it next waits for an action, never inside a step."""
+        """End the running episode when it next waits for an action, never inside a step."""
         self._abandoned = True
         self._doorbells.wake(self)
 
     @property
     def abandoned(self) -> bool:
-        """True if the running episode is to end before its time."""
+        """True if the running episode was abandoned."""
         return self._abandoned
 
     def phase(self) -> Phase:
-        """The phase: resetting or stepping while the trainer waits, otherwise idle."""
+        """The phase: resetting or stepping while the trainer waits, else idle."""
         return self._phase
 
     def is_requested(self) -> bool:
         """True if the next request is in the slot.
 
-        An instance that is closing its env may still look when the slot is its successor's, whose
-        requests have other numbers (`Slots.clear`).
+        An instance that is closing its env may still check after its successor has taken the slot.
+        The successor's requests have other numbers (`Slots.clear`).
         """
         return self._words[Word.REQUEST] == self._sequence + 1
 
     def deliver(self, sequence: int, action: Any) -> None:
-        """An action came on the channel."""
+        """Take an action that was received on the channel."""
         self._action_out_of_band = (sequence, action)
         self._doorbells.wake(self)
 
@@ -239,7 +236,7 @@ class WorkerEnd(QueuePair):
             blocked = self._doorbells.blocked_in
             if requests is None or blocked is None or blocked.tasks > blocked.own_tasks:
                 request = self._words[Word.REQUEST]
-            else:  # as `Doorbells.wait` does it, but for all else that may end the wait
+            else:  # a fast `Doorbells.wait`; if another event ends it, the loop calls the real one
                 request = requests.wait(
                     self._sequence, self._doorbells.epoll, self._doorbells.listening
                 )
@@ -260,7 +257,7 @@ class WorkerEnd(QueuePair):
         return actions if self._slot.layout.rows > 1 else [actions]
 
     def _is_plain(self, leaf: Leaf, observation: Any) -> bool:
-        """True if it can be copied as it is; otherwise `write_observation` casts or raises."""
+        """True if it can be copied unchanged; otherwise `write_observation` casts or raises."""
         return (
             type(observation) is np.ndarray
             and observation.dtype == leaf.dtype
@@ -298,7 +295,7 @@ class WorkerEnd(QueuePair):
             write_mask(slot.layout.mask, mask_view, mask)
             flags |= Flag.MASKED
         slot.reals[Word.REWARD] = reward
-        # Pickled before anything is published: it may fail, and is part of the step then.
+        # Pickled before anything is published, so that an error belongs to this step.
         self._publish(
             flags, reward, for_trainer((observation, dict(info))) if out_of_band else None
         )
@@ -350,12 +347,12 @@ class WorkerEnd(QueuePair):
         return flags | RECYCLE_CAUSES.index(self._player.recycle_due) << Flag.CAUSE_SHIFT
 
     def _publish(self, flags: int, reward: float, payload: bytes | None) -> None:
-        """Complete what is in the slot, and answer the request with it.
+        """Complete the slot's content and answer the request.
 
         Args:
-            flags: what is known so far.
-            reward: the first row's.
-            payload: what goes out of band; None for nothing.
+            flags: the flags so far.
+            reward: the first row's reward.
+            payload: the part of the reply to send out of band. None without one.
         """
         slot = self._slot
         if self._realtime:
