@@ -131,6 +131,7 @@ class Pool:
             loop.fit_slots(layout)
             self.rows = first.rows
             self.n_rows = self.n * self.rows
+            self._every_row = range(self.n_rows)
             self.observation_space: spaces.Space[Any] = first.observation_space
             self.action_space: spaces.Space[Any] = first.action_space
             self.metadata: Mapping[str, Any] = first.metadata
@@ -147,7 +148,7 @@ class Pool:
                 max_concurrency=max_concurrency,
             )
             self._supervisor.listener = self._stepping
-            self._lockstep = self._stepping.lockstep
+            self._bookkeeping.bring_up_to_date = self._stepping.note_plain_steps
             self._calls = Calls(loop, self._stepping, self._pauses, self.rows, config.limits.call_s)
             actions = layout.action
             self._action_leaf = actions.leaves[0] if actions.is_array and actions.leaves else None
@@ -202,7 +203,7 @@ class Pool:
 
     def drop(self) -> None:
         """Wait for all pending steps and drop them, so that every env may begin an episode."""
-        self._lifetime.check_open()
+        self._bookkeeping.check_open()
         self._mend()
         if self._stepping.pending:
             with self._bookkeeping:
@@ -212,7 +213,7 @@ class Pool:
         """If an interrupt has left the records torn, replace every instance."""
         if not self._bookkeeping.torn:
             return
-        self._lifetime.check_open()
+        self._bookkeeping.check_open()
         log.warning("a call of the pool was interrupted: every game is replaced")
         self._episodes.forget()
         self._pauses.forget()
@@ -235,7 +236,7 @@ class Pool:
             AlreadyPendingCallError: an env has a transition that was not received.
             InterruptedCallError: an interrupt has cut a call short. Call `drop` first.
         """
-        self._lifetime.check_usable()
+        self._bookkeeping.check_usable()
         numbers = self._chosen(envs)
         self._stepping.require_at_rest(numbers, "reset", "the next one")
         with self._bookkeeping:
@@ -272,26 +273,26 @@ class Pool:
             AlreadyPendingCallError: an env's previous step has not been received.
             ResetNeeded: no episode of the task has begun, or the last one is over.
         """
-        self._lifetime.check_usable()
-        in_lockstep = envs is None and self._lockstep.arrange()
-        numbers = self._chosen(envs)
-        if not in_lockstep:
+        self._bookkeeping.check_usable()
+        may_be_plain = envs is None and self._stepping.arrange_plain()
+        numbers = self._every if envs is None else self._chosen(envs)
+        rows = self._every_row if envs is None else self.rows_of(numbers)
+        if not may_be_plain:
             self._require_episodes(numbers)
         each = "env" if self.rows == 1 else "row"
-        of_what = numbers if self.rows == 1 else self.rows_of(numbers)
         if self.strict:
-            actions = action_checks.check(self.action_space, actions, of_what, each)
+            actions = action_checks.check(self.action_space, actions, rows, each)
         else:
-            action_checks.count(actions, len(of_what), each)
+            action_checks.count(actions, len(rows), each)
         leaf = self._action_leaf
         fits = leaf is not None and (
-            self.strict or action_checks.is_batch_of(leaf, actions, len(of_what))
+            self.strict or action_checks.is_batch_of(leaf, actions, len(rows))
         )
-        if in_lockstep and fits:
+        if may_be_plain and fits:
             try:
-                self._lockstep.send(actions)
+                self._stepping.send_plain(actions)
             except Exception:
-                self._lifetime.check_closed_meanwhile()
+                self._bookkeeping.check_closed_meanwhile()
                 raise
         else:
             with self._bookkeeping:
@@ -335,17 +336,17 @@ class Pool:
         Raises:
             NoAsyncCallError: nothing is pending.
         """
-        self._lifetime.check_usable()
+        self._bookkeeping.check_usable()
         if min_ready is None and timeout_s is None:
             try:
-                batch = self._lockstep.recv()
+                batch = self._stepping.recv_plain()
             except Exception:
-                self._lifetime.check_closed_meanwhile()
+                self._bookkeeping.check_closed_meanwhile()
                 raise
             if batch is not None:
                 return batch
         with self._bookkeeping:
-            self._lifetime.check_open()  # a close in another thread forgets the pending step
+            self._bookkeeping.check_open()  # a close in another thread forgets the pending step
             return self._stepping.recv(min_ready, timeout_s)
 
     def wait(self, timeout_s: float | None) -> bool:
@@ -354,20 +355,20 @@ class Pool:
         Returns:
             True if all pending envs are ready.
         """
-        self._lifetime.check_usable()
+        self._bookkeeping.check_usable()
         with self._bookkeeping:
-            self._lifetime.check_open()
+            self._bookkeeping.check_open()
             return self._stepping.wait(None, Deadline.after(timeout_s)) == self._stepping.pending
 
     @property
     def over(self) -> list[int]:
         """The envs whose episode is over and which wait for `begin`."""
-        return [] if self._lockstep.is_arranged else self._stepping.over
+        return self._stepping.over
 
     @property
     def began(self) -> bool:
         """True if an episode has begun in every env."""
-        return self._lockstep.is_arranged or self._stepping.began
+        return self._stepping.began
 
     # Pauses.
 
@@ -387,7 +388,7 @@ class Pool:
             AlreadyPendingCallError: an env's step has not been received.
             PauseError: a game could not be stopped; all of these games continue.
         """
-        self._lifetime.check_usable()
+        self._bookkeeping.check_usable()
         numbers = self._chosen(envs)
         self._stepping.require_at_rest(numbers, "pause", "you pause them")
         with self._bookkeeping:
@@ -399,7 +400,7 @@ class Pool:
         Args:
             envs: indices. None for all envs and the spares.
         """
-        self._lifetime.check_usable()
+        self._bookkeeping.check_usable()
         numbers = self._chosen(envs)
         with self._bookkeeping:
             self._pauses.resume(numbers, spares=envs is None)
@@ -435,7 +436,7 @@ class Pool:
                 are dropped. Or one did not answer within `Limits.call_s`. Then its instance is
                 replaced, and the env's next transition reports the fault.
         """
-        self._lifetime.check_usable()
+        self._bookkeeping.check_usable()
         return self._calls.call(rows, operation, *arguments, timeout_s=timeout_s)
 
     def render(self, rows: Sequence[int]) -> list[Any]:
@@ -449,12 +450,12 @@ class Pool:
         """
         if self._is_task and not self._stepping.began:
             raise ResetNeeded("call reset() before render()")
-        self._lifetime.check_usable()
+        self._bookkeeping.check_usable()
         return self._calls.render(rows, is_task=self._is_task)
 
     def set_attr(self, rows: Sequence[int], name: str, value: Any) -> None:
         """Set an attribute of these rows' targets, now and in all their later instances."""
-        self._lifetime.check_usable()
+        self._bookkeeping.check_usable()
         self._calls.set_attr(rows, name, value)
         with self._bookkeeping:
             self._episodes.spares.take_back()

@@ -28,7 +28,7 @@ from typing import Any
 
 from sc2pool.config import PoolConfig
 from sc2pool.deadline import Deadline
-from sc2pool.errors import ClosedError, ConfigError, ForkedPoolError
+from sc2pool.errors import ConfigError
 from sc2pool.pool.instances.event_loop import Bookkeeping, EventLoop
 from sc2pool.pool.instances.fleet import Fleet
 from sc2pool.pool.instances.instance import Instance
@@ -211,42 +211,6 @@ class Lifetime:
     def closed(self) -> bool:
         """True after `close`."""
         return self._records.closed
-
-    def check_open(self) -> None:
-        """Raise unless the pool belongs to this process, is open, and has not failed.
-
-        Raises:
-            ForkedPoolError: the pool belongs to another process.
-            ClosedError: the pool is closed or has failed.
-        """
-        if os.getpid() != self._owner_pid:
-            raise ForkedPoolError(
-                f"this pool belongs to process {self._owner_pid}; process {os.getpid()} was forked "
-                "from it and must make a pool of its own"
-            )
-        if self._records.closed:
-            raise ClosedError("the pool is closed")
-        failed = self._runtime.loop.supervisor.failed
-        if failed:
-            raise ClosedError(f"the pool has failed: {failed}")
-
-    def check_closed_meanwhile(self) -> None:
-        """Raise `ClosedError` if another thread closed the pool during this call.
-
-        For calls outside a `Bookkeeping` block, which would raise it.
-        """
-        if self.closed:
-            self.check_open()
-
-    def check_usable(self) -> None:
-        """As `check_open`; raise also if an interrupt has left the pool's records torn.
-
-        Raises:
-            InterruptedCallError: the records are torn; see `Bookkeeping`.
-        """
-        self.check_open()
-        if self._records.torn:  # saves a function call in each step
-            self._records.check_whole()
 
     def close(self, *, ask_first: bool, grace_s: float | None) -> None:
         """See `Pool.close`."""

@@ -29,7 +29,6 @@ from sc2pool.pool.queues.slots import Slot, SlotBatch, Slots
 from sc2pool.pool.queues.trainer_end import TrainerEnd
 from sc2pool.pool.stepping import stepping
 from sc2pool.pool.stepping.batch import Gatherer, synthetic_outcome
-from sc2pool.pool.stepping.lockstep import Lockstep
 from sc2pool.pool.stepping.stepping import Stepping
 from sc2pool.processes.uninterrupted import uninterrupted
 from tests.support.simulation.play import play
@@ -338,28 +337,28 @@ def drops_no_step(patch: pytest.MonkeyPatch) -> None:
 
 
 def is_always_in_lockstep(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Lockstep, "_all_wait", lambda lockstep: bool(lockstep._steps))
+    patch.setattr(Stepping, "_all_wait", lambda _: True)
 
 
 def forgets_what_is_under_way(patch: pytest.MonkeyPatch) -> None:
-    hand_over = Lockstep.hand_over
+    note_plain_steps = Stepping.note_plain_steps
 
-    def hand_over_without_it(lockstep: Lockstep) -> None:
-        lockstep._flight = None
-        hand_over(lockstep)
+    def note_without_it(stepping: Stepping) -> None:
+        stepping._plain_step = None
+        note_plain_steps(stepping)
 
-    patch.setattr(Lockstep, "hand_over", hand_over_without_it)
+    patch.setattr(Stepping, "note_plain_steps", note_without_it)
 
 
 def believes_that_all_still_wait(patch: pytest.MonkeyPatch) -> None:
-    hand_over = Lockstep.hand_over
+    note_plain_steps = Stepping.note_plain_steps
 
-    def hand_over_as_arranged(lockstep: Lockstep) -> None:
-        arranged = lockstep._is_arranged
-        hand_over(lockstep)
-        lockstep._is_arranged = arranged
+    def note_as_arranged(stepping: Stepping) -> None:
+        arranged = stepping._is_arranged
+        note_plain_steps(stepping)
+        stepping._is_arranged = arranged
 
-    patch.setattr(Lockstep, "hand_over", hand_over_as_arranged)
+    patch.setattr(Stepping, "note_plain_steps", note_as_arranged)
 
 
 def shows_its_batch_again(patch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ records torn; then every instance must be replaced.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -23,7 +24,7 @@ from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
 from gymnasium.error import Error as GymnasiumError
 
 from sc2pool.deadline import NEVER, Deadline
-from sc2pool.errors import ClosedError, InterruptedCallError, SC2PoolError
+from sc2pool.errors import ClosedError, ForkedPoolError, InterruptedCallError, SC2PoolError
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.states import AWAITED
 from sc2pool.pool.instances.supervisor import Supervisor, read
@@ -58,7 +59,7 @@ class EventLoop:
         self._watchdog = watchdog
         self.supervisor = supervisor
         self.fleet = supervisor.fleet
-        self.bookkeeping = Bookkeeping()
+        self.bookkeeping = Bookkeeping(supervisor)
         self._next_poll_s = 0.0
         self._plans = True
         """True if due starts and the next deadline may have changed."""
@@ -262,7 +263,9 @@ class Bookkeeping:
     )
     """Errors that the pool raises itself while its records are whole."""
 
-    def __init__(self) -> None:
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
+        self._owner_pid = os.getpid()
         self.bring_up_to_date: Callable[[], None] = lambda: None
         self.torn = False
         self.closed = False
@@ -286,6 +289,38 @@ class Bookkeeping:
             self.torn = False
         elif self.closed and issubclass(kind, Exception):
             raise ClosedError("a signal handler or another thread has closed the pool in this call")
+
+    def check_usable(self) -> None:
+        """As `check_open` and `check_whole`, in one call, because every step makes it."""
+        failed = self._supervisor.failed
+        if self.torn or self.closed or failed or os.getpid() != self._owner_pid:
+            self.check_open()
+            self.check_whole()
+
+    def check_open(self) -> None:
+        """Raise unless the pool belongs to this process, is open, and has not failed.
+
+        Raises:
+            ForkedPoolError: the pool belongs to another process.
+            ClosedError: the pool is closed or has failed.
+        """
+        if os.getpid() != self._owner_pid:
+            raise ForkedPoolError(
+                f"this pool belongs to process {self._owner_pid}; process {os.getpid()} was forked "
+                "from it and must make a pool of its own"
+            )
+        if self.closed:
+            raise ClosedError("the pool is closed")
+        if self._supervisor.failed:
+            raise ClosedError(f"the pool has failed: {self._supervisor.failed}")
+
+    def check_closed_meanwhile(self) -> None:
+        """Raise `ClosedError` if another thread closed the pool during this call.
+
+        For calls outside a block, which would raise it.
+        """
+        if self.closed:
+            self.check_open()
 
     def check_whole(self) -> None:
         """Raise unless the records are whole.

@@ -343,14 +343,14 @@ class SlotBatch:
     def rewards(self) -> Array:
         """A copy of the rows' newest rewards: float64 (k,), or (k * rows,)."""
         rewards = self._columns.rewards[self._at]
-        return self._by_row(rewards.copy() if self._in_order else rewards)
+        copied = rewards.copy() if self._in_order else rewards
+        return copied if self._columns.rows == 1 else copied.reshape(-1)
 
     def observations(self) -> list[Array]:
         """A copy of each leaf of the rows' newest observations: (k, …), or (k * rows, …)."""
         newest = self._observations[self._requests_sent % 2]
-        return [self._by_row(leaf.copy() if at is None else leaf[at]) for leaf, at in newest]
-
-    def _by_row(self, copied: Array) -> Array:
-        if self._columns.rows == 1:
+        copied = [leaf.copy() if at is None else leaf[at] for leaf, at in newest]
+        rows = self._columns.rows
+        if rows == 1:
             return copied
-        return copied.reshape(len(copied) * self._columns.rows, *copied.shape[2:])
+        return [leaf.reshape(len(leaf) * rows, *leaf.shape[2:]) for leaf in copied]

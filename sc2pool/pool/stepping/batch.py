@@ -150,12 +150,12 @@ class Gatherer:
     def __init__(self, layout: SpaceLayout, n: int, rows: int = 1) -> None:
         self._layout = layout
         self._rows = rows
-        self._n_rows = n * rows
+        self.n_rows = n * rows
         self._every = np.arange(n)
 
     def gather_plain(self, slots: SlotBatch) -> Batch:
         """One batch of all envs, whose replies are all plain."""
-        n = self._n_rows
+        n = self.n_rows
         return Batch(
             envs=self._every.copy(),
             observations=self._layout.build(slots.observations().__getitem__),

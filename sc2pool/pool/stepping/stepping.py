@@ -1,7 +1,12 @@
 """The steps of all envs: requests, replies, and the begin of the next episodes.
 
-`EnvStep` is the record of one env. `Stepping` is the general path, `Lockstep` the fast path for
-nearly every batch. Only these two change the records. Rules:
+    IDLE ─ send ─► SENT ─ reply or fault ─┬─ not over ────────────────► SETTLED ─ recv ─► IDLE
+     │                                    └─ over ─► ANSWERED ─► BEGINNING ─► SETTLED
+     └ begin an episode ───────────────────────────────────────► BEGINNING ─► SETTLED
+
+`EnvStep` is the record of one env; only this module changes it. Nearly every batch is *plain*: all
+envs step together, and every reply is an observation and a reward. Then actions and replies are
+copied for all envs at once, and the records are updated when something else happens. Rules:
 - Each action or request of an episode settles exactly once: with a real outcome or, after a fault,
   with a synthetic outcome that is marked.
 - The next episodes are dealt when as many envs have answered as the caller waits for, in the order
@@ -16,6 +21,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
@@ -23,10 +29,13 @@ from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
 from sc2pool.deadline import Deadline
 from sc2pool.pool.episodes import Episodes, Request
 from sc2pool.pool.instances.event_loop import EventLoop
+from sc2pool.pool.instances.instance import ACTIONS_KEPT, Instance
 from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import State
 from sc2pool.pool.instances.supervisor import Listener
+from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.queues.layout import Array, SlotLayout
+from sc2pool.pool.queues.slots import Flag
 from sc2pool.pool.queues.trainer_end import TrainerEnd
 from sc2pool.pool.stepping.alignment import Alignment
 from sc2pool.pool.stepping.batch import (
@@ -37,9 +46,50 @@ from sc2pool.pool.stepping.batch import (
     real_outcome,
     synthetic_outcome,
 )
-from sc2pool.pool.stepping.lockstep import EnvStep, Lockstep, Stage
 from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.tasks.opponents.results import CONTRADICTION, UNTOLD_END, outcome_of
+
+
+class Stage(StrEnum):
+    """The stage of an env's step."""
+
+    NEW = "new"
+    """No episode has begun yet."""
+    IDLE = "idle"
+    """An episode runs, and the trainer may send an action."""
+    OVER = "over"
+    """The episode is over, and the trainer may begin the next one."""
+    QUEUED = "queued"
+    """Waits until fewer envs are busy (`max_concurrency`)."""
+    SENT = "sent"
+    """An action was sent."""
+    ANSWERED = "answered"
+    """The episode is over, and the next one is not dealt yet."""
+    BEGINNING = "beginning"
+    """An episode was dealt; its first observation is awaited."""
+    SETTLED = "settled"
+    """The outcome is complete; `recv` takes it."""
+
+
+@dataclass(eq=False, slots=True)
+class EnvStep:
+    """One env's step or reset. Its deadline is the instance's, which also bounds launches.
+
+    Attributes:
+        seat: the env's place in the pool.
+        stage: how far the step is.
+        outcome: the outcome so far. None for a plain reply.
+        queue: the queue pair that holds the newest observation. Its instance may have ended. None
+            before the first observation.
+        is_reset: True if the trainer asked for an episode, not for a step.
+    """
+
+    seat: Seat
+    stage: Stage = Stage.NEW
+    outcome: Outcome | None = None
+    queue: TrainerEnd | None = None
+    is_reset: bool = False
+
 
 _AT_REST = (Stage.IDLE, Stage.OVER, Stage.NEW)
 _UNANSWERED = (Stage.SENT, Stage.QUEUED)
@@ -63,6 +113,14 @@ class _Begin:
     request: Request | None
 
 
+@dataclass(slots=True)
+class _PlainStep:
+    """A step of all envs that is under way, and that no record shows."""
+
+    actions: Array
+    sent_at_s: float
+
+
 class Stepping(Listener):
     """The steps of a pool's envs.
 
@@ -84,6 +142,9 @@ class Stepping(Listener):
     ) -> None:
         self._loop = loop
         self._supervisor = supervisor = loop.supervisor
+        self._fleet = loop.fleet
+        self._slots = loop.fleet.slots
+        self._bookkeeping = loop.bookkeeping
         self._stats = supervisor.stats
         self._episodes = episodes
         self._layout = layout.observation
@@ -95,9 +156,17 @@ class Stepping(Listener):
         self._aligned = Alignment(LOOPS_PER_S) if realtime and len(self._steps) > 1 else None
         n = len(self._steps)
         self._max_busy = max_concurrency if max_concurrency and max_concurrency < n else None
-        # No lockstep in real time: no reply is plain there, and a step may delay a game.
-        fits = not realtime and self._max_busy is None
-        self.lockstep = Lockstep(self._steps if fits else [], loop, self.gatherer, layout.rows)
+        # In real time no reply is plain, and a step may delay a game.
+        self._may_be_plain = not realtime and self._max_busy is None and n > 0
+        self._plain_step: _PlainStep | None = None
+        self._is_arranged = False
+        """True if all envs waited for an action, and since then were only stepped together."""
+        self._instances: list[Instance] = []
+        """The envs' instances at the last `arrange_plain`."""
+        self._doorbells: Sequence[Doorbell] = []
+        """The doorbells that wake their workers."""
+        self._plain_actions: deque[Array] = deque(maxlen=ACTIONS_KEPT)
+        """The newest actions of these instances that their records lack."""
         self._queued: deque[tuple[EnvStep, _Send | _Begin]] = deque()
         self._together: list[EnvStep] = []
         """Envs whose episodes begin together, until all first observations have arrived."""
@@ -124,8 +193,8 @@ class Stepping(Listener):
         Raises:
             AlreadyPendingCallError: an env's previous step has not been received.
         """
-        pending = self.lockstep.under_way
-        busy = [env for env in envs if pending or self._steps[env].stage not in _AT_REST]
+        plain = self._plain_step is not None
+        busy = [env for env in envs if plain or self._steps[env].stage not in _AT_REST]
         if busy:
             raise AlreadyPendingCallError(
                 f"receive the pending step of envs {sorted(busy)} before {then}; or does another "
@@ -232,7 +301,9 @@ class Stepping(Listener):
         """Forget all steps and episodes, as every instance is about to be replaced."""
         self._queued.clear()
         self._together.clear()
-        self.lockstep.forget()
+        self._plain_step = None
+        self._is_arranged = False
+        self._plain_actions.clear()
         for step in self._steps:
             step.stage = Stage.NEW
             step.outcome = step.queue = None
@@ -252,6 +323,91 @@ class Stepping(Listener):
             if step.stage not in _AT_REST:
                 step.stage = Stage.OVER
         self._together.clear()
+
+    # Plain steps of all envs.
+
+    def arrange_plain(self) -> bool:
+        """Arrange the slots for a step of all envs, if every env waits for an action.
+
+        Returns:
+            True if `send_plain` may be called; False if an env is busy, paused, over or has failed.
+        """
+        if self._plain_step is not None:
+            return False
+        if not self._is_arranged and self._may_be_plain and self._all_wait():
+            self._instances = [step.seat.instance for step in self._steps]
+            self._slots.arrange([instance.queue.index for instance in self._instances])
+            self._doorbells = self._fleet.doorbells_of(self._instances)
+            self._is_arranged = True
+        return self._is_arranged
+
+    def _all_wait(self) -> bool:
+        for step in self._steps:
+            if step.stage is not Stage.IDLE or step.seat.instance.state is not State.PLAYING:
+                return False
+        return True
+
+    def send_plain(self, actions: Array) -> None:
+        """Send each row its action; `arrange_plain` must have returned True.
+
+        No record shows this step until `note_plain_steps`. Until then another thread sees the state
+        "playing" instead of "stepping": while the trainer does not wait for the step, or has waited
+        for less than one poll interval.
+
+        Args:
+            actions: (n * rows, …), for an action space of one array.
+        """
+        actions = actions.copy()  # the trainer may overwrite them
+        if self._rows > 1:
+            actions = actions.reshape(len(self._steps), self._rows, *actions.shape[1:])
+        self._bookkeeping.torn = True  # instead of a `with` block, which is slower
+        self._slots.batch.send(actions)
+        for doorbell in self._doorbells:
+            doorbell.ring()
+        # Noted last: if this process is stopped before it rings, the workers lose no time.
+        self._plain_step = _PlainStep(actions, time.monotonic())
+        self._bookkeeping.torn = False
+
+    def recv_plain(self) -> Batch | None:
+        """The batch of all envs; None, with nothing taken, if not all replies are plain.
+
+        None also if another event happened, or a poll is due: then `recv` receives.
+        """
+        sent = self._plain_step
+        if sent is None or self._loop.look_for_more():
+            return None
+        slots = self._slots  # no reference to its batch: a traceback would keep the memory
+        while unanswered := slots.batch.unanswered():
+            # The last env is usually the last to answer.
+            if not self._loop.wait_for_ring(self._instances[unanswered[-1]]):
+                return None
+        if slots.batch.flags() & Flag.TELLING:
+            return None
+        self._bookkeeping.torn = True
+        self._plain_step = None
+        self._plain_actions.append(sent.actions)
+        self._stats.env_steps += self.gatherer.n_rows
+        self._bookkeeping.torn = False
+        return self.gatherer.gather_plain(slots.batch)
+
+    def note_plain_steps(self) -> None:
+        """Bring the records up to date, as a bookkeeping block begins.
+
+        A plain step that is under way becomes a step of each env, which `recv` receives.
+        """
+        sent, self._plain_step = self._plain_step, None
+        self._is_arranged = False
+        for env, instance in enumerate(self._instances):
+            instance.played(actions[env] for actions in self._plain_actions)
+        self._plain_actions.clear()
+        self._instances = []
+        if sent is None or self._bookkeeping.closed:
+            return
+        deadline = self._supervisor.step_deadline(sent.sent_at_s)
+        for step, action in zip(self._steps, sent.actions, strict=True):
+            step.seat.instance.begin_step(action, sent.sent_at_s, deadline)
+            step.stage = Stage.SENT
+            step.is_reset = False
 
     # Replies of the instances.
 
@@ -382,7 +538,7 @@ class Stepping(Listener):
     @property
     def pending(self) -> int:
         """How many envs have a pending step or reset."""
-        if self.lockstep.under_way:
+        if self._plain_step is not None:
             return len(self._steps)
         return sum(step.stage not in _AT_REST for step in self._steps)
 

@@ -110,6 +110,6 @@ def test_a_step_that_is_closed_under_says_so(pool, monkeypatch):
 
     pool.reset()
     pool.send(np.zeros(2, np.int64))
-    monkeypatch.setattr(pool._lockstep, "recv", pool.close)
+    monkeypatch.setattr(pool._stepping, "recv_plain", pool.close)
     with pytest.raises(ClosedError):
         pool.recv()

@@ -20,7 +20,7 @@ from sc2pool.config import PoolConfig
 from sc2pool.pool.instances.instance import ACTIONS_KEPT
 from sc2pool.pool.instances.states import State
 from sc2pool.pool.pool import Pool
-from sc2pool.pool.stepping.lockstep import Stage
+from sc2pool.pool.stepping.stepping import Stage
 from tests.support.simulation.play import NO_DISK, time_of
 from tests.support.simulation.schedule import Event, Schedule
 from tests.support.simulation.system import system
@@ -250,7 +250,7 @@ def test_a_paused_game_leaves_the_fast_path(simulated):
     one = simulated(1)
     one.pool.reset()
     one.pool.pause()
-    assert not one.pool._lockstep.arrange()
+    assert not one.pool._stepping.arrange_plain()
     one.send(4)
     assert of(one.pool.recv(), "action") == [4]
-    assert one.pool._lockstep.arrange()
+    assert one.pool._stepping.arrange_plain()
