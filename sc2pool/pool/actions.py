@@ -54,8 +54,8 @@ def check(
     Raises:
         ActionError: one of them is outside the space.
     """
-    count(actions, len(numbers), each)
     if not isinstance(space, ARRAY_SPACES):
+        count(actions, len(numbers), each)
         for number, action in zip(numbers, actions, strict=True):
             if not space.contains(action):
                 raise ActionError(f"{each} {number}: action {action!r} is not in {space}")
@@ -63,9 +63,11 @@ def check(
     try:
         batch = np.asarray(actions)
     except ValueError as error:
+        count(actions, len(numbers), each)
         raise ActionError(f"actions do not form an array for {space}: {error}") from None
     shape = (len(numbers), *(space.shape or ()))
     if batch.shape != shape:
+        count(actions, len(numbers), each)
         raise ActionError(f"actions for {space} must have shape {shape}, got {batch.shape}")
     if isinstance(space, spaces.Box):
         return _check_box(space, batch, numbers, each)
@@ -75,10 +77,12 @@ def check(
         return batch.astype(space.dtype)
     if batch.dtype.kind not in "iu":
         raise ActionError(f"actions for {space} must be integers, got dtype {batch.dtype}")
-    low, high = _integer_bounds(space)
     fast = compiled.fast
-    if fast and isinstance(space, spaces.Discrete) and fast.all_within(batch, int(low), int(high)):
-        return batch
+    if fast and isinstance(space, spaces.Discrete):
+        first = int(space.start)
+        if fast.all_within(batch, first, first + int(space.n)):
+            return batch
+    low, high = _integer_bounds(space)
     _raise_where((batch < low) | (batch >= high), space, batch, numbers, each)
     return batch
 

@@ -106,6 +106,7 @@ class Pool:
         self.n = len(specs)
         self._every = range(self.n)
         self._is_task = one_book
+        self._has_spares = spares > 0
         self._lifetime = lifetime = Lifetime()
         if sys.is_finalizing():
             raise ConfigError("no games can be started any more: the interpreter is ending")
@@ -304,7 +305,7 @@ class Pool:
                     starts = range(0, len(actions), self.rows)
                     actions = [actions[start : start + self.rows] for start in starts]
                 self._stepping.send(numbers, actions)
-        if self._episodes.spares.are_wanting:
+        if self._has_spares and self._episodes.spares.are_wanting:
             with self._bookkeeping:
                 self._episodes.spares.prepare()
 
