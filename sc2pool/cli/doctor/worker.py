@@ -19,8 +19,7 @@ from sc2pool.cli.doctor.checks import machine as checks
 from sc2pool.cli.doctor.findings import Findings, ProbeFailed
 from sc2pool.deadline import Deadline
 from sc2pool.pool.queues import memory
-from sc2pool.pool.queues.doorbell import Doorbell
-from sc2pool.pool.queues.waiter import Waiter
+from sc2pool.pool.queues.doorbell import Doorbell, Waiter
 from sc2pool.processes.follower import become_follower, start_follower
 from sc2pool.processes.table import process_table
 from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree

@@ -20,9 +20,8 @@ from sc2pool.pool.ipc.pickling import for_worker
 from sc2pool.pool.machine.resources import available_bytes, require_descriptors
 from sc2pool.pool.machine.run_dir import RunDir
 from sc2pool.pool.machine.watchdog import Watchdog
-from sc2pool.pool.queues.doorbell import CommonDoorbells
+from sc2pool.pool.queues.doorbell import CommonDoorbells, Waiter
 from sc2pool.pool.queues.slots import Slots
-from sc2pool.pool.queues.waiter import Waiter
 from sc2pool.tasks.player import PlayerSpec
 
 

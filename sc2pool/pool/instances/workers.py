@@ -33,8 +33,7 @@ from sc2pool.game.hang_detection import unless_stalled
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError, Control, socket_pair
 from sc2pool.pool.ipc.messages import Close, Host, Leave
 from sc2pool.pool.queues import memory
-from sc2pool.pool.queues.doorbell import CommonDoorbells, Doorbell
-from sc2pool.pool.queues.waiter import Waiter
+from sc2pool.pool.queues.doorbell import CommonDoorbells, Doorbell, Waiter
 from sc2pool.processes.exit import notices_children, signal_name
 from sc2pool.processes.follower import Follower, start_follower
 from sc2pool.processes.tree import created_at_s, is_alive

@@ -343,7 +343,7 @@ class SlotBatch:
     def rewards(self) -> Array:
         """A copy of the rows' newest rewards: float64 (k,), or (k * rows,)."""
         rewards = self._columns.rewards[self._at]
-        copied = rewards.copy() if self._in_order else rewards
+        copied: Array = rewards.copy() if self._in_order else rewards
         return copied if self._columns.rows == 1 else copied.reshape(-1)
 
     def observations(self) -> list[Array]:

@@ -22,7 +22,7 @@ import sc2pool
 from sc2pool import SC2VectorEnv, SubprocSC2VecEnv
 from sc2pool.errors import ClosedError, InterruptedCallError
 from sc2pool.pool.pool import Pool
-from sc2pool.pool.queues.waiter import Waiter
+from sc2pool.pool.queues.doorbell import Waiter
 from sc2pool.processes.uninterrupted import submit
 from tests.contract.envs import Counting
 

@@ -20,9 +20,8 @@ from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.system import System
 from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.channel import ChannelClosedError
-from sc2pool.pool.queues.doorbell import Doorbell
+from sc2pool.pool.queues.doorbell import Doorbell, EpollWaiter, Waiter
 from sc2pool.pool.queues.slots import Slots
-from sc2pool.pool.queues.waiter import EpollWaiter, Waiter
 from tests.support.simulation.worker import Worker
 from tests.support.simulation.world import World
 

@@ -23,7 +23,7 @@ from sc2pool.pool.machine.watchdog import (
     memory_warning,
     take_sample,
 )
-from sc2pool.pool.queues.waiter import Waiter
+from sc2pool.pool.queues.doorbell import Waiter
 from sc2pool.processes.table import Processes, ProcessRow
 from tests.support.systems import SLEEPS
 

@@ -14,8 +14,13 @@ from contextlib import ExitStack
 import pytest
 
 from sc2pool.platform import WINDOWS
-from sc2pool.pool.queues.doorbell import USE_EVENTFD, CommonDoorbells, Doorbell, most_members
-from sc2pool.pool.queues.waiter import Waiter
+from sc2pool.pool.queues.doorbell import (
+    USE_EVENTFD,
+    CommonDoorbells,
+    Doorbell,
+    Waiter,
+    most_members,
+)
 from sc2pool.waiting import BlockingWait, WorkerLoop
 
 pytestmark = pytest.mark.usefixtures("variant")

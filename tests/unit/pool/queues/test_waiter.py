@@ -7,8 +7,7 @@ import socket
 import pytest
 
 from sc2pool.platform import LINUX
-from sc2pool.pool.queues.doorbell import Doorbell
-from sc2pool.pool.queues.waiter import Waiter
+from sc2pool.pool.queues.doorbell import Doorbell, Waiter
 
 pytestmark = pytest.mark.skipif(not LINUX, reason="elsewhere all are waited for")
 LONG_S = 10.0
