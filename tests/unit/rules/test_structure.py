@@ -1,7 +1,7 @@
 """Rules of the tests: unit tests mirror the package, tests that a slow machine may fail are marked.
 
-- `tests/unit/room/test_x.py` tests `sc2pool/room/x.py`, or the folder `sc2pool/room/x`. A file that
-  tests something else is in NOT_ONE_MODULE, with the reason, or one of these rules.
+- `tests/unit/room/test_x.py` tests the module or folder `x` in `sc2pool/room` or below it. A file
+  that tests something else is in NOT_ONE_MODULE, with the reason, or one of these rules.
 - A test that asserts an upper bound on measured time carries `@pytest.mark.timing`:
   `pytest -m "not timing"` is the suite for a machine that does other work meanwhile.
 """
@@ -33,9 +33,10 @@ CLOCKS = {"monotonic", "perf_counter", "thread_time", "process_time"}
 
 
 def is_a_modules(test: Path) -> bool:
-    """True if a test file has the place and the name of a module or folder of the package."""
-    tested = PACKAGE / test.relative_to(UNIT).with_name(test.name.removeprefix("test_"))
-    return tested.is_file() or tested.with_suffix("").is_dir()
+    """True if a test file has the name of a module or folder in or below its place."""
+    room = PACKAGE / test.relative_to(UNIT).parent
+    name = test.stem.removeprefix("test_")
+    return any(path.is_dir() for path in room.rglob(name)) or any(room.rglob(f"{name}.py"))
 
 
 def test_unit_tests_mirror_the_package() -> None:
