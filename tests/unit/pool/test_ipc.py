@@ -1,4 +1,4 @@
-"""The channel: whole messages, bounded sends, and the end of the peer."""
+"""The channel between trainer and worker: whole messages, bounded sends, and the peer's end."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pytest
 
 from sc2pool.platform import WINDOWS
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
+from sc2pool.pool.ipc.pickling import for_trainer, for_worker
+from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
 
 @pytest.fixture
@@ -95,3 +97,23 @@ def test_a_peer_that_does_not_read_ends_the_channel_in_bounded_time(ends):
     with pytest.raises(ChannelClosedError):
         while True:
             assert ends[1].receive() == []
+
+
+# ---- values that cannot be pickled ---------------------------------------------------------------
+
+
+def test_what_cannot_travel_to_a_worker_says_so():
+    class Locked(MoveToBeacon):
+        lock = threading.Lock()
+
+    with pytest.raises(TypeError, match="cannot pickle") as raised:
+        for_worker(Locked)
+    (note,) = raised.value.__notes__
+    assert note.startswith("what goes to a worker process is pickled: a task's class")
+
+
+def test_what_cannot_travel_to_the_trainer_says_so():
+    with pytest.raises(TypeError, match="cannot pickle") as raised:
+        for_trainer({"lock": threading.Lock()})
+    (note,) = raised.value.__notes__
+    assert note.startswith("what a worker process sends is pickled: infos, results of calls")

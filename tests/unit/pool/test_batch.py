@@ -1,4 +1,4 @@
-"""Outcomes and batches, out of real slots."""
+"""Outcomes and batches, read from real slots, and which games are delayed to be due together."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from sc2pool.errors import Fault, FaultKind, Phase
 from sc2pool.pool.instances.seats import FaultReport
 from sc2pool.pool.queues.layout import space_layout
 from sc2pool.pool.queues.slots import Flag
+from sc2pool.pool.stepping.alignment import Alignment
 from sc2pool.pool.stepping.batch import (
     Gatherer,
     Outcome,
@@ -185,3 +186,44 @@ def test_an_observation_without_fixed_layout_is_handed_out_as_a_new_object(pair)
         for shown in (last.observation, last.final_observations[0]):
             assert shown[0].tolist() == [0.0]
             shown[0][...] = -7
+
+
+# ---- alignment in real time ----------------------------------------------------------------------
+
+
+PACE = 10.0
+"""Loops a second."""
+
+
+@pytest.fixture
+def alignment() -> Alignment:
+    return Alignment(PACE)
+
+
+def test_an_env_that_is_always_early_is_delayed_by_whole_loops(alignment):
+    for _ in range(3):
+        assert alignment.delays_loops() is None, "one batch says nothing, nor do two"
+        alignment.note([0.0, 0.25, 0.15])
+    assert alignment.delays_loops() == [0, 2, 1]
+    assert alignment.delays_loops() is None, "once"
+
+
+def test_one_slow_answer_delays_no_env(alignment):
+    alignment.note([0.0, 0.3])
+    alignment.note([0.0, 0.0])
+    alignment.note([0.3, 0.0])
+    assert alignment.delays_loops() is None
+
+
+def test_a_slow_policy_is_late_for_all(alignment):
+    for _ in range(3):
+        alignment.note([0.5, 0.5])
+    assert alignment.delays_loops() is None
+
+
+def test_gaps_before_an_episode_do_not_count(alignment):
+    for _ in range(2):
+        alignment.note([0.0, 0.3])
+    alignment.note(None)
+    alignment.note([0.0, 0.3])
+    assert alignment.delays_loops() is None

@@ -23,7 +23,7 @@ from sc2pool.protocol import compiled
 from sc2pool.tasks.player import RECYCLE_CAUSES
 from tests.support.audit.belongings import shared_mappings
 from tests.unit.conftest import needs_compiled
-from tests.unit.pool.queue_pairs import VECTOR
+from tests.unit.pool.conftest import VECTOR
 
 pytestmark = pytest.mark.usefixtures("variant")
 
