@@ -58,7 +58,7 @@ LONG = (
 """From `simulation` on, these have longer forms, see LONGER. The contract plays all tempers."""
 WINDOWS = (
     "windows",
-    "unit/processes",
+    "unit/test_processes.py",
     "unit/game",
     "unit/pool",
     "unit/protocol",
