@@ -16,7 +16,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 from sc2pool.cli.stop import Stop
 from sc2pool.cli.training.evaluation import Evaluation, read_evaluations
 from sc2pool.cli.training.options import TrainOptions
-from tests.unit.cli.training.conftest import options
+from tests.unit.cli.conftest import options
 
 EPISODE_STEPS = 5
 FAULT = {"sc2pool.fault": {"kind": "game-exited"}}

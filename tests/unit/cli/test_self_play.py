@@ -31,7 +31,7 @@ from sc2pool.cli.training.self_play import (
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 from sc2pool.tasks.player import Episode
-from tests.unit.cli.training.conftest import options
+from tests.unit.cli.conftest import options
 
 
 @pytest.mark.parametrize("shared", [".", "snapshots"])

@@ -1,4 +1,4 @@
-"""Which model is meant."""
+"""`sc2pool play`: the model that it plays, the policies that come with the package, its summary."""
 
 from __future__ import annotations
 
@@ -9,11 +9,17 @@ from gymnasium import Env, spaces
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNormalize
 
+import sc2pool
+from sc2pool.cli.playing.episodes import Ended
+from sc2pool.cli.playing.play import summary
 from sc2pool.cli.playing.record import check_recordable, env_spec_of
 from sc2pool.cli.playing.subject import Subject, find_subject, playable_model, scripted_player
 from sc2pool.errors import ConfigError
 from sc2pool.pretrained import pretrained
+from sc2pool.tasks.minigames.scores import ON_THE_STANDIN, PUBLISHED
 from sc2pool.tasks.registry import resolve
+
+# ---- the chosen model ----------------------------------------------------------------------------
 
 
 def test_a_folder_does_not_hide_a_pretrained_policy(
@@ -79,3 +85,56 @@ def test_a_model_of_stacked_frames_is_refused_with_the_reason(tmp_path: Path) ->
         ConfigError, match=r"observes .* expected .*; frames that VecFrameStack has"
     ):
         find_subject(str(tmp_path / "model.zip"), "MoveToBeacon", None)
+
+
+# ---- policies of the package ---------------------------------------------------------------------
+
+
+FOLDER = Path(sc2pool.__file__).parent / "pretrained"
+MOST_BYTES = 2_000_000
+"""Of all together; the wheel shall stay small."""
+
+
+def test_there_is_one_for_each_mini_game_a_team_and_a_duel() -> None:
+    assert set(pretrained()) == {*PUBLISHED, "3m", "MarineDuel"}
+    assert {file.stem for file in FOLDER.glob("*.zip")} == set(pretrained())
+    assert sum(file.stat().st_size for file in FOLDER.glob("*.zip")) < MOST_BYTES
+
+
+@pytest.mark.parametrize("name", sorted(pretrained()))
+def test_it_plays_its_task_better_than_chance(name: str) -> None:
+    """Spaces are compared when it is found; the scores were measured when it was made."""
+    one, found = pretrained()[name], find_subject(name.lower(), None, None)
+    assert found.task.__name__ == name
+    assert Path(found.name) == one.path
+    assert one.game_version.startswith("standin")
+    assert one.episodes == 100
+    if name in ON_THE_STANDIN:
+        assert one.mean_return > ON_THE_STANDIN[name].random
+
+
+# ---- the summary ---------------------------------------------------------------------------------
+
+
+def match(result: str, whole: bool = True) -> Ended:
+    return Ended(1.5, 10, result, whole, {"sc2pool.result": result})
+
+
+ALONE = Ended(1.5, 10, "ended", True, {})
+
+
+@pytest.mark.parametrize(
+    ("episodes", "opponent", "words"),
+    [
+        ([ALONE], None, "mean return 1.50 ± 0.00 over 1 episode"),
+        (
+            [match("win"), match("loss"), match("tie"), match("win", whole=False)],
+            "zerg",
+            "won 1 of 3 matches against zerg, lost 1, 1 undecided; "
+            "mean return 1.50 ± 0.00 over 3 episodes",
+        ),
+    ],
+    ids=["alone", "match"],
+)
+def test_the_summary_counts_results_against_an_opponent(episodes, opponent, words):
+    assert summary(episodes, opponent) == words
