@@ -320,7 +320,6 @@ NOT_ONE_MODULE = {
     "test_structure.py": "rules of the whole package and of its tests",
     "test_tiers.py": "the options --tier and --game of tests/conftest.py",
     "pool/test_rows.py": "envs of several rows, through the whole pool",
-    "tasks/minigames/test_spaces.py": "one property of every mini-game",
     "tasks/test_real_messages.py": "recorded messages, through everything that reads messages",
 }
 CLOCKS = {"monotonic", "perf_counter", "thread_time", "process_time"}
