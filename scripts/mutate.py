@@ -125,11 +125,20 @@ def drawn(count: int, seed: int) -> list[Mutation]:
 
 
 def unit_tests_of(file: Path) -> list[str]:
-    """The tests that mirror a file or the folders in which it lies, the nearest first."""
+    """The tests named after a file or a folder in which it lies, in its mirror or above it.
+
+    If there are none, the folders that mirror its own. The nearest come first.
+    """
     inside = file.relative_to(ROOT / "sc2pool").with_suffix("")
-    places = [inside, *(folder for folder in inside.parents if folder.name)]
-    mirrors = [place.with_name(f"test_{place.name}.py") for place in places]
-    return [f"tests/unit/{mirror}" for mirror in mirrors if (ROOT / "tests/unit" / mirror).exists()]
+    folders = [folder for folder in inside.parents if folder.name]
+    named = [
+        above / f"test_{place.name}.py" for place in (inside, *folders) for above in place.parents
+    ]
+    for mirrors in (named, folders):
+        found = [f"tests/unit/{one}" for one in mirrors if (ROOT / "tests/unit" / one).exists()]
+        if found:
+            return found
+    return []
 
 
 def fails(copy: Path, *arguments: str) -> str | None:

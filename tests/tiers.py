@@ -58,14 +58,13 @@ LONG = (
 """From `simulation` on, these have longer forms, see LONGER. The contract plays all tempers."""
 WINDOWS = (
     "windows",
-    "unit/processes",
+    "unit/test_processes.py",
     "unit/game",
     "unit/pool",
     "unit/protocol",
-    "unit/envs",
+    "unit/test_envs.py",
     "unit/tasks",
-    "unit/render",
-    "unit/test_bad_input.py",
+    "unit/test_render.py",
     "unit/test_replacing.py",
     "game/test_game.py",
     "game/test_launch.py",

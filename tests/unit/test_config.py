@@ -1,4 +1,4 @@
-"""Values that settings cannot have are refused when the settings are made."""
+"""Settings that are refused when they are made, and the texts of errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 from sc2pool.config import Limits, PoolConfig, RecyclePolicy, ReplayPolicy, RestartPolicy
-from sc2pool.errors import ConfigError
+from sc2pool.errors import ConfigError, FaultKind, GameFault
+
+# ---- settings ------------------------------------------------------------------------------------
+
 
 ABOVE = "a number above 0"
 WHOLE = "a whole number of at least 1"
@@ -60,3 +63,18 @@ def test_what_is_possible() -> None:
     RestartPolicy(per_env=0, per_pool_per_env=0)
     RecyclePolicy(soft_memory_bytes=int(2e9), hard_memory_bytes=None, growth_bytes=0)
     PoolConfig(replays=ReplayPolicy(Path("replays"), every=5), fault_report_dir=Path("faults"))
+
+
+# ---- errors --------------------------------------------------------------------------------------
+
+
+def test_a_fault_of_an_env_of_the_user_needs_no_kind() -> None:
+    fault = GameFault("the window is gone")
+    assert (fault.kind, fault.detail) == (FaultKind.GAME_EXITED, "the window is gone")
+    assert str(fault) == "game-exited: the window is gone"
+
+
+def test_a_kind_by_its_value() -> None:
+    assert GameFault("hung", "no reply").kind is FaultKind.HUNG
+    with pytest.raises(ValueError, match="'hangs' is not a valid FaultKind"):
+        GameFault("hangs", "no reply")

@@ -1,7 +1,7 @@
 """The user's code raises, or observes nonsense: the pool ends with the error.
 
 All kinds of nonsense are in `tests/unit/tasks/test_episode_rules.py` and
-`tests/unit/pool/queues/test_slots.py`.
+`tests/unit/pool/test_slots.py`.
 """
 
 from __future__ import annotations

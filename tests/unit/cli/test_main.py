@@ -1,8 +1,12 @@
-"""The command's arguments: bad ones are answered at once, with what was given and expected."""
+"""The command: its arguments, what it says of wrong ones, and signals."""
 
+from __future__ import annotations
+
+import argparse
 import errno
 import json
 import os
+import signal
 import sys
 import zipfile
 from dataclasses import asdict
@@ -12,14 +16,27 @@ from typing import Any
 import pytest
 from stable_baselines3.common.save_util import data_to_json
 
+from sc2pool.cli.arguments import (
+    check_file,
+    check_writable,
+    hint,
+    integer,
+    numbers_of_games,
+    positive_number,
+)
 from sc2pool.cli.main import main
-from sc2pool.cli.parser import make_parser
+from sc2pool.cli.parser import SHELLS, make_parser
+from sc2pool.cli.stop import Stop, Stopped, say
 from sc2pool.cli.training.algorithms import ALGORITHMS
 from sc2pool.cli.training.hyperparameters import Hyperparameters
 from sc2pool.cli.training.options import TrainOptions
 from sc2pool.errors import ConfigError
+from sc2pool.platform import WINDOWS
+from sc2pool.shell import called
 from sc2pool.tasks.registry import resolve
 from tests.unit.conftest import printed_by
+
+# ---- wrong arguments of the commands -------------------------------------------------------------
 
 
 @pytest.fixture
@@ -351,3 +368,194 @@ except SystemExit as done:
     assert done.code == 0
 assert not {{"torch", "numpy", "stable_baselines3", "s2clientprotocol"}} & set(sys.modules)
 """)
+
+
+# ---- mistakes on the command line, and case ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint", "command"),
+    [
+        (["trian"], "argument COMMAND: invalid choice: 'trian' (choose from ", "sc2pool"),
+        (["trian"], "; did you mean train?", "sc2pool"),
+        (["train", "--epsilodes=3"], "unknown argument --epsilodes", "sc2pool train"),
+        (["train", "--evla-every", "3"], "; did you mean --eval-every?", "sc2pool train"),
+        (["train", "--algo", "pop"], "; did you mean ppo?", "sc2pool train"),
+        (["train", "a", "b"], "unknown argument b", "sc2pool train"),
+        (["train", "--self-play=best"], "invalid choice: 'best' (choose from ", "sc2pool train"),
+        (["play"], "the following arguments are required: RUN|MODEL", "sc2pool play"),
+        (["train", "--n", "0"], "--n: expected a whole number from 1 to 65535", "sc2pool train"),
+        (["play", "MMM", "--n", "65536"], "from 1 to 65535, got '65536'", "sc2pool play"),
+        (["record", "MMM", "--n", "1e9"], "from 1 to 65535, got '1e9'", "sc2pool record"),
+        (["tune", "--n", "70,000"], "from 1 to 65535, got '70,000'", "sc2pool tune"),
+        (["train", "--seed", "-1"], "from 0 to 4294967295, got '-1'", "sc2pool train"),
+        (["train", "--metrics-port", "70000"], "from 1 to 65535, got '70000'", "sc2pool train"),
+        (["bench", "--n", "1,,2"], "a whole number from 1 to 65535, got ''", "sc2pool bench"),
+        (["bench", "--spares", "-1"], "a whole number of at least 0, got '-1'", "sc2pool bench"),
+        (["bench", "--seconds", "soon"], "a number above 0, got 'soon'", "sc2pool bench"),
+        (["doctor", "--timeout", "0"], "a number above 0, got '0'", "sc2pool doctor"),
+        (["top", "--sort", "colour"], "invalid choice: 'colour' (choose from ", "sc2pool top"),
+    ],
+)
+def test_two_lines(capsys, given, complaint, command):
+    with pytest.raises(SystemExit) as ended:
+        make_parser().parse_args(given)
+    assert ended.value.code == 2
+    said, place = capsys.readouterr().err.splitlines()
+    assert said.startswith(f"{command}: ")
+    assert complaint in said
+    assert place == f"  see {called('sc2pool')}{command.removeprefix('sc2pool')} --help"
+
+
+def test_the_hint_of_the_script_names_the_script(capsys, monkeypatch):
+    monkeypatch.setenv("SC2POOL_COMMAND", "./scripts/train")
+    with pytest.raises(SystemExit):
+        make_parser().parse_args(["train", "--n", "0"])
+    assert capsys.readouterr().err.splitlines()[1] == "  see ./scripts/train --help"
+
+
+def test_case_does_not_matter_for_names():
+    found = make_parser().parse_args(["train", "movetobeacon", "--algo", "PPO"])
+    assert (found.task_alone, found.algo) == ("MoveToBeacon", "ppo")
+    found = make_parser().parse_args(["bench", "--task", "mmm2"])
+    assert found.task == "MMM2"
+    assert make_parser().parse_args(["bench", "--task", "My:Own"]).task == "My:Own"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_script_for_completion(capsys, shell):
+    with pytest.raises(SystemExit) as ended:
+        make_parser().parse_args(["--print-completion", shell])
+    assert ended.value.code == 0
+    script = capsys.readouterr().out
+    assert "--eval-every" in script
+    assert "standin" in script
+
+
+# ---- readers of arguments ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("7", 7),
+        ("150000", 150_000),
+        ("150,000", 150_000),
+        ("1,500,000", 1_500_000),
+        ("150_000", 150_000),
+        ("1e5", 100_000),
+        ("1.5E3", 1_500),
+    ],
+)
+def test_whole_numbers_as_people_write_them(text: str, value: int) -> None:
+    assert integer(1)(text) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0", "-3", "1.5", "1.5e0", "15,00", "1,2", "1e999", "nan", "ten", "1e"]
+)
+def test_other_texts_than_whole_numbers_are_refused(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="expected a whole number of at least 1"):
+        integer(1)(text)
+
+
+@pytest.mark.parametrize("wrong", ["0", "-1", "a", "1.5", "1e30", "65536", ""])
+def test_each_number_of_games_has_a_port(wrong: str) -> None:
+    assert numbers_of_games("1,2,1e3,65535") == (1, 2, 1000, 65_535)
+    told = f"expected a whole number from 1 to 65535, got '{wrong}'$"
+    with pytest.raises(argparse.ArgumentTypeError, match=told):
+        numbers_of_games(f"1,{wrong}")
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "soon", ""])
+def test_other_texts_than_numbers_above_0_are_refused(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match=f"a number above 0, got '{text}'"):
+        positive_number(text)
+
+
+def test_a_device_or_a_pipe_is_not_replaced(tmp_path: Path) -> None:
+    """For root this is possible: then the machine has no `/dev/null` any more."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for special in (pipe, Path(os.devnull)):
+        with pytest.raises(ConfigError, match=f"^--replay {special} is a device or a pipe"):
+            check_file(special, "--replay")
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
+def test_a_folder_in_which_not_even_root_can_write() -> None:
+    with pytest.raises(ConfigError, match=r"^--out /proc/run: cannot write into /proc \("):
+        check_writable(Path("/proc/run"), "--out")
+
+
+def test_a_guess_leaves_the_dashes_out() -> None:
+    known = ["--out", "--task", "-h"]
+    assert hint("--bogus", known) == ""
+    assert hint("--tasks", known) == "; did you mean --task?"
+
+
+def test_a_drive_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sc2pool.cli.arguments.os.path.exists", lambda _: False)  # as of Q:
+    with pytest.raises(ConfigError, match=r"^--out runs: there is no drive /$"):
+        check_writable(Path("runs"), "--out")
+
+
+# ---- signals: the first one asks, the second one interrupts --------------------------------------
+
+
+HANGUP = None if WINDOWS else signal.SIGHUP
+needs_hangup = pytest.mark.skipif(HANGUP is None, reason="Windows has no SIGHUP")
+
+
+@pytest.mark.parametrize("first", [signal.SIGTERM, pytest.param(HANGUP, marks=needs_hangup)])
+def test_the_first_signal_only_asks_and_the_second_interrupts(first: signal.Signals) -> None:
+    stop = Stop()
+    before = signal.signal(first, signal.SIG_DFL)  # under nohup a hang-up is ignored
+    try:
+        with stop.handling(), stop.polite():
+            signal.raise_signal(first)
+            assert stop.signal == first
+            with pytest.raises(Stopped) as caught:
+                signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(first, before)
+    assert caught.value.exit_code == 130
+
+
+def test_outside_of_the_training_a_signal_interrupts_at_once() -> None:
+    stop = Stop()
+    with stop.handling(), pytest.raises(Stopped) as caught:
+        signal.raise_signal(signal.SIGTERM)
+    assert caught.value.exit_code == 143
+
+
+def test_an_interrupt_that_ray_made_of_a_signal_tells_which_it_was() -> None:
+    stop = Stop()
+    with pytest.raises(Stopped) as caught, stop.handling():
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt from None  # as `ray.get` does
+    assert caught.value.exit_code == 143
+
+
+def test_the_former_handlers_come_back() -> None:
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    with Stop().handling():
+        assert signal.getsignal(signal.SIGINT) != before[0]
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+@needs_hangup
+def test_a_program_under_nohup_ignores_a_hangup() -> None:
+    before = signal.signal(HANGUP, signal.SIG_IGN)
+    stop = Stop()
+    with stop.handling(), stop.polite():
+        signal.raise_signal(HANGUP)
+    assert stop.signal is None
+    assert signal.signal(HANGUP, before) is signal.SIG_IGN
+
+
+def test_what_is_said_is_no_command_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    say("first\n\x1b]0;title\x07second")
+    assert capsys.readouterr().out == "first\n\\x1b]0;title\\x07second\n"

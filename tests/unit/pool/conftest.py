@@ -1,22 +1,154 @@
-"""The two variants of what differs by system, and of the step path; queue pairs; a second thread.
-
-Each variant must pass.
-"""
+"""Queue pairs, a second thread, and both variants of what differs by system and step path."""
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
+from functools import partial
+from itertools import chain, repeat
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
+from gymnasium import spaces
 
 from sc2pool.platform import LINUX
+from sc2pool.pool.ipc.messages import OutOfBand
 from sc2pool.pool.queues import doorbell, memory
+from sc2pool.pool.queues.doorbell import Doorbell
+from sc2pool.pool.queues.layout import SlotLayout, slot_layout
+from sc2pool.pool.queues.memory import map_memory
+from sc2pool.pool.queues.slots import Slot, Slots
+from sc2pool.pool.queues.trainer_end import TrainerEnd
+from sc2pool.pool.worker.doorbells import Doorbells
+from sc2pool.pool.worker.worker_end import WorkerEnd
 from sc2pool.protocol import compiled
+from sc2pool.tasks.queue_pair import Transition
 from tests.unit.conftest import needs_compiled
-from tests.unit.pool.queue_pairs import Pairs
+
+# ---- queue pairs ---------------------------------------------------------------------------------
+
+
+VECTOR = spaces.Box(-10, 10, (2,), np.float32)
+
+
+class Pair:
+    """A trainer's end and a worker's end on one slot; the player may be changed.
+
+    Attributes:
+        sent: what the worker's end has sent out of band: (sequence, payload).
+        can_be_held: whether the game can be stopped at its first observation.
+        replies_when_held: the trainer's reply at each attempt to stop it.
+    """
+
+    def __init__(self, slots: Slots, slot: int, layout: SlotLayout, *, strict: bool) -> None:
+        self.trainer = TrainerEnd(slots, slot)
+        self.doorbells = request, reply = Doorbell.create(), Doorbell.create()
+        self.trainer.open(request)
+        self.trainer.attach(layout)
+        memory = map_memory(slots.descriptor, layout.size_bytes, self.trainer.offset_bytes)
+        self.slot = Slot(memoryview(memory), layout)
+        self.player = SimpleNamespace(
+            strict=strict,
+            realtime=True,
+            reset_kind=partial(next, chain(["restart"], repeat("create"))),
+            recycle_due="",
+            loop_cost_growth=lambda: 1.5,
+            tick=lambda: None,
+            delay=lambda _: None,
+        )
+        self.worker_doorbells = Doorbells(request, reply)
+        self.worker = WorkerEnd(
+            self.slot,
+            self.worker_doorbells,
+            self.player,
+            send_out_of_band=self._send,
+            hold=self._hold,
+        )
+        self.sent: list[tuple[int, bytes]] = []
+        self.can_be_held = True
+        self.replies_when_held: list[int | None] = []
+
+    def _send(self, sequence: int, payload: bytes) -> None:
+        self.sent.append((sequence, payload))
+        self.trainer.deliver(OutOfBand(sequence, payload))
+
+    def _hold(self) -> bool:
+        self.replies_when_held.append(self.trainer.reply())
+        return self.can_be_held
+
+    def begin(self, *, hold: bool = False) -> None:
+        self.worker.begin(self.trainer.begin_episode(), hold=hold)
+
+    def action(self) -> Any:
+        return asyncio.run(asyncio.wait_for(self.worker.get_action(), 30))
+
+    def put(
+        self,
+        observation: Any,
+        reward: float = 0.0,
+        ended: tuple[bool, bool] = (False, False),
+        info: dict[str, Any] | None = None,
+        mask: Any = None,
+    ) -> None:
+        self.worker.put(Transition(observation, reward, *ended, info or {}, mask))
+
+    def answer(self, *transition: Any, **keywords: Any) -> TrainerEnd:
+        """Put the answer to a new request; returns the trainer's end, which has it."""
+        self.trainer.next_sequence()
+        return self.answer_newest(*transition, **keywords)
+
+    def answer_newest(self, *transition: Any, **keywords: Any) -> TrainerEnd:
+        """The same for the newest request, as if it were for an episode."""
+        self.worker.begin(self.trainer.sequence)
+        self.put(*transition, **keywords)
+        return self.trainer
+
+    def write_half(self, observation: dict[str, Any]) -> None:
+        """As a worker that is killed while it answers."""
+        views = self.slot.place(self.trainer.next_sequence()).observation
+        for view, part in zip(views, observation.values(), strict=True):
+            view[...] = part
+
+    def close(self) -> None:
+        self.trainer.close()
+        for one in self.doorbells:
+            one.close()
+
+
+class Pairs:
+    """Queue pairs for envs with the same spaces, each in the next of their slots."""
+
+    def __init__(self) -> None:
+        self.slots = Slots(3)
+        self._layout: SlotLayout | None = None
+        self._made: list[Pair] = []
+
+    def __call__(
+        self,
+        observation_space: spaces.Space[Any] = VECTOR,
+        action_space: spaces.Space[Any] | None = None,
+        *,
+        strict: bool = True,
+    ) -> Pair:
+        if self._layout is None:
+            self._layout = slot_layout(observation_space, action_space or spaces.Discrete(3))
+            self.slots.fit(self._layout)
+        self._made.append(Pair(self.slots, len(self._made), self._layout, strict=strict))
+        return self._made[-1]
+
+    def close(self) -> None:
+        for one in self._made:
+            one.close()
+        self._made.clear()  # the memory is unmapped with its last view
+        self.slots.close()
+
+
+# ---- fixtures ------------------------------------------------------------------------------------
 
 
 @pytest.fixture(params=["linux", "portable"] if LINUX else ["portable"])

@@ -1,4 +1,4 @@
-"""What a user may give as an opponent, and what is refused."""
+"""What a user may give as an opponent: bots of python-sc2, policies and functions."""
 
 from __future__ import annotations
 
@@ -9,16 +9,27 @@ import cloudpickle
 import numpy as np
 import pytest
 from gymnasium import spaces
+from s2clientprotocol import common_pb2
+from sc2.bot_ai import BotAI
+from sc2.data import Race
+from sc2.player import Bot
 
 from sc2pool.config import Computer
-from sc2pool.errors import ConfigError
+from sc2pool.errors import ActionError, ConfigError
+from sc2pool.tasks.bot import RLBotAI
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+from sc2pool.tasks.opponents.bots import PlainBot
+from sc2pool.tasks.opponents.policies import FunctionPair, PredictPair, SharedPair, action_of
 from sc2pool.tasks.opponents.resolve import InTurn, resolve
 from sc2pool.tasks.opponents.snapshots import SnapshotStore
 from sc2pool.tasks.player import Episode
+from sc2pool.tasks.queue_pair import Transition
 from sc2pool.tasks.teams.smac.duel import smac_duel
 from sc2pool.tasks.teams.team_task import TeamTask
+from tests.unit.conftest import printed_by
 from tests.unit.tasks.opponents.conftest import FOUR, SEEN, SHOWN, answer
+
+# ---- what is taken and what is refused -----------------------------------------------------------
 
 
 def left(observation):
@@ -134,3 +145,146 @@ def test_a_model_that_needs_the_state_is_no_opponent(saved):
     path = saved(observed=both, policy="MultiInputPolicy")
     with pytest.raises(ConfigError, match=r"observes Dict\(.*, expected the task's Box"):
         resolve(path, Teams)
+
+
+# ---- bots of python-sc2 --------------------------------------------------------------------------
+
+
+class Waiting(BotAI):
+    plan = "wait"
+
+    async def on_step(self, iteration: int) -> None:
+        """It waits."""
+
+
+class Bare(Waiting):
+    def __init__(self) -> None:
+        """It does not call its base, as many bots do not."""
+
+
+class Learning(RLBotAI):
+    map_name = "MarineDuel"
+    players = 2
+    observation_space = action_space = spaces.Discrete(2)
+
+    def observe(self):
+        raise NotImplementedError
+
+    def act(self, action):
+        raise NotImplementedError
+
+
+def begun(given, duel) -> list[tuple[str, PlainBot]]:
+    """Who plays two episodes, after the way to a worker."""
+    opponent = cloudpickle.loads(cloudpickle.dumps(resolve(given, duel)))
+    return [opponent.begin(Episode(number)) for number in range(2)]
+
+
+@pytest.mark.parametrize("given", [Waiting, Waiting(), Bare, Bare(), Bot(Race.Zerg, Waiting())])
+def test_each_episode_has_a_bot_of_its_own(given, duel):
+    (name, first), (_, second) = begun(given, duel)
+    assert name == type(first.bot).__name__
+    assert type(first.bot).__name__ in ("Waiting", "Bare")
+    assert first.bot is not second.bot
+    assert first.race == (common_pb2.Zerg if isinstance(given, Bot) else None)
+    first.bot.plan = "attack"
+    assert second.bot.plan == "wait"
+
+
+def test_bot_object_keeps_its_attributes(duel):
+    given = Waiting()
+    given.plan = "expand"
+    for _, playing in begun(Bot(Race.Random, given, name="planner"), duel):
+        assert (playing.bot.plan, playing.race) == ("expand", common_pb2.Random)
+    assert begun(Bot(Race.Random, given, name="planner"), duel)[0][0] == "planner"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (Learning, "Learning is an RLBotAI: give the policy"),
+        (Learning(policy=lambda _: 0), "Learning is an RLBotAI: give the policy"),
+        (Bot(Race.Terran, Learning(policy=lambda _: 0)), "Learning is an RLBotAI"),
+        (Bot(Race.Terran, None), "has no bot: its ai is None"),
+        (np.zeros, None),
+    ],
+)
+def test_other_bots_are_refused(given, told, duel):
+    if told is None:
+        assert resolve(given, duel).name == "zeros"
+        return
+    with pytest.raises(ConfigError, match=told):
+        resolve(given, duel)
+
+
+def test_a_program_without_bots_does_not_load_python_sc2():
+    printed_by(
+        "import sys\n"
+        "from sc2pool.tasks.duels.marine_duel import MarineDuel\n"
+        "from sc2pool.tasks.opponents.resolve import resolve\n"
+        "resolve(MarineDuel.scripted, MarineDuel)\n"
+        "assert 'sc2' not in sys.modules"
+    )
+
+
+# ---- policies and functions behind a queue pair --------------------------------------------------
+
+
+def shown(value: float, masks=None) -> Transition:
+    return Transition(np.array([value]), 0.5, False, False, {}, masks)
+
+
+class Masked:
+    """Takes the first possible action, and counts its calls in its state."""
+
+    def predict(
+        self, observation, state=None, episode_start=None, deterministic=False, action_masks=None
+    ):
+        assert episode_start.tolist() == [state is None]
+        return np.array(np.argmax(action_masks)), (state or 0) + 1
+
+
+def test_a_policy_gets_masks_and_its_own_state():
+    pair = PredictPair(Masked(), FOUR, deterministic=True)
+    for wanted in (2, 0, 3):
+        assert answer(pair, shown(0.0, np.arange(4) == wanted)) == wanted
+    assert (pair.steps, pair.episode_return) == (3, 1.5)
+
+
+async def later(observation):
+    await asyncio.sleep(0)
+    return int(observation[0])
+
+
+@pytest.mark.parametrize("function", [lambda observation: int(observation[0]), later])
+def test_a_function_may_be_async(function):
+    assert answer(FunctionPair(function, FOUR), shown(3.0)) == 3
+
+
+@pytest.mark.parametrize("action", [4, -1, None, "left", [1, 2]])
+def test_a_function_must_act_in_the_space(action):
+    with pytest.raises(ActionError, match=r"is not in Discrete\(4\)"):
+        answer(FunctionPair(lambda _: action, FOUR))
+
+
+def test_an_action_has_the_spaces_dtype_and_that_of_a_box_is_clipped():
+    assert type(action_of(FOUR, np.array(3))) is np.int64
+    box = spaces.Box(-1.0, 1.0, (2,), np.float32)
+    clipped = action_of(box, np.array([2.0, -0.5]))
+    assert (clipped.tolist(), clipped.dtype) == ([1.0, -0.5], np.float32)
+
+
+def test_one_policy_plays_all_agents_of_a_team():
+    """Each agent has a state of its own: the policy checks it."""
+    policy = Masked()
+    pair = SharedPair([PredictPair(policy, FOUR, deterministic=True) for _ in range(3)])
+    for _ in range(2):
+        pair.put_rows([shown(0.0, np.arange(4) == wanted) for wanted in (3, 1, 2)])
+        assert asyncio.run(pair.get_actions()) == [3, 1, 2]
+    with pytest.raises(ValueError, match="zip"):
+        pair.put_rows([shown(0.0)])
+
+
+def test_a_shared_pair_of_one():
+    pair = SharedPair([FunctionPair(lambda observation: int(observation[0]), FOUR)])
+    assert answer(pair, shown(2.0)) == 2

@@ -1,0 +1,596 @@
+"""Processes: how they start, what they use, how they end, and locks between them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+import sc2pool
+from sc2pool.deadline import Deadline
+from sc2pool.errors import PauseError
+from sc2pool.platform import LINUX, WINDOWS
+from sc2pool.processes import guard as guard_module
+from sc2pool.processes import tree as tree_module
+from sc2pool.processes.exit import describe_exit, watch_exit, watch_in_thread
+from sc2pool.processes.filelock import try_lock
+from sc2pool.processes.follower import Follower
+from sc2pool.processes.guard import Guard
+from sc2pool.processes.spawn import run_python
+from sc2pool.processes.table import PsutilTable, process_table
+from sc2pool.processes.tree import ProcessTree, created_at_s, descendants, end_orphan, is_alive
+from tests.support.programs import assert_gone, has_ended
+from tests.support.systems import KILLED, SLEEPS, start_group
+
+# ---- start ---------------------------------------------------------------------------------------
+
+
+PACKAGE = Path(sc2pool.__file__).parent
+
+
+def test_a_child_gets_no_path_that_depends_on_the_working_directory(tmp_path, monkeypatch):
+    """`export PYTHONPATH=$PYTHONPATH:/folder` may leave an empty entry, which means it."""
+    folder = tmp_path / "folder"
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", ".", "relative", str(folder)]))
+    monkeypatch.chdir(tmp_path)
+    printed = run_python("site", timeout_s=60).stdout
+    assert repr(str(folder)) in printed
+    assert repr(str(tmp_path)) not in printed
+    assert "relative" not in printed
+
+
+def test_a_child_ends_where_the_users_own_program_would_not(monkeypatch):
+    monkeypatch.setenv("PYTHONINSPECT", "1")
+    assert run_python("base64", "-h", timeout_s=60).returncode == 0
+
+
+def test_what_is_printed_may_have_any_letter(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONIOENCODING", "cp1252")  # as Windows in Western Europe
+    done = run_python("sc2standin", "install", str(tmp_path / "Łukasz"), timeout_s=60)
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.rstrip("\n")).is_file()
+
+
+def test_a_child_that_takes_too_long_is_killed():
+    with pytest.raises(subprocess.TimeoutExpired):
+        run_python("timeit", "-n", "1", "-s", "import time", "time.sleep(60)", timeout_s=0.5)
+
+
+def test_no_other_place_starts_a_python():
+    starting = {
+        file.relative_to(PACKAGE).as_posix()
+        for file in PACKAGE.rglob("*.py")
+        if "sys.executable" in file.read_text()
+    }
+    assert starting == {"processes/spawn.py", "shell.py"}  # the second tells its user of it
+
+
+def test_an_interrupt_leaves_no_zombie(monkeypatch):
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Interrupted(subprocess.Popen[bytes]):
+        def communicate(self, *_: object) -> tuple[bytes, bytes]:
+            started.append(self)
+            self._sigint_wait_secs = 0.0
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("sc2pool.processes.spawn.subprocess.Popen", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_python("timeit", "-s", "import time", "time.sleep(60)", timeout_s=60)
+    assert started[0].returncode is not None
+
+
+# ---- the end with the parent ---------------------------------------------------------------------
+
+
+FOLLOWS = """
+import os, resource, sys, time
+from sc2pool.processes.with_parent import end_group_with
+_, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (2048, most))
+os.dup2(int(sys.argv[1]), 2000)
+end_group_with(os.getppid(), 2000)
+print("follows", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(WINDOWS, reason="a job ends a worker there")
+def test_a_lifeline_may_have_a_high_number() -> None:
+    """As in a trainer with many games, or many files."""
+    reading, writing = os.pipe()
+    with subprocess.Popen(
+        [sys.executable, "-c", FOLLOWS, str(reading)],
+        pass_fds=[reading],
+        process_group=0,
+        stdout=subprocess.PIPE,
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"follows\n"
+        os.close(reading)
+        os.close(writing)
+        assert child.wait(30) == -signal.SIGKILL
+
+
+# ---- guards --------------------------------------------------------------------------------------
+
+
+def test_a_stopped_guard_ends(monkeypatch):
+    monkeypatch.setattr(guard_module, "_ENDS_WITHIN_S", 0.1)
+    before = set(psutil.Process().children())
+    guard = Guard()
+    (process,) = set(psutil.Process().children()) - before
+    process.suspend()
+    guard.note(None)
+    guard.close()
+    assert not process.is_running()
+
+
+@pytest.mark.skipif(WINDOWS, reason="its pipes always wait for room")
+def test_stopped_guard_blocks_no_caller():
+    before = set(psutil.Process().children())
+    guard = Guard()
+    (stopped,) = set(psutil.Process().children()) - before
+    stopped.suspend()
+    with subprocess.Popen(SLEEPS, start_new_session=True) as paused:
+        created_s = created_at_s(paused.pid)
+        for _ in range(5000):
+            guard.note(None)
+            guard.note((paused.pid, created_s))
+        assert not stopped.is_running()
+        (another,) = set(psutil.Process().children()) - before - {psutil.Process(paused.pid)}
+        assert another != stopped
+        guard.close()  # as at the end of the program: what was noted last is ended
+        assert paused.wait() in KILLED
+
+
+PROGRAM = """
+import sys
+from sc2pool.processes.guard import Guard
+Guard().note((int(sys.argv[1]), float(sys.argv[2])))
+print(flush=True)
+sys.stdin.read()
+"""
+
+
+def ignores_hangup(process: psutil.Process) -> bool:
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    (ignored,) = (line.split()[1] for line in status.splitlines() if line.startswith("SigIgn"))
+    return bool(int(ignored, 16) >> (signal.SIGHUP - 1) & 1)
+
+
+@pytest.mark.skipif(WINDOWS, reason="it has no SIGHUP, which lets a stopped process go on")
+def test_stopped_guard_goes_on_when_its_program_has_ended(wait_for):
+    with subprocess.Popen(SLEEPS, start_new_session=True) as paused:
+        command = [sys.executable, "-c", PROGRAM, str(paused.pid), str(created_at_s(paused.pid))]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+            program.stdout.readline()
+            (guard,) = psutil.Process(program.pid).children()
+            wait_for(lambda: ignores_hangup(guard))
+            guard.suspend()
+            wait_for(lambda: guard.status() == psutil.STATUS_STOPPED)
+            program.kill()
+        try:
+            assert paused.wait(30) in KILLED
+        finally:
+            paused.kill()
+        wait_for(lambda: has_ended(guard))
+
+
+# ---- the end of a child --------------------------------------------------------------------------
+
+
+WATCHES = [watch_exit] + ([watch_in_thread] if LINUX else [])
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [(0, "exit code 0"), (3, "exit code 3"), (-9, "signal SIGKILL"), (-250, "signal 250")],
+)
+def test_describe_exit(code, words):
+    if WINDOWS and code == -9:
+        pytest.skip("it has no name for this signal")
+    assert describe_exit(code) == words
+
+
+@pytest.mark.parametrize("make", WATCHES)
+def test_exit_watch(make):
+    child = subprocess.Popen(
+        [sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE
+    )
+    watch = make(child)
+    assert select.select([watch.fileno()], [], [], 0)[0] == []
+    child.kill()
+    assert select.select([watch.fileno()], [], [], 5)[0] == [watch.fileno()]
+    assert child.wait(5) == (1 if WINDOWS else -9)
+    child.stdin.close()
+    watch.close()
+    watch.close()
+
+
+# ---- trees ---------------------------------------------------------------------------------------
+
+
+THREADED = """
+import os, subprocess, sys, threading
+child = [sys.executable, "-S", "-c", "import time; time.sleep(600)"]
+started = []
+keep = threading.Event()
+def start():
+    one = subprocess.Popen(child)
+    started.append(one)
+    os.write(1, b"%d\\n" % one.pid)  # a whole line at once: print of two threads may mix theirs
+    keep.wait()
+for _ in range(2):
+    threading.Thread(target=start).start()
+sys.stdin.readline()
+for one in started:
+    one.kill()
+    one.wait()
+keep.set()
+"""
+
+
+@pytest.mark.parametrize("kernel_lists", [True, False])
+def test_children_of_every_thread(monkeypatch, kernel_lists):
+    if kernel_lists and not tree_module._KERNEL_LISTS_CHILDREN:
+        pytest.skip("this kernel does not")
+    monkeypatch.setattr(tree_module, "_KERNEL_LISTS_CHILDREN", kernel_lists)
+    family = subprocess.Popen(
+        [sys.executable, "-S", "-c", THREADED],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    below = {int(family.stdout.readline()) for _ in range(2)}
+    parent = psutil.Process(family.pid)
+    assert {process.pid for process in descendants(parent)} == below
+    # Some other test's child may be there too; of these, none may be missing.
+    found = {process.pid for process in descendants(psutil.Process())}
+    assert found >= {family.pid, *below}
+    assert descendants(psutil.Process(below.pop())) == []
+    family.communicate("\n")
+
+
+FAMILY = """
+import os, subprocess, sys, time
+depth = int(sys.argv[1])
+if depth:
+    subprocess.Popen([sys.executable, "-S", "-c", sys.argv[2], str(depth - 1), sys.argv[2]])
+else:
+    print("all there", flush=True)
+time.sleep(600)
+"""
+BREEDER = """
+import os, time
+print("begun", flush=True)
+while True:
+    if os.fork() == 0:
+        time.sleep(0.2)
+        os._exit(0)
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+    time.sleep(0.002)
+"""
+if WINDOWS:  # it has no fork
+    BREEDER = """
+import subprocess, sys
+print("begun", flush=True)
+started = []
+while True:
+    command = [sys.executable, "-S", "-c", "import time; time.sleep(0.2)"]
+    started = [*filter(lambda one: one.poll() is None, started), subprocess.Popen(command)]
+"""
+
+
+@pytest.fixture
+def family() -> Iterator[psutil.Process]:
+    """A process with a child and a grandchild."""
+    yield from lives(start_group(FAMILY, "2", FAMILY))
+
+
+@pytest.fixture
+def breeder() -> Iterator[psutil.Process]:
+    """A process that starts others all the time."""
+    yield from lives(start_group(BREEDER))
+
+
+def lives(group: Follower) -> Iterator[psutil.Process]:
+    assert group.process.stdout.readline()
+    yield psutil.Process(group.process.pid)
+    group.kill()
+    group.process.communicate()
+    group.close()
+
+
+def stopped(process: psutil.Process) -> bool:
+    return bool(process.status() == psutil.STATUS_STOPPED)
+
+
+def soon() -> Deadline:
+    return Deadline.after(5.0)
+
+
+def test_all_generations_are_stopped_and_go_on(family):
+    everyone = [family, *family.children(recursive=True)]
+    assert len(everyone) == 3
+    tree = ProcessTree(family.pid)
+    for _ in range(2):
+        tree.stop(soon())
+        assert all(stopped(process) for process in everyone)
+    for _ in range(2):
+        tree.resume()
+        assert not any(stopped(process) for process in everyone)
+
+
+def test_the_root_may_be_left_out(family):
+    below = family.children(recursive=True)
+    tree = ProcessTree(family.pid, with_root=False)
+    tree.stop(soon())
+    assert not stopped(family)
+    assert all(stopped(process) for process in below)
+
+
+def test_several_trees_stop_as_one(family, breeder):
+    everyone = [family, *family.children(recursive=True), breeder]
+    tree = ProcessTree(family.pid, breeder.pid)
+    tree.stop(soon())
+    assert all(stopped(process) for process in everyone)
+    tree.resume()
+    assert not any(stopped(process) for process in everyone)
+    with pytest.raises(PauseError, match="there is no process 4194305"):
+        ProcessTree(family.pid, 4194305)
+
+
+def test_no_child_slips_through_while_the_tree_grows(breeder):
+    tree = ProcessTree(breeder.pid)
+    for _ in range(5):
+        tree.stop(soon())
+        everyone = [breeder, *breeder.children(recursive=True)]
+        states = {process.status() for process in everyone}
+        assert states <= {psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE}
+        tree.resume()
+
+
+def test_process_stopped_by_others_stays_stopped(family):
+    grandchild = family.children(recursive=True)[-1]
+    grandchild.suspend()
+    while not stopped(grandchild):  # a signal takes a moment
+        pass
+    tree = ProcessTree(family.pid)
+    tree.stop(soon())
+    tree.resume()
+    assert stopped(grandchild)
+    assert not stopped(family)
+
+
+def test_process_that_ends_meanwhile_is_ignored(family):
+    child = family.children()[0]
+    tree = ProcessTree(family.pid)
+    tree.stop(soon())
+    child.kill()
+    tree.stop(soon())
+    tree.resume()
+    assert not stopped(family)
+
+
+def test_process_that_does_not_stop_in_time_goes_on_and_is_reported(family):
+    everyone = [family, *family.children(recursive=True)]
+    with pytest.raises(PauseError, match=f"did not stop in time: {family.pid}"):
+        ProcessTree(family.pid).stop(Deadline.after(-1.0))
+    assert not any(stopped(process) for process in everyone)
+
+
+def test_process_that_may_not_be_stopped_is_reported(family, monkeypatch):
+    suspend = psutil.Process.suspend
+
+    def refuse(process: psutil.Process) -> None:
+        if process.pid != family.pid:
+            raise psutil.AccessDenied(process.pid)
+        suspend(process)
+
+    monkeypatch.setattr(psutil.Process, "suspend", refuse)
+    with pytest.raises(PauseError, match="may not be stopped"):
+        ProcessTree(family.pid).stop(soon())
+    assert not stopped(family)
+
+
+def test_there_is_no_such_process():
+    child = subprocess.Popen([sys.executable, "-S", "-c", ""])
+    child.wait()
+    with pytest.raises(PauseError, match=f"no process {child.pid}"):
+        ProcessTree(child.pid)
+
+
+def test_a_tree_that_cannot_be_listed_is_not_stopped(limited):
+    """Without a free descriptor; a pause that missed a process would not be one."""
+    child = subprocess.Popen(SLEEPS)
+    try:
+        tree = ProcessTree(os.getpid(), with_root=False)
+        with (
+            limited("NOFILE", 0),
+            pytest.raises(PauseError, match="Too many open files"),
+        ):
+            tree.stop(Deadline.after(5.0))
+        assert psutil.Process(child.pid).status() != psutil.STATUS_STOPPED
+    finally:
+        child.kill()
+        child.wait()
+
+
+PARENT = (
+    "import subprocess, sys; child = subprocess.Popen(sys.argv[1:]);"
+    "print(child.pid, flush=True); child.wait()"
+)
+
+
+@pytest.fixture
+def child():
+    with subprocess.Popen(SLEEPS) as process:
+        yield process
+        process.kill()
+
+
+def test_it_ends_with_its_children_even_if_stopped():
+    command = [sys.executable, "-c", PARENT, *SLEEPS]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        child = psutil.Process(int(parent.stdout.readline()))
+        psutil.Process(parent.pid).suspend()
+        assert end_orphan(parent.pid, created_at_s(parent.pid))
+        assert parent.wait(5) in KILLED
+        assert_gone([child], within_s=5)
+
+
+def test_another_process_under_the_same_pid_is_left_alone(child):
+    assert not end_orphan(child.pid, created_at_s(child.pid) - 60.0)
+    assert child.poll() is None
+
+
+@pytest.mark.skipif(not LINUX, reason="elsewhere the wall clock tells it")
+def test_a_step_of_the_wall_clock_loses_no_process(child, monkeypatch):
+    """The system then says that it, and so every process, was started at another time."""
+    created_s = created_at_s(child.pid)
+    started_s = psutil.boot_time() + 3600.0
+    monkeypatch.setattr("psutil._pslinux.boot_time", lambda: started_s)
+    assert created_at_s(child.pid) == created_s
+    assert is_alive(child.pid, created_s)
+
+
+def test_ended_process_is_gone(child):
+    created_s = created_at_s(child.pid)
+    child.kill()
+    child.wait(5)
+    assert created_at_s(child.pid) is None
+    assert not end_orphan(child.pid, created_s)
+
+
+def test_without_a_free_descriptor_it_is_left_alone(child, limited):
+    """One that may be alive must not be taken for dead: its files would be deleted."""
+    created_s = created_at_s(child.pid)
+    with limited("NOFILE", 0):
+        assert created_at_s(child.pid) is None
+        assert is_alive(child.pid, created_s)
+        assert not end_orphan(child.pid, created_s)
+    assert child.poll() is None
+    child.kill()
+    child.wait(5)
+    assert not is_alive(child.pid, created_s)
+
+
+# ---- the table of processes ----------------------------------------------------------------------
+
+
+MB = 1_000_000
+PAIR = """
+import subprocess, sys
+data = b"1" * 50_000_000
+while sum(range(100_000)) and sum(__import__("os").times()[:2]) < 0.1:
+    pass
+if len(sys.argv) > 1:
+    child = subprocess.Popen([sys.executable, "-S", "-c", sys.argv[1]], stdout=subprocess.PIPE)
+    child.stdout.readline()
+    print(child.pid, flush=True)
+else:
+    print(flush=True)
+import time
+time.sleep(600)
+"""
+TABLES = [process_table, *([PsutilTable] if LINUX else [])]
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[int, int]]:
+    """The pids of a process and of its child, both up."""
+    parent = subprocess.Popen(
+        [sys.executable, "-S", "-c", PAIR, PAIR], stdout=subprocess.PIPE, text=True
+    )
+    with parent:
+        child = psutil.Process(int(parent.stdout.readline()))
+        yield parent.pid, child.pid
+        parent.kill()
+        if child.is_running():
+            child.kill()
+
+
+@pytest.mark.parametrize("make", TABLES)
+def test_a_process_and_all_below_it(make, pair):
+    parent, child = pair
+    processes = make(os.getpid()).read()
+    row = processes.at(parent)
+    assert row.parent_pid == os.getpid()
+    assert 50 * MB < row.rss_bytes < 100 * MB
+    assert 0.1 <= row.cpu_s < 60.0
+    assert processes.below(parent) == [processes.at(child)]
+    assert processes.below(child) == []
+    assert {row, processes.at(child)} <= set(processes.below(os.getpid()))
+
+
+@pytest.mark.parametrize("make", TABLES)
+def test_only_processes_below_the_root(make, pair):
+    parent, _ = pair
+    processes = make(parent).read()
+    assert processes.at(os.getpid()) is None
+    assert processes.at(os.getppid()) is None
+    assert len(processes.below(parent)) == 1
+
+
+@pytest.mark.parametrize("make", TABLES)
+def test_stopped_and_ended(make, pair):
+    parent, child = pair
+    process = psutil.Process(child)
+    table = make(os.getpid())
+    assert not table.read().at(child).stopped
+    process.suspend()
+    while process.status() != psutil.STATUS_STOPPED:
+        pass
+    processes = table.read()
+    assert (processes.at(parent).stopped, processes.at(child).stopped) == (False, True)
+    process.kill()
+    while not has_ended(process):
+        pass
+    assert table.read().at(child) is None, "it has ended, though its parent has not reaped it"
+
+
+@pytest.mark.parametrize("make", TABLES)
+def test_later_processes_are_found(make):
+    table = make(os.getpid())
+    table.read()
+    for _ in range(3):
+        child = subprocess.Popen(SLEEPS)
+        try:
+            assert table.read().at(child.pid) is not None
+        finally:
+            child.kill()
+            child.wait()
+        assert table.read().at(child.pid) is None
+
+
+@pytest.mark.parametrize("make", TABLES)
+def test_without_a_free_descriptor(make, limited):
+    table = make(os.getpid())
+    with limited("NOFILE", 0), pytest.raises(OSError, match="Too many open files"):
+        table.read()
+    table.read()
+
+
+# ---- locks on files ------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(WINDOWS, reason="its folders are each user's own")
+def test_a_link_in_the_place_of_a_lock_creates_no_file(tmp_path):
+    (tmp_path / "lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError) as caught:
+        try_lock(tmp_path / "lock")
+    assert caught.value.errno == errno.ELOOP
+    assert not (tmp_path / "elsewhere").exists()
