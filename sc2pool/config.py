@@ -228,8 +228,8 @@ class PoolConfig(_Checked):
     the others. But if the worker dies, or a hook of the task does not return, all its envs have
     that fault; and while one env's hook computes, the worker's other envs wait.
 
-    None chooses the number of envs divided by that of cores, rounded up, at most 8. It chooses 1 on
-    the Python step path, for games in real time, and if the opponent is a bot of python-sc2."""
+    None chooses the ratio of envs to cores, rounded up, at most 8. It chooses 1 on the Python step
+    path, for games in real time, and if the opponent is a bot of python-sc2."""
     watchdog_interval_s: float = 1.0
     """Time between two checks of every process."""
     fault_report_dir: Path | None = None
