@@ -2,8 +2,9 @@
 
 The public names load on first use, so `import sc2pool` imports neither torch nor
 Stable-Baselines3 nor python-sc2. The built-in tasks are registered with gymnasium when both
-packages are imported, in either order. Nothing else is imported here: a worker follows its trainer,
-and the command ends quietly after Ctrl-C, only once this is done.
+packages are imported, in either order. Nothing else is imported here, because this import must be
+short: until it is done, a worker does not notice the end of its trainer, and Ctrl-C shows a
+traceback of the command.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Unit commands for `Task.act`: one small function per order.
 
-A target is a point `(x, y)` in map coordinates, or a unit's tag (an int); numpy's arrays and
-scalars do, too. The ability ids are the general ones of the game's data, to which the specific ones
-are remapped.
-`as_actions` checks what `act` returned and wraps it for the game.
+A target is a point `(x, y)` in map coordinates, or a unit's tag (an int). Numpy's arrays and
+scalars are accepted, too. The ability ids are the general ids of the game's data; the game remaps
+specific ids to them. `as_actions` checks the result of `act` and converts it for the game.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ def command(
     """Order the units with these tags to use an ability, on a target if it needs one.
 
     Raises:
-        UserCodeError: an argument is none of its kind; or the target is a point that is not finite:
-            games differ in what they do then.
+        UserCodeError: an argument has a wrong type, or the target is a point that is not finite,
+            because games react to such a point in different ways.
     """
     message = raw_pb2.ActionRawUnitCommand()  # keywords would take twice as long
     try:
@@ -69,7 +68,7 @@ def command(
             f"the target of ability {ability_id} must be a point (x, y) or a unit's tag, got "
             f"{target!r:.80}"
         ) from error
-    if not isfinite(point.x + point.y):  # as the message has them, as floats of 32 bits
+    if not isfinite(point.x + point.y):  # after the conversion to 32 bits, which may overflow
         raise UserCodeError(f"the target ({x}, {y}) of ability {ability_id} is not finite")
     return message
 
@@ -91,7 +90,7 @@ def attack(
 def smart(
     tags: Iterable[int], target: Target, *, queued: bool = False
 ) -> raw_pb2.ActionRawUnitCommand:
-    """As a right click: attack enemies, gather resources, otherwise move."""
+    """Act like a right click: attack an enemy, gather a resource, otherwise move."""
     return command(SMART, tags, target, queued=queued)
 
 
@@ -113,13 +112,13 @@ def hold_position(tags: Iterable[int]) -> raw_pb2.ActionRawUnitCommand:
 
 
 def as_actions(commands: object) -> list[sc_pb.Action]:
-    """The API's actions for what a task's `act` returned.
+    """Convert the result of a task's `act` to the API's actions.
 
     Args:
         commands: an iterable of unit commands, or None for no command.
 
     Raises:
-        UserCodeError: anything else.
+        UserCodeError: `commands` is of another type.
     """
     if commands is None:
         return []

@@ -1,9 +1,9 @@
 """Settings of a game, limits of its phases, and the policies of a pool.
 
-Plain frozen dataclasses: they travel to the workers as they are, and every default stands here
-once. Rules: a limit is a duration in seconds (`_s`) or a size in bytes (`_bytes`), and becomes a
-`Deadline` only when the wait begins. A value of one of the API's enums may be given as a number or
-as python-sc2's enum member, and is stored as a number.
+These are frozen dataclasses that are pickled to the workers; this file has every default. Rules: a
+limit is a duration in seconds (`_s`) or a size in bytes (`_bytes`), and becomes a `Deadline` only
+when the wait begins. A value of one of the API's enums may be given as a number or as python-sc2's
+enum member, and is stored as a number.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sc2pool.platform import WINDOWS
 
 
 def is_number(value: object) -> bool:
-    """Whether it can be a duration or a share: a bool or a text is none."""
+    """True if the value is a real number and not a bool."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
@@ -38,7 +38,8 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "str": ("a text", lambda value: isinstance(value, str)),
     "Path": ("a path", lambda value: isinstance(value, str | os.PathLike)),
 }
-"""What a field of this type holds, and whether a value is that; other types are classes here."""
+"""By a field's type: the expected value, for messages, and a predicate that checks a value. Other
+types are classes of this module."""
 _MAY_BE_ZERO = (
     *("worker_grace_s", "core_file_bytes"),
     *("per_env", "per_pool_per_env", "age_s", "growth_bytes"),
@@ -46,7 +47,7 @@ _MAY_BE_ZERO = (
 
 
 class _Checked:
-    """A dataclass whose values are checked when it is made."""
+    """A dataclass that checks its values when it is made."""
 
     def __post_init__(self) -> None:
         for one in fields(self):  # type: ignore[arg-type]
@@ -72,9 +73,9 @@ class Limits(_Checked):
     """How long a part of an instance's life may take before it counts as a fault."""
 
     worker_start_s: float = 90.0
-    """From spawn to a worker that has imported what it needs and made its player."""
+    """From a worker's spawn until it has imported its modules and made its player."""
     launch_s: float = 90.0
-    """From spawn to a game that answers; the very first launch of a pool may take twice this."""
+    """From a game's spawn until it answers; a pool's first launch may take twice this."""
     create_join_s: float = 60.0
     """create_game and join_game together; up to three times this while the game works."""
     reset_s: float = 60.0
@@ -86,10 +87,11 @@ class Limits(_Checked):
     worker_grace_s: float = 5.0
     """The worker applies the limits above to its game; the trainer waits this much longer."""
     concurrent_launches: int | None = None
-    """How many games may launch at the same time (those of a match launch one after the other).
-    None: two, and as many as this process has cores once a game has started within five seconds."""
+    """How many games may launch at the same time (the two games of a match launch one after the
+    other). None allows two; if the first launch took less than five seconds, it then allows as many
+    as this process has cores."""
     core_file_bytes: int = 0
-    """The largest core file that a game may write if it crashes; the real game's is as large as its
+    """The largest core file that a crashing game may write; the real game's is as large as its
     memory."""
 
 
@@ -97,10 +99,10 @@ def race_number(value: int | Enum) -> int:
     """The `common_pb2.Race` value of a race that a player can be asked to play.
 
     Args:
-        value: such a value, or a member of python-sc2's `Race`.
+        value: a `common_pb2.Race` value, or a member of python-sc2's `Race`.
 
     Raises:
-        ConfigError: anything else.
+        ConfigError: another value, or `NoRace`.
     """
     return _number(value, "race", common_pb2.Race, without=("NoRace",))
 
@@ -115,7 +117,7 @@ class Computer:
         build: an `sc2api_pb2.AIBuild` value, or a member of python-sc2's `AIBuild`.
 
     Raises:
-        ConfigError: a value that is none of these.
+        ConfigError: a value of another kind.
     """
 
     race: int
@@ -154,27 +156,26 @@ class GameSetup:
     map_name: str
     """A map's file name without suffix (`"MoveToBeacon"`), or a path to a `.SC2Map` file."""
     race: int = common_pb2.Terran
-    """The learner's race, a `common_pb2.Race` value; in a match, that of both players."""
+    """The learner's race, a `common_pb2.Race` value; in a match, both players have this race."""
     opponents: tuple[Computer, ...] = ()
     participants: int = 1
-    """How many API players there are; with two, each has a game process of its own."""
+    """How many API players play; with two, each has a game process of its own."""
     disable_fog: bool = False
     realtime: bool = False
     restart: str = "auto"
-    """"never" creates a game for each episode; "auto" restarts the running game where that is
-    proven to bring everything back."""
+    """"never" creates a game for each episode; "auto" restarts the running game if this is proven
+    to restore everything."""
 
 
 @dataclass(frozen=True)
 class RestartPolicy(_Checked):
-    """How many recycles are accepted (the *intensity*) before the pool raises CrashLoopError."""
+    """How many recycles are accepted (the *intensity*) before the pool raises `CrashLoopError`."""
 
     per_env: int = 5
     per_env_window_s: float = 60.0
     per_pool_per_env: int = 4
-    """Recycles of the whole pool, as a multiple of its number of envs …"""
+    """Recycles of the whole pool within its window, as a multiple of its number of envs."""
     per_pool_window_s: float = 600.0
-    """… within this window."""
 
 
 @dataclass(frozen=True)
@@ -182,8 +183,8 @@ class RecyclePolicy(_Checked):
     """When an instance is replaced although it works; None for never.
 
     A soft limit takes effect at the episode's end and changes no transition; the hard limit is a
-    fault. The limits of memory are for a game and its worker together, twice as much for a match. A
-    worker that several envs share does not count with their games, but has the same limits.
+    fault. The memory limits are for a game and its worker together, and twice as much for a match.
+    A worker that several envs share is counted apart from their games, with the same limits.
     """
 
     soft_memory_bytes: int | None = None if WINDOWS else 2_000_000_000
@@ -192,26 +193,26 @@ class RecyclePolicy(_Checked):
     growth_bytes: int | None = 1_000_000_000
     """Soft: growth since the first measurement."""
     slowdown: float | None = 2.0
-    """Soft: how many times the CPU time of its first episodes a game loop may cost."""
+    """Soft: the CPU time of a game loop, as a multiple of that in the first episodes."""
     age_s: float | None = None
     episodes: int | None = None
 
 
 @dataclass(frozen=True)
 class ReplayPolicy(_Checked):
-    """Which episodes' replays are kept. A file's path is in the last info of its episode."""
+    """Selects the episodes whose replays are kept; the last info of an episode has the path."""
 
     dir: Path
-    """The folder; it is created. A pool deletes only files there that it has written itself."""
+    """The folder; it is created. A pool deletes only files that it has written itself."""
     every: int | None = None
-    """The episodes whose number is a multiple of this (0 is the first); None for none."""
+    """Keep the episodes whose number is a multiple of this (0 is the first); None: no episodes."""
     best: bool = True
     """Keep each episode with a higher return than all before it."""
     faulty: bool = True
     """Keep episodes in which the user's code failed while the game still answered."""
     keep: int = 20
-    """How many files are kept for each of the three reasons; older ones are deleted. An episode
-    that is chosen by its number and by its return is kept for its return."""
+    """How many files are kept for each of the three reasons; older files are deleted. If both its
+    number and its return select an episode, it is kept for its return."""
 
 
 @dataclass(frozen=True)
@@ -222,20 +223,21 @@ class PoolConfig(_Checked):
     restart: RestartPolicy = field(default_factory=RestartPolicy)
     recycle: RecyclePolicy = field(default_factory=RecyclePolicy)
     envs_per_worker: int | None = None
-    """How many envs (and spares) of a task share one worker process. Several take less memory and
-    CPU time and start sooner. A game's fault, reset or pause is still its own; but if the worker
-    dies, or a hook of the task does not return, all its envs have that fault, and while one env's
-    hook computes the others of its worker wait. None chooses: as many as there are envs for each
-    core, at most 8, for a task on the compiled step path whose games do not run by themselves and
-    whose opponent is no bot of python-sc2; 1 for all else."""
+    """How many envs (and spares) of a task share one worker process. Envs that share a worker take
+    less memory and CPU time, and start sooner. A fault, reset or pause of one game does not affect
+    the others. But if the worker dies, or a hook of the task does not return, all its envs have
+    that fault; and while one env's hook computes, the worker's other envs wait.
+
+    None chooses the ratio of envs to cores, rounded up, at most 8. It chooses 1 on the Python step
+    path, for games in real time, and if the opponent is a bot of python-sc2."""
     watchdog_interval_s: float = 1.0
     """Time between two checks of every process."""
     fault_report_dir: Path | None = None
-    """The folder for fault reports; None for the user's cache."""
+    """The folder for fault reports; None for a folder in the user's cache."""
     metrics_port: int | None = None
     """Serve the pool's counters to Prometheus at http://HOST:PORT/metrics; None for no server."""
     metrics_host: str = "127.0.0.1"
-    """The address that the metrics are served on; "" for all addresses of the machine. On the
-    loopback address, requests under another name than its own are refused."""
+    """The address on which the metrics are served; "" for all addresses of the machine. On the
+    loopback address, a request with another host name is refused."""
     replays: ReplayPolicy | None = None
-    """Replays of chosen episodes; None for none. Tasks only."""
+    """Replays of selected episodes; None keeps no replays. Tasks only."""

@@ -1,8 +1,8 @@
 """A deadline is an absolute instant on the monotonic clock.
 
-Rule: durations are turned into a `Deadline` once, where the wait begins, and the deadline is
-handed down; so a wait made of many parts cannot last longer than the whole was allowed. The
-wall clock is never used for it: it may jump.
+Rule: a duration becomes a `Deadline` once, where the wait begins, and the deadline is passed down.
+So a wait of many parts cannot last longer than the whole wait may. The wall clock is never used,
+because it may jump.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """An instant of `time.monotonic()`; `math.inf` for none."""
+    """An instant of `time.monotonic()`; `math.inf` for no limit."""
 
     instant_s: float
 

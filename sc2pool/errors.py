@@ -1,24 +1,24 @@
-"""Every error sc2pool raises, as one tree, and the fault that ends an instance.
+"""The errors that sc2pool raises, as one tree, and the fault that ends an instance.
 
     SC2PoolError
-    ├── ConfigError        the request cannot be met: unknown task, missing map, bad path, n=0
+    ├── ConfigError        a wrong request: unknown task, missing map, bad path, n=0
     │   ├── MissingPackageError  a feature's package is not installed; names the extra to install
     │   └── SampleTimeoutError  RLlib's timeout is shorter than games in real time need
     ├── ActionError        an action outside its space; nothing was sent to any game
     ├── ObservationError   a task's observation has the wrong shape or dtype, or NaN; NaN as reward
-    ├── UserCodeError      a task or a gym environment raised; carries the remote traceback
-    ├── CrashLoopError     an env kept failing beyond its restart intensity
-    ├── NodeLostError      the games of a Ray node died and found no room in time
-    ├── PauseError         a process could not be paused; all of them go on
+    ├── UserCodeError      a task or a gym environment raised; has the remote traceback
+    ├── CrashLoopError     instances failed more often than the restart policy allows
+    ├── NodeLostError      a Ray node died, and no other node had room for its games in time
+    ├── PauseError         a process could not be paused; all processes continue
     ├── LearnerError       the process that computes a learner's updates ended or hangs
     ├── ClosedError        the pool was closed, or failed for good, before this call
-    ├── InterruptedCallError  an interrupt cut a call short; the next `reset` mends it
+    ├── InterruptedCallError  an interrupt cut a call short; the next `reset` recovers
     ├── ForkedPoolError    a forked child used the pool of its parent
     └── GameFault          one game or its worker failed; the pool replaces the pair
 
-Rules: a message names what was given, what was expected, and the env if there is one.
+Rules: a message names the given value, the expected one, and the env if there is one.
 `GameFault` is raised inside a worker and reaches the trainer as data (`Fault`), not as an
-exception: a broken game is marked in `infos`, never thrown at the training loop.
+exception: a broken game is marked in `infos` and does not end the training loop.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class SC2PoolError(Exception):
 
 
 class ConfigError(SC2PoolError, ValueError):
-    """The pool, the game or the task cannot be set up as asked; retrying cannot help."""
+    """The pool, the game or the task cannot be set up as requested; retrying does not help."""
 
 
 class MissingPackageError(ConfigError, ImportError):
@@ -42,13 +42,13 @@ class MissingPackageError(ConfigError, ImportError):
 class SampleTimeoutError(ConfigError):
     """RLlib's `sample_timeout_s` is shorter than games in real time need for a fragment.
 
-    Raised before the first update if no fragment can be played in time, and after two training
-    steps in a row whose samples RLlib has all discarded because they came too late.
+    It is raised before the first update if no fragment can be played in time. It is also raised
+    after two consecutive training steps of which RLlib has discarded all samples as too late.
     """
 
 
 class ActionError(SC2PoolError, ValueError):
-    """An action lies outside its space. No game has received anything."""
+    """An action is outside its space; nothing was sent to any game."""
 
 
 class ObservationError(SC2PoolError, ValueError):
@@ -60,7 +60,7 @@ class UserCodeError(SC2PoolError, RuntimeError):
 
 
 class CrashLoopError(SC2PoolError, RuntimeError):
-    """Instances keep dying faster than the restart intensity allows."""
+    """Instances were replaced more often than `RestartPolicy` allows."""
 
 
 class NodeLostError(SC2PoolError, RuntimeError):
@@ -68,13 +68,13 @@ class NodeLostError(SC2PoolError, RuntimeError):
 
 
 class PauseError(SC2PoolError, RuntimeError):
-    """Processes that were to be paused could not all be stopped; they all go on."""
+    """A process that should be paused could not be stopped; all processes continue."""
 
 
 class LearnerError(SC2PoolError, RuntimeError):
     """The process that computes a learner's updates has ended or hangs.
 
-    Or what it raised cannot travel.
+    It is also raised if that process raised an exception that cannot be pickled.
     """
 
 
@@ -87,7 +87,7 @@ class InterruptedCallError(SC2PoolError, RuntimeError):
 
 
 class ForkedPoolError(SC2PoolError, RuntimeError):
-    """A pool belongs to the process that made it; this is another, forked from it."""
+    """A pool was used by a process that was forked from the one that made it."""
 
 
 class FaultKind(StrEnum):
@@ -101,17 +101,18 @@ class FaultKind(StrEnum):
     PORT_TAKEN = "port-taken"
     LAUNCH_FAILED = "launch-failed"
     SETUP_FAILED = "setup-failed"
-    """The game refuses the map or the players, or the map does not come to life. One fresh process
-    tries again; then it is a `ConfigError`."""
+    """The game refuses the map or the players, or the map does not start. A new process tries
+    again; if it fails, too, this becomes a `ConfigError`."""
     SPAWN_FAILED = "spawn-failed"
-    """The system refused what a worker needs: a process, memory, descriptors, a folder."""
+    """The system refused a resource for a worker: a process, memory, descriptors, a folder."""
     STOPPED = "stopped"
     HUNG = "hung"
     MEMORY = "memory"
     NODE_LOST = "node-lost"
     """A Ray node, or the actor on it that plays several games, has died."""
     USER_CODE = "user-code"
-    """User code error: raised, never retried; only a fault report has this kind."""
+    """An error of the user's code. Only fault reports have this kind: the error itself is raised
+    and never retried."""
 
 
 class Phase(StrEnum):
@@ -125,7 +126,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class Fault:
-    """One failure of one instance, as the trainer and the logs see it."""
+    """One failure of one instance, for the trainer and the logs."""
 
     kind: FaultKind
     phase: Phase
@@ -133,21 +134,21 @@ class Fault:
     refused: bool = False
     """The system had no process, thread, descriptor or memory left, so a later try may succeed."""
     map_note: str = ""
-    """Map and versions, if the map may be the cause: a game that loads its first map has failed."""
+    """Map and versions, if the game failed with its first map, which may be the cause."""
 
     def __str__(self) -> str:
         return f"{self.kind} while {self.phase}: {self.detail}"
 
 
 class GameFault(SC2PoolError):
-    """Raised when a game misbehaves; ends the instance.
+    """Raised when a game fails; ends the instance.
 
-    An env of the user's need not say the kind: `GameFault("the window is gone")` is of a game that
-    has exited.
+    An env of the user may omit the kind: `GameFault("the window is gone")` has the kind
+    `GAME_EXITED`.
 
     Attributes:
-        kind: what was observed.
-        detail: one sentence that names the given and the expected.
+        kind: the kind of failure that was observed.
+        detail: one sentence that names the given and the expected value.
         refused, map_note: see `Fault`.
     """
 

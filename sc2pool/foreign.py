@@ -1,13 +1,14 @@
 """Reads files that another user may have written, and shows texts of files and games safely.
 
-    read_json, read_yaml, read_table   the content of a file, or a ConfigError that says why not
-    Archive                            a ZIP file whose parts do not become much larger than it
+    read_json, read_yaml, read_table   the content of a file, or a ConfigError with the reason
+    Archive                            a ZIP file whose parts are read within limits
     shown, printable                   a value or a text, for a message or a terminal
     why_not_ours                       whether another user can have written a file
 
-Rules: a limit is of what comes out, not of the bytes that go in, and is checked while it is read. A
-file that is damaged, too large or of another format is a ConfigError of one line, whatever the
-parser raises. A message shows foreign values through `shown` and foreign texts through `printable`.
+Rules: a limit is for the decoded content, not for the bytes of the file, and is checked during the
+reading. A file that is damaged, too large or of another format is a ConfigError of one line,
+whatever the parser raises. A message shows foreign values through `shown` and foreign texts through
+`printable`.
 """
 
 from __future__ import annotations
@@ -29,28 +30,28 @@ from sc2pool.optional import needed_for
 from sc2pool.platform import WINDOWS
 
 MOST_BYTES: Final = 1 << 20
-"""The largest JSON or YAML file that is read; those that sc2pool writes have some kilobytes."""
+"""Maximum size of a JSON or YAML file; those that sc2pool writes have some kilobytes."""
 _MOST_VALUES: Final = 10_000
-"""Values that a YAML file may have; an alias counts as all values that it stands for."""
+"""Maximum number of values in a YAML file; an alias counts as all values that it stands for."""
 _MOST_DIGITS: Final = 100
 _MOST_LEVELS: Final = 50
-"""Depth of lists and dicts; Python's own code fails at some hundreds."""
+"""Maximum depth of nested lists and dicts; Python's own code fails at some hundreds."""
 _GROWTH_BYTES: Final = 16 << 20
-"""How much larger than the file an archive's parts may become; SB3 does not compress them."""
+"""How much larger than its file an archive's parts may be; SB3's archives are not compressed."""
 _PIECE_BYTES: Final = 1 << 20
 _MOST_SHOWN: Final = 200
-"""Characters of a foreign text in a message."""
+"""Maximum length of a foreign text in a message, in characters."""
 
 
 def printable(text: str, most: int | None = _MOST_SHOWN, *, keep: str = "") -> str:
-    """A foreign text as a terminal may get it: control characters are escaped, the rest is cut off.
+    """Make a foreign text safe for a terminal: cut it, and escape its control characters.
 
     Control characters can clear the screen, set the window's title, begin a line that looks like
     one of the program's own, or turn the direction of writing.
 
     Args:
-        most: characters that are shown; None for all.
-        keep: control characters that stay, such as "\\n" in a text of several lines.
+        most: the maximum number of characters; None for no limit.
+        keep: control characters that are not escaped, such as "\\n" in a text of several lines.
     """
     if most is not None and len(text) > most:
         text = text[: most - 1] + "…"
@@ -63,7 +64,7 @@ def printable(text: str, most: int | None = _MOST_SHOWN, *, keep: str = "") -> s
 
 
 class _Shown(reprlib.Repr):
-    """Python's own short forms, without its refusal of long numbers."""
+    """Python's short forms of values; does not raise for integers of many digits."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,20 +79,20 @@ _SHOWN = _Shown()
 
 
 def shown(value: Any) -> str:
-    """A foreign value in a message: its `repr`, cut to about a line, of whatever size it is."""
+    """The `repr` of a foreign value for a message, cut to about one line."""
     return printable(_SHOWN.repr(value))
 
 
 @contextmanager
 def _read_as(kind: str, what: object) -> Iterator[None]:
-    """Say of any error in the block that `what` is not of this kind."""
+    """Turn any error in the block into a `ConfigError`: `what` is not of this kind."""
     try:
         yield
     except ConfigError:
         raise
     except OSError as error:
         raise ConfigError(f"{what} cannot be read: {error.strerror or error}") from error
-    except Exception as error:  # parsers have no base of those that they raise
+    except Exception as error:  # the parsers' exceptions have no common base class
         words = printable(" ".join(str(error).split())) or type(error).__name__
         raise ConfigError(f"{what} is not {kind}: {words}") from error
 
@@ -100,11 +101,11 @@ def read_bytes(path: Path, most: int = MOST_BYTES, *, only_ours: bool = False) -
     """The bytes of a file.
 
     Args:
-        most: how many there may be.
+        most: the maximum number of bytes.
         only_ours: refuse a file that another user can have written.
 
     Raises:
-        ConfigError: the file cannot be read, or is refused.
+        ConfigError: the file cannot be read, is too large, or is refused.
     """
     with _read_as("a file", path), path.open("rb") as file:
         if only_ours and (why := why_not_ours(os.fstat(file.fileno()))):
@@ -121,8 +122,8 @@ def read_json(
     """The value in a file.
 
     Args:
-        kind: what the file shall be, for the message.
-        most: how many bytes it may have.
+        kind: the expected kind of file, for the message.
+        most: the maximum number of bytes.
         only_ours: refuse a file that another user can have written.
 
     Raises:
@@ -133,10 +134,10 @@ def read_json(
 
 
 def parse_json(content: bytes) -> Any:
-    """The value in JSON, in which lists and dicts do not lie within each other too deeply.
+    """Parse JSON with a limited depth of nested lists and dicts.
 
     Raises:
-        ValueError, RecursionError: it is not JSON, or its levels are too many.
+        ValueError, RecursionError: the content is not JSON, or nested too deeply.
     """
     value = json.loads(content)
     check_levels(value)
@@ -144,7 +145,7 @@ def parse_json(content: bytes) -> Any:
 
 
 def check_levels(value: Any) -> None:
-    """Raise `ValueError` if lists and dicts lie within each other too deeply."""
+    """Raise `ValueError` if lists and dicts are nested too deeply."""
     level = [value]
     for _ in range(_MOST_LEVELS):
         level = [part for one in level for part in _parts(one)]
@@ -158,11 +159,14 @@ def _parts(value: Any) -> Any:
 
 
 def read_yaml(path: Path) -> Any:
-    """The value in a file; aliases are values of their own, but an alias of an alias is limited.
+    """The value in a YAML file.
+
+    Aliases are allowed, but their expansion counts: nested aliases could stand for an exponential
+    number of values.
 
     Raises:
-        ConfigError: the file is missing, cannot be read, is not YAML, or says too much.
-        MissingPackageError: there is no PyYAML.
+        ConfigError: the file is missing, cannot be read, is not YAML, or exceeds a limit.
+        MissingPackageError: PyYAML is not installed.
     """
     with needed_for("a YAML file"):
         import yaml  # noqa: PLC0415
@@ -171,7 +175,7 @@ def read_yaml(path: Path) -> Any:
         """Counts the values that an alias stands for, before they are made."""
 
         def __init__(self, content: bytes) -> None:
-            super().__init__(content)  # it knows UTF-8 and UTF-16
+            super().__init__(content)  # bytes, because PyYAML detects UTF-8 and UTF-16
             self.sizes: dict[int, int] = {}
             self.level = 0
 
@@ -202,14 +206,16 @@ def read_yaml(path: Path) -> Any:
 
 
 def _nodes_in(node: Any) -> Iterator[Any]:
-    """The nodes directly within one of YAML's."""
+    """The child nodes of a YAML node."""
     if not isinstance(node.value, str):
         for one in node.value:
             yield from one if isinstance(one, tuple) else (one,)
 
 
 def read_table(path: Path) -> Iterator[list[str]]:
-    """The rows of a CSV file, the names of the columns first, without a last line that was cut off.
+    """The rows of a CSV file, beginning with the names of the columns.
+
+    A last line without a newline is left out, because its writer may not have finished it.
 
     Raises:
         ConfigError: the file is missing, cannot be read, is not UTF-8 text, or is not CSV.
@@ -224,10 +230,10 @@ class Archive:
     Args:
         source: the file, or its content.
         what: its name in messages.
-        kind: what it shall be, for messages.
+        kind: its expected kind, for messages.
 
     Raises:
-        ConfigError: it cannot be read, or is no ZIP file. So do all methods.
+        ConfigError: the source cannot be read, or is not a ZIP file. All methods raise this, too.
     """
 
     def __init__(self, source: Path | bytes, what: str, kind: str) -> None:
@@ -248,7 +254,7 @@ class Archive:
 
     @property
     def parts(self) -> list[str]:
-        """The names of its parts."""
+        """The names of the archive's parts."""
         return self._file.namelist()
 
     def read(self, part: str) -> bytes:
@@ -259,7 +265,7 @@ class Archive:
     def _pieces(self, part: str, most: int) -> Iterator[bytes]:
         if self._file.getinfo(part).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise ValueError(f"{shown(part)} is compressed in an unusual way")
-        # In pieces, because the size in a part's header need not be true.
+        # Read in pieces, because the size in a part's header may be false.
         with self._file.open(part) as file:
             while piece := file.read(_PIECE_BYTES):
                 most -= len(piece)
@@ -268,9 +274,9 @@ class Archive:
                 yield piece
 
     def check(self, *parts: str) -> None:
-        """Check that these parts, or all, with the archives in them, are not much larger than it.
+        """Check that these parts (or all), with archives inside them, are not much larger than it.
 
-        After this, code that knows no limits may read them.
+        After this check, code without limits may read them.
         """
         with self._read():
             left = self._most
@@ -288,10 +294,10 @@ class Archive:
 def why_not_ours(found: os.stat_result) -> str:
     """Why another user can have written this file or folder; empty if only this user and root can.
 
-    A group that has the user's own name is the user's alone, as many systems make one for each.
+    A group with the user's own name counts as private, because many systems make one for each user.
     """
     if WINDOWS:
-        return ""  # what lies in the folders of a user is the user's there
+        return ""  # other users cannot write into a user's folders there
     if found.st_uid not in (0, os.getuid()):
         return f"it belongs to {_user(found.st_uid)}"
     if found.st_mode & stat.S_IWOTH:
@@ -304,7 +310,7 @@ def why_not_ours(found: os.stat_result) -> str:
 def _user(uid: int) -> str:
     if WINDOWS:
         return ""
-    import pwd  # noqa: PLC0415 - POSIX has it
+    import pwd  # noqa: PLC0415 - only POSIX has this module
 
     try:
         return f"user {pwd.getpwuid(uid).pw_name}"
@@ -315,7 +321,7 @@ def _user(uid: int) -> str:
 def _is_own_group(gid: int) -> bool:
     if WINDOWS:
         return True
-    import grp  # noqa: PLC0415 - POSIX has them
+    import grp  # noqa: PLC0415 - only POSIX has these modules
     import pwd  # noqa: PLC0415
 
     try:

@@ -1,7 +1,7 @@
-"""Errors for missing packages that only some users install.
+"""Errors for optional packages that are missing.
 
-Rule: the core of sc2pool imports none of these packages; a feature that needs one imports it at
-its first use, inside `needed_for`.
+Rule: the core of sc2pool imports no optional package; a feature imports its package at first use,
+inside `needed_for`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def require(what: str, module: str) -> None:
     """Check that a feature's package can be imported, without importing it.
 
     Raises:
-        MissingPackageError: it cannot.
+        MissingPackageError: it cannot be imported.
     """
     if find_spec(module) is None:
         raise _missing(what, module)
@@ -75,6 +75,6 @@ def _missing(what: str, module: str) -> MissingPackageError:
 def how_to_install(extra: str) -> str:
     """The command that adds an extra to this environment.
 
-    This environment's own pip needs no package index for sc2pool, which it finds installed.
+    This environment's own pip finds sc2pool installed, so it does not look for it in an index.
     """
     return f'{called("pip")} install "sc2pool[{extra}]"'

@@ -1,11 +1,10 @@
-"""Files that appear in one piece: a reader finds a whole one, whenever the program ends.
+"""Writes files atomically: a reader finds a whole file, whenever the program ends.
 
-Rules: a file is written under a name that cannot be guessed and that no file had before. Under a
-known name, in a folder of several users, a link of another user's would lead the writer to a file
-of that user's choice. A program that is killed leaves its unfinished file behind; a command that
-alone writes into a folder removes such files when it begins. Nothing here is made by `tempfile`,
-which on Windows tries for ever in a folder that may not be written to: there it takes the refusal
-for a name that is in use.
+Rules: a file is written under a new name that cannot be guessed. Under a known name, in a folder of
+several users, another user's link could lead the writer to a file of that user's choice. A program
+that is killed leaves its unfinished file behind; a command that is the only writer of a folder
+removes such files when it begins. `tempfile` is not used, because on Windows it retries for ever in
+a folder that may not be written to: it takes the refusal for a name in use.
 """
 
 from __future__ import annotations
@@ -17,18 +16,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _UNFINISHED = "unfinished-"
-"""How the names of unfinished files and folders begin."""
+"""Prefix of the names of unfinished files and folders."""
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A new file beside `path`, to be written in the block, which then takes the place of `path`.
+    """Yield a new file beside `path`; after the block, it replaces `path`.
 
-    If the block fails it is removed, and `path` stays as it was. Windows replaces no file that is
-    open: close it in the block.
+    If the block fails, the new file is removed and `path` is unchanged. Close the file in the
+    block, because Windows does not replace open files.
 
     Raises:
-        OSError: the file cannot be made, or not take the place of `path`.
+        OSError: the file cannot be made, or cannot replace `path`.
     """
     unfinished = new_file(path)
     try:
@@ -41,10 +40,10 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def new_file(path: Path) -> Path:
-    """Make an empty file in the folder of `path`, with the same suffix; the umask gives its mode.
+    """Make an empty file in the folder of `path`, with the same suffix; its mode is the umask's.
 
     Raises:
-        OSError: the folder may not be written to, or is missing, or is full.
+        OSError: the folder is missing or may not be written to, or the disk is full.
     """
     unfinished = path.with_name(f"{_UNFINISHED}{os.urandom(8).hex()}-{path.name}")
     unfinished.open("xb").close()  # "x" follows no link
@@ -52,10 +51,10 @@ def new_file(path: Path) -> Path:
 
 
 def new_folder(directory: Path, prefix: str = _UNFINISHED) -> Path:
-    """Make a folder with a name that no other has; it is this user's alone.
+    """Make a folder with a new name; only this user has access.
 
     Raises:
-        OSError: the directory may not be written to, or is missing, or is full.
+        OSError: the directory is missing or may not be written to, or the disk is full.
     """
     folder = directory / f"{prefix}{os.urandom(8).hex()}"
     folder.mkdir(mode=0o700)
@@ -63,9 +62,9 @@ def new_folder(directory: Path, prefix: str = _UNFINISHED) -> Path:
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove what killed programs have left unfinished in this folder; no other may write there."""
+    """Remove unfinished files of killed programs; no other program may write into this folder."""
     for left in folder.glob(f"{_UNFINISHED}{'[0-9a-f]' * 16}*"):
-        with suppress(OSError):  # of another user
+        with suppress(OSError):  # the file may belong to another user
             if left.is_dir() and not left.is_symlink():
                 shutil.rmtree(left)
             else:

@@ -1,4 +1,4 @@
-"""What a user can paste into a shell: a path as one word, and the programs of this environment."""
+"""Texts that a user can paste into a shell: quoted paths and programs of this environment."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from sc2pool.platform import WINDOWS
 
 
 def quoted(path: Path) -> str:
-    """A path as one word of a command line; Windows' command prompt knows no single quotes."""
+    """A path as one word of a command line, with the quotes of the system's shell."""
     return subprocess.list2cmdline([str(path)]) if WINDOWS else shlex.quote(str(path))
 
 
 def called(program: str) -> str:
-    """How the user's shell calls a program of this Python's environment, such as pip.
+    """The command for a program of this Python's environment, such as pip.
 
-    It is the name alone if the PATH has the environment; a clone's `.venv` is rarely on it, and
-    the program that the name finds then may be of another environment.
+    The command is the program's name alone only if the PATH leads to this environment's program. A
+    clone's `.venv` is rarely on the PATH, so the name alone may run another environment's program.
     """
     script = Path(sysconfig.get_path("scripts"), f"{program}.exe" if WINDOWS else program)
     if not script.exists():
@@ -34,9 +34,9 @@ def called(program: str) -> str:
 
 
 def _from_here(file: Path) -> Path:
-    """A path below the working directory, as its user would write it; else the absolute one."""
+    """The relative path if the file is below the working directory, else the absolute path."""
     with suppress(OSError, ValueError):
         below = file.relative_to(Path.cwd())
-        if len(below.parts) > 1:  # a shell looks up a name alone on the PATH
+        if len(below.parts) > 1:  # a shell would look up a name without a folder on the PATH
             return below
     return file

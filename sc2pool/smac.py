@@ -1,12 +1,12 @@
 """SMAC's and SMACv2's tasks with options of your own.
 
     smac_task("3m", Rules(reward_sparse=True))          a scenario of SMAC
-    smac_task(own_scenario("mine", 80, …))              one of your own map
+    smac_task(own_scenario("mine", 80, …))              a scenario of your own map
     smac_duel("3m", ZERO_SUM)                           learners on both sides
     smacv2_task("10gen_zerg", example_config("10gen_zerg", 5, 8))
 
-They are tasks like any other: `SubprocSC2VecEnv(smac_task(…))`. With SMAC's own options a task's
-name is enough: `SubprocSC2VecEnv("3m")`.
+The results are tasks like any other: `SubprocSC2VecEnv(smac_task(…))`. For SMAC's default options
+the task's name is enough: `SubprocSC2VecEnv("3m")`.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@
     marines.positions          # (n, 2) float64, map coordinates
     health(roaches)            # (n,) float64, hit points
 
-Rules: units are read as columns; other attributes (health, cooldown) have a function each. For
-these pure Python decodes the messages of the selected units, the compiled path decodes none. Units
-are in the order of their tags: a unit keeps its row until another unit of its kind appears or
-disappears; `with_tags` follows units by their tags instead.
+Rules: tags and positions are read as columns; other attributes (health, cooldown) have a function
+each. For these, pure Python decodes the messages of the selected units; the compiled path does not
+decode messages. Units are in the order of their tags, so a unit keeps its row until another unit of
+its kind appears or disappears. `with_tags` follows units by their tags.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _SIDES = tuple(raw_pb2.Alliance.values())
 def unit_ids() -> dict[str, int]:
     """The unit types' ids by their names in the game.
 
-    Source: the game's data tables of patch 5.0.3, as far as python-sc2's `UnitTypeId` has the same
-    ids; dummies are left out. `NaturalMinerals`, which those tables do not name, is python-sc2's.
+    Source: the game's data tables of patch 5.0.3, restricted to ids that python-sc2's `UnitTypeId`
+    confirms, without dummies. `NaturalMinerals`, which the tables do not name, is from python-sc2.
     """
     return dict(json.loads(Path(__file__).with_name("unit_ids.json").read_text()))
 
@@ -54,7 +54,7 @@ def unit_id(name: str) -> int:
     """The id of a unit type.
 
     Args:
-        name: the game's, such as "Marine", "SiegeTankSieged", "MineralField".
+        name: the name in the game, such as "Marine", "SiegeTankSieged", "MineralField".
 
     Raises:
         ConfigError: no unit type has this name.
@@ -94,7 +94,7 @@ class Kind(_Kind):
             alliance: `OWN`, `ENEMY` or `NEUTRAL`, or another `raw_pb2.Alliance` value.
 
         Raises:
-            ConfigError: no unit type has this name, or it is no id; the side is none.
+            ConfigError: an unknown name, an id out of range, or an unknown side.
         """
         number = unit_id(unit) if isinstance(unit, str) else unit
         if not isinstance(number, Integral) or not 0 <= number < 2**32:
@@ -147,7 +147,7 @@ def select(observation: Observed | sc_pb.Observation, *kinds: Kind) -> list[Unit
         kinds: the kinds to select.
 
     Raises:
-        ConfigError: one is no `Kind`.
+        ConfigError: an argument is not a `Kind`.
     """
     for kind in kinds:
         if not isinstance(kind, Kind):
@@ -171,10 +171,11 @@ def select(observation: Observed | sc_pb.Observation, *kinds: Kind) -> list[Unit
 def with_tags(
     observation: Observed | sc_pb.Observation, tags: Sequence[int]
 ) -> tuple[NDArray[np.bool_], Units]:
-    """The units with these tags, as far as they are there.
+    """The visible units with these tags.
 
     Returns:
-        Whether each is there, shape (len(tags),), and those that are, in the order of `tags`.
+        Whether each unit is visible, bool (len(tags),), and the visible units in the order of
+        `tags`.
     """
     source = observation if isinstance(observation, Observed) else _Whole(observation)
     columns = source.columns
@@ -206,7 +207,7 @@ def health(units: Units) -> Floats:
 
 
 def shield(units: Units) -> Floats:
-    """Shield points of each unit, shape (n,); 0 of units without a shield."""
+    """Shield points of each unit, shape (n,); 0 for units without a shield."""
     return _numbers(units, "shield")
 
 

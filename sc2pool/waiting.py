@@ -1,17 +1,18 @@
 """Waiting for a descriptor more cheaply than asyncio does it, in two ways.
 
     one env in the worker       `BlockingWait`    the task blocks the thread
-    several                     `Turns`           all their descriptors are one to asyncio
+    several envs                `Turns`           asyncio sees one descriptor for all of them
 
 A worker with one env does one thing at a time: it waits for an action, or for the game's answer.
-asyncio pays for each wait with a future, a callback and a pass over its queues, several times the
-cost of the system call. In a `WorkerLoop` the task that waits may block the thread instead. With
-several envs they must take turns: one wait for all of them blocks the thread, and those that are
-ready go on, one after the other (`Turn`).
+For each wait, asyncio needs a future, a callback and a pass over its queues, which cost several
+times as much as the system call. In a `WorkerLoop` the waiting task may block the thread instead.
+With several envs, the tasks take turns: one wait for all of them blocks the thread, and the ready
+tasks continue one after the other (`Turn`).
 
-Rules: everything the loop watches ends the wait too (an epoll descriptor can itself be watched),
-and the caller then waits in asyncio's own way. A loop with any task besides the worker's own (one
-that the user's code started, say) is never blocked, nor is one without epoll (not Linux).
+Rules: everything that the loop watches also ends the wait, because an epoll descriptor can itself
+be watched; the caller then waits through asyncio. A loop with tasks besides the worker's own, such
+as a task that the user's code started, is never blocked. Neither is a loop without epoll (not
+Linux).
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ from sc2pool.platform import LINUX
 _T = TypeVar("_T")
 
 _POLL_INTERVAL_S = 0.1
-"""How often deadlines are looked at while tasks take turns."""
+"""Time between two checks of the deadlines while tasks take turns."""
 _BACK_AFTER_S = 0.02
-"""How long tasks take turns before asyncio comes by, for its timers and all else it watches."""
+"""How long tasks take turns before yielding to asyncio, for its timers and other descriptors."""
 _MOST_READY = 2
-"""How many descriptors a `BlockingWait` has; without a limit epoll makes room for a thousand."""
+"""The number of descriptors in a `BlockingWait`; by default epoll makes room for a thousand."""
 
 
 def run_in_selector_loop(coroutine: Coroutine[Any, Any, _T]) -> _T:
-    """As `asyncio.run`, whose loop cannot watch a descriptor on Windows."""
+    """`asyncio.run` with a selector loop; Windows' default loop cannot watch descriptors."""
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
         return runner.run(coroutine)
 
@@ -48,11 +49,11 @@ class WorkerLoop(asyncio.SelectorEventLoop):
     """An event loop that its tasks may block.
 
     Attributes:
-        tasks: how many tasks are alive.
-        in_line: how many of them wait for a `Turn`.
-        own_tasks: the largest number of tasks with which it may be blocked; 0 forbids it.
+        tasks: the number of tasks that are alive.
+        in_line: the number of tasks that wait for a `Turn`.
+        own_tasks: the loop may be blocked with at most this many tasks, and never if it is 0.
         descriptor: readable while the loop has something to read; -1 without epoll.
-        turns: for tasks that may not block it; None without epoll.
+        turns: the waits of tasks that may not block the loop; None without epoll.
     """
 
     def __init__(self, own_tasks: int) -> None:
@@ -86,7 +87,7 @@ class WorkerLoop(asyncio.SelectorEventLoop):
         return task
 
     def count_in(self, task: asyncio.Task[Any]) -> None:
-        """Count a task until it is done; `create_task` does it by itself."""
+        """Count a task until it is done; `create_task` calls this by itself."""
         self.tasks += 1
         task.add_done_callback(self._count_out)
 
@@ -98,12 +99,12 @@ class BlockingWait:
     """Waits for one descriptor in a loop that may be blocked.
 
     Args:
-        descriptor: what to wait for. It is watched for changes: data that was there before the
-            wait began may or may not end it, so look first, then wait.
+        descriptor: the descriptor to wait for. It is watched for changes (edge-triggered). Data
+            that arrived before the wait may not end the wait, so read first, then wait.
 
     Attributes:
-        loop: the running one; None if it may never be blocked.
-        epoll: the descriptor of what it waits with; -1 before the first wait.
+        loop: the running loop, or None if it may never be blocked.
+        epoll: the epoll's descriptor, or -1 before the first wait.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -111,7 +112,7 @@ class BlockingWait:
         self.loop: WorkerLoop | None = None
         self.epoll = -1
         self._descriptor = descriptor
-        self._epoll: Any = None  # until it is needed: the system would tell it of all that happens
+        self._epoll: Any = None  # made at the first wait: an unused epoll costs time at each event
         if LINUX and isinstance(loop, WorkerLoop):
             self.loop = loop
 
@@ -125,11 +126,11 @@ class BlockingWait:
         """Block until there is something to read, if that is `possible`.
 
         Args:
-            timeout_s: negative for no limit.
+            timeout_s: the limit in seconds; negative for no limit.
 
         Returns:
-            False if something else that the loop watches is ready, or may be; if the time is
-            over; or if the loop may not be blocked.
+            True if the descriptor alone is ready. False if another descriptor of the loop is
+            ready, if the time is over, or if the loop may not be blocked.
         """
         loop = self.loop
         if not LINUX or loop is None or loop.tasks > loop.own_tasks:
@@ -143,19 +144,20 @@ class BlockingWait:
         return len(ready) == 1 and ready[0][0] == self._descriptor
 
     def close(self) -> None:
-        """Give the descriptor back; the watched one is the caller's."""
+        """Close the epoll; the caller owns the watched descriptor."""
         if self._epoll is not None:
             self._epoll.close()
 
 
 class Turn:
-    """A reusable event: a task awaits it until `go_on`.
+    """A reusable event that a task awaits until `go_on`.
 
-    It has what asyncio's tasks ask of a future. A future's task continues in the loop's next pass;
-    this one's continues at once, inside `go_on`, and nothing has to be made for each wait.
+    It has the interface that asyncio's tasks expect of a future. After a future is done, its task
+    continues in the loop's next pass. The task of a `Turn` continues inside `go_on`, and a wait
+    creates no objects.
 
     Args:
-        loop: in which the task runs.
+        loop: the loop in which the task runs.
 
     Attributes:
         deadline_s: see `Turns.wait`.
@@ -164,7 +166,7 @@ class Turn:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._worker = loop if isinstance(loop, WorkerLoop) else None
-        self._asyncio_future_blocking = False  # by this name tasks know what they may await
+        self._asyncio_future_blocking = False  # asyncio's tasks accept objects with this attribute
         self._task: tuple[Callable[[Any], object], Context] | None = None
         self._is_due = False
         self._is_cancelled = False
@@ -177,10 +179,10 @@ class Turn:
         return self._task is not None
 
     def go_on(self, *, in_time: bool = True) -> None:
-        """Run the task until its next wait, if it waits; call it outside of all tasks.
+        """Run the waiting task, if any, until its next wait. Tasks must not call this.
 
         Args:
-            in_time: what the `await` returns.
+            in_time: the result of the `await`.
         """
         if self._task is not None:
             (call, context), self._task = self._task, None
@@ -190,7 +192,7 @@ class Turn:
             context.run(call, self)
 
     def go_on_soon(self) -> None:
-        """As `go_on`, in the loop's next pass; may be called by tasks."""
+        """Schedule `go_on` for the loop's next pass; tasks may call this."""
         if self._task is not None and not self._is_due:
             self._leave_line()
             self._is_due = True
@@ -205,7 +207,7 @@ class Turn:
         yield self
         return self._in_time
 
-    # What tasks call.
+    # Called by asyncio's tasks.
 
     def get_loop(self) -> asyncio.AbstractEventLoop:
         return self._loop
@@ -216,7 +218,7 @@ class Turn:
             self._worker.in_line += 1
 
     def cancel(self, msg: object = None) -> bool:  # noqa: ARG002 - asyncio's name
-        """The task is cancelled: it continues with that, soon."""
+        """Let the task continue in the next pass, with a `CancelledError`."""
         if self._task is None:
             return False
         self._is_cancelled = True
@@ -224,21 +226,20 @@ class Turn:
         return True
 
     def result(self) -> None:
-        """Raise what the task is to raise."""
+        """Raise `CancelledError` if the task was cancelled."""
         if self._is_cancelled:
             self._is_cancelled = False
             raise asyncio.CancelledError
 
 
 class Turns:
-    """Waits of several tasks, for descriptors that asyncio sees as one.
+    """Waits of several tasks for their descriptors, which asyncio sees as one descriptor.
 
-    While all tasks but the worker's own wait for their turns, they take them without asyncio.
-
-    Only Linux has what it waits with.
+    While all tasks except the worker's own wait for a turn, they take turns without asyncio. It
+    needs epoll, so it works only on Linux.
 
     Args:
-        loop: in which the tasks run.
+        loop: the loop in which the tasks run.
     """
 
     _epoll: Any
@@ -260,19 +261,19 @@ class Turns:
         loop.add_reader(self._epoll.fileno(), self._on_ready)
 
     def watch(self, descriptor: int, call: Callable[[], None]) -> None:
-        """Call this when something has come. It is watched for changes: read all there is."""
+        """Call `call` when the descriptor has new data (edge-triggered); `call` must read all."""
         if not LINUX:
             raise NotImplementedError("only Linux has an epoll")
         self._called[descriptor] = call
         self._epoll.register(descriptor, select.EPOLLIN | select.EPOLLET)
 
     def forget(self, descriptor: int) -> None:
-        """Do not watch it any more."""
+        """Stop watching the descriptor; no error if it is not watched."""
         if self._called.pop(descriptor, None) is not None:
             self._epoll.unregister(descriptor)
 
     def _on_ready(self) -> None:
-        """The callback of asyncio."""
+        """Take turns, and return to asyncio after `_BACK_AFTER_S` or when it is needed."""
         own = self._epoll.fileno()
         back_at_s = time.monotonic() + _BACK_AFTER_S
         ready = [own]
@@ -288,17 +289,17 @@ class Turns:
         try:
             for descriptor, _ in self._epoll.poll(0, max(1, len(self._called))):
                 call = self._called.get(descriptor)
-                if call is not None:  # else a call before it has forgotten this one
+                if call is not None:  # an earlier call of this loop may have called `forget`
                     call()
         finally:
             self._in_pass = False
             self._call_at_end()
 
     def at_end(self, call: Callable[[], None]) -> None:
-        """Call this when all that were ready have had their turn."""
+        """Call `call` after all ready tasks have had their turn."""
         self._at_end.append(call)
         if not self._in_pass:
-            self._loop.call_soon(self._call_at_end)  # unless turns are taken before it
+            self._loop.call_soon(self._call_at_end)  # or at the end of an earlier pass of turns
 
     def _call_at_end(self) -> None:
         at_end, self._at_end = self._at_end, []
@@ -306,14 +307,14 @@ class Turns:
             call()
 
     def wait(self, turn: Turn, deadline_s: float) -> Turn:
-        """Wait for `go_on`; to be awaited.
+        """Wait for `go_on`; the caller awaits the result.
 
         Args:
-            turn: of the task that calls this.
-            deadline_s: in the time of `time.monotonic`; it is looked at now and then.
+            turn: the turn of the calling task.
+            deadline_s: an instant of `time.monotonic`, checked every `_POLL_INTERVAL_S`.
 
         Returns:
-            What, awaited, is False if the deadline has passed.
+            An awaitable, whose result is False if the deadline has passed.
         """
         turn.deadline_s = deadline_s
         self._limited.add(turn)
@@ -322,7 +323,7 @@ class Turns:
         return turn
 
     def _poll(self) -> None:
-        """One timer for all that wait: most go on long before it."""
+        """Check all deadlines by one timer, because most waits end long before theirs."""
         now_s = time.monotonic()
         self._late = None
         self._limited = {turn for turn in self._limited if turn.is_awaited}
@@ -332,7 +333,7 @@ class Turns:
             self._late = self._loop.call_later(_POLL_INTERVAL_S, self._poll)
 
     def close(self) -> None:
-        """Give the descriptor back; the watched ones are the callers'."""
+        """Close the epolls; the callers own the watched descriptors."""
         self._loop.remove_reader(self._epoll.fileno())
         self._both.close()
         self._epoll.close()

@@ -1,4 +1,4 @@
-"""Reads and checks arguments that several commands have; all before anything heavy starts."""
+"""Reads and checks arguments that several commands have, before anything slow is imported."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 
 def integer(low: int, high: int | None = None) -> Callable[[str], int]:
-    """A reader of whole numbers from `low` to `high`, for argparse.
+    """A parser of whole numbers from `low` to `high`, for argparse.
 
-    They may be written as people write large ones: `150000`, `150,000`, `150_000`, `1.5e5`.
+    Large numbers may have several forms: `150000`, `150,000`, `150_000`, `1.5e5`.
     """
     bounds = f"of at least {low}" if high is None else f"from {low} to {high}"
 
@@ -45,10 +45,10 @@ def integer(low: int, high: int | None = None) -> Callable[[str], int]:
 
 
 def _whole(text: str) -> int:
-    """The whole number that a text means.
+    """Parse a whole number.
 
     Raises:
-        ValueError, OverflowError: it means none.
+        ValueError, OverflowError: the text is not a whole number.
     """
     if "e" in text.lower():
         value = float(text)
@@ -61,12 +61,12 @@ def _whole(text: str) -> int:
 
 
 def numbers_of_games(text: str) -> tuple[int, ...]:
-    """`1,2,4`, for argparse."""
+    """Parse several numbers of games, such as `1,2,4`, for argparse."""
     return tuple(map(integer(1, MOST_GAMES), text.split(",")))
 
 
 def positive_number(text: str) -> float:
-    """A number above 0, for argparse."""
+    """Parse a number above 0, for argparse."""
     with suppress(ValueError):
         value = float(text)
         if 0 < value < math.inf:
@@ -75,17 +75,17 @@ def positive_number(text: str) -> float:
 
 
 def hint(given: str, known: Iterable[str]) -> str:
-    """What may have been meant; empty if nothing is close."""
+    """A suggestion of a similar known word; empty if no known word is similar."""
     without_dashes = {name.lstrip("-"): name for name in known}
     close = difflib.get_close_matches(given.lstrip("-"), without_dashes, n=1)
     return f"; did you mean {without_dashes[close[0]]}?" if close else ""
 
 
 def task_of(args: argparse.Namespace) -> str | None:
-    """The task that is named, by `--task` or by a word alone; None if none is.
+    """The task given by `--task` or as a positional argument; None if no task is given.
 
     Raises:
-        ConfigError: both are.
+        ConfigError: both are given.
     """
     option, alone = args.task, args.task_alone
     if option is not None and alone is not None:
@@ -96,18 +96,20 @@ def task_of(args: argparse.Namespace) -> str | None:
 def task_class(
     task: str, *, named: bool = True, folder: Path | None = None
 ) -> type[TaskDefinition]:
-    """The class of a task; the module of one that is given as `module:Class` may be in this folder.
+    """The class of a task; the module of `module:Class` may be in the working directory.
 
-    Only then, because what else lies there must not be imported: it may be another user's.
+    The working directory is put on the import path only for a `module:Class`, because its files may
+    be another user's.
 
     Args:
-        task: its name.
-        named: by the user of this command; else a file has named it, and no module is taken from a
-            folder that is not the user's own.
-        folder: where a run found the module; it is looked for there before it is looked for here.
+        task: the task's name, or `module:Class`.
+        named: whether the user of this command has named the task. If a file has named it, no
+            module is imported from a folder that other users may write to.
+        folder: the folder where a run found the module; it takes the working directory's place if
+            it holds the module.
 
     Raises:
-        ConfigError: as `resolve`; or the module may be in a folder that every user may write to.
+        ConfigError: see `resolve`, or the module may be in a folder that is not safe.
     """
     if ":" not in task:
         return resolve(task)
@@ -121,8 +123,8 @@ def task_class(
         found = here.stat()
         if not named or found.st_mode & stat.S_IWOTH:
             why = why_not_ours(found)
-        # protobuf's `google` is a namespace, in whose place a folder with an __init__ would be
-        # taken from anywhere on the path, once it is not imported yet.
+        # protobuf's `google` is a namespace package. Import it now: later, a folder `google` with
+        # an __init__ anywhere on the path would be imported in its place.
         import_module("google")
         if not why and str(here) not in sys.path:
             sys.path.append(str(here))
@@ -143,7 +145,7 @@ def _holds_module(folder: Path, task: str) -> bool:
 
 
 def folder_of_task(task: str) -> str:
-    """The folder in which Python found the module of an imported task; empty for a built-in one."""
+    """The folder of an imported task's module or package; empty for a built-in task."""
     top = sys.modules.get(task.partition(":")[0].partition(".")[0])
     if ":" not in task or top is None or not top.__spec__:
         return ""
@@ -153,10 +155,10 @@ def folder_of_task(task: str) -> str:
 
 
 def find_game(game: str, task: str | type[TaskDefinition], *, says: bool = True) -> Path:
-    """The folder of an installation that has the task's map; `says` as in `find`.
+    """The folder of an installation that has the task's map; for `says` see `find`.
 
     Raises:
-        ConfigError: no such task, no such game, no such map.
+        ConfigError: an unknown task, no such game, or a missing map.
     """
     definition = task_class(task) if isinstance(task, str) else task
     installation = find(game, says=says)
@@ -176,9 +178,9 @@ def check_file(file: Path, option: str, suffixes: Sequence[str] = ()) -> None:
 
 
 def check_writable(folder: Path, option: str) -> None:
-    """Raise `ConfigError` unless files can be written into `folder`, or it can be made."""
+    """Raise `ConfigError` unless files can be written into `folder`, which may not exist yet."""
     candidates = (folder.absolute(), *folder.absolute().parents)
-    # Unlike `Path.exists`, this is False for a path that may not be read.
+    # Unlike `Path.exists`, `os.path.exists` is False for a path that may not be read.
     existing = next((path for path in candidates if os.path.exists(path)), None)  # noqa: PTH110
     if existing is None:  # on Windows
         raise ConfigError(f"{option} {folder}: there is no drive {candidates[-1]}")

@@ -1,9 +1,9 @@
-"""Parts of all pictures: the canvas, the colours, plain axes, bars of CPU time.
+"""Shared parts of all pictures: the canvas, the colours, plain axes, bars of CPU time.
 
-Rules: drawn off screen (no display, no global pyplot state), so it works in any thread of any
-program; the file is replaced in one piece, so a viewer never reads half a picture. A `matplotlibrc`
-in the current folder is not used: it may be another user's, and can have LaTeX run. The colours are
-Okabe and Ito's, which people with any colour vision can tell apart.
+Rules: pictures are drawn off screen (no display, no global pyplot state), so this works in any
+thread. A file is replaced atomically, so a viewer never reads half a picture. A `matplotlibrc` in
+the current folder is ignored, because it may be another user's and could make matplotlib run LaTeX.
+The colours are Okabe and Ito's, which people with any colour vision can distinguish.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ ROLE_COLOURS = dict(zip(ROLES, (VERMILION, BLUE, "#C9C9C9"), strict=True))
 
 
 def new_figure(width_inches: float, height_inches: float, **options: Any) -> Figure:
-    """An empty picture; `options` as matplotlib's `Figure` takes them."""
+    """An empty picture; `options` are arguments of matplotlib's `Figure`."""
     figure = Figure(figsize=(width_inches, height_inches), **{"dpi": 115, **options})
     FigureCanvasAgg(figure)
     return figure
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write the PNG file, with its folder."""
+    """Write the PNG file; its folder is created."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as unfinished:
         figure.savefig(unfinished, format="png")
 
 
 def tidy(axes: Axes, title: str = "", *, grid: Literal["y", "both"] = "y") -> None:
-    """Light lines behind the data, and no frame above and to the right."""
+    """Draw light lines behind the data, and no frame above and to the right."""
     axes.grid(axis=grid, alpha=0.25, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
@@ -61,7 +61,7 @@ def stack_cpu(axes: Axes, place: float, cpu_us: Mapping[str, float], width: floa
     """Draw a bar of CPU time, a part for each role.
 
     Returns:
-        Its height: the sum.
+        The bar's height, which is the sum over the roles.
     """
     bottom = 0.0
     for role in ROLES:

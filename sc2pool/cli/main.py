@@ -1,12 +1,18 @@
-"""The `sc2pool` command: runs what the arguments say, and turns every ending into an exit code.
+"""The `sc2pool` command: runs a subcommand, and converts every end of it to an exit code.
 
-Rules: nothing heavy is imported before a command needs it, so `--help` and bad arguments are
-answered at once. An error of sc2pool's own is one clear message on stderr, without a traceback.
-Ctrl-C, from the first import on, and a closed pipe (`| head`) print nothing.
+Rules: slow modules are imported only when a command needs them, so `--help` and bad arguments are
+answered without a delay. An error of sc2pool's own is one clear message on stderr, without a
+traceback. Ctrl-C, from the first import on, and a closed pipe (`| head`) print nothing.
 
-Exit codes: 0 done, 1 the doctor found something to fix, or a disk is full, 2 an sc2pool error, a
-bad argument or a file that may not be read, 130 after Ctrl-C, 141 if the output is a closed pipe,
-143 after SIGTERM, 149 after Ctrl-Break.
+Exit codes:
+
+    0    done
+    1    the doctor found something to fix, or a disk is full
+    2    an sc2pool error, a bad argument, or a file that may not be read
+    130  Ctrl-C
+    141  the output is a closed pipe
+    143  SIGTERM
+    149  Ctrl-Break
 """
 
 from __future__ import annotations
@@ -26,27 +32,27 @@ except KeyboardInterrupt:  # Ctrl-C right after the start
     raise SystemExit(130) from None
 
 _LAYOUT = "\n\t"
-"""Control characters of an error of several lines, such as a traceback."""
+"""Control characters that an error of several lines, such as a traceback, may have."""
 PIPE_CLOSED = 141
-"""128 + SIGPIPE, as for any program of which a shell says so."""
+"""128 + SIGPIPE, the exit code that shells report for a program that SIGPIPE ended."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command, and return its exit code; `argv` defaults to the process's arguments."""
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # its descriptor was closed, as some daemons start programs
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115 - while it runs
+        if getattr(sys, name) is None:  # some daemons start programs with closed descriptors
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115 - open until the end
     try:
         try:
             exit_code = run_command(argv)
             check_said()
             return exit_code
         finally:
-            sys.stdout.flush()  # here, because at the interpreter's end an error is printed
+            sys.stdout.flush()  # at its own flush, the interpreter would print an error
     except BrokenPipeError:
         closed = list(map(drop_closed, (sys.stdout, sys.stderr)))
         if not any(closed):
-            raise  # it was another pipe
+            raise  # the error comes from another pipe
         return PIPE_CLOSED
     except OSError as error:
         if error.errno not in FULL_DISK:
@@ -59,19 +65,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run_command(argv: Sequence[str] | None) -> int:
-    """Parse the arguments and run the command; an sc2pool error is one message."""
+    """Parse the arguments and run the command; print an sc2pool error as one message."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # its encoding may have fewer letters
+        if isinstance(stream, io.TextIOWrapper):  # its encoding may lack some characters
             stream.reconfigure(errors="replace")
     args = make_parser().parse_args(argv)
     try:
         with needed_for("this command"):
             return int(args.run(args))
     except SC2PoolError as error:
-        # The text may be of a file or of a game.
+        # The text may come from a file or a game, so it may have control characters.
         print(f"sc2pool: {printable(str(error), None, keep=_LAYOUT)}", file=sys.stderr)
         return 2
-    except PermissionError as error:  # even to ask whether a file exists may be forbidden
+    except PermissionError as error:  # even a check whether a file exists may be forbidden
         if error.filename is None:
             raise
         print(f"sc2pool: {error.filename}: {error.strerror}", file=sys.stderr)

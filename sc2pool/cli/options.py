@@ -1,7 +1,7 @@
 """The commands' parser, and options that several commands have.
 
-The parser's complaints are two lines: what is wrong, and where the help is. Its options are of few
-kinds, each of which has a method: a default stands in one place.
+An error message of the parser has two lines: the error, and the command that shows the help. The
+parser has a method for each kind of option, so that a default is written in one place.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sc2pool.tasks.registry import DEFAULT_TASK, spelled
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse's, without its usage before every complaint."""
+    """argparse's parser, without the usage text before every error message."""
 
     def flag(self, name: str, help: str, *, default: bool | None = False) -> None:
         """Add an option without a value."""
@@ -34,7 +34,7 @@ class Parser(argparse.ArgumentParser):
         high: int | None = None,
         metavar: str | None = None,
     ) -> None:
-        """Add an option that is a whole number; if it has a default, the help says so."""
+        """Add an option that is a whole number; the help names its default."""
         if default is not None:
             help = f"{help} (default: {default:,})"
         self.add_argument(
@@ -57,7 +57,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """As argparse's; an option that is unknown is a complaint of the command that it is for."""
+        """Like argparse's method, but the subcommand's parser reports its unknown options."""
         found, rest = super().parse_known_args(args, namespace)
         if rest:
             given = rest[0].partition("=")[0]
@@ -70,10 +70,10 @@ Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 
 
 def add_task(command: Parser, default: str = DEFAULT_TASK) -> None:
-    """Add the option that says what is played; None if it is not given.
+    """Add `--task`, which is None if it is not given.
 
     Args:
-        default: in words, what is played then.
+        default: the default task, in words, for the help.
     """
     command.add_argument(
         "--task",
@@ -84,7 +84,7 @@ def add_task(command: Parser, default: str = DEFAULT_TASK) -> None:
 
 
 def add_task_alone(command: Parser) -> None:
-    """Add the task as an option and, for those who write it so, as a word alone; see `task_of`."""
+    """Add the task as an option and as a positional argument; see `task_of`."""
     add_task(command)
     command.add_argument(
         "task_alone", nargs="?", type=spelled, metavar="TASK", help="the same, without --task"
@@ -92,21 +92,21 @@ def add_task_alone(command: Parser) -> None:
 
 
 def add_player(command: Parser) -> None:
-    """Add who plays what, and how its actions are chosen."""
+    """Add the player, the task and the game, and how actions are chosen."""
     command.add_argument(
         "player",
         metavar="RUN|MODEL|NAME|scripted|random",
-        help="a run's folder; what SB3 has saved, such as runs/…/model.zip; a task's name, for the "
-        "policy that comes with sc2pool; the task's scripted player; or a random one",
+        help="a run's folder; a model that SB3 has saved, such as runs/…/model.zip; a task's name, "
+        "for the policy that comes with sc2pool; the task's scripted player; or a random one",
     )
     add_task(command, "the run's own")
     add_game(command)
-    command.number("--seed", "makes it repeatable (default: none)", low=0, high=2**32 - 1)
+    command.number("--seed", "makes the episodes repeatable (default: none)", low=0, high=2**32 - 1)
     command.flag("--stochastic", "draw actions, as in training and in matches")
 
 
 def add_game(command: Parser, default: str | None = None) -> None:
-    """Add the option that says which game is played."""
+    """Add `--game`, which selects the game."""
     command.add_argument(
         "--game",
         default=default,
@@ -117,11 +117,15 @@ def add_game(command: Parser, default: str | None = None) -> None:
 
 
 def add_ray(command: argparse._ActionsContainer, what: str) -> None:
-    """Add the option that names a cluster."""
+    """Add `--ray`, which names a Ray cluster.
+
+    Args:
+        what: the option's effect, for the help.
+    """
     command.add_argument(
         "--ray",
         metavar="ADDRESS",
-        help=f"{what}: auto for the one with a node on this machine, or its head's HOST:PORT",
+        help=f"{what}: auto for the cluster with a node on this machine, or its head's HOST:PORT",
     )
 
 

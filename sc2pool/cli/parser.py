@@ -1,8 +1,8 @@
-"""The command's arguments: a parser for each subcommand, with what it runs.
+"""The command's arguments: a parser for each subcommand, which sets the function to run.
 
 `--print-completion SHELL` prints a script with which the shell completes the command.
 
-Rule: a command's own modules are imported when it runs.
+Rule: a subcommand's modules are imported when it runs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from sc2pool.tasks.registry import GROUPS
 
 SHELLS = ("bash", "zsh")
 AFTER_STOP = ("catch-up", "freeze")
-"""The stand-in's own choices; it is a separate program, so they are not imported."""
+"""The stand-in's own choices, copied because the stand-in is a separate program."""
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -49,7 +49,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--print-completion",
         action=PrintCompletion,
         choices=SHELLS,
-        help="print what makes this shell complete the command's words",
+        help="print a script with which this shell completes the command's words",
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for add in (
@@ -70,10 +70,10 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def add_train(commands: Commands) -> None:
-    """`sc2pool train`. An option that is not given is None: a resumed run may know it."""
+    """`sc2pool train`. Options that are not given are None, so that a resumed run can set them."""
     train = commands.add_parser(
         "train",
-        # `scripts/train` sets its own name, so that usage and hints can be copied.
+        # `scripts/train` sets its own name here, so that users can copy the usage and hints.
         prog=os.environ.get("SC2POOL_COMMAND"),
         help="train a policy",
         description="Train a policy on a pool of games. Ctrl-C saves and ends.",
@@ -94,7 +94,7 @@ def add_train(commands: Commands) -> None:
     )
     train.number("--n", "number of games (default: 8)", high=MOST_GAMES)
     train.flag("--realtime", "the games run by themselves, 22.4 loops a second", default=None)
-    train.number("--spares", "more games that hold the next episodes ready (default: 0)", low=0)
+    train.number("--spares", "additional games with the next episodes ready (default: 0)", low=0)
     train.number(
         "--steps",
         "env steps in total, including those of the resumed run (default: the task's own)",
@@ -105,14 +105,14 @@ def add_train(commands: Commands) -> None:
     add_game(train)
     train.number(
         "--eval-every",
-        "evaluate the policy this often, in games of its own, and keep the best model "
+        "evaluate the policy this often, in separate games, and keep the best model "
         "(default: never)",
         metavar="STEPS",
     )
     train.number("--eval-episodes", "episodes of an evaluation (default: 10)", metavar="N")
     train.flag(
         "--video",
-        "record an episode of each evaluation, the one after the training included",
+        "record an episode of each evaluation, including the evaluation after the training",
         default=None,
     )
     train.add_argument(
@@ -121,8 +121,8 @@ def add_train(commands: Commands) -> None:
         const=MODES[0],
         choices=MODES,
         metavar="MODE",
-        help="for a task of two players, which is always trained so: the policy plays both sides "
-        f"(shared, if no MODE is given), or one side against its own snapshots "
+        help="how a task of two players is trained: the policy plays both sides "
+        f"(shared, the default), or one side against its own snapshots "
         f"({', '.join(MODES[1:])})",
     )
     train.number(
@@ -160,12 +160,14 @@ def add_play(commands: Commands) -> None:
     for name, what in (("replay", "replay"), ("video", "video"), ("gif", "picture")):
         play.path(f"--{name}", "FILE", f"write a {what} of the first episode")
     other = play.add_mutually_exclusive_group()
-    other.add_argument("--against", metavar="MODEL|scripted", help="who plays the other side")
+    other.add_argument(
+        "--against", metavar="MODEL|scripted", help="the player of the other side of a match"
+    )
     other.add_argument(
         "--opponent",
         nargs=2,
         metavar=("RACE", "DIFFICULTY"),
-        help="the game's computer plays it: zerg medium, random veryeasy, …",
+        help="the game's computer plays the other side: zerg medium, random veryeasy, …",
     )
 
 
@@ -181,14 +183,14 @@ def add_record(commands: Commands) -> None:
     record.add_argument(
         "--dataset",
         metavar="ID",
-        help="Minari's name of it (default: sc2pool/TASK/PLAYER-v0)",
+        help="the dataset's name in Minari (default: sc2pool/TASK/PLAYER-v0)",
     )
-    record.number("--steps", "env steps that the dataset shall have, in whole episodes", 100_000)
+    record.number("--steps", "env steps of the dataset, which has whole episodes", 100_000)
     record.number("--n", "number of games", 8, high=MOST_GAMES)
-    record.flag("--resume", "go on with a dataset that is there")
+    record.flag("--resume", "continue an existing dataset")
     record.flag(
         "--keep-faulty",
-        "also episodes that a fault cut short, marked in their metadata (default: leave out)",
+        "keep episodes that a fault cut short, marked in their metadata (default: leave them out)",
     )
 
 
@@ -197,7 +199,7 @@ def add_tune(commands: Commands) -> None:
         "tune",
         help="search for good hyperparameters",
         description="Search for good hyperparameters with Optuna: short trainings one after the "
-        "other, on games that stay open. Called again with the same --out, it goes on.",
+        "other, on games that stay open. If called again with the same --out, it continues.",
     )
     tune.set_defaults(run=run_of("tune"))
     add_task_alone(tune)
@@ -205,10 +207,10 @@ def add_tune(commands: Commands) -> None:
     tune.add_argument(
         "--algo", type=str.lower, choices=ALGORITHMS, default="ppo", help="(default: ppo)"
     )
-    tune.number("--trials", "number of trials, those of an earlier call included", 20)
+    tune.number("--trials", "number of trials, including those of earlier calls", 20)
     tune.number("--steps", "env steps of each trial", 20_000)
     tune.number("--n", "number of games", 8, high=MOST_GAMES)
-    tune.number("--eval-episodes", "episodes that judge a trial", 16, metavar="N")
+    tune.number("--eval-episodes", "episodes of a trial's evaluation", 16, metavar="N")
     tune.number("--seed", "seed of every trial", 0, low=0, high=2**32 - 1)
     tune.add_argument(
         "--device", default="cpu", help="device that computes the policies (default: cpu)"
@@ -219,9 +221,9 @@ def add_tune(commands: Commands) -> None:
 def add_replay(commands: Commands) -> None:
     replay = commands.add_parser(
         "replay",
-        help="say what a replay holds, or draw it as an animated picture",
-        description="Say what a replay holds, or draw it as an animated picture. The game must be "
-        "the one that wrote it: the stand-in for a replay of the stand-in.",
+        help="describe a replay, or draw it as an animated picture",
+        description="Describe a replay, or draw it as an animated picture. The game must be the "
+        "one that wrote the replay: the stand-in for a replay of the stand-in.",
     )
     replay.set_defaults(run=run_of("playing.replay"))
     replay.add_argument("replay", type=Path, metavar="REPLAY.SC2Replay")
@@ -230,7 +232,9 @@ def add_replay(commands: Commands) -> None:
     )
     add_game(replay, default="auto")
     replay.number("--every", "game loops between two frames", 8)
-    replay.number("--player", "whose view is drawn; 0 for the whole map", 1, low=0, high=16)
+    replay.number(
+        "--player", "the player whose view is drawn; 0 for the whole map", 1, low=0, high=16
+    )
 
 
 def add_tasks(commands: Commands) -> None:
@@ -244,8 +248,8 @@ def add_tasks(commands: Commands) -> None:
     tasks.add_argument(
         "word",
         nargs="?",
-        help=f"only the tasks of this group ({', '.join(GROUPS)}), or those with this in their "
-        "names; without it the teams are named alone",
+        help=f"list only the tasks of this group ({', '.join(GROUPS)}), or with this word in their "
+        "names; without it, teams are listed by name only",
     )
     add_game(tasks, default="auto")
     tasks.flag("--json", "print the list as JSON")
@@ -254,9 +258,9 @@ def add_tasks(commands: Commands) -> None:
 def add_doctor(commands: Commands) -> None:
     doctor = commands.add_parser(
         "doctor",
-        help="find out what is wrong with the game or the machine, and how to fix it",
-        description="Check the installation, the machine and a running game; report what is wrong "
-        "and how to fix it. The exit status is 0 if sc2pool works with the game, else 1.",
+        help="find faults of the game or the machine, and how to fix them",
+        description="Check the installation, the machine and a running game; report faults and how "
+        "to fix them. The exit status is 0 if sc2pool works with the game, else 1.",
     )
     doctor.set_defaults(run=run_of("doctor.command"))
     add_game(doctor, default="auto")
@@ -264,8 +268,8 @@ def add_doctor(commands: Commands) -> None:
     doctor.flag("--quick", "fewer resets and steps")
     doctor.flag(
         "--full",
-        "measure also what the game's documentation leaves open, in about ten minutes; write the "
-        "report to doctor-BaseNNNNN.json and .txt, and keep facts that later pools use",
+        "also measure behaviour that the game's documentation leaves open, in about ten minutes; "
+        "write the report to doctor-BaseNNNNN.json and .txt, and keep facts that later pools use",
     )
     doctor.add_argument(
         "--out",
@@ -287,7 +291,7 @@ def add_bench(commands: Commands) -> None:
         "bench",
         help="measure how fast a task is on this machine, and with how many games",
         description="Measure a task on this machine: env steps a second, CPU time and memory for "
-        "several numbers of games, the resets, and what limits the rate.",
+        "several numbers of games, the resets, and the limit of the rate.",
     )
     bench.set_defaults(run=run_of("bench.command"))
     add_task_alone(bench)
@@ -299,12 +303,12 @@ def add_bench(commands: Commands) -> None:
         metavar="N,N,…",
         help="numbers of games (default: 1,2,4,8)",
     )
-    bench.number("--spares", "number of spares when resets with spares are measured", 1, low=0)
+    bench.number("--spares", "number of spares in the measurement of resets", 1, low=0)
     bench.add_argument(
         "--seconds",
         type=positive_number,
         default=9.0,
-        help="seconds that each number of games is measured (default: 9)",
+        help="seconds of measurement for each number of games (default: 9)",
     )
     bench.flag("--json", "print all results as JSON")
     bench.path("--png", "FILE", "draw the results")
@@ -336,7 +340,7 @@ def add_watch(commands: Commands) -> None:
     add_which_pool(watch)
     watch.number("--port", "port of the page (default: 8228, or a free one)", high=65535)
     watch.flag("--browser", "open the page in a browser, if there is a display")
-    # The descriptor of a socket that listens: from the pool that shows itself.
+    # The descriptor of a listening socket, passed by a pool with `render_mode="human"`.
     watch.add_argument("--listener", type=integer(0, 1 << 20), help=argparse.SUPPRESS)
 
 
@@ -344,8 +348,8 @@ def add_standin(commands: Commands) -> None:
     standin = commands.add_parser(
         "standin",
         help="the embedded game for machines without SC2",
-        description="The embedded game for machines without StarCraft II. It is the game that auto "
-        "plays if there is no other; python-sc2 and other clients play it with SC2PATH.",
+        description="The embedded game for machines without StarCraft II. `--game auto` plays it "
+        "if StarCraft II is not installed; python-sc2 and other clients play it with SC2PATH.",
     )
     standin_commands = standin.add_subparsers(required=True, metavar="COMMAND")
     path = standin_commands.add_parser(
@@ -361,10 +365,10 @@ def add_standin(commands: Commands) -> None:
         "--after-stop",
         choices=AFTER_STOP,
         default=AFTER_STOP[0],
-        help="what a game in real time does after a pause: catch-up plays the missed loops, freeze "
-        "goes on where it was; the real game's answer is unknown (default: catch-up)",
+        help="a game in real time after a pause: catch-up plays the missed loops, freeze "
+        "continues where it stopped; the real game's behaviour is unknown (default: catch-up)",
     )
-    install.flag("--any-race", "let Zerg and Protoss join a melee, with the town of a Terran")
+    install.flag("--any-race", "let Zerg and Protoss join a melee, with a Terran's town")
     install.add_argument(
         "--temper",
         metavar="NAME[:VALUE],...",
@@ -375,7 +379,7 @@ def add_standin(commands: Commands) -> None:
 
 
 def run_of(module: str) -> Callable[[argparse.Namespace], int]:
-    """The function `run` of this module of the room, imported when it is called."""
+    """A function that imports this module of `sc2pool.cli` and calls its `run`."""
 
     def run(args: argparse.Namespace) -> int:
         return int(import_module(f"sc2pool.cli.{module}").run(args))
@@ -384,7 +388,7 @@ def run_of(module: str) -> Callable[[argparse.Namespace], int]:
 
 
 def run_player(module: str) -> Callable[[argparse.Namespace], int]:
-    """The same, called when it is known who plays: torch and SB3 take seconds to import."""
+    """Like `run_of`, but finds the player first, because torch and SB3 take seconds to import."""
 
     def run(args: argparse.Namespace) -> int:
         from sc2pool.cli.playing.subject import find_subject  # noqa: PLC0415
@@ -396,7 +400,7 @@ def run_player(module: str) -> Callable[[argparse.Namespace], int]:
 
 
 def run_standin_install(args: argparse.Namespace) -> int:
-    """Run the stand-in's own program, which writes the installation; nothing imports it."""
+    """Run the stand-in's own program, which writes the installation; it is never imported."""
     from sc2pool.game.program.installation import STAND_IN_S  # noqa: PLC0415
     from sc2pool.processes.spawn import run_python  # noqa: PLC0415
 
@@ -420,12 +424,12 @@ def run_standin_path(args: argparse.Namespace) -> int:  # noqa: ARG001
 
 
 class PrintCompletion(argparse.Action):
-    """Prints the script and ends."""
+    """Prints the completion script and exits."""
 
     def __call__(self, parser: argparse.ArgumentParser, _: Any, shell: Any, __: Any = None) -> None:
         try:
             with needed_for("--print-completion"):
-                import shtab  # noqa: PLC0415 - of an extra
+                import shtab  # noqa: PLC0415 - an optional package
         except MissingPackageError as error:
             parser.error(str(error))
         print(shtab.complete(parser, shell))
@@ -438,7 +442,7 @@ def run_train(args: argparse.Namespace) -> int:
 
     check_extras()
     options = TrainOptions.from_args(args)
-    # torch and SB3 take seconds to import: only now, when the arguments are known to be good.
+    # Imported after the checks of the arguments, because torch and SB3 take seconds to import.
     from sc2pool.cli.training.train import run  # noqa: PLC0415
 
     return run(options)

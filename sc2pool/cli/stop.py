@@ -1,12 +1,12 @@
-"""Ctrl-C, SIGTERM and SIGHUP: the first one asks for an end, the second one interrupts.
+"""Handles Ctrl-C, SIGTERM and SIGHUP: the first signal asks for an end, the second interrupts.
 
 On Windows: Ctrl-C, Ctrl-Break and a closed console.
 
-Also here: printing to a terminal or a pipe that may be closed, or onto a disk that may be full.
+This module also prints to a terminal or a pipe that may be closed, or to a disk that may be full.
 
 Rules: inside `Stop.polite()` the first signal only sets `Stop.signal`, so the training loop ends
 between two steps and saves a whole model. Outside of it, and at a second signal, the handler raises
-`Stopped`. It takes no lock and formats nothing, because it may interrupt any code.
+`Stopped`. The handler takes no lock and formats no text, because it may interrupt any code.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from sc2pool.platform import WINDOWS
 from sc2pool.processes import windows
 
 _SAVING = b"\nstopping and saving; once more to stop at once without saving\n\n"
-"""Ends with an empty line, over which the progress bar, of two lines, draws itself once more."""
+"""Ends with an empty line, because the progress bar of two lines is drawn over the last lines."""
 
 
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 _refused: list[OSError] = []
-"""The error of the line that was said last, if there was one."""
+"""The error of the last call of `say`, if a full disk refused its line."""
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal ended the program, with 128 + its number as exit code, as in a shell."""
+    """A signal ended the program; the exit code is 128 + the signal's number, as in a shell."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__(signal.Signals(signal_number).name)
@@ -52,10 +52,10 @@ def _signals() -> list[signal.Signals]:
 
 
 class Stop:
-    """The signal that has asked the program to stop, if there was one.
+    """A request to stop the program, made by a signal.
 
     Attributes:
-        signal: the number of that signal; None before the first.
+        signal: the signal's number, or None before the first signal.
     """
 
     def __init__(self) -> None:
@@ -64,14 +64,14 @@ class Stop:
 
     @property
     def exit_code(self) -> int:
-        """0 before the first signal; then 128 + its number, as in a shell."""
+        """0 before the first signal, then 128 + the signal's number, as in a shell."""
         return 0 if self.signal is None else 128 + self.signal
 
     @contextmanager
     def handling(self) -> Iterator[None]:
-        """Handle the signals in the block; afterwards restore the former handlers.
+        """Handle the signals in the block; afterwards restore the previous handlers.
 
-        A SIGHUP that is ignored stays so: the program was started with nohup.
+        An ignored SIGHUP stays ignored, because the program was started with nohup.
         """
         closing: AbstractContextManager[None] = nullcontext()
         if WINDOWS:
@@ -83,7 +83,7 @@ class Stop:
         except KeyboardInterrupt as interrupt:
             if self.signal is None or isinstance(interrupt, Stopped):
                 raise
-            raise Stopped(self.signal) from None  # a call of Ray's raised it in place of this
+            raise Stopped(self.signal) from None  # Ray replaces `Stopped` by a KeyboardInterrupt
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
@@ -108,9 +108,9 @@ class Stop:
 
 
 def say(words: str) -> None:
-    """Print lines, if anybody is there to read them: the terminal or the pipe may be gone.
+    """Print lines; a closed terminal or pipe, or a full disk, is not an error.
 
-    Names in them may come from files or from a game.
+    Control characters are escaped, because names may come from files or from a game.
     """
     _refused.clear()
     try:
@@ -123,9 +123,10 @@ def say(words: str) -> None:
 
 
 def check_said() -> None:
-    """Raise the error of a full disk if it has refused the line that was said last.
+    """Raise the error of a full disk if the last call of `say` failed with it.
 
-    It ends no training; without a buffer, which is written at the end, nothing else tells of it.
+    `say` does not raise, so that a full disk does not end a training. At the command's end, this
+    reports the error.
     """
     if _refused:
         raise _refused.pop()
@@ -135,7 +136,7 @@ def drop_closed(stream: TextIO) -> bool:
     """If this stream is a pipe whose reader has closed it, discard its output from now on.
 
     Returns:
-        Whether it is.
+        Whether the stream is such a pipe.
     """
     try:
         stream.flush()
@@ -152,9 +153,9 @@ def drop_closed(stream: TextIO) -> bool:
 
 
 def discard(stream: TextIO) -> None:
-    """Discard the output of a stream that cannot be written, and what it has buffered.
+    """Discard the output of a stream that cannot be written, including its buffer.
 
-    Otherwise the interpreter, which writes that at its end, prints an error.
+    Otherwise the interpreter would write the buffer at its end, and print an error.
     """
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())

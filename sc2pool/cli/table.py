@@ -1,7 +1,7 @@
 """Text and tables on stdout, drawn by rich.
 
-Rules: in a pipe or a file no line is cut or wrapped and nothing is coloured, so that scripts can
-read it; a terminal whose encoding has no line-drawing letters gets ASCII.
+Rules: in a pipe or a file, lines are not cut, wrapped or coloured, so that scripts can read them. A
+terminal whose encoding has no line-drawing characters gets ASCII.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from rich.table import Table
 from sc2pool.foreign import printable
 
 PIPE_WIDTH = 1000
-"""Characters; wider than any table here."""
+"""In characters; wider than any table of this command."""
 
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Raise, as `print` does: `main` ends every command in the same way."""
+        """Raise as `print` does, so that `main` ends every command in the same way."""
         raise BrokenPipeError
 
 
 def open_console() -> Console:
-    """A console on stdout that prints text as it is."""
+    """A console on stdout that prints text unchanged."""
     console = _Console(highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         console.width = PIPE_WIDTH
@@ -43,8 +43,8 @@ def make_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
         header_style="bold",
     )
     for column in table.columns:
-        column.overflow = "fold"  # what is too long goes on in the next line; nothing is cut
-    table.columns[0].no_wrap = True  # a name is copied in one piece
+        column.overflow = "fold"  # wrap long cells instead of cutting them
+    table.columns[0].no_wrap = True  # so that a name can be copied
     for row in rows:
         table.add_row(*(printable(cell, None) for cell in row))
     return table

@@ -1,7 +1,7 @@
-"""`sc2pool tasks [WORD]`: the built-in tasks, their spaces and limits, and scores.
+"""`sc2pool tasks [WORD]`: lists the built-in tasks with their spaces, limits and scores.
 
-Rule: the list needs no game. Without an installation no map counts as installed, and a message on
-stderr says why.
+Rule: the list needs no game. Without an installation, maps count as not installed, and a message
+on stderr says why.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from sc2pool.tasks.teams.team_task import agents_of
 SPACES = ("task", "observation", "action", "step_mul", "max loops", "masks", "rows")
 SCORES = ("task", "map", "installed", "random", "scripted", "human", "grandmaster", "FullyConv")
 NOTES = """\
-Every task is in gymnasium's registry: make_vec("sc2pool/NAME-v0"); of one learner, also make.
+Every task is in gymnasium's registry: make_vec("sc2pool/NAME-v0"), or make for tasks with one row.
 Loops are game loops, 22.4 a second; an env step is step_mul of them. A game has one or more rows.
 Scores per episode: random and scripted on the stand-in; the others from the SC2LE paper, 2017, on
 StarCraft II."""
@@ -56,7 +56,7 @@ class TaskRow:
     standin: StandInScores | None
     published: PublishedScores | None
     map_file: Path | None
-    """None if the map is not installed, or no installation was found."""
+    """The map's file; None if the map is not installed, or no installation was found."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -90,10 +90,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def chosen(word: str | None) -> list[str]:
-    """The names that are listed in full.
+    """The names of the tasks that are listed in full.
 
     Raises:
-        ConfigError: the word is neither a group's nor in a name.
+        ConfigError: the word is neither a group nor a part of a task's name.
     """
     if word is None:
         return list(BUILT_IN)
@@ -125,7 +125,7 @@ def describe(name: str, installation: Installation | None) -> TaskRow:
 
 
 def space_in_words(space: spaces.Space[Any]) -> str:
-    """A space in short: `Box(-1, 1, (5,), float32)`."""
+    """A short text for a space: `Box(-1, 1, (5,), float32)`."""
     if isinstance(space, spaces.Box):
         low, high = np.unique(space.low), np.unique(space.high)
         bounds = ", ".join(f"{b[0]:g}" if len(b) == 1 else f"{b[0]:g}…" for b in (low, high))
@@ -136,7 +136,7 @@ def space_in_words(space: spaces.Space[Any]) -> str:
 
 
 def cells_of_spaces(row: TaskRow) -> tuple[str, ...]:
-    """One line of the first table: what a learner needs to know."""
+    """One row of the first table: the task's spaces and limits."""
     return (
         row.task,
         row.observation_space,
@@ -149,7 +149,7 @@ def cells_of_spaces(row: TaskRow) -> tuple[str, ...]:
 
 
 def cells_of_scores(row: TaskRow) -> tuple[str, ...]:
-    """One line of the second table: what others reached."""
+    """One row of the second table: the task's map and scores."""
     ours, published = row.standin, row.published
     scores = (
         *((ours.random, ours.scripted) if ours else (None, None)),
@@ -168,7 +168,7 @@ def cells_of_scores(row: TaskRow) -> tuple[str, ...]:
 
 
 def as_json(rows: list[TaskRow], installation: Installation | None, note: str) -> str:
-    """The list for programs."""
+    """The list as JSON."""
     found = None
     if installation is not None:
         found = {"root": installation.root, "found_by": installation.found_by}

@@ -1,14 +1,14 @@
-"""`sc2pool tune`: trials of hyperparameters, one after the other on one pool that stays open.
+"""`sc2pool tune`: searches hyperparameters by trials on one pool, which stays open.
 
     the folder of the search
-    study.db    every trial, as Optuna stores it; the search continues from there
-    best.yml    what `sc2pool train --hyperparameters` takes: of the best trial in the study
+    study.db    every trial, in Optuna's format; the search continues from there
+    best.yml    the best trial's hyperparameters, for `sc2pool train --hyperparameters`
 
-Rules: no game is restarted between two trials. Every trial has the same seeds, so what differs are
-the hyperparameters. A trial is judged by its best actions after the training, and pruned by its
-mean returns during the training. The searched ranges are wide around the bundled values, for
-trainings that are short. A suggestion is a section of a file of hyperparameters, so what is best
-can be written as one.
+Rules: games are not restarted between two trials. Every trial has the same seeds, so only the
+hyperparameters differ. A trial is judged by its best actions after the training, and pruned by its
+mean returns during the training. The searched ranges are wide around the bundled values, and suit
+short trainings. A suggestion is a section of a file of hyperparameters, so the best one can be
+written to a file.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ if TYPE_CHECKING:
     from optuna.trial import BaseTrial
 
 REPORTS = 5
-"""Times that a trial may be pruned."""
+"""How often in a trial its mean return is reported; at each report it may be pruned."""
 STARTUP_TRIALS = 5
-"""Trials before any is pruned."""
+"""The number of first trials that are not pruned."""
 _WINDOW = 100
-"""Episodes of a mean return during the training, at most."""
+"""The most episodes in a mean return during the training."""
 _STUDY = "sc2pool"
 _INTERRUPTED = "interrupted"
-"""Marks a trial that Ctrl-C or the games' failure has ended, which does not count."""
+"""Marks a trial that Ctrl-C or a failure of the games has ended; it does not count."""
 
 
 def run(args: argparse.Namespace) -> int:
-    """Search as the arguments say."""
+    """Run the search."""
     args.task = name = task_of(args) or DEFAULT_TASK
     task = task_class(name)
     algo = args.algo
@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
                 f"out     {out}"
             )
             search = _Search(env, study, bundled, args, stop, out)
-            search.write_best()  # an earlier part may have been killed before it did
+            search.write_best()  # an earlier part may have been killed before it wrote the file
             began_s = time.monotonic()
             while search.done() < args.trials and stop.signal is None:
                 search.trial()
@@ -108,24 +108,24 @@ def run(args: argparse.Namespace) -> int:
 
 @contextmanager
 def usable(out: Path) -> Iterator[None]:
-    """Raise `ConfigError` if the files of the search cannot be used, such as on a full disk."""
+    """Raise `ConfigError` if the search's database cannot be used, for example on a full disk."""
     try:
         yield
     except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
-        cause = error.__cause__ or error  # Optuna's own words do not say why
+        cause = error.__cause__ or error  # Optuna's own message does not have the reason
         reason = printable(str(cause).partition("\n")[0])
         raise ConfigError(f"--out {out}: its study.db cannot be used ({reason})") from error
 
 
 def open_study(out: Path, asked: Mapping[str, Any]) -> optuna.Study:
-    """The study in a folder, a new one if there is none.
+    """Open the study in a folder, or make a new one.
 
     Args:
         out: the folder.
-        asked: what is searched, and how; it shall be the same in every part of a study.
+        asked: the search's task and settings, which must be the same in every part of a study.
 
     Raises:
-        ConfigError: the folder has a study of something else.
+        ConfigError: the folder has a study with another `asked`.
     """
     study = optuna.create_study(
         storage=f"sqlite:///{(out / 'study.db').absolute()}",
@@ -158,14 +158,14 @@ class _Search:
         self.learned_from = ScaledRewards(VecMonitor(self.env), self.bundled.reward_scale)
 
     def done(self) -> int:
-        """Trials that have come to an end, earlier parts of the search included."""
+        """The number of finished trials, including those of earlier parts of the search."""
         trials = self.study.get_trials(deepcopy=False)
         return sum(one.state.is_finished() and _INTERRUPTED not in one.user_attrs for one in trials)
 
     @property
     def best(self) -> optuna.trial.FrozenTrial | None:
-        """The best trial; None before the first that was complete."""
-        with suppress(ValueError):  # as Optuna says that there is none
+        """The best trial; None before the first complete trial."""
+        with suppress(ValueError):  # Optuna raises it without a complete trial
             return self.study.best_trial
         return None
 
@@ -183,7 +183,7 @@ class _Search:
             if isinstance(error, SC2PoolError) and not isinstance(error, ActionError):
                 self._uncounted(trial)  # the games have failed, not these hyperparameters
                 raise
-            # A combination that SB3 refuses, or NaN.
+            # SB3 refuses the combination, or the training has diverged to NaN.
             self.study.tell(trial, state=optuna.trial.TrialState.FAIL)
             reason = str(error).partition("\n")[0] or type(error).__name__
             self._say(trial, f"failed: {reason}", section)
@@ -218,7 +218,7 @@ class _Search:
         self.env.seed(args.seed)
         played = itertools.islice(
             play_episodes(self.env, model, args.eval_episodes, deterministic=True),
-            2 * args.eval_episodes,  # faults end no search
+            2 * args.eval_episodes,  # faulty episodes are played again, but not for ever
         )
         returns = []
         for one in played:
@@ -238,12 +238,12 @@ class _Search:
         say(f"trial {trial.number}: {came_of_it}\n  {numbers}, net {net}")
 
     def write_best(self) -> None:
-        """Write the file for `train`, unless it is there already.
+        """Write the best trial's hyperparameters for `train`, unless the file has them already.
 
-        It is of the best trial; what is not searched is as in the bundled file.
+        Hyperparameters that are not searched have the bundled file's values.
 
         Raises:
-            ConfigError: it cannot be written.
+            ConfigError: the file cannot be written.
         """
         args, bundled = self.args, self.bundled
         if self.best is None:
@@ -270,7 +270,7 @@ class _Search:
 
 
 class _Prune(BaseCallback):
-    """Reports the mean return several times in a trial, and ends the trial if it is bad."""
+    """Reports the mean return several times in a trial, and ends a bad trial."""
 
     def __init__(self, trial: optuna.Trial, steps: int, stop: Stop) -> None:
         super().__init__()
@@ -294,7 +294,7 @@ class _Prune(BaseCallback):
 
 
 class Range(tuple[float, float]):
-    """From the first to the second number, evenly on a logarithmic scale."""
+    """A range from the first to the second number, sampled on a logarithmic scale."""
 
 
 LEARNING = {
@@ -341,15 +341,17 @@ SPACES: Mapping[str, Mapping[str, Any]] = {
     "td3": ACTOR_CRITIC,
     "tqc": ACTOR_CRITIC,
 }
-"""By the algorithm's name; async-ppo is of real time, where a trial cannot be repeated."""
+"""The searched values by algorithm; without async-ppo, because it is for real time, where a trial
+cannot be repeated."""
 
 
 def suggest(trial: BaseTrial, algo: str, *, n_rows: int, steps: int) -> dict[str, Any]:
-    """A section of hyperparameters, complete but for policy and the scale of rewards.
+    """A section of hyperparameters, complete except for the policy and the scale of rewards.
 
     Args:
         algo: a key of `SPACES`.
-        steps: of a trial; it shall have two rollouts or more.
+        n_rows: the rows of a batch.
+        steps: the env steps of a trial; `n_steps` is chosen so that it has at least two rollouts.
     """
     section: dict[str, Any] = {}
     for name, values in SPACES[algo].items():

@@ -1,4 +1,4 @@
-"""Durations, sizes and games as people read them."""
+"""Durations, sizes and names of games as text for people."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import math
 from sc2pool.foreign import printable
 
 NONE = "–"
-"""Stands for a figure that does not exist."""
+"""The text for a missing figure."""
 
 
 def size(value: float) -> str:
-    """Bytes in the unit that suits them."""
+    """A number of bytes, in megabytes or gigabytes."""
     return f"{value / 1e9:.1f}G" if value >= 1e9 else f"{value / 1e6:.0f}M"
 
 
@@ -35,12 +35,12 @@ def milliseconds(seconds: float) -> str:
 
 
 def is_standin(game_version: str | None) -> bool:
-    """True if a game says of itself, in its version, that it is the stand-in."""
+    """True if this version is one of the stand-in."""
     return (game_version or "").startswith("standin")
 
 
 def game_name(game_version: str | None) -> str:
-    """A game's version, with a warning if it is the stand-in's."""
+    """A game's version, with a warning if the game is the stand-in."""
     if not game_version:
         return "no game"
     warning = " (stand-in, not StarCraft II)" if is_standin(game_version) else ""

@@ -1,17 +1,17 @@
-"""What `SC2VectorEnv` is given: arguments of its methods, resets with seeds and options, spaces.
+"""The arguments of `SC2VectorEnv`'s methods, its resets with seeds and options, and its spaces.
 
 Arguments are checked and converted by pure functions. Rules: the errors are those of
 `AsyncVectorEnv`: a wrong type is a TypeError, a wrong value or length is a ValueError
-(`ConfigError` is one); the caller's objects are not changed.
+(`ConfigError` is a ValueError). The caller's objects are not changed.
 
-A trainer's reset becomes episodes of the pool, also for `SC2TianshouVectorEnv`. Rule: a reset of a
-task's envs without seed and options takes the next episodes, as an autoreset does, so spares may
-have them ready.
+`begin_episodes` turns a trainer's reset into episodes of the pool, also for
+`SC2TianshouVectorEnv`. Rule: a reset of a task's envs without seed and options takes the next
+episodes, as an autoreset does, so spares may have these ready.
 
-The spaces are made from those of the envs: `observation_mode` says what these must have in common:
-"same" (all), "different" (shape and dtype; each env keeps its own bounds), or the two spaces
-themselves. Rules: spaces are checked before the first reset; no env is made only to learn its
-spaces.
+`VectorSpaces` makes the vector env's spaces from those of the envs. `observation_mode` says how
+far the envs' observation spaces must agree: "same" (they are equal), "different" (same shape and
+dtype; each env keeps its own bounds), or a tuple of the two spaces to use. Rules: spaces are
+checked before the first reset; no env is made only to learn its spaces.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Seeds = int | Sequence[int | None] | None
 def check_concurrency(max_concurrency: object) -> int | None:
     """How many envs may run at one time; None for all.
 
-    The errors have the words of gymnasium's `AsyncVectorEnv`, which takes the same keyword.
+    The messages are those of gymnasium's `AsyncVectorEnv`, which takes the same keyword.
 
     Raises:
         ConfigError: not None and not a whole number of at least 1.
@@ -55,7 +55,7 @@ def check_concurrency(max_concurrency: object) -> int | None:
 
 
 def seed_of_each(seed: Seeds, num_envs: int) -> list[int | None]:
-    """A seed, or None, for each env: env i gets `seed + i`, or the i-th of a list.
+    """A seed, or None, for each env: env i gets `seed + i`, or the i-th element of a list.
 
     Raises:
         ValueError: a list of another length.
@@ -81,25 +81,25 @@ def seeds_of_tasks(
 
     Args:
         seed: as given to `reset`.
-        seeds: what `seed_of_each` returned for it.
+        seeds: the result of `seed_of_each` for this seed.
         envs: the envs that are reset.
 
     Returns:
-        A seed, or None, for the first episode of each env; and the seed of all other episodes,
-        None to go on as before.
+        A seed, or None, for the first episode of each env, and the seed of all other episodes,
+        None to keep the previous one.
     """
     if isinstance(seed, SupportsIndex):
         return [None] * len(seeds), seeds[0]
     known = [one for one in (seeds[env] for env in envs) if one is not None]
-    # The length makes it another seed than the integer that a list of one stands for.
+    # With the length in front, a list of one seed differs from that seed as an integer.
     return list(seeds), [len(known), *known] if known else None
 
 
 def whole_envs(rows: Sequence[int], rows_of_one: int) -> list[int]:
-    """The envs of the pool that have these rows, ascending.
+    """The pool's envs that have these rows, ascending.
 
     Raises:
-        ConfigError: not all rows of one of them are there.
+        ConfigError: only some of an env's rows are given.
     """
     if rows_of_one == 1:
         return list(rows)
@@ -116,12 +116,12 @@ def whole_envs(rows: Sequence[int], rows_of_one: int) -> list[int]:
 def split_mask(
     options: Mapping[str, Any] | None, num_envs: int
 ) -> tuple[list[int], dict[str, Any]]:
-    """The envs that `options["reset_mask"]` names, or all if it is absent; and the other options.
+    """The envs that `options["reset_mask"]` selects (all if absent), and the other options.
 
     Raises:
-        ConfigError: the options are no mapping.
+        ConfigError: the options are not a mapping.
         TypeError: the mask is not a numpy array of bool.
-        ValueError: its shape is not (num_envs,), or it has no True.
+        ValueError: the mask's shape is not (num_envs,), or no element is True.
     """
     others = {} if options is None else options
     check_options(others)
@@ -148,15 +148,15 @@ def split_mask(
 def begin_episodes(
     pool: Pool, envs: Sequence[int], seed: Seeds, options: Mapping[str, Any], *, is_task: bool
 ) -> None:
-    """Begin an episode in each of these envs; of all of them, drop first what is pending.
+    """Begin an episode in each of these envs; if these are all envs, drop pending steps first.
 
     Args:
-        envs: ascending.
-        seed: as `SC2VectorEnv.reset` takes it; a list has one for each row, of which each env's
-            first counts.
+        envs: the envs to reset, ascending.
+        seed: as in `SC2VectorEnv.reset`; a list has a seed for each row, and the seed of an env's
+            first row counts.
 
     Raises:
-        ValueError: not as many seeds as rows.
+        ValueError: the numbers of seeds and rows differ.
         ConfigError: a seed that is not a whole number of at least 0.
     """
     seeds, run_seed = seed_of_each(seed, pool.n_rows)[:: pool.rows], None
@@ -171,7 +171,7 @@ def begin_episodes(
     if run_seed is not None:
         pool.seed(run_seed)
     if len(envs) == pool.n:
-        pool.drop()  # what an interrupted call has left
+        pool.drop()  # steps that an interrupted call has left pending
     pool.begin(envs, requests)
 
 
@@ -194,13 +194,13 @@ class VectorSpaces:
 
     Args:
         observation_mode: see `gymnasium.vector.AsyncVectorEnv`; a tuple is (batched, single).
-        shared_memory: as there: with True, spaces that are not gymnasium's own raise.
+        shared_memory: see there; with True, spaces that are not gymnasium's own raise.
 
     Attributes, after `agree` was called: `single_observation_space`, `single_action_space`,
     `observation_space` and `action_space` (batched).
 
     Raises:
-        ValueError, TypeError: no such mode, or `shared_memory` is not a bool.
+        ValueError, TypeError: an unknown mode, or `shared_memory` is not a bool.
     """
 
     single_observation_space: spaces.Space[Any]
@@ -235,8 +235,8 @@ class VectorSpaces:
             The first env's hello.
 
         Raises:
-            RuntimeError: the spaces of an env do not fit those of the first; names the env.
-            ConfigError: the envs do not have as many rows each.
+            RuntimeError: an env's spaces do not fit those of the first env; names the env.
+            ConfigError: the envs have different numbers of rows.
             ValueError: a custom space, and `shared_memory` is True.
         """
         present = [hello for hello in hellos if hello is not None]

@@ -1,10 +1,10 @@
 """Callbacks for a Stable-Baselines3 model that learns on a pool.
 
 model.learn(100_000, callback=PoolStatsCallback())
-    a pool's statistics in the model's log (TensorBoard, CSV, wherever that is), and what the
-    model has logged in the pool, for `sc2pool watch`
+    writes the pool's statistics to the model's log (TensorBoard, CSV, …), and shows the model's
+    training figures in `sc2pool watch`
 model.learn(100_000, callback=SnapshotCallback(store, every=10_000))
-    snapshots of the model, as its opponents
+    saves snapshots of the model as its opponents
 """
 
 from __future__ import annotations
@@ -29,22 +29,23 @@ log = logging.getLogger("sc2pool")
 
 _RECORD_EVERY_S = 1.0
 _UPDATE = "train/"
-"""How SB3's names of an update's figures begin."""
+"""Prefix of the names under which SB3 logs an update's figures."""
 
 
 class PoolStatsCallback(BaseCallback):
     """Records the pool's counters under `pool/`, with the model's own figures.
 
-    After each rollout, but at most once a second: `pool/steps_per_s` since the record before, each
-    counter of `PoolStats` by its name (`pool/episodes`, `pool/launches`, `pool/resets`, …),
-    `pool/faults`, `pool/recycles/CAUSE` for each cause so far, `pool/memory_bytes` (of all games
-    and workers), `pool/reset_s_p95/KIND` and `pool/recovery_s_max`. With `opponent=` also
-    `pool/matches/NAME`, the matches against each opponent so far, and `pool/win_rate/NAME`.
+    After each rollout, but at most once a second, it records `pool/steps_per_s` since the previous
+    record, each counter of `PoolStats` by its name (`pool/episodes`, `pool/launches`,
+    `pool/resets`, …), `pool/faults`, `pool/recycles/CAUSE` for each cause so far,
+    `pool/memory_bytes` (of all games and workers), `pool/reset_s_p95/KIND` and
+    `pool/recovery_s_max`. With `opponent=` it also records `pool/matches/NAME`, the number of
+    matches against each opponent, and `pool/win_rate/NAME`.
 
     `sc2pool watch` then shows the figures of the model's newest update (`train/loss`, …) as curves.
 
     Raises:
-        ConfigError: the model's env is not a `SubprocSC2VecEnv`, nor wraps one.
+        ConfigError: the model's env neither is nor wraps a `SubprocSC2VecEnv`.
     """
 
     def __init__(self, verbose: int = 0) -> None:
@@ -85,20 +86,20 @@ class PoolStatsCallback(BaseCallback):
 
 
 class SnapshotCallback(BaseCallback):
-    """Saves snapshots of the model to a store, and notes how the learner does against each.
+    """Saves snapshots of the model to a store, and records the learner's win rate against each.
 
-    After each rollout the win rates are written, for the rule "prioritised", and logged as
-    `self_play/win_rate/step-N`. A snapshot that cannot be saved (a full disk) is logged as a
-    warning, and the training continues.
+    After each rollout the win rates are written to the store, for the rule "prioritised", and
+    logged as `self_play/win_rate/step-N`. If a snapshot cannot be saved (a full disk), a warning is
+    logged and the training continues.
 
-    The first snapshot is the caller's, because the first reset already needs an opponent:
+    The caller adds the first snapshot, because the first reset already needs an opponent:
 
         store.add(model, model.num_timesteps)
         model.learn(200_000, callback=SnapshotCallback(store, every=10_000))
 
     Args:
-        store: where the snapshots go.
-        every: env steps between two of them.
+        store: the folder of the snapshots.
+        every: env steps between two snapshots.
 
     Raises:
         ConfigError: `every` is not a whole number of at least 1.
@@ -127,7 +128,7 @@ class SnapshotCallback(BaseCallback):
     def _on_rollout_end(self) -> None:
         rates = self._rates
         present = self._store.snapshots()
-        if present:  # the first is never removed: the folder cannot be read just now
+        if present:  # the first snapshot is never removed, so an empty list is a failed read
             rates.keep(snapshot.name for snapshot in present)
         try:
             rates.save()
@@ -138,7 +139,7 @@ class SnapshotCallback(BaseCallback):
 
 
 def updates(logged: Mapping[str, Any]) -> dict[str, float]:
-    """The figures of the model's updates among what its logger holds, without the other values."""
+    """The figures of the model's updates, out of all values that its logger holds."""
     return {
         name.removeprefix(_UPDATE): float(value)
         for name, value in logged.items()
@@ -147,7 +148,7 @@ def updates(logged: Mapping[str, Any]) -> dict[str, float]:
 
 
 def figures(stats: PoolStats) -> dict[str, float]:
-    """The pool's statistics as single figures."""
+    """The pool's statistics as numbers by name."""
     found: dict[str, float] = {
         field.name: getattr(stats, field.name)
         for field in fields(stats)

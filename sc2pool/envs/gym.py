@@ -1,8 +1,8 @@
 """`SC2GymEnv`: a pool of one as a gymnasium `Env`.
 
-The game and its event loop have a worker of their own, so this also works in a process that
+The game and its event loop have their own worker, so `SC2GymEnv` also works in a process that
 already runs an event loop (a notebook). Rules are gymnasium's: no autoreset; after an episode's
-end a step is an error until `reset`.
+end, a step before the next `reset` is an error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sc2pool.pool.vec_pool import without_gaps
 from sc2pool.tasks.registry import DEFAULT_TASK
 
 _FIRST_OF_ASYNC = "Worker<AsyncVectorEnv>-0"
-"""gymnasium's name of the process of an `AsyncVectorEnv`'s first env."""
+"""gymnasium's name for the process of the first env of an `AsyncVectorEnv`."""
 _ASYNC_OF_GAMES = (
     "gymnasium's AsyncVectorEnv adds a process and a copy to each game's step, and replaces no "
     "game that fails: SC2VectorEnv is faster, which make_vec makes without vectorization_mode"
@@ -47,8 +47,8 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
     itself.
 
     Raises:
-        ConfigError: a wrong keyword, unknown task or render mode, no installation, no such map, a
-            task with several learning players.
+        ConfigError: a wrong keyword, an unknown task or render mode, no installation, a missing
+            map, or a task with several learning players.
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - as gymnasium has it
@@ -83,8 +83,8 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         """Begin an episode.
 
         Args:
-            seed: repeats this and all later episodes of the env exactly. Their game seeds are
-                those of the first, second, … episode of a `SubprocSC2VecEnv` with this seed.
+            seed: equal seeds repeat this and all later episodes of the env exactly. The game seeds
+                are those of the first, second, … episode of a `SubprocSC2VecEnv` with this seed.
             options: for the task, as `self.options`.
 
         Returns:
@@ -126,8 +126,9 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         """A frame of the game as it is now.
 
         Returns:
-            uint8 (480, 640, 3), unless the task draws its own. None in the mode `"human"`, whose
-            page shows the game by itself; None, with a warning, if the env has no render mode.
+            uint8 (480, 640, 3), unless the task draws other frames. None in the mode `"human"`,
+            because its page shows the game by itself. None, with a warning, if the env has no
+            render mode.
 
         Raises:
             ResetNeeded: no episode has begun.
@@ -156,7 +157,7 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         self.pool.pause()
 
     def resume(self) -> None:
-        """Let the game go on; without effect if it is not paused."""
+        """Let the game continue; without effect if it is not paused."""
         self.pool.resume()
 
     def stats(self) -> PoolStats:

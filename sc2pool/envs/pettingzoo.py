@@ -4,9 +4,9 @@
     SC2ParallelEnv("MarineDuel")    agents player_0, player_1, each with a game of its own
     SC2ParallelEnv("3m_duel")       agents player_0_marine_0, … player_1_marine_2: both in one
 
-Rules are PettingZoo's (`ParallelEnv`): no autoreset; all agents act in each step, and all are done
-at once, because the game continues for all or for none. The first reset launches the games, not the
-constructor: SuperSuit and others copy the env that they are given, and each copy has games of its
+Rules are PettingZoo's (`ParallelEnv`): no autoreset. All agents act in each step, and all are done
+in the same step, because their game ends for all. The first reset launches the games, not the
+constructor, because SuperSuit and other libraries copy the env, and each copy needs games of its
 own.
 """
 
@@ -55,14 +55,16 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
 
     The other keywords are those of `SubprocSC2VecEnv`, without the number of envs, seed and spares.
 
-    An observation is a dict of "observation", the task's own, and "action_mask", int8, 1 for each
-    action that is possible now, if the task has masks; otherwise it is the task's own.
+    If the task has masks, an observation is a dict: "observation" is the task's own, and
+    "action_mask", int8, has a 1 for each action that is possible now. If not, the observation is
+    the task's own.
 
-    Attributes: PettingZoo's; `state_space` if the task has a state, which `state()` returns;
-    `realtime`, `step_mul` (game loops per step).
+    Attributes: PettingZoo's, `realtime`, `step_mul` (game loops per step), and `state_space` if
+    the task has a state, which `state()` returns.
 
     Raises:
-        ConfigError: a wrong keyword, unknown task or render mode, no installation, no such map.
+        ConfigError: a wrong keyword, an unknown task or render mode, no installation, or a missing
+            map.
     """
 
     def __init__(
@@ -91,7 +93,7 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
             masks = mask_space(definition.action_space)
             both = {"observation": observation_space, "action_mask": masks}
             observation_space = spaces.Dict(both)
-        # Each agent's spaces are its own, because users seed them one by one.
+        # Each agent has its own copy of the spaces, because users seed them one by one.
         self.observation_spaces = {name: deepcopy(observation_space) for name in names}
         self.action_spaces = {name: deepcopy(definition.action_space) for name in names}
         self.render_mode = spec.render_mode
@@ -121,7 +123,7 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
         """The pool itself.
 
         Raises:
-            ResetNeeded: there is none before the first reset.
+            ResetNeeded: the first reset, which makes the pool, has not happened.
         """
         if self._pool is None:
             raise ResetNeeded("call reset() first: no game is launched")
@@ -133,7 +135,8 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
         """Begin an episode.
 
         Args:
-            seed: repeats this and all later episodes of the env exactly, as in `SC2GymEnv`.
+            seed: equal seeds repeat this and all later episodes of the env exactly, as in
+                `SC2GymEnv`.
             options: for the task, as `self.options`.
 
         Returns:
@@ -160,12 +163,12 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
         """Play one step, which is `step_mul` game loops.
 
         Args:
-            actions: of each agent.
+            actions: an action for each agent.
 
         Returns:
-            Of each agent: observation, reward, terminated, truncated, info. After a fault of a game
-            the step is truncated for all, with `sc2pool.fault` in the infos; `reset` continues on
-            new games.
+            Five dicts by agent: observations, rewards, terminations, truncations, infos. After a
+            fault of a game the step is truncated for all, with `sc2pool.fault` in the infos;
+            `reset` continues on new games.
 
         Raises:
             ActionError: an agent has no action, or one outside its action space, or is unknown.
@@ -190,7 +193,7 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
         )
 
     def _observations(self, batch: Batch) -> dict[str, Any]:
-        """Each agent's observation; keeps the state."""
+        """Each agent's observation; stores the newest state for `state()`."""
         seen = [self.pool.row(batch, row) for row in range(len(self.possible_agents))]
         if self._shares_state:
             self._state = seen[0]["state"]
@@ -202,10 +205,10 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
         return dict(zip(self.possible_agents, seen, strict=True))
 
     def _mask(self, row: int) -> Any:
-        """An agent's mask as its action space's `sample` takes it."""
+        """An agent's mask, in the form that its action space's `sample` accepts."""
         space = self.action_spaces[self.possible_agents[row]]
         mask = self.pool.action_mask(row)
-        # A task may give a mask at some steps only.
+        # A task may give masks in some steps only; without a mask all actions are allowed.
         if isinstance(space, spaces.MultiDiscrete):
             allowed = np.ones(space.nvec.sum(), np.int8) if mask is None else mask.astype(np.int8)
             return nested(tuple, np.split(allowed, space.nvec.cumsum()[:-1]), space.nvec.shape)
@@ -234,10 +237,10 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
         return self._players.frame(self)
 
     def stats(self) -> PoolStats:
-        """The pool's counters, and what the games are doing.
+        """The pool's counters, and the state of each instance.
 
         Raises:
-            ResetNeeded: there is no pool before the first reset.
+            ResetNeeded: the first reset, which makes the pool, has not happened.
         """
         return self.pool.stats()
 
@@ -249,7 +252,7 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
 
 
 def with_shared_state(task: type[TaskDefinition]) -> type[TaskDefinition]:
-    """The task, with its state, if it has one, in each row's observation."""
+    """The task; if it has a state, a subclass of it with the state in each row's observation."""
     if not issubclass(task, TeamTask) or task.state_space is None or task.shares_state:
         return task
     members = {"shares_state": True, "__module__": task.__module__, "__doc__": task.__doc__}
@@ -259,10 +262,10 @@ def with_shared_state(task: type[TaskDefinition]) -> type[TaskDefinition]:
 
 
 def names_of(task: type[TaskDefinition], *, alone: bool) -> list[str]:
-    """The names of the agents: those of a team, the players that learn, or the agents of both.
+    """The names of the agents: a team's agents, the learning players, or each player's agents.
 
     Args:
-        alone: only one of them learns; an opponent plays the other side.
+        alone: whether only one player learns, and an opponent plays the other side.
     """
     players = [f"player_{i}" for i in range(1 if alone else task.players)]
     if not issubclass(task, TeamTask):
@@ -273,10 +276,10 @@ def names_of(task: type[TaskDefinition], *, alone: bool) -> list[str]:
 
 
 def mask_space(actions: spaces.Space[Any]) -> spaces.Space[Any]:
-    """The space of the masks of an action space, as that space's `sample` takes them.
+    """The space of an action space's masks, in the form that `sample` accepts.
 
     Raises:
-        ConfigError: the task has masks, and its actions are neither Discrete nor MultiDiscrete.
+        ConfigError: the action space is neither Discrete nor MultiDiscrete.
     """
     if isinstance(actions, spaces.Discrete):
         return spaces.Box(0, 1, (int(actions.n),), np.int8)
@@ -288,7 +291,7 @@ def mask_space(actions: spaces.Space[Any]) -> spaces.Space[Any]:
 
 
 def nested(tuple_of: Callable[[Sequence[Any]], Any], parts: Sequence[Any], shape: Any) -> Any:
-    """These parts in tuples of tuples, as many and as deep as an array of this shape has axes."""
+    """These parts as nested tuples, with a level for each axis of an array of this shape."""
     if len(shape) == 1:
         return tuple_of(parts)
     size = len(parts) // shape[0]

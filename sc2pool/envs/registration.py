@@ -1,9 +1,10 @@
 """The built-in tasks in gymnasium's registry: `sc2pool/NAME-v0` for `make` and `make_vec`.
 
-gymnasium 1.0 and later load no plugins, so `import sc2pool` registers the tasks, or the id itself
-does: `gymnasium.make("sc2pool:sc2pool/MoveToBeacon-v0")`. Rules: `import sc2pool` does not import
-gymnasium, which takes longer than a worker may be without its trainer; if gymnasium is imported
-later, the tasks are registered then. Importing this module imports nothing else of sc2pool.
+gymnasium 1.0 and later load no plugins. So `import sc2pool` registers the tasks; gymnasium does
+this import itself for an id such as `gymnasium.make("sc2pool:sc2pool/MoveToBeacon-v0")`. Rules:
+`import sc2pool` does not import gymnasium, because that takes longer than a worker may be without
+its trainer. If gymnasium is imported later, the tasks are registered then. Importing this module
+imports nothing else of sc2pool.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def _register(registration: ModuleType) -> None:
 
 
 class _Finder:
-    """An import finder for gymnasium's registry: the tasks are registered when it is imported."""
+    """An import finder that registers the tasks when gymnasium's registry is imported."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -1,8 +1,8 @@
 """`SubprocSC2VecEnv`: the pool as a Stable-Baselines3 `VecEnv`.
 
 Rules are SB3's (`stable_baselines3/common/vec_env/base_vec_env.py`): autoreset within the step,
-`terminal_observation` if and only if done, `TimeLimit.truncated` only where the episode was cut
-short, a returned batch is never overwritten. What the pool adds to an info begins with
+`terminal_observation` if and only if done, `TimeLimit.truncated` is True only if the episode was
+cut short, a returned batch is never overwritten. The pool's own keys of an info begin with
 `sc2pool.`.
 """
 
@@ -49,11 +49,11 @@ PoolT = TypeVar("PoolT", bound=VecPool)
 
 
 class PoolVecEnv(VecEnv, Generic[PoolT]):
-    """A `VecEnv` over a pool: all that `SubprocSC2VecEnv` and `RaySC2VecEnv` share.
+    """A `VecEnv` over a pool: the base class of `SubprocSC2VecEnv` and `RaySC2VecEnv`.
 
     Args:
-        pool: is closed if this fails.
-        seed: of the first reset; None for none.
+        pool: the pool, which is closed if the constructor fails.
+        seed: the seed of the first reset, or None.
         is_task: whether the pool plays a task, not envs of the user.
 
     Attributes: SB3's, and `pool`.
@@ -74,9 +74,9 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
             raise
 
     def reset(self) -> VecEnvObs:
-        """Begin an episode in every env; a step that is pending is cancelled.
+        """Begin an episode in every env, and drop a pending step.
 
-        Of the envs of one game, the first one's options are the game's.
+        If several envs share a game, the game gets the options of its first env.
 
         Returns:
             Observations with a first axis of length `num_envs`, in the space's structure and
@@ -88,8 +88,8 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         """
         seeds = self._seeds
         if self._is_task and seeds[0] is not None:
-            # Without a seed from the user, only the first episodes have one, so that they differ;
-            # the later ones may then be reached by `restart_game`, which is faster.
+            # Without a seed from the user, only the first episodes are seeded, so that they differ.
+            # Later episodes can then begin by `restart_game`, which is faster.
             self.pool.seed(seeds[0], seeded=None if self._seed_for_all else self.pool.n)
         self._advise()
         rows = self.pool.rows
@@ -103,8 +103,8 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         """Send one action per env.
 
         Args:
-            actions: an array or a list of length `num_envs`. Where the action space is one array,
-                a Box action beyond its bounds is clipped.
+            actions: an array or a list of length `num_envs`. If the action space is a Box, actions
+                beyond its bounds are clipped.
 
         Raises:
             ActionError: an action is outside the space; nothing has been sent to any game.
@@ -115,10 +115,10 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         """Wait for the step.
 
         Returns:
-            observations as from `reset`; rewards, float64 (num_envs,); dones, bool (num_envs,);
-            infos, a list of `num_envs` dicts. A game that failed shows as done with
-            `TimeLimit.truncated`, `sc2pool.synthetic` and `sc2pool.fault` (kind, phase, detail,
-            instance, recovery_s), in each of its envs.
+            A tuple of observations, as from `reset`, rewards, float64 (num_envs,), dones, bool
+            (num_envs,), and infos, a list of `num_envs` dicts. If a game has failed, each of its
+            envs is done, with `TimeLimit.truncated`, `sc2pool.synthetic` and `sc2pool.fault`
+            (kind, phase, detail, instance, recovery_s) in its info.
 
         Raises:
             CrashLoopError, UserCodeError, ObservationError: see `reset`.
@@ -127,7 +127,7 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         dones = batch.terminated | batch.truncated
         for info in batch.infos:
             info["TimeLimit.truncated"] = False
-        if np.count_nonzero(dones):  # on each step's path, and `any` costs several times as much
+        if np.count_nonzero(dones):  # several times as fast as `any`, in every step
             self._take_reset_infos(batch)
             for env in np.flatnonzero(dones).tolist():
                 info = batch.infos[env]
@@ -143,9 +143,9 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Seed the next reset; None still gives distinct first episodes.
 
-        The envs of `env_fns` get `seed`, `seed + 1`, …, as in SB3. For tasks it is the seed of the
-        run: the k-th episode that begins has a game seed derived from `seed` and k, which is the
-        same in all env classes, so neighbouring seeds have no episode in common.
+        The envs of `env_fns` get `seed`, `seed + 1`, …, as in SB3. For tasks, `seed` is the seed of
+        the run: the game seed of the k-th episode that begins is derived from `seed` and k. All
+        env classes derive the same game seeds. Neighbouring seeds have no episode in common.
 
         Returns:
             `seed + i` for each env i, as in SB3.
@@ -161,7 +161,7 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         """Options for the next reset: one dict for all envs, or a list of one for each.
 
         Raises:
-            ConfigError: one of them is no dict, or there are not `num_envs` of them.
+            ConfigError: an element is not a dict, or the list's length is not `num_envs`.
         """
         each = options if isinstance(options, list) else [{} if options is None else options]
         for one in each:
@@ -175,19 +175,19 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         self.pool.void_episodes()
 
     def pause(self, indices: VecEnvIndices = None) -> None:
-        """Stop the games of these envs, until the game's next step or reset, or `resume`.
+        """Stop the games of these envs until their next step or reset, or until `resume`.
 
-        Not a game loop passes meanwhile; `stats().pauses` says whether that is so. It may be
-        called again; as many calls of `resume` belong to it.
+        No game loop passes during a pause; `stats().pauses` shows the loops that passed
+        nevertheless. A game that was paused k times needs k calls of `resume`.
 
         Raises:
             AlreadyPendingCallError: a step has not been waited for.
-            PauseError: a game could not be stopped; all of these go on.
+            PauseError: a game could not be stopped; all of these games continue.
         """
         self.pool.pause(None if indices is None else self._games(indices))
 
     def resume(self, indices: VecEnvIndices = None) -> None:
-        """Let the games of these envs go on; without effect on those that are not paused."""
+        """Let the games of these envs continue; without effect on games that are not paused."""
         self.pool.resume(None if indices is None else self._games(indices))
 
     def stats(self) -> PoolStats:
@@ -202,7 +202,7 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         """The attribute's value in each of these envs.
 
         Args:
-            attr_name: of the attribute.
+            attr_name: the attribute's name.
             indices: an env, several (negative ones count from the end), or None for all.
 
         Returns:
@@ -210,9 +210,9 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
 
         Raises:
             AttributeError: an env has no such attribute.
-            IndexError: there is no such env.
-            multiprocessing.TimeoutError: an env did not answer within `Limits.call_s`; it continues
-                with a new instance, and the fault is in its next info.
+            IndexError: an index is out of range.
+            multiprocessing.TimeoutError: an env did not answer within `Limits.call_s`; the env
+                continues with a new instance, and the fault is in its next info.
         """
         return self.pool.call(self._envs(indices), "get_attr", attr_name)
 
@@ -224,8 +224,8 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         """Set the attribute in each of these envs; it survives resets and replaced instances.
 
         Args:
-            attr_name: of the attribute.
-            value: the same for all of them.
+            attr_name: the attribute's name.
+            value: one value for all of these envs.
             indices: see `get_attr`.
         """
         self.pool.set_attr(self._envs(indices), attr_name, value)
@@ -244,18 +244,18 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         env whose task returned None.
 
         Args:
-            method_name: of the method.
-            method_args: for the method.
+            method_name: the method's name.
+            method_args: positional arguments of the method.
             indices: see `get_attr`.
-            method_kwargs: for the method.
+            method_kwargs: keyword arguments of the method.
 
         Returns:
-            What each returned, in the order of `indices`.
+            The result of each env, in the order of `indices`.
 
         Raises:
-            Exception: what the method raised, of the same type where it can travel, otherwise
-                `UserCodeError`; the envs go on.
-            multiprocessing.TimeoutError: as `get_attr`.
+            Exception: the method raised it; a `UserCodeError` if the exception could not be
+                pickled. The envs continue.
+            multiprocessing.TimeoutError: see `get_attr`.
         """
         envs = self._envs(indices)
         is_masks = method_name == "action_masks"
@@ -269,28 +269,28 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]],
         indices: VecEnvIndices = None,
     ) -> list[bool]:
-        """True if each of these envs is wrapped in this class or one derived from it."""
+        """True for each of these envs that is wrapped in this class or a subclass of it."""
         return self.pool.call(self._envs(indices), "is_wrapped", qualified(wrapper_class))
 
     def render(self, mode: str | None = None) -> Array | None:
         """The frames of all envs as one picture.
 
         Args:
-            mode: the render mode, which need not be given.
+            mode: the render mode; None for the env's own mode.
 
         Returns:
-            uint8 (height, width, 3); None in the mode `"human"`, whose page shows the games by
-            itself, and, with a warning, without a render mode.
+            uint8 (height, width, 3). None in the mode `"human"`, because its page shows the games
+            by itself. None with a warning if the env has no render mode.
         """
         if self._is_task and self.render_mode == "human" and mode in (None, "human"):
             return None
         return super().render(mode)
 
     def get_images(self) -> Sequence[Array | None]:
-        """A frame of each env; None for each, with a warning, unless they render rgb_array.
+        """A frame of each env; None for each, with a warning, unless the mode is rgb_array.
 
         Returns:
-            uint8 (480, 640, 3) each, unless the tasks, or the user's envs, draw their own.
+            uint8 (480, 640, 3) each, unless the task or the user's envs draw other frames.
 
         Raises:
             ResetNeeded: no episode of a task has begun.
@@ -305,17 +305,17 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         return self.pool.render(range(self.num_envs))
 
     def _advise(self) -> None:
-        """Say once, when the training begins, what slows it down."""
+        """Warn once, at the first reset, if the number of torch's threads slows the training."""
         advises, self._advises = self._advises, False
         if advises:
-            import torch  # noqa: PLC0415 - without SB3, SB3 is what must be named as missing
+            import torch  # noqa: PLC0415 - if SB3 is missing, the error must name SB3, not torch
 
             advice = threads_advice(torch.get_num_threads(), self.pool.n, usable_cores())
             if advice is not None:
                 _say_once(advice)
 
     def _envs(self, indices: VecEnvIndices) -> list[int]:
-        """Indices as SB3 means them: None, one (maybe negative), or many; as 0 … n-1."""
+        """SB3's indices (None for all, one, or many; negative ones allowed) as 0 … n-1."""
         if indices is None:
             return list(range(self.num_envs))
         many: Iterable[int] = indices if isinstance(indices, Iterable) else [indices]
@@ -335,9 +335,9 @@ def threads_advice(threads: int, games: int, cores: int) -> str | None:
     With PPO's small network and eight games on two cores, two threads cost a quarter of the rate.
 
     Args:
-        threads: that torch computes with in this process.
-        games: stepped together.
-        cores: that all of them share.
+        threads: torch's threads in this process.
+        games: the number of games in a batch.
+        cores: the cores that torch and the games share.
     """
     if threads == 1 or games < cores:
         return None
@@ -350,9 +350,9 @@ def threads_advice(threads: int, games: int, cores: int) -> str | None:
 class SubprocSC2VecEnv(PoolVecEnv[Pool]):
     """n StarCraft II games, or n environments of the user, stepped as one batch.
 
-    An env is a row of the batch. If a task has several learning players in one game, as
-    "MarineDuel" has two, each of them is an env: `num_envs` is twice n, and envs 2i and 2i + 1 are
-    the two players of game i. Their episodes end together; so do they fail.
+    An env is a row of the batch. If a task has several learning players in one game, each player
+    is an env. For example, "MarineDuel" has two: `num_envs` is twice n, and envs 2i and 2i + 1 are
+    the two players of game i. Their episodes end together, and a fault of the game ends both.
 
         SubprocSC2VecEnv("MoveToBeacon", n=8)
         SubprocSC2VecEnv([make_env, make_env])
@@ -360,39 +360,41 @@ class SubprocSC2VecEnv(PoolVecEnv[Pool]):
     Args:
         env_fns: functions that make one gymnasium env each. In their place the first argument may
             also be the task, or n.
-        start_method: as in SB3's `SubprocVecEnv`; checked, but without effect, because every worker
-            is a new interpreter.
-        n: number of games; 8 if not given.
-        num_envs: number of envs of all games, in place of n.
+        start_method: as in SB3's `SubprocVecEnv`. The name is checked but has no effect, because
+            every worker is a new interpreter.
+        n: number of games; 8 by default.
+        num_envs: number of envs of all games; may be given in place of n.
         task: a built-in task's name, or a subclass of `Task` or `RLBotAI`; "MoveToBeacon" if
             neither a task nor `env_fns` is given.
         game: `"auto"` (SC2PATH, the platform's default place, else the bundled stand-in),
             `"real"` (never the stand-in), or the path of an installation.
-        seed: makes the run repeatable; the same as `seed(seed)` before the first reset.
-        spares: how many more games to keep reset, with the next episodes ready, so that the other
-            envs wait neither for a reset nor for the replacement of a failed game.
-        render_mode: `"rgb_array"` for a `render()` and `get_images()` that draw the games;
-            `"human"` for a web page that shows them, opened in a browser if there is a display;
-            None for the task's own.
+        seed: makes the run repeatable, like `seed(seed)` before the first reset.
+        spares: how many additional games to keep ready with a reset episode. An env then waits
+            neither for a reset nor for the replacement of a failed game.
+        render_mode: `"rgb_array"` if `render()` and `get_images()` shall draw the games. `"human"`
+            serves a web page that shows the games, and opens it in a browser if there is a display.
+            None for the task's own mode.
         config: limits and policies.
         realtime: the games run by themselves, 22.4 loops a second, and do not wait for actions.
-            `step` waits until the game has come `step_mul` loops further.
-        step_mul: game loops per env step; None for the task's own.
-        max_loops: an episode is truncated after this many game loops; None for the task's own.
-        opponent: who plays the other side of a task of two players, inside the worker, so that each
-            game has one row: a function of the observation, an object with SB3's `predict`, the
-            path of a model that SB3 has saved, a `SnapshotStore`, a `Computer`, or a bot of
-            python-sc2 (its class, an object of it, or a `Bot`). None if both sides learn.
+            `step` waits until the game has run `step_mul` more loops.
+        step_mul: game loops per env step; None for the task's own number.
+        max_loops: an episode is truncated after this many game loops; None for the task's own
+            number.
+        opponent: the player of the other side in a task of two players. It plays inside the
+            worker, so each game has one row. It is a function of the observation, an object with
+            SB3's `predict`, the path of a model that SB3 has saved, a `SnapshotStore`, a
+            `Computer`, or a bot of python-sc2 (its class, an object of it, or a `Bot`). None if
+            both sides learn.
         serial: the players live in this process, for debugging; see `DummySC2VecEnv`.
 
     `game`, `spares`, `render_mode`, `realtime`, `step_mul`, `max_loops` and `opponent` are for
-    tasks.
+    tasks only.
 
     Attributes: SB3's, and `pool`, the pool itself.
 
     Raises:
-        ConfigError: a wrong keyword or one without effect, unknown task, no installation, no such
-            map, spaces that differ.
+        ConfigError: a wrong keyword or one without effect, an unknown task, no installation, a
+            missing map, or spaces that differ.
         UserCodeError: a function of `env_fns` raised.
         ValueError: unknown start method.
     """
@@ -417,13 +419,13 @@ class SubprocSC2VecEnv(PoolVecEnv[Pool]):
 
 
 class DummySC2VecEnv(SubprocSC2VecEnv):
-    """The same envs with their players in this process, for debugging, as SB3's `DummyVecEnv`.
+    """`SubprocSC2VecEnv` with its players in this process, for debugging, as SB3's `DummyVecEnv`.
 
-    The games are still processes; tasks, bots and envs of `env_fns` run inside `step` and `reset`,
-    one at a time. So `breakpoint()`, `print` and a profiler work in them, and what they raise is
-    raised unchanged, with a traceback from the script's line to theirs; the next `reset` begins
-    again. Episodes, seeds and observations are those of `SubprocSC2VecEnv`. Deadlines of the
-    trainer are off, and nothing watches memory.
+    The games are still processes. Tasks, bots and envs of `env_fns` run inside `step` and `reset`,
+    one at a time, so `breakpoint()`, `print` and a profiler work in them. Their exceptions are
+    raised unchanged, with a traceback from the script's line to the line that failed; the next
+    `reset` begins a new episode. Episodes, seeds and observations are those of `SubprocSC2VecEnv`.
+    Deadlines of the trainer are off, and memory is not watched.
 
     The arguments are those of `SubprocSC2VecEnv`; `render_mode="human"` needs workers.
     """

@@ -1,4 +1,4 @@
-"""`StarCraft2Env`: a scenario of SMAC or SMACv2 under their own method names.
+"""`StarCraft2Env`: a scenario of SMAC or SMACv2 with SMAC's interface.
 
     from sc2pool import StarCraft2Env        # in place of: from smac.env import StarCraft2Env
     env = StarCraft2Env(map_name="8m")
@@ -9,13 +9,14 @@
     from sc2pool import StarCraft2Env as StarCraftCapabilityEnvWrapper
     env = StarCraftCapabilityEnvWrapper(map_name="10gen_terran", capability_config={...})
 
-SMAC's random agents and code bases such as PyMARL call it unchanged. Rules: the options, the order
-of the agents, what each method returns, and that an action which is not available is an
-AssertionError, are SMAC's. An option without effect here takes any value, and a value that would
-change the game is an error. A game that fails ends the battle with reward 0, as in SMAC, and is
-also marked in the info, with `episode_limit`, so that no learner takes it for a defeat. What
-differs is said at `reset`; and SMAC's methods that take a unit of pysc2, such as
-`unit_max_cooldown`, are not here: the units are in the game's process.
+SMAC's random agents and code bases such as PyMARL can use it unchanged. Rules: the options, the
+order of the agents and the methods' results are SMAC's, and an unavailable action is an
+AssertionError, as in SMAC. An option without effect here accepts any value; a value that would
+change the game is an error. A game that fails ends the battle with reward 0, as in SMAC. Its info
+also has the fault and `episode_limit`, so that learners do not count a defeat.
+
+Two things differ. A battle begins in another way; see `reset`. SMAC's methods that take a unit of
+pysc2, such as `unit_max_cooldown`, are missing, because this process has no such units.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from sc2pool.tasks.teams.smacv2.task import SCENARIOS as RANDOM_TEAMS
 from sc2pool.tasks.teams.smacv2.task import smacv2_task
 
 _DIFFICULTIES = {name: number for number, name in enumerate("123456789A", start=1)}
-"""SMAC's names of the built-in opponent's levels, as the API's numbers."""
+"""The API's numbers of the built-in opponent's levels, by SMAC's names."""
 _FIXED: dict[str, tuple[Any, ...]] = {
     "game_version": (None, "latest"),
     "conic_fov": (False,),
@@ -56,50 +57,54 @@ _FIXED: dict[str, tuple[Any, ...]] = {
     "prob_obs_enemy": (1.0,),
     "action_mask": (True,),
 }
-"""Options of SMAC and SMACv2 with only these values here: another one would change the game."""
+"""The only accepted values of these options of SMAC and SMACv2; others would change the game."""
 _WITHOUT_EFFECT = frozenset(
     {"window_size_x", "window_size_y", "debug", "kill_unit_step_mul", "num_fov_actions"}
 )
-"""Options that take any value: the size of a window that is not opened, log lines of SMAC's, the
-loops in which SMACv2's units die between battles, the actions of `conic_fov`."""
+"""Options that accept any value: the size of SMAC's window, its log lines, the loops in which
+SMACv2's units die between battles, and the actions of `conic_fov`."""
 _NOT_SMACS = {"sc2pool.synthetic", OPPONENT, RESULT, UNTOLD_END}
-"""Keys of an info that learners of SMAC, which add its values up, do not know."""
+"""Keys that are removed from an info, because SMAC's learners add up all values in it."""
 
 
 class StarCraft2Env:
     """One scenario of SMAC or SMACv2, with SMAC's interface.
 
     Args:
-        map_name: the scenario: SMAC's, such as "8m", or SMACv2's, such as "terran_5_vs_5"; with a
-            `capability_config` SMACv2's map, such as "10gen_terran"; or a scenario of your own
-            map, from `sc2pool.smac.own_scenario`.
-        capability_config: how SMACv2's teams and places are drawn, as SMACv2 takes it; see
+        map_name: a scenario of SMAC, such as "8m", or of SMACv2, such as "terran_5_vs_5". With a
+            `capability_config` it is a map of SMACv2, such as "10gen_terran". It may also be a
+            scenario of your own map, from `sc2pool.smac.own_scenario`.
+        capability_config: how SMACv2's teams and places are drawn, in SMACv2's format; see
             `sc2pool.tasks.teams.smacv2.config`.
         step_mul: game loops per env step.
-        episode_limit: env steps after which a battle is over; None for the scenario's own number.
-        difficulty: of the built-in opponent, "1" to "9" or "A".
-        seed: repeats all battles; None for the game's own choice.
-        continuing_episode: whether the info of a battle that reached its time limit says
+        episode_limit: a battle's time limit in env steps; None for the scenario's own limit.
+        difficulty: the built-in opponent's level, "1" to "9" or "A".
+        seed: equal seeds repeat all battles; None for the game's own choice.
+        continuing_episode: whether the info of a battle that reached its time limit has
             `episode_limit`.
         replay_dir: the folder for replays, which `save_replay` needs.
-        replay_prefix: of the files' names; "" for the map's name.
-        game: as in `SubprocSC2VecEnv`; so is config.
+        replay_prefix: the first part of the files' names; "" for the map's name.
+        game: see `SubprocSC2VecEnv`.
+        config: see `SubprocSC2VecEnv`.
         rules: SMAC's and SMACv2's other options, such as `obs_last_action` or `heuristic_ai`, by
-            name; see `sc2pool.tasks.teams.smac.rules.Rules`. Those that are not given have SMAC's
-            defaults; in a scenario of SMACv2 that is given by its name alone, those of its example
+            name; see `sc2pool.tasks.teams.smac.rules.Rules`. The defaults are SMAC's. For a
+            scenario of SMACv2 that is given by its name alone, they are those of its example
             config. `window_size_x`, `window_size_y`, `debug`, `kill_unit_step_mul` and
-            `num_fov_actions` have no effect; `game_version` may be None or "latest".
+            `num_fov_actions` have no effect. `game_version` may be None or "latest".
 
     Attributes:
         map_name: the scenario's name.
-        n_agents: the number of agents; `n_enemies` of enemies; `n_actions` of each agent's actions.
-        n_actions_no_attack: the number of the first actions, which have no target;
-            `n_actions_move` of those of them that are moves.
-        unit_type_bits: how many numbers tell a unit's type.
-        shield_bits_ally: 1 if the team's units have shields, else 0; `shield_bits_enemy` likewise.
+        n_agents: the number of agents.
+        n_enemies: the number of enemies.
+        n_actions: the number of each agent's actions.
+        n_actions_no_attack: the number of actions without a target, which come first.
+        n_actions_move: the number of moves among these.
+        unit_type_bits: how many numbers encode a unit's type.
+        shield_bits_ally: 1 if the team's units have shields, else 0.
+        shield_bits_enemy: 1 if the enemies have shields, else 0.
 
     Raises:
-        ConfigError: an unknown map or option, a wrong value, no installation, or no such map in it.
+        ConfigError: an unknown map or option, a wrong value, no installation, or a missing map.
     """
 
     n_actions_no_attack = FIRST_TARGET
@@ -145,7 +150,7 @@ class StarCraft2Env:
         self.replay_prefix = replay_prefix
         self.battles_won = self.battles_game = self.timeouts = self.force_restarts = 0
         self._episode_steps = 0
-        """Steps of the running battle; learners read it by this name."""
+        """Steps of the running battle; learners read this attribute by its name."""
         self._seed = seed
         if replay_dir:
             newest = ReplayPolicy(Path(replay_dir), every=1, best=False, faulty=False, keep=1)
@@ -165,20 +170,20 @@ class StarCraft2Env:
         self._masks: list[list[int]] = []
         self._capabilities: Array = np.zeros((self.n_agents, scenario.n_types), np.float32)
         self._max_reward: float | None = None
-        """The best return of the first battle of random teams, by which all rewards are scaled."""
+        """The best possible return of the first battle of random teams; it scales all rewards."""
 
     @property
     def episode_limit(self) -> int:
-        """Env steps after which a battle is over; the constructor's keyword sets it."""
+        """A battle's time limit in env steps; set by the constructor's keyword."""
         return self._task.scenario.limit
 
     # Episodes.
 
     def reset(self) -> tuple[list[Array], Array]:
-        """Begin a battle; the first one launches the game.
+        """Begin a battle; the first battle launches the game.
 
-        SMAC begins the next battle by killing all units of the last, in one long game. Here each
-        battle is a game; its seed follows from the env's seed and the battle's number, as in
+        SMAC plays one long game, and kills all units to begin the next battle. Here each battle is
+        a game of its own. Its seed is derived from the env's seed and the battle's number, as in
         `SubprocSC2VecEnv`.
 
         Returns:
@@ -195,7 +200,7 @@ class StarCraft2Env:
         self._episode_steps = 0
         n_types = self._task.scenario.n_types
         last = self.get_obs_size() - self._task.rules.obs_timestep_number
-        # All agents live, and each sees its own type.
+        # At the first step all agents live, and each sees its own type.
         self._capabilities = np.stack(self._observations)[:, last - n_types : last]
         return self.get_obs(), self.get_state()
 
@@ -203,22 +208,23 @@ class StarCraft2Env:
         """Play one step.
 
         Args:
-            actions: the number of an action for each agent, in any shape of one element, such as
-                an array of (n_agents, 1).
+            actions: the number of an action for each agent. Each may be an array of one element,
+                so an array of (n_agents, 1) is accepted.
 
         Returns:
-            The team's reward, whether the battle is over, and `battle_won`, `dead_allies` and
-            `dead_enemies`, with `episode_limit` at the time limit if `continuing_episode` is set.
-            After a fault of the game: 0, True, and the fault in `sc2pool.fault`.
+            The team's reward, whether the battle is over, and an info with `battle_won`,
+            `dead_allies` and `dead_enemies`. At the time limit the info has `episode_limit` if
+            `continuing_episode` is set. After a fault of the game the reward is 0, the battle is
+            over, and the info has `sc2pool.fault` and `episode_limit`.
 
         Raises:
             AssertionError: an action is not available to its agent.
-            ActionError: there are too few actions, or too many, or one is not a number.
+            ActionError: the number of actions is wrong, or an action is not a number.
             ResetNeeded: no battle is running.
         """
         action_checks.count(actions, self.n_agents, "agent")
         taken = [_number(agent, action) for agent, action in enumerate(actions)]
-        # The scripted player acts in their place.
+        # With `heuristic_ai` the scripted player acts, so the given actions are not checked.
         checked = [] if self._task.rules.heuristic_ai else taken
         for agent, (action, mask) in enumerate(zip(checked, self._masks, strict=False)):
             available = 0 <= action < len(mask) and mask[action] == 1
@@ -238,7 +244,7 @@ class StarCraft2Env:
             self._replay = Path(info["sc2pool.replay"])
         if terminated or truncated:
             self.battles_game += 1
-            self.battles_won += info.get("battle_won", False)  # if the game ended it, none was won
+            self.battles_won += info.get("battle_won", False)  # absent if the game ended by itself
             if not terminated:
                 self.timeouts += 1
                 if self.continuing_episode:
@@ -246,7 +252,7 @@ class StarCraft2Env:
         return reward, terminated or truncated, info
 
     def _to_first_battle(self, max_reward: float | None) -> float:
-        """The factor of this battle's rewards: SMACv2 scales by its first battle."""
+        """The factor of this battle's rewards: SMACv2 scales all battles as the first one."""
         if max_reward is None or not self._task.rules.reward_scale:
             return 1.0
         if self._max_reward is None:
@@ -254,7 +260,7 @@ class StarCraft2Env:
         return max_reward / self._max_reward
 
     def _take(self, batch: Batch) -> None:
-        """Keep what a batch shows of the battle."""
+        """Keep the batch's observations, state and masks."""
         pool = self._launched()
         seen = [pool.row(batch, row) for row in range(self.n_agents)]
         self._observations = [one["observation"] for one in seen]
@@ -267,7 +273,7 @@ class StarCraft2Env:
             raise ResetNeeded("call reset() first: no game is launched")
         return self._pool
 
-    # What there is to see.
+    # Observations, state and masks.
 
     def get_obs(self) -> list[Array]:
         """Each agent's observation, float32."""
@@ -278,23 +284,23 @@ class StarCraft2Env:
         return self._observations[agent_id].copy()
 
     def get_obs_size(self) -> int:
-        """How many numbers an agent sees."""
+        """The length of an agent's observation."""
         return self._task.sizes.observation
 
     def get_obs_move_feats_size(self) -> int:
-        """How many numbers of an agent's observation tell its moves; they come first."""
+        """How many numbers of an observation encode possible moves; they come first."""
         return self._task.sizes.move
 
     def get_obs_enemy_feats_size(self) -> tuple[int, int]:
-        """The enemies that an agent's observation has next, and the numbers of each."""
+        """The number of enemies in an observation, and the numbers for each; they come second."""
         return self.n_enemies, self._task.sizes.enemy
 
     def get_obs_ally_feats_size(self) -> tuple[int, int]:
-        """The allies after them, and the numbers of each."""
+        """The number of allies in an observation, and the numbers for each; they come third."""
         return self.n_agents - 1, self._task.sizes.ally
 
     def get_obs_own_feats_size(self) -> int:
-        """How many numbers tell of the agent itself; they come last."""
+        """How many numbers of an observation describe the agent itself; they come last."""
         return self._task.sizes.own
 
     def get_state(self) -> Array:
@@ -302,39 +308,39 @@ class StarCraft2Env:
         return self._state.copy()
 
     def get_state_size(self) -> int:
-        """How many numbers the state has."""
+        """The length of the state."""
         return self._task.sizes.state
 
     def get_avail_actions(self) -> list[list[int]]:
-        """For each agent and action 1 if it is available, else 0."""
+        """For each agent, a list with 1 for each available action and 0 for the others."""
         return [list(mask) for mask in self._masks]
 
     def get_avail_agent_actions(self, agent_id: int) -> list[int]:
-        """The same of one agent."""
+        """One agent's list of available actions; see `get_avail_actions`."""
         return list(self._masks[agent_id])
 
     def get_capabilities(self) -> Array:
-        """The types of all agents, one after the other, each one-hot."""
+        """The one-hot types of all agents, concatenated."""
         return self._capabilities.flatten()
 
     def get_capabilities_agent(self, agent_id: int) -> Array:
-        """The type of one agent."""
+        """The one-hot type of one agent."""
         of_one: Array = self._capabilities[agent_id]
         return of_one.copy()
 
     def get_cap_size(self) -> int:
-        """How many numbers tell an agent's type."""
+        """How many numbers encode an agent's type."""
         return self._task.scenario.n_types
 
     def get_obs_feature_names(self) -> list[str]:
-        """The name of each number that an agent sees, as SMACv2 names them."""
+        """The name of each number of an observation, as in SMACv2."""
         return observation_names(self._task.sizes)
 
     def get_state_feature_names(self) -> list[str]:
         """The name of each number of the state.
 
         Raises:
-            NotImplementedError: the state is all agents' observations.
+            NotImplementedError: the state consists of all agents' observations.
         """
         return state_names(self._task.sizes)
 
@@ -343,7 +349,7 @@ class StarCraft2Env:
         return self.n_actions
 
     def get_env_info(self) -> dict[str, Any]:
-        """The sizes of everything, and the names of the state's numbers of each unit."""
+        """The sizes of observations, state and actions, and the names of each unit's features."""
         scenario, sizes = self._task.scenario, self._task.sizes
         types = [f"type_{i}" for i in range(scenario.n_types)]
         return {
@@ -385,7 +391,7 @@ class StarCraft2Env:
 
     @property
     def env(self) -> StarCraft2Env:
-        """The env itself: SMACv2's wrapper has the env that it wraps under this name."""
+        """The env itself: in SMACv2's wrapper, this attribute is the wrapped env."""
         return self
 
     def seed(self) -> int | None:
@@ -396,7 +402,7 @@ class StarCraft2Env:
         """Keep the replay of the newest battle that is over.
 
         Returns:
-            The file, which SMAC does not return.
+            The path of the file. (SMAC returns nothing.)
 
         Raises:
             ConfigError: no `replay_dir` was given, or no battle is over yet.
@@ -426,10 +432,10 @@ def _number(agent: int, action: Any) -> int:
     """The action's number.
 
     Raises:
-        ActionError: it is not one number; nothing was sent.
+        ActionError: the action is not one number; nothing was sent.
     """
     try:
-        # Tensors have `item` too, and numpy cannot read those of a GPU.
+        # Call `item` of tensors, too, because numpy cannot read a tensor on a GPU.
         element = action if hasattr(action, "item") else np.asarray(action)
         return int(element.item())
     except (TypeError, ValueError, RuntimeError, OverflowError):
@@ -445,7 +451,7 @@ def _battle_of(
     difficulty: str,
     limit: int | None,
 ) -> type[BattleTask]:
-    """The scenario's task, with what SMAC's interface shows of each step."""
+    """The scenario's task, with the additional outputs that SMAC's interface needs."""
     rules = _rules_of(options)
     members: dict[str, Any] = {"shares_state": True, "tells_deaths": True}
     parent: type[BattleTask]
@@ -485,7 +491,7 @@ def _rules_of(options: Mapping[str, Any]) -> Rules:
     """The options given by name, over SMAC's defaults.
 
     Raises:
-        ConfigError: there is no such option, or it cannot have this value.
+        ConfigError: an unknown option, or a value that it cannot have.
     """
     known = [field.name for field in fields(Rules)]
     for name, value in options.items():

@@ -1,8 +1,8 @@
-"""The constructor keywords of all env classes: checked here, and turned into a pool's players.
+"""Checks the constructor keywords of all env classes, and makes a pool's players from them.
 
-`SubprocSC2VecEnv` documents them. Rules: all that can be checked without a process is checked
-before the first one starts. Every wrong keyword is a `ConfigError` that names what was given. A
-keyword that has no effect is wrong too.
+`SubprocSC2VecEnv` documents the keywords. Rules: everything that can be checked without a process
+is checked before the first process starts. A wrong keyword raises a `ConfigError` with the given
+value. So does a keyword that has no effect.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from sc2pool.tasks.registry import DEFAULT_TASK, resolve
 Game = str | os.PathLike[str]
 TaskChoice = str | type[TaskDefinition]
 EnvFns = Sequence[EnvFn] | TaskChoice | int | None
-"""An env class's first argument: functions, or in their place a task or a number of envs."""
+"""An env class's first argument: functions that make envs, a task, or a number of games."""
 
 
 class GameKeywords(TypedDict, total=False):
-    """The keywords that all env classes have; `SubprocSC2VecEnv` documents them."""
+    """The keywords of all env classes; `SubprocSC2VecEnv` documents them."""
 
     game: Game
     render_mode: str | None
@@ -57,7 +57,7 @@ class GameKeywords(TypedDict, total=False):
 
 
 class PoolKeywords(GameKeywords, total=False):
-    """Those that classes with several envs have."""
+    """The keywords of classes with several envs."""
 
     n: int | None
     num_envs: int | None
@@ -68,17 +68,17 @@ class PoolKeywords(GameKeywords, total=False):
 
 DEFAULT_N = 8
 MOST_ENVS_PER_WORKER = 8
-"""By default no more share one: a worker that dies takes all its envs with it."""
+"""The default maximum, because a worker that dies takes all its envs with it."""
 
 
 @dataclass(frozen=True)
 class Players:
-    """The checked keywords of an env class, of which its pool is made.
+    """The checked keywords of an env class; `make_pool` makes its pool from them.
 
     Attributes:
         specs: a player for each env.
         config: limits and policies.
-        seed: of the first reset; None if there is none.
+        seed: the seed of the first reset, or None.
         spares: how many spares the pool keeps.
         serial: whether the players live in this process.
     """
@@ -119,7 +119,7 @@ class Players:
         """Check that each env has one row.
 
         Args:
-            adapter: the class that has one for each, for the message.
+            adapter: the name of the env class, for the message.
 
         Raises:
             ConfigError: the task has several learning players or agents.
@@ -134,7 +134,7 @@ class Players:
             )
 
     def make_pool(self, **keywords: Any) -> Pool:
-        """The pool of these players; the keywords are the others of `Pool`.
+        """The pool of these players; `keywords` are further arguments of `Pool`.
 
         Raises: see `Pool`.
         """
@@ -160,7 +160,7 @@ class Players:
         return f"{type(adapter).__name__}({what}, closed={pool.closed})"
 
     def frame(self, adapter: Any) -> Any:
-        """What `render` of an adapter with one game returns; warns if it has no render mode."""
+        """The result of `render` for an adapter with one game; warns if it has no render mode."""
         if adapter.render_mode is None:
             gymnasium.logger.warn(
                 "render() was called, but the env has no render_mode: "
@@ -188,12 +188,12 @@ def make_players(
     serial: bool = False,
     max_episode_steps: int | None = None,
 ) -> Players:
-    """A player for each env, of the functions or of the task.
+    """A player for each env, made from the functions or from the task.
 
     Args: see `SubprocSC2VecEnv`, and `SC2VectorEnv` for `max_episode_steps`.
 
     Raises:
-        ConfigError: a keyword is wrong, is given twice, or has no effect on envs of the user.
+        ConfigError: a keyword is wrong, given twice, or without effect on envs of the user.
     """
     config = PoolConfig() if config is None else config
     if not isinstance(config, PoolConfig):
@@ -248,13 +248,15 @@ def make_players(
 
 
 def good_envs_per_worker(spec: TaskSpec, n: int, n_cores: int) -> int:
-    """How many envs of a task best share a worker.
+    """How many envs of a task should share a worker.
 
-    More workers than cores only cost; docs/throughput.md has the measurements. A worker steps both
-    games of a match at once, so matches share one like other games. Pure Python's steps take the
-    worker's time: they would wait for each other. Games that run by themselves have their clock in
-    the worker. A bot that was not written for a pool may keep what it knows in its class or module,
-    as it can under `run_game`, so an env with one as its opponent has a worker of its own.
+    More workers than cores cost time and bring nothing; docs/throughput.md has the measurements. A
+    worker steps both games of a match at the same time, so matches share a worker like other games.
+    Three kinds of envs have a worker each:
+    * On the Python step path, a step takes the worker's time, so envs would wait for each other.
+    * Games in real time have their clock in the worker.
+    * A python-sc2 bot as an opponent may keep state in its class or module, which is safe under
+      `run_game` but not beside other bots.
     """
     plays_alone = isinstance(spec.opponent, BotOpponent)
     shares = not plays_alone and not spec.realtime and STEP_PATH == "compiled"
@@ -265,7 +267,7 @@ def check_keywords(adapter: str, keywords: Mapping[str, Any], allowed: type[Game
     """Check that an env class has all these keywords, as Python does for spelled-out ones.
 
     Raises:
-        TypeError: it has not.
+        TypeError: a keyword is unknown.
     """
     for name in keywords:
         if name not in allowed.__optional_keys__:  # type: ignore[attr-defined]
@@ -273,7 +275,12 @@ def check_keywords(adapter: str, keywords: Mapping[str, Any], allowed: type[Game
 
 
 def number_of_games(n: int | None, num_envs: int | None, rows: int) -> int | None:
-    """The number of games, given as such or as that of all their rows; None if it is not given.
+    """The number of games, from `n` or from `num_envs`; None if neither is given.
+
+    Args:
+        n: the number of games.
+        num_envs: the number of rows of all games.
+        rows: the number of rows of each game.
 
     Raises:
         ConfigError: a number is wrong, or the two do not agree.
@@ -293,7 +300,7 @@ def number_of_games(n: int | None, num_envs: int | None, rows: int) -> int | Non
 def sort_first_argument(
     first: EnvFns, n: int | None, task: TaskChoice | None
 ) -> tuple[Sequence[EnvFn] | None, int | None, TaskChoice | None]:
-    """The functions, the number of envs and the task, of which the first argument may be any."""
+    """The functions, the number of envs and the task; the first argument may be any of these."""
     if first is None:
         return None, n, task
     if isinstance(first, int) and not isinstance(first, bool):
@@ -326,19 +333,19 @@ def task_spec(
     max_episode_steps: int | None = None,
     opponent: Any = None,
 ) -> TaskSpec:
-    """A task on the games of an installation, all checked before any process starts.
+    """A task on the games of an installation, checked before any process starts.
 
     Args:
-        render_mode: one of the task's `metadata["render_modes"]`; None for the task's own.
+        render_mode: one of the task's `metadata["render_modes"]`, or None for the task's own.
         realtime: whether the games run by themselves.
-        step_mul: game loops per env step; None for the task's own.
-        max_loops: an episode's longest length, in game loops; None for the task's own.
-        max_episode_steps: likewise in env steps; None for no limit.
-        opponent: who plays the other side of a task of two players.
+        step_mul: game loops per env step, or None for the task's own number.
+        max_loops: an episode's time limit in game loops, or None for the task's own limit.
+        max_episode_steps: an episode's time limit in env steps, or None for no limit.
+        opponent: the player of the other side in a task of two players.
 
     Raises:
-        ConfigError: unknown task or render mode, a wrong number of loops, no such installation,
-            no such map in it, or an opponent that cannot play the task.
+        ConfigError: an unknown task or render mode, a wrong number of loops, a missing
+            installation or map, or an opponent that cannot play the task.
     """
     definition = resolve(task)
     if not isinstance(realtime, bool):
@@ -369,10 +376,10 @@ def gym_specs(env_fns: Sequence[EnvFn], n: int | None = None) -> list[GymSpec]:
     """A gym player for each function.
 
     Args:
-        n: how many envs there shall be; None for as many as there are functions.
+        n: the expected number of functions; None for any number.
 
     Raises:
-        ConfigError: there are none, or not n, or one is not callable.
+        ConfigError: the list is empty, its length is not n, or an element is not callable.
     """
     if not env_fns:
         raise ConfigError("env_fns is empty; expected at least one function that makes an env")
@@ -389,10 +396,10 @@ def gym_specs(env_fns: Sequence[EnvFn], n: int | None = None) -> list[GymSpec]:
 
 
 def check_start_method(name: str, value: str | None) -> None:
-    """Check the name of a start method, which has no other effect.
+    """Check the name of a start method; nothing else is done with it.
 
     Raises:
-        ConfigError: not a string, or unknown.
+        ConfigError: the name is not a string, or unknown.
     """
     if not isinstance(value, str | None):
         raise ConfigError(
@@ -409,7 +416,7 @@ def whole_number(name: str, value: object, least: int) -> int:
     """The value as an int.
 
     Raises:
-        ConfigError: it is not a whole number, or less than `least`.
+        ConfigError: the value is not a whole number, or less than `least`.
     """
     if isinstance(value, bool) or not isinstance(value, SupportsIndex) or index(value) < least:
         raise ConfigError(f"{name} must be a whole number of at least {least}, got {value!r}")

@@ -1,11 +1,11 @@
 """`SC2TianshouVectorEnv`: the pool as a tianshou `BaseVectorEnv`.
 
 Rules are tianshou's (`tianshou/env/venvs.py`): the trainer resets an env whose episode is over; a
-step of an asynchronous env returns those that are ready first. The pool begins the next episode by
-itself, as in the other classes, so an env that is over is ready once its next episode's first
-observation is there. `reset` hands that out without a wait, while the other envs step. What the
-pool adds to an info begins with `sc2pool.`, and is numbers only: tianshou's buffers write None for
-a text that another info lacks, and its trainer refuses a buffer with None.
+step of an asynchronous env returns the envs that are ready first. As in the other classes, the pool
+begins the next episode by itself. So an env whose episode is over is ready when its next episode's
+first observation has arrived, and `reset` returns this observation without a wait while the other
+envs step. The pool's own keys of an info begin with `sc2pool.` and have only numbers as values. For
+a text that another info lacks, tianshou's buffers would write None, which its trainer refuses.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
     Args:
         env_fns: functions that make one gymnasium env each. In their place the first argument may
             also be the task, or n.
-        wait_num: a step returns once this many envs are ready; None for all, which is synchronous.
-        timeout: a step returns after this many seconds, if one env is ready then; None for no
+        wait_num: a step returns when this many envs are ready; None for all (synchronous).
+        timeout: a step returns after this many seconds if at least one env is ready; None for no
             limit.
 
     The other keywords are those of `SubprocSC2VecEnv`.
@@ -57,9 +57,9 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
     `render_mode`, and `pool`, the pool itself.
 
     Raises:
-        ConfigError: a wrong keyword or one without effect, unknown task, no installation, no such
-            map, spaces that differ, observations that are a Tuple, or a task with several learning
-            players.
+        ConfigError: a wrong keyword or one without effect, an unknown task, no installation, a
+            missing map, spaces that differ, observations that are a Tuple, or a task with several
+            learning players.
         UserCodeError: a function of `env_fns` raised.
     """
 
@@ -84,7 +84,7 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         self.waiting_id: list[int] = []
         self._seed: Seeds = players.seed
         self._begun: dict[int, tuple[Any, dict[str, Any]]] = {}
-        """By env: its episode's first observation and info, until a reset hands them out."""
+        """By env: the next episode's first observation and info, until `reset` returns them."""
         self.pool = players.make_pool()
         self.render_mode = self.pool.render_mode
         if isinstance(self.pool.observation_space, spaces.Tuple):
@@ -102,7 +102,7 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
 
     @property
     def is_closed(self) -> bool:
-        """True if `close` was called."""
+        """True if the env is closed."""
         return self.pool.closed
 
     def reset(
@@ -115,19 +115,19 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         """Begin an episode in each of these envs.
 
         Args:
-            env_id: an env, or several; None for all, which drops the steps that are pending.
-            seed: as `seed` takes it.
+            env_id: an env, or several. None for all, which also drops the pending steps.
+            seed: see `seed`.
             options: for each env's own `reset`.
 
         Returns:
             Observations and infos of k envs, in the order of `env_id`. Observations are an array
-            with a first axis of length k, of objects unless the space is one array; infos are an
-            array of k dicts.
+            with a first axis of length k; its elements are objects unless the space is one array.
+            Infos are an array of k dicts.
 
         Raises:
-            ResetNeeded: the first reset is not one of all envs.
-            AlreadyPendingCallError: an env whose episode is not over, or one with a seed or
-                options, while steps are pending: receive them with `step(None)`.
+            ResetNeeded: the first reset does not reset all envs.
+            AlreadyPendingCallError: steps are pending, and an env's episode is not over, or a seed
+                or options are given: receive the steps with `step(None)` first.
             CrashLoopError, UserCodeError, ObservationError: see their docstrings; every later call
                 raises `ClosedError`.
         """
@@ -156,25 +156,26 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         self._keep_first_observations(self.pool.recv())
 
     def step(self, action: Any, id: EnvIds = None) -> tuple[Array, Array, Array, Array, Array]:
-        """Send actions, and wait: for all envs, or for the first `wait_num` of those pending.
+        """Send actions, and wait for all envs or for the first `wait_num` pending ones.
 
         Args:
-            action: an action for each env of `id`; None to send none, if the env is asynchronous.
-            id: an env, or several; None for all.
+            action: an action for each env of `id`. In an asynchronous env None sends no action.
+            id: an env, or several. None for all.
 
         Returns:
-            Of k envs: observations, as from `reset`, and of an episode that is over the last one;
-            rewards, float64 (k,); terminations and truncations, bool (k,); infos, an array of k
-            dicts. They are in the order of `id`; of an asynchronous env, in that of `env_id`, which
-            each info has. After a fault of a game its env is truncated, with `sc2pool.synthetic`
-            and `sc2pool.fault` (instance, recovery_s) in the info; `stats().events` says more.
+            A tuple for k envs: observations, as from `reset`, rewards, float64 (k,), terminations
+            and truncations, bool (k,), and infos, an array of k dicts. If an episode is over, the
+            observation is its last. The rows have the order of `id`. In an asynchronous env they
+            have another order, and each info names its env as `env_id`. After a fault of a game its
+            env is truncated, with `sc2pool.synthetic` and `sc2pool.fault` (instance, recovery_s) in
+            the info; `stats().events` has the details.
 
         Raises:
             ActionError: an action is outside the space; nothing has been sent to any game.
-            ResetNeeded: the last episode is over, or none has begun.
+            ResetNeeded: an env's episode is over, or no episode has begun.
             AlreadyPendingCallError: a step of an env is pending.
-            NoAsyncCallError: None, and nothing is pending.
-            ValueError: None, and the env is synchronous.
+            NoAsyncCallError: `action` is None, and no step is pending.
+            ValueError: `action` is None, and the env is synchronous.
             Otherwise: see `reset`.
         """
         envs = self._envs(id)
@@ -231,11 +232,11 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         """Seed the next reset of all envs.
 
         Args:
-            seed: as `SC2VectorEnv.reset` takes it: for tasks it is the seed of the run, and env i
-                of `env_fns` gets `seed + i`; of a list, env i's episode has the i-th.
+            seed: as in `SC2VectorEnv.reset`. For tasks, one seed is the seed of the run; env i of
+                `env_fns` gets `seed + i`. With a list, env i gets the i-th element.
 
         Returns:
-            For each env a list of its seed, or None, as in tianshou.
+            For each env a list with its seed, or None, as in tianshou.
 
         Raises:
             ValueError: a list of another length.
@@ -246,10 +247,10 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         return [None if one is None else [one] for one in seeds]
 
     def get_env_attr(self, key: str, id: EnvIds = None) -> list[Any]:
-        """The attribute of each of these envs, once their pending steps are done.
+        """The attribute of each of these envs; waits for their pending steps first.
 
         Raises:
-            AttributeError: an env has none of that name.
+            AttributeError: an env has no such attribute.
         """
         return self.pool.call(self._envs(id), "get_attr", key)
 
@@ -258,7 +259,7 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         self.pool.set_attr(self._envs(id), key, value)
 
     def render(self) -> list[Any]:
-        """A frame of each env; None for each if a task renders none, or on its own page.
+        """A frame of each env; None for each if a task has no render mode, or the mode "human".
 
         Raises:
             ResetNeeded: no episode of a task has begun.
@@ -276,7 +277,7 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         self.pool.close()
 
     def _envs(self, env_ids: EnvIds) -> list[int]:
-        """Indices as tianshou means them: None, one, or many; as 0 … n-1."""
+        """tianshou's indices (None for all, one, or many) as 0 … n-1."""
         if env_ids is None:
             return list(range(self.env_num))
         many = env_ids if isinstance(env_ids, Iterable) else [env_ids]
@@ -284,10 +285,10 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
 
 
 def _numbers(fault: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a fault's description, what is no text."""
+    """The numeric fields of a fault dict."""
     return {name: value for name, value in fault.items() if isinstance(value, int | float)}
 
 
 def _objects(values: Sequence[Any]) -> Array:
-    """An array of objects; of sequences, too, of which numpy would make a deeper array."""
+    """A one-dimensional array of objects, even if these are sequences."""
     return np.fromiter(values, object, len(values))

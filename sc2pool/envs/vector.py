@@ -1,20 +1,21 @@
 """`SC2VectorEnv`: the pool as a gymnasium `VectorEnv`.
 
-Rules are those of gymnasium's `AsyncVectorEnv`: an env that is over is reset by the next step
-(NEXT_STEP), by the same step (SAME_STEP), or by the trainer (DISABLED). Infos are a dict of arrays
-with `_key` masks. Misuse raises an error of `gymnasium.error`. Three rules are stricter: a batch
-that was returned is never written again. A reply that comes after a timeout is never taken for the
-reply to a later step; if an action is wrong, none is sent. One is milder: a method that raises in
-`call` does not end its env.
+Rules are those of gymnasium's `AsyncVectorEnv`: an env whose episode is over is reset by the next
+step (NEXT_STEP), by the same step (SAME_STEP), or by the trainer (DISABLED). Infos are a dict of
+arrays with `_key` masks. Misuse raises an error of `gymnasium.error`. Three rules are stricter:
+* A returned batch is never overwritten.
+* A reply that arrives after a timeout is never taken for the reply to a later step.
+* If one action is wrong, no action is sent.
+One rule is milder: a method that raises in `call` does not end its env.
 
-`Pending` is the pending call, in gymnasium's words:
+`Pending` is the pending call, in gymnasium's terms:
 
     check_idle ─► state = WAITING_… ─► receive(state, timeout) ─► DEFAULT
                                        └─ timed out, interrupted: received later, or dropped by
                                           the next call
 
-Where each env's step is, the pool knows; this is gymnasium's state of the whole env. One call is
-pending at a time, and what an env of the user raised is raised as it is.
+This is gymnasium's state of the whole vector env; the pool knows the state of each env's step. One
+call is pending at a time. Exceptions of the user's envs are raised unchanged.
 """
 
 from __future__ import annotations
@@ -80,31 +81,31 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         env_fns: functions that make one gymnasium env each. In their place the first argument may
             also be the task, or n.
         shared_memory: as in `AsyncVectorEnv`: False allows spaces that are not gymnasium's own.
-        copy: without effect: a batch that was returned is never written again.
-        context: a start method; checked, but without effect, because every worker is a new
-            interpreter.
-        daemon: without effect: workers end with the trainer, and may have children.
+        copy: no effect, because a returned batch is never overwritten.
+        context: a start method. The name is checked but has no effect, because every worker is a
+            new interpreter.
+        daemon: no effect: workers end with the trainer, and may have children.
         worker: must be None, because the pool has workers of its own.
         observation_mode: "same", "different", or (batched space, single space).
         autoreset_mode: an `AutoresetMode`, or its value.
         max_concurrency: how many envs of `env_fns` may step or reset at one time; None for all.
-        max_episode_steps: for tasks: after this number of steps an episode is truncated; None or
+        max_episode_steps: for tasks: an episode is truncated after this number of steps; None or
             -1 for no limit. `gymnasium.make_vec` passes its keyword of this name, or its registry's
             value.
-        seed: the same as `reset(seed=seed)` at the first reset.
+        seed: used like `reset(seed=seed)` at the first reset.
 
     The other keywords are those of `SubprocSC2VecEnv`.
 
-    Attributes: `num_envs`, `single_observation_space`, `single_action_space`, `observation_space`,
-    `action_space` (batched), `render_mode`, `closed`, and `metadata["autoreset_mode"]`; `realtime`;
-    `step_mul`, the game loops per step, None for `env_fns`; `pool`, the pool itself.
+    Attributes: gymnasium's (`num_envs`, `single_observation_space`, `single_action_space`,
+    `observation_space`, `action_space`, `render_mode`, `closed`, `metadata["autoreset_mode"]`),
+    `realtime`, `step_mul` (game loops per step, None for `env_fns`), and `pool`, the pool itself.
 
     Raises:
-        ConfigError: a wrong keyword or one without effect, unknown task, no installation, no such
-            map.
+        ConfigError: a wrong keyword or one without effect, an unknown task, no installation, or a
+            missing map.
         RuntimeError: spaces that differ.
         ValueError: unknown mode or start method.
-        Exception: what a function of `env_fns` raised.
+        Exception: a function of `env_fns` raised it.
     """
 
     _call: tuple[str, tuple[Any, ...], dict[str, Any]] = ("", (), {})
@@ -123,7 +124,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         max_episode_steps: int | None = None,
         **games: Unpack[PoolKeywords],
     ) -> None:
-        self.closed = True  # until there is something to close: `__del__` may come before that
+        self.closed = True  # until the pool exists, because `__del__` calls `close`
         if worker is not None:
             raise ConfigError(
                 f"worker must be None, because the pool has workers of its own, got {worker!r}"
@@ -174,34 +175,35 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         """Begin an episode in every env, or in those of `options["reset_mask"]`.
 
         Args:
-            seed: a seed, or a list of one seed, or None, for each env (of the envs of one game, the
-                first one's counts). Equal seeds repeat this and
-                all later episodes exactly. Of one seed, env i of `env_fns` gets `seed + i`, as in
-                gymnasium. For tasks it is the seed of the run: the k-th episode that begins has a
-                game seed derived from `seed` and k, as in `SubprocSC2VecEnv`, so neighbouring seeds
-                have no episode in common; env i's first is the i-th after
-                `SC2GymEnv.reset(seed=seed)`. Of a list, env i's first episode is that of
-                `SC2GymEnv.reset(seed=seeds[i])`.
-            options: for each env's own `reset`; `reset_mask`, bool (num_envs,), is taken out of
-                them. It holds all envs of a game, or none.
+            seed: one seed for all envs, or a list with a seed or None for each env. If several
+                envs share a game, the seed of its first env counts. Equal seeds repeat this and
+                all later episodes exactly. With one seed, env i of `env_fns` gets `seed + i`, as in
+                gymnasium. For tasks, one seed is the seed of the run: the game seed of the k-th
+                episode that begins is derived from `seed` and k, as in `SubprocSC2VecEnv`.
+                Neighbouring seeds have no episode in common. The first episode of env i is the
+                i-th episode after `SC2GymEnv.reset(seed=seed)`. With a list, the first episode of
+                env i is the one after `SC2GymEnv.reset(seed=seeds[i])`.
+            options: for each env's own `reset`, except `reset_mask`, bool (num_envs,). The mask
+                holds all envs of a game, or none.
 
         Returns:
-            Observations, batched, the newest of each env (those left out by the mask show the one
-            they had), and the infos of the resets.
+            The newest observation of each env, batched, and the infos of the resets. An env that
+            the mask leaves out keeps its observation.
 
         Raises:
             AlreadyPendingCallError, ClosedEnvironmentError: misuse.
             ResetNeeded: the first reset has a mask that leaves envs out.
-            TypeError, ValueError: not a mask, not a seed, not as many as envs, a game in part.
+            TypeError, ValueError: a wrong mask or seed, a list of another length, or a mask that
+                holds only some envs of a game.
             CrashLoopError, UserCodeError, ObservationError: see their docstrings; every later call
-                raises `ClosedEnvironmentError`. What an env of the user raised is raised as it is.
+                raises `ClosedEnvironmentError`. Exceptions of the user's envs are raised unchanged.
         """
         with self._pending.both_parts():
             self.reset_async(seed=seed, options=options)
             return self.reset_wait()
 
     def reset_async(self, seed: Seeds = None, options: dict[str, Any] | None = None) -> None:
-        """Begin what `reset` does."""
+        """Begin a reset; `reset_wait` returns its result."""
         self._pending.check_idle("reset_async")
         chosen, others = split_mask(options, self.num_envs)
         envs = whole_envs(chosen, self.pool.rows)
@@ -218,8 +220,8 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         """Wait for the reset, at most `timeout` seconds; see `reset`.
 
         Raises:
-            multiprocessing.TimeoutError: wait again for it, or drop it with any other call.
-            NoAsyncCallError: none was begun.
+            multiprocessing.TimeoutError: wait for the reset again, or drop it by any other call.
+            NoAsyncCallError: no reset was begun.
         """
         batch = self._pending.receive(AsyncState.WAITING_RESET, timeout)
         observations = batch.observations
@@ -233,21 +235,24 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         """Play one step in every env.
 
         Args:
-            actions: an element of `action_space`, or a list of as many of `single_action_space` as
-                there are envs.
+            actions: an element of `action_space`, or a list with an element of
+                `single_action_space` for each env.
 
         Returns:
-            Of n envs: observations, batched; rewards, float64 (n,); terminations and truncations,
-            bool (n,); infos, a dict of arrays (n,) with masks. NEXT_STEP: the step of an env that
-            was over is its reset; the action has no effect, and the reward is 0. SAME_STEP: if an
-            episode ends, `final_obs` and `final_info` are its last, all else is the next one's.
+            A tuple for n envs: observations (batched), rewards, float64 (n,), terminations and
+            truncations, bool (n,), and infos, a dict of arrays (n,) with masks. In the mode
+            NEXT_STEP, the step after an episode's end resets the env: the action has no effect,
+            and the reward is 0. In the mode SAME_STEP, if an episode ends, its last observation
+            and info are `final_obs` and `final_info`; observation and info are the next episode's.
             After a fault of a game its env is truncated, with `sc2pool.synthetic` and
             `sc2pool.fault` in the info.
 
         Raises:
-            ValueError: not n actions, or one outside a task's space; nothing was sent.
-            TypeError: not a batch.
-            ResetNeeded: no episode of a task has begun; DISABLED: an env is over.
+            ValueError: the number of actions is wrong, or an action is outside a task's space;
+                nothing was sent.
+            TypeError: `actions` is not a batch.
+            ResetNeeded: no episode of a task has begun, or, in the mode DISABLED, an episode is
+                over.
             Otherwise: see `reset`.
         """
         with self._pending.both_parts():
@@ -282,8 +287,8 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         """Wait for the step, at most `timeout` seconds; see `step`.
 
         Raises:
-            multiprocessing.TimeoutError: wait again for it, or drop it with any other call.
-            NoAsyncCallError: none was begun.
+            multiprocessing.TimeoutError: wait for the step again, or drop it by any other call.
+            NoAsyncCallError: no step was begun.
         """
         batch = self._pending.receive(AsyncState.WAITING_STEP, timeout)
         return (
@@ -337,7 +342,8 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
             and True everywhere where the task returned None.
 
         Raises:
-            Exception: what an env's method raised, or AttributeError; the envs go on.
+            Exception: an env's method raised it; the envs continue.
+            AttributeError: an env has no such attribute; the envs continue.
             ValueError: a method that the vector env has itself, such as `step`.
         """
         self.call_async(name, *args, **kwargs)
@@ -357,9 +363,10 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         """The results of the call, in the order of the envs.
 
         Raises:
-            multiprocessing.TimeoutError: not all answered within `timeout` seconds; without one,
-                within `Limits.call_s`, and an env that did not continues with a new instance.
-            NoAsyncCallError: none was begun.
+            multiprocessing.TimeoutError: an env did not answer within `timeout` seconds. If
+                `timeout` is None, the limit is `Limits.call_s`, and the env continues with a new
+                instance.
+            NoAsyncCallError: no call was begun.
         """
         self._pending.check_waiting(AsyncState.WAITING_CALL)
         self._pending.state = AsyncState.DEFAULT
@@ -372,10 +379,10 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         return tuple(without_gaps(results, self.single_action_space) if is_masks else results)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """The attribute of each env; a method is called, as by `AsyncVectorEnv`.
+        """The attribute of each env; if it is a method, its result, as in `AsyncVectorEnv`.
 
         Raises:
-            AttributeError: an env has none of that name.
+            AttributeError: an env has no such attribute.
         """
         return self.call(name)
 
@@ -383,8 +390,8 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         """Set an attribute of each env; it survives resets and replaced instances.
 
         Args:
-            name: of the attribute.
-            values: a list or tuple of one for each env, or one for all.
+            name: the attribute's name.
+            values: a list or tuple with a value for each env, or one value for all.
 
         Raises:
             ValueError: a list of another length.
@@ -417,11 +424,10 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
     def render(self) -> tuple[Any, ...] | None:
         """The frames of all envs.
 
-        For tasks None in the mode `"human"`, whose page shows the games by itself, and, with a
-        warning, without a render mode.
-
         Returns:
-            For tasks a frame per env, uint8 (480, 640, 3), unless they draw their own.
+            For tasks a frame per env, uint8 (480, 640, 3), unless the task draws other frames.
+            None for tasks in the mode `"human"`, because its page shows the games by itself. None,
+            with a warning, for tasks without a render mode.
 
         Raises:
             ResetNeeded: no episode of a task has begun.
@@ -442,18 +448,18 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
     def pause(self) -> None:
         """Stop the games, each until its next step or reset, or `resume`.
 
-        See `SubprocSC2VecEnv.pause`. An env that is over has no running game to stop.
+        See `SubprocSC2VecEnv.pause`. An env whose episode is over has no running game to stop.
 
         Raises:
             AlreadyPendingCallError, ClosedEnvironmentError: misuse.
-            PauseError: a game could not be stopped; all go on.
+            PauseError: a game could not be stopped; all games continue.
         """
         self._pending.check_idle("pause")
         with self._pending.gymnasiums_errors():
             self.pool.pause()
 
     def resume(self) -> None:
-        """Let the games go on; without effect on those that are not paused."""
+        """Let the games continue; without effect on games that are not paused."""
         self._pending.check_idle("resume")
         with self._pending.gymnasiums_errors():
             self.pool.resume()
@@ -466,8 +472,8 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         """End every worker and game; bounded.
 
         Args:
-            timeout: seconds that envs of the user get to close by themselves; None for 2.
-            terminate: kill them at once.
+            timeout: seconds in which envs of the user may close by themselves; None for 2.
+            terminate: kill them without this delay.
         """
         if self.pool.closed:
             return
@@ -480,16 +486,15 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
 
 
 class Pending:
-    """The one call that a vector env waits for.
+    """The one pending call of a vector env.
 
     Args:
-        pool: what it is asked of.
-        users_errors: whether the envs are the user's, whose errors are raised as they are.
+        pool: the pool that carries out the call.
+        users_errors: whether the envs are the user's; their exceptions are raised unchanged.
 
     Attributes:
-        state: which call; DEFAULT for none.
-        late: its answer was waited for and has not been received: the wait has timed out, or an
-            interrupt has ended it.
+        state: the kind of the pending call, or DEFAULT if no call is pending.
+        late: whether a wait for the reply has timed out or was interrupted.
     """
 
     def __init__(self, pool: Pool, *, users_errors: bool) -> None:
@@ -499,14 +504,14 @@ class Pending:
         self.late = False
 
     def check_open(self) -> None:
-        """Raise `ClosedEnvironmentError` once the env was closed."""
+        """Raise `ClosedEnvironmentError` if the env is closed."""
         if self._pool.closed:
             raise ClosedEnvironmentError(
                 "Trying to operate on `SC2VectorEnv`, after a call to `close()`."
             )
 
     def check_idle(self, name: str) -> None:
-        """Raise unless the call `name` may begin now; drop what is late.
+        """Drop a late reply, then raise unless the call `name` may begin now.
 
         Raises:
             ClosedEnvironmentError: the env is closed.
@@ -531,7 +536,7 @@ class Pending:
 
         Raises:
             ClosedEnvironmentError: the env is closed.
-            NoAsyncCallError: it was not begun.
+            NoAsyncCallError: the call was not begun.
         """
         self.check_open()
         if self.state is not state:
@@ -541,10 +546,10 @@ class Pending:
             )
 
     def receive(self, state: AsyncState, timeout_s: float | None) -> Batch:
-        """Wait for all that is pending.
+        """Wait for the replies of all envs.
 
         Raises:
-            multiprocessing.TimeoutError: not all was there in time; nothing was received.
+            multiprocessing.TimeoutError: a reply is missing; no reply was received.
             ClosedEnvironmentError, NoAsyncCallError: see `check_waiting`.
         """
         self.check_waiting(state)
@@ -561,7 +566,7 @@ class Pending:
 
     @contextmanager
     def both_parts(self) -> Iterator[None]:
-        """A block that begins a call and waits for it: if it is interrupted, the call is late."""
+        """A block that begins a call and waits for it; an interrupt marks the call as late."""
         try:
             yield
         except AlreadyPendingCallError:
@@ -572,7 +577,7 @@ class Pending:
 
     @contextmanager
     def gymnasiums_errors(self) -> Iterator[None]:
-        """Errors of the pool as gymnasium's users know them."""
+        """Convert the pool's errors to those of gymnasium and of the user's envs."""
         try:
             yield
         except ClosedError as error:
@@ -590,7 +595,7 @@ class Pending:
 
 
 def of_the_env(error: UserCodeError) -> Exception:
-    """The exception of the user's env itself, if it could be pickled."""
+    """The original exception of the user's env if it could be pickled, else `error`."""
     cause = error.__cause__
     if not isinstance(cause, Exception):
         return error

@@ -1,1 +1,1 @@
-"""`sc2pool bench`, and what it shares with the measurements in `scripts/`."""
+"""`sc2pool bench`, and code that it shares with the measurements in `scripts/`."""

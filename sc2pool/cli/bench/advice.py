@@ -1,7 +1,7 @@
 """The results of `sc2pool bench` as data, and advice: the best number of games, and its bottleneck.
 
-Rules: pure functions from figures to sentences; each sentence names the figures it comes from. The
-file is light, so that bad arguments are answered at once.
+Rules: pure functions from figures to sentences; each sentence names its figures. This module is
+quick to import, so that bad arguments are reported without a delay.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class Measured:
     n: int
     rounds: Rounds
     started_s: float
-    """From nothing to the first observation of all games."""
+    """Seconds from the constructor to the first observation of all games."""
     game_bytes: int
-    """Of one game, with its share of the pages that several games map; the median."""
+    """Median memory of a game, with its share of the pages that several games map."""
     worker_bytes: int
 
     @property
@@ -32,21 +32,21 @@ class Measured:
 
     @property
     def others_cores(self) -> float:
-        """How many cores' time other programs took meanwhile."""
+        """The cores that other programs kept busy during the measurement."""
         return self.rounds.others_cores
 
     @property
     def cores_busy(self) -> float:
-        """How many cores' time all its processes take together."""
+        """The cores that all processes of the pool keep busy."""
         return self.rounds.cpu_us_per_step() * self.steps_per_s / 1e6
 
     @property
     def env_bytes(self) -> int:
-        """A game and its worker."""
+        """Memory of a game and its worker."""
         return self.game_bytes + self.worker_bytes
 
     def times(self, first: Measured) -> float:
-        """How many times the rate of one game of the `first` pool."""
+        """This pool's rate as a multiple of one game's rate in the `first` pool."""
         return self.steps_per_s / first.steps_per_s * first.n
 
     def as_dict(self) -> dict[str, Any]:
@@ -67,21 +67,21 @@ class Resets:
     n: int
     spares: int
     reset_ms: Mapping[str, float]
-    """The median time of each kind of reset; those that the game refused are left out."""
+    """The median time of each kind of reset; kinds that the game refused are left out."""
     cost_percent: Mapping[str, float]
-    """By how much a batch in which an episode ends is longer than a median one without."""
+    """How much longer a batch takes if an episode ends in it, compared with the median batch."""
 
 
 GOOD_ENOUGH = 0.95
-"""Share of the best rate that is enough: fewer games need less memory."""
+"""A smaller pool with this share of the best rate is preferred, because it needs less memory."""
 CORES_FULL = 0.85
-"""Share of all cores' time from which the cores are the limit; the system takes some."""
+"""The cores are the limit from this share of their time on; the system takes some of the rest."""
 IN_STEP = 0.85
-"""Share of n times one game's rate from which the games hardly wait for each other."""
+"""From this share of n times one game's rate on, the games hardly wait for each other."""
 DEAR_RESET_PERCENT = 10.0
-"""Spares pay if a reset adds at least this much to its batch."""
+"""Spares pay if a reset makes its batch longer by at least this much."""
 MUCH_ELSE_CORES = 0.25
-"""Cores that other programs may use before the advice mentions it."""
+"""The advice mentions other programs if they use at least this many cores."""
 
 
 class Limit(StrEnum):
@@ -94,7 +94,7 @@ class Limit(StrEnum):
 
 
 def best(measured: Sequence[Measured]) -> Measured:
-    """The smallest pool that is about as fast as the fastest."""
+    """The smallest pool that is about as fast as the fastest pool."""
     fastest = max(one.steps_per_s for one in measured)
     return next(one for one in measured if one.steps_per_s >= GOOD_ENOUGH * fastest)
 
@@ -104,8 +104,8 @@ def limit_of(chosen: Measured, measured: Sequence[Measured], cores: int, free_by
 
     Args:
         chosen: the best of `measured`.
-        measured: the smallest pool first.
-        cores: how many may be used.
+        measured: all pools, the smallest first.
+        cores: the number of usable cores.
         free_bytes: free memory before the first game started.
     """
     if chosen.cores_busy + chosen.others_cores >= CORES_FULL * cores:
@@ -121,15 +121,15 @@ def limit_of(chosen: Measured, measured: Sequence[Measured], cores: int, free_by
 def advice(
     measured: Sequence[Measured], resets: Sequence[Resets], cores: int, free_bytes: int
 ) -> list[str]:
-    """Sentences for the user; arguments as in `limit_of`."""
+    """Sentences for the user; for the arguments see `limit_of`."""
     chosen = best(measured)
     limit = limit_of(chosen, measured, cores, free_bytes)
     said = [f"n={chosen.n} looks best: {chosen.steps_per_s:,.0f} env steps a second."]
     said += [_why(limit, chosen, measured, cores, free_bytes)]
     if chosen.others_cores >= MUCH_ELSE_CORES:
         said += [
-            f"Other programs took {chosen.others_cores:.1f} cores meanwhile: measure again without "
-            "them; the result may be different."
+            f"Other programs took {chosen.others_cores:.1f} cores during the measurement: repeat "
+            "it without them, because the result may be different."
         ]
     return said + [line for line in [_about_spares(resets, limit)] if line]
 
@@ -140,22 +140,22 @@ def _why(
     if limit is Limit.CORES:
         cpu_us = chosen.rounds.cpu_us_by_role()
         game, worker = (cpu_us[role] / sum(cpu_us.values()) for role in (GAME, WORKER))
-        # Each share is rounded, and all of them together are 100 %.
+        # The rounded shares must add up to 100 %.
         percents = round(100 * game), round(100 * worker)
         taken = ""
         if chosen.others_cores >= MUCH_ELSE_CORES:
             taken = f", other programs keep {chosen.others_cores:.1f} busy"
         return (
-            f"The cores limit it: {chosen.cores_busy:.1f} of {cores} work for it{taken}. Of a "
-            f"step's CPU time the game takes {percents[0]}%, the worker {percents[1]}% and the "
+            f"The cores limit the rate: {chosen.cores_busy:.1f} of {cores} work for it{taken}. In "
+            f"a step's CPU time, the game takes {percents[0]}%, the worker {percents[1]}% and the "
             f"trainer {100 - sum(percents)}%. {_relief(game, worker)}"
         )
     if limit is Limit.MEMORY:
         fit = max(1, free_bytes // max(1, chosen.env_bytes))
         return (
-            f"Memory limits it: a game and its worker take {chosen.env_bytes / 1e6:,.0f} MB, and "
-            f"{free_bytes / 1e6:,.0f} MB were free, which is enough for about {fit}, spares "
-            "included."
+            f"Memory limits the rate: a game and its worker take {chosen.env_bytes / 1e6:,.0f} MB, "
+            f"and {free_bytes / 1e6:,.0f} MB were free, which is enough for about {fit} games, "
+            "spares included."
         )
     if limit is Limit.GAME:
         try_more = (
@@ -164,25 +164,25 @@ def _why(
             else "More of them were hardly faster."
         )
         return (
-            f"The game itself limits it: {chosen.n} games give {chosen.steps_per_s:,.0f} steps a "
-            f"second, {chosen.times(measured[0]):.1f} times "
+            f"The game itself limits the rate: {chosen.n} games give {chosen.steps_per_s:,.0f} "
+            f"steps a second, {chosen.times(measured[0]):.1f} times the rate of "
             f"one, and only {chosen.cores_busy:.1f} of {cores} cores are busy. {try_more}"
         )
     return (
         f"Each batch waits for its slowest game: {chosen.n} games give only "
-        f"{chosen.times(measured[0]):.1f} times what one gives, "
-        f"though only {chosen.cores_busy:.1f} of {cores} cores are busy. Stepping the games that "
-        "are ready first (`env.pool.send` and `recv(min_ready=…)`) helps; so does a "
+        f"{chosen.times(measured[0]):.1f} times the rate of one, "
+        f"though only {chosen.cores_busy:.1f} of {cores} cores are busy. It helps to step the "
+        "games that are ready first (`env.pool.send` and `recv(min_ready=…)`), or to use a "
         "larger step_mul."
     )
 
 
 def _relief(game_share: float, worker_share: float) -> str:
     if game_share >= 0.5:
-        return "Only fewer game steps help: a larger step_mul, if the task can afford it."
+        return "Only fewer env steps help: a larger step_mul, if the task permits it."
     if worker_share >= 0.5:
-        return "Most of it is the task's own code: see what `observe` and `act` take."
-    return "A larger step_mul makes fewer steps of the same game time."
+        return "Most of it is the task's own code: measure the time of `observe` and `act`."
+    return "A larger step_mul plays the same game time in fewer steps."
 
 
 def _about_spares(resets: Sequence[Resets], limit: Limit) -> str:
@@ -204,5 +204,5 @@ def _about_spares(resets: Sequence[Resets], limit: Limit) -> str:
     if after >= before:
         return f"{measured}: they do not help here, because the cores are full."
     if limit is Limit.MEMORY:
-        return f"{measured}: worth one game fewer in the batch, if episodes are short."
+        return f"{measured}: with short episodes, a spare is worth more than another game."
     return f"{measured}: use them."

@@ -1,4 +1,4 @@
-"""`sc2pool bench`: how fast is this task here, and with how many games.
+"""`sc2pool bench`: measures a task's rate on this machine, by the number of games.
 
     one pool after the other ─► rates, CPU time, memory ─► the best n ─► its resets ─► advice
 
@@ -23,9 +23,9 @@ from sc2pool.tasks.registry import DEFAULT_TASK, resolve
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure as the arguments say, and print; returns the exit code."""
+    """Measure, print the results, and return the exit code."""
     task = task_of(args) or DEFAULT_TASK
-    game = find_game(args.game, task, says=False)  # the results name it
+    game = find_game(args.game, task, says=False)  # the results name the game
     if args.png is not None:
         check_file(args.png, "--png", [".png"])
         require("--png", "matplotlib")
@@ -34,11 +34,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace, task: str, game: Path) -> int:
-    # SB3 and with it torch take seconds to import: only now, when all arguments are good.
+    # Imported after the checks of the arguments, because SB3 and torch take seconds to import.
     from sc2pool.cli.bench.own_game import measure_resets, measure_sizes  # noqa: PLC0415
 
     machine = machine_facts()
-    import torch  # noqa: PLC0415 - after SB3, which is what must be named as missing
+    import torch  # noqa: PLC0415 - after SB3: if both are missing, the error must name SB3
 
     torch.set_num_threads(1)  # as in a training
     free_bytes = available_bytes()
@@ -75,7 +75,7 @@ def _run(args: argparse.Namespace, task: str, game: Path) -> int:
 
 
 def as_text(measured: Sequence[Measured], resets: Sequence[Resets]) -> str:
-    """All figures, for reading."""
+    """All figures as text."""
     started = (
         f"A new game with its worker, to its first observation: {measured[0].started_s:.1f} s."
     )
@@ -103,7 +103,7 @@ def sizes_table(measured: Sequence[Measured]) -> str:
 
 
 def resets_table(resets: Sequence[Resets]) -> str:
-    """The time of each kind of reset, and what it costs a batch."""
+    """The time of each kind of reset, and how much longer it makes a batch."""
     rows = [
         (
             f"{kind}, n={one.n}, spares={one.spares}",

@@ -1,16 +1,15 @@
-"""Measurements of a side: its rounds, the CPU time and memory of its processes, and the machine.
+"""Measures a side: its rounds, the CPU time and memory of its processes, and the machine.
 
-The figure of a side is the median of several short rounds. CPU time and memory are those of this
-process and of all that it has started, by their roles:
+The figure of a side is the median of several short rounds. CPU time and memory are summed over this
+process and all processes below it, by their roles:
 
-    trainer   the process that steps the batch: this one
-    worker    everything below it that is no game
+    trainer   this process, which steps the batch
+    worker    every process below it that does not belong to a game
     game      a process with `-listen` in its arguments, and its children
 
-Rules: the side warms up before each round, and the warm-up is not counted. A measurement counts the
-processes that are alive at its end; one that has ended meanwhile is missing, so no process may end
-in a measurement. Roles do not depend on a program's name. Progress goes to stderr, so that stdout
-holds the result alone.
+Rules: the side warms up before each round, and the warm-up is not counted. A measurement counts
+only processes that are alive at its end, so no process may end during a measurement. Roles do not
+depend on a program's name. Progress goes to stderr, so that stdout holds only the result.
 """
 
 from __future__ import annotations
@@ -35,16 +34,16 @@ from sc2pool.processes.tree import descendants
 
 
 class Side(Protocol):
-    """What is measured; everything it needs is already running."""
+    """A subject of a measurement, whose processes are already running."""
 
     def prepare(self) -> None:
-        """Warm up; if episodes matter, be in the middle of one."""
+        """Warm up; if episodes matter, stop in the middle of one."""
 
     def run(self, seconds: float) -> tuple[int, float]:
         """Step for about this long.
 
         Returns:
-            Env steps of all envs together, and how many seconds they took.
+            The env steps of all envs, and the seconds that they took.
         """
 
 
@@ -53,21 +52,21 @@ class Round:
     """One measurement of one side."""
 
     steps: int
-    """Env steps of all envs together."""
+    """The env steps of all envs."""
     seconds: float
     cpu_s: Mapping[str, float]
-    """CPU time used meanwhile, by role."""
+    """CPU time used during the round, by role."""
     others_cores: float = 0.0
-    """How many cores' time other programs of this machine used meanwhile."""
+    """Cores that other programs of this machine kept busy during the round."""
     stolen_cores: float = 0.0
-    """How many cores' time a virtual machine's host gave to others meanwhile."""
+    """Cores whose time a virtual machine's host gave to other machines during the round."""
 
     @property
     def steps_per_s(self) -> float:
         return self.steps / self.seconds
 
     def cpu_us_per_step(self, *roles: str) -> float:
-        """CPU time of an env step, of these roles together; of all roles by default."""
+        """CPU time of an env step, summed over these roles; over all roles by default."""
         return sum(self.cpu_s[role] for role in roles or ROLES) / self.steps * 1e6
 
     def as_dict(self) -> dict[str, Any]:
@@ -75,11 +74,11 @@ class Round:
 
 
 class Rounds(tuple[Round, ...]):
-    """All rounds of one side. Each figure is the median of the rounds' figures."""
+    """All rounds of one side; each figure is the median of the rounds' figures."""
 
     @property
     def rates(self) -> list[float]:
-        """Steps per second, of each round."""
+        """The steps per second of each round."""
         return [one.steps_per_s for one in self]
 
     @property
@@ -87,21 +86,21 @@ class Rounds(tuple[Round, ...]):
         return median(self.rates)
 
     def cpu_us_per_step(self, *roles: str) -> float:
-        """CPU time of an env step, of these roles together; of all roles by default."""
+        """CPU time of an env step, summed over these roles; over all roles by default."""
         return median(one.cpu_us_per_step(*roles) for one in self)
 
     @property
     def others_cores(self) -> float:
-        """How many cores' time other programs used meanwhile."""
+        """Cores that other programs kept busy during the rounds."""
         return median(one.others_cores for one in self)
 
     def cpu_us_by_role(self) -> dict[str, float]:
-        """CPU time of an env step, of each role."""
+        """CPU time of an env step, by role."""
         return {role: self.cpu_us_per_step(role) for role in ROLES}
 
 
 def measure(side: Side, seconds: float) -> Round:
-    """One round of a side, warmed up."""
+    """Warm a side up and measure one round."""
     side.prepare()
     before, machine_before, began_s = cpu_by_process(), CpuUse.now(), time.perf_counter()
     steps, elapsed_s = side.run(seconds)
@@ -116,11 +115,11 @@ def step_for(step: Callable[[], int], seconds: float) -> tuple[int, float]:
     """Call `step` until the time is over.
 
     Args:
-        step: makes a step; returns how many env steps it was.
-        seconds: end with the first step that ends after this.
+        step: makes a step and returns its number of env steps.
+        seconds: stop after the first step that ends after this time.
 
     Returns:
-        Env steps made, and how many seconds they took.
+        The number of env steps, and the seconds that they took.
     """
     steps, began_s = 0, time.perf_counter()
     while True:
@@ -136,20 +135,20 @@ GAME: Final = "game"
 ROLES: Final = (TRAINER, WORKER, GAME)
 
 LISTEN: Final = "-listen"
-"""The argument that every client starts a game with, and nothing else."""
+"""The argument with which every client starts a game; no other program has it."""
 
 
 @dataclass(frozen=True)
 class Memory:
     """The memory of a process.
 
-    Linux knows how much of it is shared with others; elsewhere `pss_bytes` equals `uss_bytes`.
+    Only Linux reports shared memory by process; elsewhere `pss_bytes` equals `uss_bytes`.
     """
 
     uss_bytes: int
-    """Pages of this process alone, which would be free without it."""
+    """Private pages, which become free when the process ends."""
     pss_bytes: int
-    """Those pages, and its share of the pages that several processes map."""
+    """Private pages, and the process's share of the pages that several processes map."""
 
 
 def family() -> list[tuple[psutil.Process, str]]:
@@ -174,12 +173,12 @@ def _is_game(process: psutil.Process) -> bool:
 Used = dict[psutil.Process, tuple[str, float]]
 """The role of each process, and the CPU seconds that it has used so far.
 
-Two `psutil.Process` are equal if pid and start time are, not if the pid was used again.
+Two `psutil.Process` are equal if pid and start time are equal, so a reused pid does no harm.
 """
 
 
 def cpu_by_process() -> Used:
-    """CPU time used so far, of each process of the family."""
+    """The CPU time that each process of the family has used so far."""
     used: Used = {}
     for process, role in family():
         with suppress(psutil.Error, OSError):
@@ -189,9 +188,9 @@ def cpu_by_process() -> Used:
 
 def _cpu_s(process: psutil.Process) -> float:
     if LINUX:
-        # The clock of another process's CPU time, in nanoseconds; psutil's figures have steps of
-        # 10 ms, which is too coarse for a hundred processes in a second. The clock's number is made
-        # from the pid as in `clock_getcpuclockid(3)`.
+        # Read the clock of the process's CPU time, which has nanoseconds. psutil's figures have
+        # steps of 10 ms, too coarse for a hundred processes in a second. The clock's number is
+        # computed from the pid as in `clock_getcpuclockid(3)`.
         return time.clock_gettime(~process.pid << 3 | 2)
     times = process.cpu_times()
     return float(times.user + times.system)
@@ -207,7 +206,7 @@ def cpu_between(before: Used, after: Used) -> dict[str, float]:
 
 
 def memory_by_role() -> dict[str, list[Memory]]:
-    """The memory of each process now, by role; largest first."""
+    """The current memory of each process, by role, the largest first."""
     found: dict[str, list[Memory]] = {role: [] for role in ROLES}
     for process, role in family():
         with suppress(psutil.Error):
@@ -219,11 +218,11 @@ def memory_by_role() -> dict[str, list[Memory]]:
 
 
 PACKAGES = ("sc2pool", "numpy", "gymnasium", "stable-baselines3", "torch", "burnysc2", "picows")
-"""Those that are measured or used to measure."""
+"""Packages whose versions affect a measurement."""
 
 
 def machine_facts() -> dict[str, Any]:
-    """Processor, cores, memory, load and versions, as plain data."""
+    """Processor, cores, memory, load and versions, for JSON."""
     return {
         "cpu": cpu_model(),
         "cores": usable_cores(),
@@ -236,7 +235,7 @@ def machine_facts() -> dict[str, Any]:
 
 
 def cpu_model() -> str:
-    """The processor's name, as far as the system knows it."""
+    """The processor's name, or its architecture if the system does not tell the name."""
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -258,7 +257,7 @@ class CpuUse:
 
     Attributes:
         busy_s: used by the programs of this machine.
-        stolen_s: a virtual machine's, which its host gave to others.
+        stolen_s: in a virtual machine, given to other machines by the host.
     """
 
     busy_s: float
@@ -286,9 +285,9 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]], align: str = ""
     """A Markdown table.
 
     Args:
-        head: a title per column; it may hold `|`, if one title spans several columns.
+        head: a title per column. An element with ` | ` holds the titles of several columns.
         rows: a cell per column.
-        align: a letter per column, `l` or `r`; to the left by default.
+        align: a letter per column, `l` (the default) or `r`.
     """
     titles = " | ".join(head).split(" | ")
     rules = ["--:" if side == "r" else "---" for side in align.ljust(len(titles), "l")]

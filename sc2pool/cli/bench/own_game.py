@@ -1,13 +1,12 @@
-"""Measures a task on the user's own installation, for several numbers of games, and its resets.
+"""Measures a task's rate for several numbers of games, and its resets.
 
-One pool at a time, because real games fill the memory; each is measured in several rounds. The
-figures are those of a training: episodes end as usual, and the rates include their resets. The
-actions are random ones that the task allows. They are drawn beforehand, so that they cost no time
-while it is measured; if the task has `action_masks`, each batch is drawn from what its masks allow
-at that moment.
+Only one pool exists at a time, because real games fill the memory. Each pool is measured in several
+rounds. As in a training, episodes end, and the rates include their resets. The actions are random.
+They are drawn before the measurement, so that they cost no time in it. If the task has
+`action_masks`, each batch is drawn from the actions that are possible at that moment.
 
-Where the resets are measured, episodes are made short and of random length, so that they end one
-after the other as in a long run. The batches in which one ends are compared with all the others.
+For the resets, episodes have short random lengths, so that they end at different times as in a long
+run. Batches in which an episode ends are compared with all other batches.
 """
 
 from __future__ import annotations
@@ -63,10 +62,10 @@ class PoolSide:
 def measure_sizes(
     task: type[TaskDefinition], game: Path, ns: Sequence[int], *, seconds: float
 ) -> tuple[list[Measured], str]:
-    """Pools of several sizes, the smallest first; those that do not fit into memory are left out.
+    """Measure pools of several sizes, the smallest first; skip those that do not fit into memory.
 
     Returns:
-        What was measured, and the game's version.
+        The result of each pool, and the game's version.
     """
     found: list[Measured] = []
     version = ""
@@ -89,7 +88,7 @@ def measure_sizes(
         finally:
             env.close()
         game_bytes, worker_bytes = (
-            # The n largest: a game may come with small helpers of its own.
+            # Only the n largest, because a game may start small helper processes.
             int(median([one.pss_bytes for one in memory[role]][:n] or [0]))
             for role in (GAME, WORKER)
         )
@@ -100,7 +99,7 @@ def measure_sizes(
 def measure_resets(
     task: type[TaskDefinition], game: Path, n: int, spares: int, *, seconds: float
 ) -> Resets:
-    """Short episodes in a pool with spares, half of the time with seeds."""
+    """Measure each kind of reset on short episodes, in a pool with this number of spares."""
     tell(f"resets with {spares} spares: starting")
     taken_ms: dict[str, float] = {}
     cost_percent: dict[str, float] = {}
@@ -123,7 +122,7 @@ N_BATCHES = 64
 
 
 class Actions:
-    """For a `SubprocSC2VecEnv` that has been reset; the same ones in every run."""
+    """Random actions for a `SubprocSC2VecEnv` that has been reset; equal in every run."""
 
     def __init__(self, env: Any) -> None:
         self._env = env
@@ -149,11 +148,11 @@ class Actions:
 
 SHORTEST_STEPS, LONGEST_STEPS = 30, 90
 RESET_KINDS = {"restart_game": ("restart", None), "create_game": ("create", 1)}
-"""By name: its name in `Pool.stats`, and the seed that leads to it."""
+"""By the kind's name: its name in `Pool.stats`, and the seed that causes this kind of reset."""
 
 
 def short(task: type[TaskDefinition]) -> type[TaskDefinition]:
-    """The same task with episodes of a few dozen steps."""
+    """A subclass of the task with episodes of a few dozen steps."""
 
     def __init__(self: Any, *arguments: Any, **named: Any) -> None:
         task.__init__(self, *arguments, **named)
@@ -164,10 +163,10 @@ def short(task: type[TaskDefinition]) -> type[TaskDefinition]:
 
 
 class ShortEpisodes:
-    """Plays a pool with one kind of reset, and takes the time of each batch.
+    """Plays a pool with one kind of reset, and measures the time of each batch.
 
     Args:
-        env: a `SubprocSC2VecEnv` of a task made `short`.
+        env: a `SubprocSC2VecEnv` of a task from `short`.
         kind: one of `RESET_KINDS`.
     """
 
@@ -182,7 +181,7 @@ class ShortEpisodes:
         self._with_reset_ms: list[float] = []
 
     def play(self, seconds: float) -> None:
-        """Step for this long, and at least until an episode has ended."""
+        """Step for this long, and until every env has ended at least one episode."""
         began_s = before_s = time.perf_counter()
         steps = 0
         while before_s - began_s < seconds or steps <= LONGEST_STEPS:
@@ -194,12 +193,12 @@ class ShortEpisodes:
             steps += 1
 
     def reset_ms(self) -> float | None:
-        """The median time of a reset of this kind so far; None if there was none."""
+        """The median time of a reset of this kind so far; None before the first."""
         took = self._env.stats().reset_s.get(self._stats_name)
         return None if took is None else 1000.0 * float(took.p50)
 
     def cost_percent(self) -> list[float]:
-        """The time that each reset added to its batch, in percent of a median batch without one."""
+        """The time that each reset added to its batch, in percent of the median other batch."""
         if not self._plain_ms:
             return []
         usual_ms = median(self._plain_ms)

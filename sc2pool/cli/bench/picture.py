@@ -1,4 +1,4 @@
-"""Rates and CPU time over the number of games, as a picture."""
+"""Draws rates and CPU time over the number of games."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sc2pool.cli.drawing import BLUE, GREY, ROLE_COLOURS, SKY, new_figure, save,
 
 
 def draw_sizes(path: Path, measured: Sequence[Measured], cores: int, title: str) -> None:
-    """Write the PNG file, of pools with the smallest first."""
+    """Write the PNG file; `measured` has the smallest pool first."""
     figure = new_figure(10, 4.2)
     rates, costs = figure.subplots(1, 2)
     tidy(rates, "env steps a second")

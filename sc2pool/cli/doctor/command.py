@@ -1,14 +1,13 @@
 """`sc2pool doctor`: measures, judges and reports.
 
-    machine, examine, stepping   measure
-    full, and its measurements   measure what the documentation leaves open (`--full`)
-    checks                       a measurement → a judgement, with advice
-    findings                     one judgement for each check; the report
+    machine, examine, stepping   measure the machine and the game
+    full, and its measurements   measure behaviour that the documentation leaves open (`--full`)
+    checks                       judge a measurement, and give advice
+    findings                     keep one judgement for each check, and write the report
 
-Rules: stdout holds the report and nothing else. Progress goes to stderr, if that is a terminal.
-Ctrl-C and SIGTERM end the games first, then the command. A game that is missing, broken or hung
-ends the measurements that need it, and is a finding. The report is printed before files are
-written, which may fail.
+Rules: stdout holds only the report. Progress goes to stderr, if that is a terminal. Ctrl-C and
+SIGTERM end the games first, then the command. A missing, broken or hung game is a finding, and ends
+the measurements that need it. The report is printed before files are written, which may fail.
 """
 
 from __future__ import annotations
@@ -52,14 +51,14 @@ from sc2pool.waiting import run_in_selector_loop
 FULL_S = 900.0
 """Time limit of `--full`."""
 NARROW, WIDE = 72, 120
-"""The report's lines are as wide as the terminal, within these bounds."""
+"""Bounds of the report's width, which is the terminal's width within them."""
 
 
 def run(args: argparse.Namespace) -> int:
     """Make all checks and print the report.
 
     Returns:
-        The exit status: 0 if sc2pool works with the game, 1 if something has to be fixed.
+        The exit status: 0 if sc2pool works with the game, 1 if something must be fixed.
     """
     plan = QUICK if args.quick else Plan()
     if args.full:
@@ -94,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
 async def _examine_until_signalled(
     installation: Installation, playable: Playable | None, plan: Plan, findings: Findings
 ) -> str:
-    """`examine`; SIGTERM ends it as Ctrl-C does: the games are closed first."""
+    """Call `examine`; at SIGTERM, like at Ctrl-C, close the games before the command ends."""
     task = asyncio.current_task()
     assert task is not None
     terminated = False
@@ -115,14 +114,14 @@ async def _examine_until_signalled(
 
 
 def _note_room_for_games(findings: Findings) -> None:
-    """Judge the machine's memory by what a game took."""
+    """Judge the machine's memory by the measured memory of a game."""
     memory, growth = findings.measured(machine.memory), findings.measured(game.memory_growth)
     if memory is not None and growth is not None and "last_bytes" in growth:
         findings.note(machine.memory, **{**memory, "game_bytes": growth["last_bytes"]})
 
 
 def _note_settled(installation: Installation, findings: Findings) -> None:
-    """Keep what was settled now, and show what is settled by now."""
+    """Save newly settled facts, and add all settled facts to the report."""
     before = settled_on(installation)
     facts = settled_by(findings, before)
     if facts != before:
@@ -133,7 +132,7 @@ def _note_settled(installation: Installation, findings: Findings) -> None:
 
 
 def _write_report(folder: Path, installation: Installation, found: list[Finding]) -> None:
-    """Write the report as JSON and as text, for an issue, and say where.
+    """Write the report as JSON and as text, for an issue, and print the paths.
 
     Raises:
         ConfigError: the folder may not be written to.

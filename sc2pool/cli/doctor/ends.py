@@ -1,6 +1,6 @@
 """Measures real time and the ends of games: which ends a game reports, when, and in which form.
 
-Rules: a game that falls silent is closed, and the next sample gets another one; a stopped game is
+Rules: a game that does not reply is closed, and the next sample gets a new game. A stopped game is
 always resumed.
 """
 
@@ -42,16 +42,16 @@ from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.protocol.replies import Status
 
 _SILENT_S, _SHORT_SILENT_S = 10.0, 3.0
-"""A request that is not answered this long after the game's end counts as unanswered."""
+"""A request counts as unanswered if the reply is missing this long after the game's end."""
 _ENOUGH_SILENT: Final = 2
-"""Each silent end costs its limit and a launch, so after this many it is proven."""
+"""The measurement stops after this many silent ends, because each costs its limit and a launch."""
 _LONGEST_TIMER_LOOPS: Final = 2600
-"""Length of the longest map whose own end is awaited in real time: about two minutes."""
+"""The timer's end is awaited in real time only on shorter maps: about two minutes."""
 _ENDS_WITHIN_LOOPS: Final = 45
-"""An end that was caused comes within these loops, or not at all."""
+"""A caused end comes within this many loops, or never."""
 _OBSERVATIONS_AFTER_END: Final = 4
 _MATCH_S: Final = 6.0
-"""How long a match that has ended is watched for a sign of it."""
+"""How long both sides of an ended match are observed for the result."""
 _PACE_S: Final = 1.0
 BY_SURRENDER, BY_VICTORY = "a surrender by command", "a victory by command"
 BY_LOSS, BY_TIMER = "the loss of all units", "the map's timer"
@@ -68,7 +68,7 @@ def _cause(way: str, seen: sc_pb.ResponseObservation) -> debug_pb2.DebugCommand:
 
 
 async def awaited_ends(lab: Lab) -> None:
-    """Ask for a later loop, and end the game before it."""
+    """Request the observation of a later loop, and end the game before that loop."""
     samples: list[AwaitedEnd] = []
     wait_s = _SILENT_S if lab.patient else _SHORT_SILENT_S
     plan = [(BY_SURRENDER, ahead) for ahead in (5, 100, 2000)] * 2
@@ -100,14 +100,14 @@ async def _await_caused_end(
     """One sample; None if the game does not end in this way."""
     await client.begin(*lab.mini(realtime=True))
     seen = await client.observe()
-    # In one burst: the end comes with the next loop.
+    # In one burst, because the game ends with its next loop.
     cause = debug_request(_cause(way, seen))
     awaited = requests.observation(seen.observation.game_loop + ahead)
     began_s = time.monotonic()
     client.post(cause, awaited)
     if await client.reply(wait_s) is None:
         return _silent(way, ahead)
-    # If the game continues, it comes to the loop in this time.
+    # If the game continues, it reaches the loop in this time.
     goes_on_s = ahead / LOOPS_PER_S if way == BY_LOSS else 0.0
     reply = await client.reply(goes_on_s + wait_s)
     if reply is None:
@@ -120,7 +120,7 @@ async def _await_caused_end(
 async def _await_timer(
     lab: Lab, client: Client, way: str, ahead: int, wait_s: float
 ) -> AwaitedEnd | None:
-    """The same for a map that ends by itself, at the loop at which it does so in lock-step."""
+    """One sample of a map that ends by its timer; lock-step shows the loop of the end first."""
     await client.begin(*lab.mini())
     lasts = await client.step_to_end(_LONGEST_TIMER_LOOPS, at_a_time=40)
     if lasts is None or lab.deadline.remaining_s() < lasts / LOOPS_PER_S + 3 * wait_s:
@@ -156,7 +156,7 @@ def _answered(way: str, ahead: int, reply: sc_pb.Response, after_s: float) -> Aw
 
 
 async def polled_ends(lab: Lab) -> None:
-    """End games in real time, and observe them all the time, without asking for a loop."""
+    """End games in real time, and observe them repeatedly, without waiting for a loop."""
     client = await lab.launch()
     samples = []
     for way in (BY_SURRENDER, BY_LOSS, BY_VICTORY):
@@ -224,7 +224,7 @@ async def _observe_end(lab: Lab, client: Client, way: str, *, realtime: bool) ->
 
 
 async def _answers_after(client: Client, tags: Sequence[int]) -> dict[str, str]:
-    """What the game answers to each kind of request by now."""
+    """By kind of request: "answered", or the game's words of refusal after its end."""
     query = sc_pb.Request()
     query.query.abilities.add(unit_tag=tags[0] if tags else 1)
     walk = as_actions([commands.move(tags or [1], (10.0, 10.0))])
@@ -245,7 +245,7 @@ async def _answers_after(client: Client, tags: Sequence[int]) -> dict[str, str]:
 
 
 async def match_ends(lab: Lab) -> None:
-    """End matches in real time and in lock-step; by turns, the host and the guest surrender."""
+    """End matches in real time and in lock-step; the host and the guest surrender in turns."""
     setup, path = lab.melee(participants=2)
     pair = await lab.pair()
     ends: list[MatchEnd] = []
@@ -304,7 +304,7 @@ async def _end_match(
 
 
 async def stops(lab: Lab) -> None:
-    """Stop real-time games for a while, and compare the loops after that with their pace."""
+    """Stop real-time games, and compare the loops that they play afterwards with their pace."""
     client = await lab.launch()
     await client.begin(*lab.mini(realtime=True))
     stops = [await _stop([client], stopped_s) for stopped_s in (1.0, 4.0)]
@@ -343,7 +343,7 @@ async def _stop(clients: Sequence[Client], stopped_s: float) -> Stop:
 
 
 async def first_loops(lab: Lab) -> None:
-    """Begin real-time games and observe them at once, alone and beside games that compute."""
+    """Measure a real-time game's first observed loop, alone and beside busy games."""
     client = await lab.launch()
     loops: dict[bool, list[int]] = {False: [], True: []}
     for loaded, seen in loops.items():

@@ -1,10 +1,10 @@
-"""Launches games and has them measured, within a time limit.
+"""Launches games and measures them, within a time limit.
 
-The first game is stepped, and at last asked to exit. The second one, whose launch finds all files
-cached, plays in real time and is killed. The measurements of `--full` have games of their own.
+The first game is stepped, and asked to exit at the end. The second game, whose launch finds all
+files cached, plays in real time and is killed. The measurements of `--full` launch other games.
 
-Rules: every game that is launched is closed, whatever happens. A failure ends what depends on it
-and no more. A game is never stopped while a request is in flight, and is always resumed.
+Rules: every launched game is closed, whatever happens. A failure ends only the measurements that
+depend on it. A game is never stopped while a request is in flight, and is always resumed.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ AWAITED_LOOPS: Final = 20
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is done."""
+    """The extent of an examination."""
 
     resets: int = 50
     steps: int = 100
-    """Of each of the episodes that are compared."""
+    """The steps of each compared episode."""
     watch_s: float = 2.0
     """How long the game is watched in real time, and how long it is stopped."""
     timeout_s: float = 600.0
-    """For all of it."""
+    """The time limit of the whole examination."""
     limits: Limits = field(default_factory=Limits)
     parts: frozenset[str] = frozenset()
-    """The names of the measurements of `--full` that are made, of `full.PARTS`."""
+    """The names of the measurements of `--full` to make, from `full.PARTS`."""
     patient: bool = True
-    """Whether these have the time that they need on a real game; tests have less."""
+    """Whether the measurements of `--full` may take the time that a real game needs."""
 
 
 QUICK = Plan(resets=10, steps=40, watch_s=1.0)
@@ -62,7 +62,7 @@ FULL = frozenset(part.name for part in full.PARTS)
 async def examine(
     installation: Installation, playable: Playable | None, plan: Plan, findings: Findings
 ) -> str:
-    """Launch games and note what they do; if nothing can be played, only that they start.
+    """Launch games and note the measurements; without a playable map, only their launches.
 
     Returns:
         Why the remaining checks could not be made.
@@ -76,7 +76,7 @@ async def examine(
                 except ProbeFailed as failed:
                     reasons.append(f"what it needs failed: see {str(failed)!r}")
                     if str(failed) == checks.launch.name:
-                        break  # the same would happen again
+                        break  # the next launch would fail, too
     except TimeoutError:
         findings.note_timeout(plan.timeout_s)
         reasons.append("the time was up (--timeout)")
@@ -133,7 +133,7 @@ async def _launched(
     """Launch a game, note how long that took, and close it after the block."""
     begun_s = time.monotonic()
     with findings.trying(check):
-        # The launch's own deadline gives a more exact fault than the one for everything.
+        # The launch's own deadline gives a more exact fault than the deadline of the examination.
         limit_s = min(plan.limits.launch_s * FIRST_LAUNCH_FACTOR, 0.9 * plan.timeout_s)
         game = await Game.launch(installation, plan.limits, deadline=Deadline.after(limit_s))
         findings.note(check, *durations([time.monotonic() - begun_s]))
@@ -187,6 +187,6 @@ async def _probe_realtime(
 
 
 async def _loop_at(game: Game, game_loop: int | None = None) -> tuple[int, float]:
-    """The game's loop now, or once it has come to `game_loop`, and the time of the reply."""
+    """The game's current loop, after a wait for `game_loop` if given, and the reply's time."""
     answer = await observe(game, game_loop)
     return answer.observation.game_loop, time.monotonic()

@@ -1,15 +1,15 @@
 """Checks, the findings of one run, and the report: text for people, JSON for programs.
 
-A check holds a pure function: its parameters are what was measured, its result is the judgement.
-`Findings.note` calls it and keeps both, so the type checker compares each measurement with its
-check. A `Section` has the checks of one part of the report; several of them share the words of a
-judgement.
+A check has a pure function, whose parameters are the measurement and whose result is the judgement.
+`Findings.note` calls the function and keeps both, so the type checker compares each measurement
+with its check. A `Section` has the checks of one part of the report.
 
-Rule: a failure inside `trying(check)` is recorded for that check and ends what depends on it, as
-`ProbeFailed`; no probe catches what a game can raise.
+Rule: `trying(check)` records a failure in its block for that check, and raises `ProbeFailed`, which
+ends the measurements that depend on it. The probes themselves do not catch a game's errors.
 
-In the text a check is one line, with its advice below it. Checks that were not possible follow
-their part, grouped by reason. What has to be fixed, and how, comes last, with one closing sentence.
+In the text a check is one line, with its advice below it. Checks that were not possible follow at
+the end of their part, grouped by reason. Faults, and how to fix them, come last, with one closing
+sentence.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ P = ParamSpec("P")
 
 
 class Grade(StrEnum):
-    """How a check went."""
+    """The outcome of a check."""
 
     OK = "ok"
     DIFFERS = "differs"
-    """It works, but not as sc2pool was developed and tested with, or not as well."""
+    """The game works, but differs from those that sc2pool was tested with, or is worse."""
     FAILED = "failed"
-    """It does not work; sc2pool cannot be used before it is fixed."""
+    """Something does not work; sc2pool cannot be used before it is fixed."""
     NOT_POSSIBLE = "not possible"
-    """There was nothing to measure, or something that it needs was missing."""
+    """There was nothing to measure, or the measurement lacked something that it needs."""
 
 
 class Judgement(NamedTuple):
@@ -52,22 +52,22 @@ class Judgement(NamedTuple):
     figure: str
     """The measurement, in words and with units."""
     advice: str = ""
-    """The consequence and the remedy; empty if nothing has to be done."""
+    """The consequence and the remedy; empty if no action is needed."""
 
 
 @dataclass(frozen=True)
 class Check(Generic[P]):
-    """One question that is asked of the installation, the machine or a game."""
+    """One question about the installation, the machine or a game."""
 
     name: str
     part: str
-    """Of the report."""
+    """The part of the report in which the check is."""
     purpose: str
-    """The question it answers, or what sc2pool needs it for."""
+    """The question that the check answers, or the reason for the measurement."""
     judge: Callable[P, Judgement]
     """A pure function from the measurement to the judgement."""
     remedy: str = ""
-    """The remedy if the measurement itself failed, and not because of a game's fault."""
+    """The remedy if the measurement failed for another reason than a game's fault."""
     needed: bool = True
     """Whether sc2pool can be used only if the measurement succeeds."""
 
@@ -81,7 +81,7 @@ class Finding(NamedTuple):
 
 
 class ProbeFailed(Exception):
-    """A measurement failed, and the failure has been noted; the text is the check's name."""
+    """A measurement failed, and the failure was recorded; the message is the check's name."""
 
 
 FAULT_ADVICE: Final[dict[FaultKind, str]] = {
@@ -101,7 +101,7 @@ FAULT_ADVICE: Final[dict[FaultKind, str]] = {
         "the game closed its connection: its last words may say why; repair the installation"
     ),
     FaultKind.BAD_REPLY: (
-        "the game answers what the protocol does not allow: too old, or too new for the installed "
+        "the game's reply violates the protocol: the game is too old, or too new for the installed "
         "s2clientprotocol (pip install -U pys2clientprotocol)"
     ),
     FaultKind.PORT_TAKEN: (
@@ -109,14 +109,14 @@ FAULT_ADVICE: Final[dict[FaultKind, str]] = {
         "way"
     ),
 }
-"""Remedies, by the game's fault."""
+"""Remedies by the kind of the game's fault."""
 
 
 class Findings:
     """The findings of one run of the doctor.
 
     Args:
-        say: called with the name of each check that is begun, to show progress.
+        say: called with the name of each check when it begins, to show progress.
     """
 
     def __init__(self, say: Callable[[str], None] = lambda _: None) -> None:
@@ -125,7 +125,7 @@ class Findings:
         self._under_way: Check[...] | None = None
 
     def note(self, check: Check[P], *args: P.args, **kwargs: P.kwargs) -> None:
-        """Record what was measured; the arguments are those of the check's function."""
+        """Record a measurement; the arguments are those of the check's function."""
         measured = inspect.signature(check.judge).bind(*args, **kwargs)
         measured.apply_defaults()
         judgement = check.judge(*args, **kwargs)
@@ -137,7 +137,7 @@ class Findings:
         self._by_name[check.name] = Finding(check, judgement, {"reason": reason})
 
     def note_failure(self, check: Check[...], detail: str, kind: FaultKind | None = None) -> None:
-        """Record that the measurement failed, by this fault if it was a game's."""
+        """Record that the measurement failed; `kind` is the kind of the game's fault, if any."""
         advice = check.remedy if kind is None else FAULT_ADVICE.get(kind, "")
         known = diagnose(detail, None)
         if known and known not in detail:
@@ -146,7 +146,7 @@ class Findings:
         self._by_name[check.name] = Finding(check, judgement, {"detail": detail, "kind": kind})
 
     def begin(self, check: Check[...]) -> None:
-        """This check's measurement begins."""
+        """Record that this check's measurement begins."""
         self._say(check.name)
         self._under_way = check
 
@@ -155,7 +155,7 @@ class Findings:
         """Record a failure in the block as the outcome of this check.
 
         Raises:
-            ProbeFailed: something failed, and has been recorded.
+            ProbeFailed: the block failed, and the failure was recorded.
         """
         self.begin(check)
         try:
@@ -169,23 +169,23 @@ class Findings:
         self._under_way = None
 
     def note_timeout(self, timeout_s: float) -> None:
-        """Record that the time was up during the check that is under way."""
+        """Record that the time limit ended the current check."""
         if self._under_way is not None:
             detail = f"this was not done when the {timeout_s:g} s were up"
             self.note_failure(self._under_way, detail, FaultKind.DEADLINE)
 
     def measured(self, check: Check[...]) -> Mapping[str, Any] | None:
-        """The measurement for this check; None if there is none."""
+        """The measurement for this check; None if nothing was recorded."""
         finding = self._by_name.get(check.name)
         return None if finding is None else finding.measured
 
     def grade(self, check: Check[...]) -> Grade | None:
-        """How this check went; None if it was not made."""
+        """The outcome of this check; None if nothing was recorded."""
         finding = self._by_name.get(check.name)
         return None if finding is None else finding.judgement.outcome
 
     def in_order(self, checks: Sequence[Check[...]], reason: str) -> list[Finding]:
-        """One finding for each check; `reason` says why the others could not be made."""
+        """One finding for each check; checks without one get `reason` as not possible."""
         for check in checks:
             if check.name not in self._by_name:
                 self.note_unknown(check, reason)
@@ -199,7 +199,7 @@ _ADVICE = "→ "
 
 
 def exit_status(findings: Sequence[Finding]) -> int:
-    """0 if sc2pool works with this game, 1 if something has to be fixed first."""
+    """0 if sc2pool works with this game, 1 if something must be fixed first."""
     return int(any(finding.judgement.outcome is Grade.FAILED for finding in findings))
 
 
@@ -230,7 +230,7 @@ def as_json(findings: Sequence[Finding]) -> str:
 
 
 def as_text(findings: Sequence[Finding], width: int) -> str:
-    """The whole report, in lines of at most `width` characters but for long words."""
+    """The whole report, in lines of at most `width` characters except for long words."""
     lines: list[str] = []
     for part, group in groupby(findings, key=lambda finding: finding.check.part):
         members = list(group)
@@ -249,7 +249,7 @@ def _rows(finding: Finding, name_width: int, width: int) -> list[str]:
     indent = " " * (_OUTCOME_WIDTH + name_width)
     head = f"{judgement.outcome:{_OUTCOME_WIDTH}}{check.name:{name_width}}"
     question = f"{check.purpose} " if check.purpose.endswith("?") else ""
-    # The rest of a long detail (the end of a log) is shown once, with the advice at the end.
+    # Further lines of a detail (the end of a log) are shown only at the end, with the advice.
     figure, _, more = judgement.figure.partition("\n")
     rows = _wrap(question + figure + (" (see below)" if more else ""), width, head, indent)
     if judgement.advice and judgement.outcome is not Grade.FAILED:
@@ -258,7 +258,7 @@ def _rows(finding: Finding, name_width: int, width: int) -> list[str]:
 
 
 def _not_possible(findings: Sequence[Finding], width: int) -> list[str]:
-    """One entry for each reason: a game that is missing prevents many checks."""
+    """One entry for each reason, because a missing game prevents many checks."""
     names: dict[str, list[str]] = {}
     for finding in findings:
         if finding.judgement.outcome is Grade.NOT_POSSIBLE:
@@ -303,7 +303,7 @@ class Section(list[Check[...]]):
     """The checks of one part of the report, in its order.
 
     Args:
-        part: its title.
+        part: the part's title.
         needed: see `Check`.
     """
 
@@ -315,7 +315,7 @@ class Section(list[Check[...]]):
     def check(
         self, name: str, purpose: str, remedy: str = ""
     ) -> Callable[[Callable[P, Judgement]], Check[P]]:
-        """Make a check of the function below, and add it; see `Check`."""
+        """A decorator that makes a check of a function and adds it; see `Check`."""
 
         def make(judge: Callable[P, Judgement]) -> Check[P]:
             made = Check(name, self.part, purpose, judge, remedy, self._needed)
@@ -350,7 +350,7 @@ def yes_no(if_yes: str, if_no: str, advice: str) -> Callable[[bool], Judgement]:
 
 
 def seconds(duration_s: float) -> str:
-    """A duration in the unit that suits it."""
+    """A duration in seconds or milliseconds."""
     if duration_s >= 0.5:
         return f"{duration_s:.2f} s"
     return f"{duration_s * 1000:.{0 if duration_s >= 0.02 else 2}f} ms"

@@ -1,11 +1,11 @@
 """`sc2pool doctor --full`: the table of measurements, carried out one after the other.
 
-    PARTS ── measure ──► findings ── settled_by ──► what later pools rely on
+    PARTS ── measure ──► findings ── settled_by ──► facts that later pools rely on
 
-Rules: a measurement has its own limit and its own games, so one that hangs or crashes a game costs
-its limit and no more, and is a finding. So is an answer that a measurement does not expect: it must
-not cost the minutes of the others. Every game is closed after its measurement. The limits add up to
-more than all of them take, because hardly any game hangs everywhere.
+Rules: each measurement has its own limit and its own games. So a game that hangs or crashes costs
+only that limit, and is a finding. An unexpected reply is also a finding, so that the other
+measurements are still made. Every game is closed after its measurement. The sum of the limits is
+longer than the usual duration, because hardly any game hangs in every measurement.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Part(NamedTuple):
     measure: Callable[[Lab], Awaitable[None]]
     limit_s: float
     needs: Callable[[Lab], object] = lambda _: None
-    """Raises `NotPossible` if a map that it plays on is missing."""
+    """Raises `NotPossible` if a map for the measurement is missing."""
 
     @property
     def name(self) -> str:
-        """By which it is chosen, and which begins the names of its checks."""
+        """The name that selects this part; the names of its checks begin with it."""
         return self.checks[0].name.split()[0]
 
 
@@ -80,7 +80,7 @@ PARTS: Final = (
     Part((message_checks.ids,), messages.ids, 30.0),
     Part((message_checks.warnings,), messages.warnings, 60.0, Lab.mini),
 )
-"""All measurements, those first that settle most."""
+"""All measurements, in the order of their importance for pools."""
 
 
 async def measure(lab: Lab, names: Collection[str]) -> None:
@@ -114,7 +114,7 @@ async def _carry_out(part: Part, lab: Lab) -> None:
         _note_failure(part, findings, fault.detail, fault.kind)
     except (SC2PoolError, OSError, psutil.Error) as error:
         _note_failure(part, findings, str(error), None)
-    except Exception as error:  # a game's answers may be of any kind, see the rules
+    except Exception as error:  # a game may send any reply; see the rules
         where = traceback.extract_tb(error.__traceback__)[-1]
         detail = f"the measurement failed with {error!r} in {where.name}, line {where.lineno}"
         _note_failure(part, findings, detail, None)
@@ -126,20 +126,20 @@ async def _carry_out(part: Part, lab: Lab) -> None:
 
 
 def _note_failure(part: Part, findings: Findings, detail: str, kind: FaultKind | None) -> None:
-    """The failure belongs to the first check that has not been made."""
+    """Record the failure for the part's first check without a measurement."""
     left = [check for check in part.checks if findings.measured(check) is None]
     findings.note_failure((left or part.checks)[0], detail, kind)
 
 
 _WITH_CHANCE: Final = (reset_checks.computer_restarts, reset_checks.random_race)
-"""The checks that a restart is faithful in games that have a computer or a random race."""
+"""The checks of restarts in games with a computer or a random race."""
 
 
 def settled_by(findings: Findings, before: Settled) -> Settled:
-    """The facts that the measurements settle; those that were not measured stay as before."""
+    """The facts that the measurements settle; facts that were not measured stay unchanged."""
     facts: dict[str, Any] = {}
     restores = findings.measured(reset_checks.restart_restores) or {}
-    # The reports are about fields that were used up, so only one of these proves the opposite.
+    # Reported faults are about exhausted fields, so without one a restart is not proven faithful.
     if restores.get("differences") or restores.get("exhausted"):
         facts["restart_faithful"] = not restores["differences"]
     games = [

@@ -1,11 +1,11 @@
-"""Games for measurements: launched here, asked by raw requests, always closed.
+"""Launches games for measurements, sends them raw requests, and always closes them.
 
     Lab ── launch ──► Client ── post, reply, ask ──► Line ──► a game's websocket
-                        └── Ledger: what all games of the run have answered
+                        └── Ledger: counts the replies of all games of the run
 
-Rules: a reply is handed out as it came, however wrong, odd or late it is: what a pool does about it
-may not hide it from a measurement. Every wait has a limit; silence is a `GameFault`, or None where
-a measurement asks for it. `Lab.close_games` ends all games of a measurement.
+Rules: a reply is returned unchanged, even if it is wrong, odd or late, because a pool's handling of
+such a reply must not hide it from a measurement. Every wait has a limit. Silence is a `GameFault`;
+`Client.reply` returns None instead. `Lab.close_games` ends all games of a measurement.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ from sc2pool.protocol.replies import Status
 from sc2pool.protocol.requests import MatchPorts
 
 USUAL_S: Final = 20.0
-"""Limit of a reply that needs no loading; a game that is slow, but works, takes less."""
+"""Time limit of a reply without loading; even a slow game replies sooner."""
 STUB_LOOP: Final = (1 << 32) - 1
 """The game loop of an observation without content."""
 _EXIT_GRACE_S: Final = 1.0
-"""How long after its socket a dying process may end."""
+"""How long after its socket was closed a process may still take to end."""
 _POLL_S: Final = 0.005
 
 
 class NotPossible(Exception):
-    """What a measurement needs is missing; the text says what."""
+    """A measurement lacks something that it needs; the message names it."""
 
 
 # ---- one game ---------------------------------------------------------------------------------
 
 
 class Line(Connection):
-    """A connection that keeps every message of the game, in order, and judges none."""
+    """A connection that keeps every message of the game in order, without checks."""
 
     def __init__(self, sock: socket.socket) -> None:
         super().__init__(sock)
@@ -64,7 +64,7 @@ class Line(Connection):
         self._parts: list[bytes] = []
 
     def on_ws_frame(self, transport: picows.WSTransport, frame: picows.WSFrame) -> None:
-        """Keep one message; the end of the connection is None."""
+        """Keep one message, or None for the end of the connection."""
         del transport
         if frame.msg_type == picows.WSMsgType.CLOSE:
             self._came.put_nowait(None)
@@ -75,12 +75,12 @@ class Line(Connection):
                 self._parts = []
 
     def on_ws_disconnected(self, transport: picows.WSTransport) -> None:
-        """The other side has gone."""
+        """Keep None for the end of the connection."""
         super().on_ws_disconnected(transport)
         self._came.put_nowait(None)
 
     def post(self, asked: Sequence[sc_pb.Request]) -> None:
-        """Send requests, without waiting for their replies."""
+        """Send requests without waiting for their replies."""
         if self._transport is not None:
             self._transport.underlying_transport.write(frames(asked))
 
@@ -88,7 +88,7 @@ class Line(Connection):
         """The next message; None at the end of the connection.
 
         Raises:
-            TimeoutError: none has come in time.
+            TimeoutError: no message has come in time.
         """
         async with asyncio.timeout(within_s):
             return await self._came.get()
@@ -96,13 +96,13 @@ class Line(Connection):
 
 @dataclass
 class Ledger:
-    """What all games of a run have answered."""
+    """Counts of the replies of all games of a run."""
 
     replies: int = 0
     warnings: Counter[str] = field(default_factory=Counter)
-    """Texts in `Response.error` beside a reply that has its content, by kind of request."""
+    """Texts in `Response.error` of replies that have content, with the kind of request."""
     mistaken: Counter[str] = field(default_factory=Counter)
-    """Replies of another kind or id than was asked for."""
+    """Replies whose kind or id does not fit the request."""
 
     def note(self, asked: sc_pb.Request, reply: sc_pb.Response) -> None:
         """Count one reply."""
@@ -117,12 +117,12 @@ class Ledger:
 
 
 class Client:
-    """A launched game and the line to it; used by one task at a time.
+    """A launched game and its connection; used by one task at a time.
 
     Attributes:
-        status: as of the newest reply.
-        launched_s: how long it took from the spawn to the first reply.
-        player_id: as of the newest join.
+        status: the status in the newest reply.
+        launched_s: the time from the spawn to the first reply.
+        player_id: the player's id in the newest join.
     """
 
     def __init__(self, api: GameAPI, line: Line, ledger: Ledger) -> None:
@@ -135,25 +135,25 @@ class Client:
         self._line = line
         self._ledger = ledger
         self._due: deque[sc_pb.Request] = deque()
-        """The requests that are not answered yet."""
+        """The requests without a reply, oldest first."""
         self._next_id = 1
 
     def close(self) -> None:
-        """Kill the game and give everything back; may be called again."""
+        """Kill the game and release its resources; may be called again."""
         self.api.close()
 
     def hang_up(self) -> None:
-        """Close the socket at once, whatever is due; the game lives on."""
+        """Close the socket without waiting for replies; the game is not killed."""
         self._line.abort()
 
     # ---- messages -------------------------------------------------------------------------
 
     def post(self, *asked: sc_pb.Request, numbered: bool = True) -> None:
-        """Send requests at once, without waiting for their replies.
+        """Send requests without waiting for their replies.
 
         Args:
             asked: the requests.
-            numbered: whether each is given the next id; otherwise they keep theirs, or none.
+            numbered: whether each request gets the next id; if not, the ids stay unchanged.
         """
         for request in asked:
             if numbered:
@@ -163,11 +163,11 @@ class Client:
         self._line.post(asked)
 
     async def reply(self, within_s: float) -> sc_pb.Response | None:
-        """The reply to the oldest request that has none; None if it does not come in time.
+        """The reply to the oldest request without a reply; None if it does not come in time.
 
         Raises:
-            GameFault: the game has ended, or has closed the connection, or its message cannot be
-                decoded.
+            GameFault: the game has ended or closed the connection, or sent a message that cannot be
+                decoded or has no request.
         """
         try:
             content = await self._line.next_message(within_s)
@@ -189,10 +189,12 @@ class Client:
         return reply
 
     async def ask(self, asked: sc_pb.Request, within_s: float = USUAL_S) -> sc_pb.Response:
-        """The reply to one request, refusals among them, after those that are still due.
+        """Send one request and return its reply, which may be a refusal.
+
+        Replies to earlier requests are received first and dropped.
 
         Raises:
-            GameFault: as `reply`; DEADLINE if it does not come in time.
+            GameFault: see `reply`; DEADLINE if a reply does not come in time.
         """
         (reply,) = await self.ask_all([asked], within_s)
         return reply
@@ -200,7 +202,7 @@ class Client:
     async def ask_all(
         self, asked: Sequence[sc_pb.Request], within_s: float = USUAL_S
     ) -> list[sc_pb.Response]:
-        """The replies to requests that are sent at once; as `ask`."""
+        """Send several requests together and return their replies; see `ask`."""
         self.post(*asked)
         deadline = Deadline.after(within_s)
         replies: list[sc_pb.Response] = []
@@ -213,13 +215,13 @@ class Client:
         return replies[-len(asked) :]
 
     async def _end(self) -> GameFault:
-        """The end of the connection as a fault."""
+        """The fault that describes the end of the connection."""
         if await self.ends_within(_EXIT_GRACE_S):
             return self.process.exit_fault()
         return GameFault(FaultKind.CONNECTION_LOST, "the game closed the connection")
 
     async def ends_within(self, limit_s: float) -> bool:
-        """Wait until the process has ended; False if it has not by then."""
+        """Wait for the process's end; False if it still lives after `limit_s`."""
         deadline = Deadline.after(limit_s)
         while self.process.exit_code() is None:
             if deadline.expired():
@@ -232,10 +234,10 @@ class Client:
     async def begin(
         self, setup: GameSetup, map_path: Path, seed: int | None = None, data: bytes = b""
     ) -> None:
-        """Create and join a game, after leaving the one before.
+        """Leave the previous game, then create and join a game.
 
         Raises:
-            GameFault: the game failed, or refused.
+            GameFault: the game failed or refused a request.
         """
         limit_s = Limits().create_join_s
         await self.leave()
@@ -250,7 +252,7 @@ class Client:
         name: str = "",
         within_s: float = 60.0,
     ) -> None:
-        """Join the game that was created; as `begin`."""
+        """Join the created game; raises like `begin`."""
         reply = await self.ask(requests.join_game(setup, ports, name), within_s)
         joined = carried_out(reply, "join_game").join_game
         self.player_id = joined.player_id
@@ -261,34 +263,34 @@ class Client:
             )
 
     async def leave(self) -> None:
-        """Leave the game, if there is one."""
+        """Leave the current game or replay, if any."""
         if self.status in {Status.IN_GAME, Status.ENDED, Status.IN_REPLAY}:
             await self.ask(requests.leave_game())
 
     async def restart(self) -> sc_pb.ResponseRestartGame:
-        """Restart the game; as `begin`."""
+        """Restart the game; raises like `begin`."""
         reply = await self.ask(requests.restart_game(), Limits().reset_s)
         return carried_out(reply, "restart_game").restart_game
 
     async def observe(self, *, disable_fog: bool = False) -> sc_pb.ResponseObservation:
-        """The state now; as `begin`."""
+        """The current state; raises like `begin`."""
         reply = await self.ask(requests.observation(disable_fog=disable_fog))
         return carried_out(reply, "observation").observation
 
     async def loop(self) -> int:
-        """The game loop now; as `begin`."""
+        """The current game loop; raises like `begin`."""
         return (await self.observe()).observation.game_loop
 
     async def step(self, loops: int, within_s: float = 60.0) -> sc_pb.Response:
-        """Step; the reply may be a refusal, because the game has ended."""
+        """Step the game; the reply may be a refusal, for example after the game's end."""
         return await self.ask(requests.step(loops), within_s)
 
     async def debug(self, *commands: debug_pb2.DebugCommand) -> None:
-        """Debug commands; as `begin`."""
+        """Send debug commands; raises like `begin`."""
         carried_out(await self.ask(debug_request(*commands)), "debug")
 
     async def step_to_end(self, most_loops: int, at_a_time: int = 240) -> int | None:
-        """Step until the game or replay has ended; the loops this took, None if it has not."""
+        """Step until the game or replay has ended; the loops, or None if it has not ended."""
         status = self.status
         for loops in range(at_a_time, most_loops + at_a_time, at_a_time):
             reply = await self.step(at_a_time)
@@ -329,12 +331,12 @@ WORKERS: Final = {45: "Terran", 84: "Protoss", 104: "Zerg"}
 
 
 def status_of(reply: sc_pb.Response) -> str:
-    """The status of a reply by its name in the protocol."""
+    """The name of a reply's status, in lower case."""
     return Status(reply.status).name.lower()
 
 
 def refusal(reply: sc_pb.Response) -> str:
-    """Why a request was not carried out, in the game's words; empty if it was."""
+    """The game's words of refusal; empty if the request was carried out."""
     kind = reply.WhichOneof("response")
     if kind is None:
         return "; ".join(reply.error) or "an empty reply"
@@ -346,10 +348,10 @@ def refusal(reply: sc_pb.Response) -> str:
 
 
 def carried_out(reply: sc_pb.Response, kind: str) -> sc_pb.Response:
-    """The reply of a request that was carried out.
+    """Return the reply if its request was carried out.
 
     Raises:
-        GameFault: BAD_REPLY; it was refused.
+        GameFault: the request was refused (BAD_REPLY).
     """
     why = refusal(reply)
     if why:
@@ -363,7 +365,7 @@ def carried_out(reply: sc_pb.Response, kind: str) -> sc_pb.Response:
 
 @dataclass(frozen=True)
 class Maps:
-    """The installed maps that measurements play on; None if there is none of a kind."""
+    """The installed maps for measurements; None for a kind that is not installed."""
 
     mini: tuple[GameSetup, Path] | None
     """A short map for one player."""
@@ -374,17 +376,17 @@ class Maps:
 
 
 _MELEE: Final = ("Simple64", "Flat64", "Flat96", "Simple96", "Simple128")
-"""Maps for two players that clients' packages name."""
+"""Melee maps for two players, which clients' packages name."""
 _MINING: Final = ("BuildMarines", "CollectMineralsAndGas")
 _SPECIAL: Final = ("mini_games", "smac_maps", "smac_duels", "test", "example")
-"""Folders of maps that are no melee maps."""
+"""Folders whose maps are not for a melee."""
 
 
 def find_maps(installation: Installation, mini: tuple[GameSetup, Path] | None) -> Maps:
-    """The maps to play on.
+    """Find the maps for measurements.
 
     Args:
-        mini: the map of a mini-game, and its setup.
+        mini: the setup and the map of a mini-game.
     """
     melee = _first_of(installation, _MELEE)
     if melee is None and installation.maps is not None:
@@ -407,18 +409,18 @@ def _first_of(installation: Installation, names: Sequence[str]) -> Path | None:
 
 
 class Lab:
-    """The games of the measurements, and what these have in common.
+    """Launches and owns the games of the measurements, and holds their common data.
 
     Attributes:
-        folder: for temporary files of measurements and games; its owner deletes it.
-        patient: whether ends by a map's own timer are awaited in real time.
+        folder: the folder for temporary files of measurements and games; its owner deletes it.
+        patient: see `Plan`.
     """
 
     def __init__(
         self, installation: Installation, maps: Maps, findings: Findings, *, patient: bool = True
     ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="sc2pool-doctor-"))
-        # A core file lands in the working directory.
+        # A core file is written to the working directory.
         cwd = installation.cwd or self.folder
         self.installation = replace(installation, cwd=cwd)
         self.maps = maps
@@ -452,30 +454,30 @@ class Lab:
         """The setup of a game on a melee map, and its map.
 
         Raises:
-            NotPossible: there is no such map.
+            NotPossible: no melee map was found.
         """
         if self.maps.melee is None:
             raise NotPossible("no melee map was found (such as Simple64)")
         return GameSetup(self.maps.melee.stem, **options), self.maps.melee
 
     def mining(self) -> tuple[GameSetup, Path]:
-        """The setup of a game on a map with minerals, and its map; if it needs one, a computer.
+        """The setup of a game on a map with minerals, and its map.
 
         Raises:
-            NotPossible: there is no such map.
+            NotPossible: no map with minerals was found.
         """
         path = self.maps.mining
         if path is None:
             raise NotPossible("no map with minerals was found (such as BuildMarines or Simple64)")
-        # A melee map with one player and nobody else ends at once.
+        # Without an opponent, a game on a melee map ends in its first loop.
         opponents = (VERY_EASY,) if path == self.maps.melee else ()
         return GameSetup(path.stem, opponents=opponents), path
 
     async def launch(self, *, in_turn: bool = True, core_file_bytes: int = 0) -> Client:
-        """Launch a game; the arguments are those of a pool's launch.
+        """Launch a game; for the arguments see `launch` of `sc2pool.game.program.launch`.
 
         Raises:
-            ConfigError, GameFault: as `launch` of a pool's game.
+            ConfigError, GameFault: see there.
         """
         began_s = time.monotonic()
         limit_s = Limits().launch_s
@@ -495,14 +497,14 @@ class Lab:
         return client
 
     def running(self) -> list[Client]:
-        """The games that were launched and not closed."""
+        """The games that are launched and not closed."""
         return list(self._clients)
 
     async def pair(self) -> Pair:
-        """Two launched games for matches.
+        """Launch two games for matches.
 
         Raises:
-            ConfigError, GameFault: as `launch`.
+            ConfigError, GameFault: see `launch`.
         """
         leases = MatchLeases()
         self._leases.append(leases)
@@ -524,7 +526,7 @@ class Pair:
         return self.host, self.guest
 
     async def begin(self, setup: GameSetup, map_path: Path, seed: int | None = None) -> None:
-        """Create and join a match; as `Client.begin`."""
+        """Create and join a match; see `Client.begin`."""
         limit_s = Limits().create_join_s
         await asyncio.gather(*(side.leave() for side in self.sides))
         create = requests.create_game(replace(setup, participants=2), map_path, seed)
@@ -535,12 +537,12 @@ class Pair:
         )
 
     async def step(self, loops: int) -> None:
-        """Step both sides; a refusal is no error."""
+        """Step both sides; a refusal does not raise."""
         await both(self.host.step(loops), self.guest.step(loops))
 
 
 async def both(*deeds: Any) -> list[Any]:
-    """Do two things concurrently; the first failure ends both.
+    """Run awaitables concurrently; the first failure cancels the others.
 
     Raises:
         Exception: the first failure.

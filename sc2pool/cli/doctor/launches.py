@@ -1,6 +1,6 @@
 """Measures launches, ends of processes, closed sockets, and the speed of an ageing process.
 
-Rule: a core file or log that a measurement provokes is looked at and deleted with its folder.
+Rule: core files and logs that a measurement causes are examined, and deleted with their folder.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WATCH_S, _SHORT_WATCH_S = 3.0, 2.0
 """How long a game is watched after its socket was closed."""
 _ENDS_WITHIN_S: Final = 5.0
 _CORE_BYTES: Final = 1_000_000
-"""The part of a core file that shows that there is one."""
+"""Limit of a core file; its first part is enough to prove that a core file is written."""
 _SOME_LOOPS: Final = 1_000
 _CROWD: Final = 8
 _GAME_BYTES: Final = 1_200_000_000
@@ -43,7 +43,7 @@ _LONG_STEP: Final = 240
 
 
 async def closed_sockets(lab: Lab) -> None:
-    """Close the socket while each kind of request is pending; at last kill the game before."""
+    """Close the socket while each kind of request is pending; in the last case kill first."""
     setup, path = lab.mini()
     create = requests.create_game(setup, path, None)
 
@@ -118,7 +118,7 @@ async def ends(lab: Lab) -> None:
     """End games in several ways, in several states."""
 
     async def launched(client: Client) -> None:
-        """As it is."""
+        """The state after the launch: nothing is done."""
 
     async def in_game(client: Client) -> None:
         await client.begin(*lab.mini())
@@ -188,7 +188,7 @@ async def ends(lab: Lab) -> None:
 
 
 async def launches(lab: Lab) -> None:
-    """Launch games alone, at once and a little apart; then let all of them join at once."""
+    """Launch games alone, together and a little apart; then let all of them join together."""
     measured = [await _launch(lab, 1, 0.0)]
     for number, apart_s in ((2, 0.0), (2, 0.0), (2, 0.5), (_crowd(), 0.0)):
         if lab.deadline.remaining_s() < 20.0:
@@ -202,7 +202,7 @@ async def launches(lab: Lab) -> None:
 
 
 async def _joins(lab: Lab, clients: Sequence[Client]) -> list[float]:
-    """How long each join takes if they are made at once, each in a game of its own."""
+    """The duration of each join if all games join at the same time, each in its own game."""
     setup, path = lab.mini()
     for client in clients:
         await client.leave()
@@ -218,7 +218,7 @@ async def _joins(lab: Lab, clients: Sequence[Client]) -> list[float]:
 
 
 def _crowd() -> int:
-    """How many games are launched at once: as many as the memory holds twice over."""
+    """How many games to launch at the same time: half of those that fit into the memory."""
     room = psutil.virtual_memory().available // (2 * _GAME_BYTES)
     return max(3, min(_CROWD, room))
 
@@ -243,7 +243,7 @@ async def _launch(lab: Lab, number: int, apart_s: float) -> Launched:
 
 
 async def speed(lab: Lab) -> None:
-    """Step one process for a while, and compare what a loop costs at first and at last."""
+    """Step one process for a while, and measure the CPU time of a loop in several windows."""
     client = await lab.launch()
     await client.begin(*lab.mining())
     window_s = (_SPEED_S if lab.patient else _SHORT_SPEED_S) / _WINDOWS_OF_TIME

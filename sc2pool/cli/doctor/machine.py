@@ -1,4 +1,4 @@
-"""Measures the installation and the machine. Nothing is started."""
+"""Measures the installation and the machine; no game is started."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from sc2pool.tasks.registry import available, resolve
 _SHARED_MEMORY: Final = Path("/dev/shm")
 
 Playable = tuple[GameSetup, Path]
-"""The task of the examination, and its map."""
+"""The game setup of the examination, and its map."""
 
 
 # ---- the installation ---------------------------------------------------------------------------
@@ -43,7 +43,7 @@ Playable = tuple[GameSetup, Path]
 def tasks_by_map() -> dict[str, list[str]]:
     """The maps of the mini-games and of all built-in tasks of one player, each with its tasks.
 
-    StarCraft II has no map of those for two.
+    Tasks of two players are left out, because StarCraft II does not have their maps.
     """
     tasks: dict[str, list[str]] = {name: [] for name in PUBLISHED}
     for name in available():
@@ -54,7 +54,7 @@ def tasks_by_map() -> dict[str, list[str]]:
 
 
 def probe_installation(game: str, findings: Findings) -> Installation | None:
-    """Find the installation; None if there is none."""
+    """Find the installation; None if no installation was found."""
     try:
         with findings.trying(checks.game):
             found = find(game)
@@ -70,7 +70,7 @@ def probe_maps(
     """Look for each of the maps.
 
     Returns:
-        The first that can be played; None if there is none.
+        The first map that can be played, with its setup, or None.
     """
     playable = None
     maps = installation.maps or installation.root / "Maps"
@@ -134,7 +134,7 @@ def required_packages() -> list[checks.Package]:
 
 
 def probe_limits(findings: Findings) -> None:
-    """This process's limits, which games inherit."""
+    """Note this process's limits, which games inherit."""
     if WINDOWS:
         for check in (checks.open_files, checks.processes):
             findings.note_unknown(check, "Windows has no such limit")

@@ -1,6 +1,6 @@
-"""Measures maps: those that are installed, odd files, units by debug commands, waves.
+"""Measures maps: installed maps, odd files, units by debug commands, waves.
 
-Rule: nothing is written into the installation; odd files lie in the measurement's own folder.
+Rule: nothing is written into the installation; odd files are in the measurement's own folder.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from sc2pool.protocol.replies import Status
 
 _MARINE: Final = 48
 _FEW_LOOPS: Final = 30
-"""Units that come late come within these loops."""
+"""Late units are awaited for this many loops."""
 _MAPS_A_FOLDER: Final = 2
-"""How many maps of each folder are loaded, except for the folder of the mini-games."""
+"""How many maps of each folder are loaded; all maps are loaded from the mini-games' folder."""
 _WAVES_MAP: Final = "DefeatZerglingsAndBanelings"
 _WAVE_LOOPS: Final = 240
 _LONG_PATH: Final = 261
-"""One character more than the game's documentation allows."""
+"""One character longer than the game's documentation allows."""
 
 
 # ---- units by debug commands (D20) --------------------------------------------------------------
 
 
 async def debug_units(lab: Lab) -> None:
-    """Create a unit and kill it, and count the loops until each is seen."""
+    """Create a unit and kill it, and count the loops until each change is observed."""
     client = await lab.launch()
     await client.begin(*lab.mini())
     before = units_of(await client.observe(), raw_pb2.Self)
@@ -64,7 +64,7 @@ async def debug_units(lab: Lab) -> None:
 
 
 async def _loops_until(client: Client, is_so: Callable[[set[int]], Any]) -> tuple[int | None, Any]:
-    """Loops until this is true of the own units' tags, and what it returned."""
+    """Loops until `is_so(own units' tags)` is true, and its result; both None if it never is."""
     for loops in range(1, _FEW_LOOPS):
         await client.step(1)
         found = is_so({unit.tag for unit in units_of(await client.observe(), raw_pb2.Self)})
@@ -102,7 +102,7 @@ async def installed_maps(lab: Lab) -> None:
 
 
 def _chosen(lab: Lab) -> Iterator[Path]:
-    """All maps of the mini-games, and some of each other folder."""
+    """All maps of the mini-games, and some maps of each other folder."""
     maps = lab.installation.maps
     found = sorted(maps.rglob(f"*{MAP_SUFFIX}")) if maps is not None else []
     taken: dict[Path, int] = {}
@@ -113,7 +113,7 @@ def _chosen(lab: Lab) -> Iterator[Path]:
 
 
 def _setup_of(path: Path) -> GameSetup:
-    """One player; on a map that is not a mini-game's also a computer."""
+    """A setup of one player, with a computer unless the map is a mini-game's."""
     alone = path.parent.name == "mini_games"
     computer = Computer(common_pb2.Terran, sc_pb.VeryEasy)
     return GameSetup(path.stem, opponents=() if alone else (computer,))
@@ -135,7 +135,7 @@ async def _appearance(client: Client, name: str, reset: str) -> Appearance:
 
 
 async def waves(lab: Lab) -> None:
-    """Kill the last two enemies of a wave one after the other, and then in the same loop."""
+    """Kill the last two enemies of a wave one by one, and those of the next in the same loop."""
     try:
         path = find_map(lab.installation, _WAVES_MAP)
     except ConfigError:
@@ -148,7 +148,7 @@ async def waves(lab: Lab) -> None:
 
 
 async def _next_wave(client: Client, *, at_once: bool) -> int | None:
-    """Kill the enemies, the last two in this way; the loops until there are others."""
+    """Kill all enemies, the last two together if `at_once`; the loops until new ones appear."""
     enemies = units_of(await client.observe(disable_fog=True), raw_pb2.Enemy)
     *others, second, last = enemies
     for group in [others, [second, last]] if at_once else [others, [second], [last]]:
@@ -168,7 +168,7 @@ async def _next_wave(client: Client, *, at_once: bool) -> int | None:
 
 
 async def odd_maps(lab: Lab) -> None:
-    """Create games on files that are no maps, and on a good map by unusual paths."""
+    """Create games on files that are not maps, and on a good map with unusual paths."""
     _, good = lab.mini()
     opened: list[Opened] = []
     client: Client | None = None
@@ -188,7 +188,7 @@ async def odd_maps(lab: Lab) -> None:
 
 
 def _odd(lab: Lab, good: Path) -> Iterator[tuple[str, Path, bytes]]:
-    """What it is, its path, and its content if that is sent."""
+    """For each odd map: a description, its path, and its content if the content is sent."""
     content = good.read_bytes()
     for name, data in (
         ("an empty file", b""),
@@ -219,7 +219,7 @@ def _odd(lab: Lab, good: Path) -> Iterator[tuple[str, Path, bytes]]:
 
 
 async def _open(lab: Lab, client: Client, path: Path, data: bytes) -> tuple[str, bool]:
-    """What becomes of a game on this map, and whether its client learns nothing of the cause."""
+    """The outcome of a game on this map, and whether the game hides the cause of a failure."""
     setup, _ = lab.mini()
     await client.leave()
     created = await client.ask(requests.create_game(setup, path, None, data), 60.0)

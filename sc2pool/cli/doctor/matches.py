@@ -1,7 +1,6 @@
-"""Measures matches: bursts, processes that are used again, lost sides, pauses, ports.
+"""Measures matches: bursts, several matches in the same processes, lost sides, pauses, ports.
 
-Rule: a side that was killed, or waits in vain, is closed with its match; the next measurement
-launches others.
+Rule: a side that was killed, or does not reply, is closed and replaced by a new game.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _STEPS: Final = 60
 _REALTIME_S: Final = 3.0
 _MATCHES: Final = 20
 _WAIT_S: Final = 8.0
-"""How long a side waits for a reply that the other side owes."""
+"""How long to wait for a reply that depends on the other side."""
 _STOPPED_S: Final = 2.0
 _IDLE_S: Final = 5.0
 
@@ -83,7 +82,7 @@ async def _play(pair: Pair, *, burst: bool) -> _Played:
 
 
 def _walk(seen: sc_pb.Observation, number: int) -> list[sc_pb.Request]:
-    """Every tenth step, send the own units to and fro."""
+    """In every tenth step, an action that sends the own units to and fro; else no request."""
     own = [unit for unit in seen.raw_data.units if unit.alliance == raw_pb2.Self]
     if number % 10 or not own:
         return []
@@ -118,7 +117,7 @@ def _difference(ours: _Played, theirs: _Played) -> str:
 
 
 async def matches_in_a_row(lab: Lab) -> None:
-    """Play short matches in the same two processes, as many as there is time for."""
+    """Play up to `_MATCHES` short matches in the same two processes, as time permits."""
     setup, path = lab.melee(participants=2)
     pair = await lab.pair()
     starts_s: list[float] = []
@@ -147,7 +146,7 @@ def _rss_bytes(pair: Pair) -> int:
 
 
 async def lost_sides(lab: Lab) -> None:
-    """Lose one side of a match in several ways, while the other one steps."""
+    """Lose the guest of a match in several ways, while the host steps."""
     losses: list[Loss] = []
     pair = await lab.pair()
     for way in (LEAVES, STOPPED, QUITS, KILLED):
@@ -213,7 +212,7 @@ async def _lose(lab: Lab, pair: Pair, way: str) -> Loss:
 
 
 async def idle(lab: Lab) -> None:
-    """Ask nothing for a while: after the launch, and both sides of a match."""
+    """Send no requests for a while, after the launch and in a match."""
     pair = await lab.pair()
     pauses: list[Pause] = []
 
@@ -241,7 +240,7 @@ async def idle(lab: Lab) -> None:
 
 
 async def ports(lab: Lab) -> None:
-    """Take a port of a match before it begins; connect a second client to a game."""
+    """Take a port of a match before the match begins."""
     setup, path = lab.melee(participants=2)
     measured: list[Taken] = []
     for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
@@ -272,7 +271,7 @@ async def ports(lab: Lab) -> None:
 
 
 async def second_client(lab: Lab) -> None:
-    """Connect a second client to a game that is idle, and to one that has a request."""
+    """Connect a second client to a game while it is idle, and while a request is pending."""
     client = await lab.launch()
     await client.begin(*lab.mini(realtime=True))
     idle_outcome = await _connect(client.api.port)
@@ -283,7 +282,7 @@ async def second_client(lab: Lab) -> None:
 
 
 async def _connect(port: int) -> str:
-    """What becomes of a websocket handshake with a game that has a client."""
+    """Try a websocket handshake with a game that has a client; the outcome in words."""
     try:
         async with asyncio.timeout(2.0):
             reader, writer = await asyncio.open_connection(HOST, port)

@@ -1,6 +1,6 @@
-"""Measures single messages: delays of actions, ids, replays, texts beside good replies.
+"""Measures single messages: delays of actions, ids, replays, warnings in good replies.
 
-Rule: the last of all measurements looks at the ledger, so it counts the replies of the whole run.
+Rule: `warnings` is the last measurement of a run, because it reports the ledger of the whole run.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ async def action_delays(lab: Lab) -> None:
 
 
 async def _delay(client: Client, advance: Callable[[], Awaitable[None]]) -> int | None:
-    """Loops until a unit has the order that it was given; None if it never has."""
+    """Loops until a unit has the given order; None if it never has it."""
     seen = await client.observe()
     own = units_of(seen, raw_pb2.Self)
     unit = next((one for one in own if one.unit_type in WORKERS), own[-1])
@@ -84,7 +84,7 @@ async def _delay(client: Client, advance: Callable[[], Awaitable[None]]) -> int 
 
 
 async def ids(lab: Lab) -> None:
-    """Ask without an id, and with the smallest and the largest one."""
+    """Send requests without an id, with the smallest id and with the largest id."""
     client = await lab.launch()
     returned: dict[str, int | None] = {}
     for number in _IDS:
@@ -102,7 +102,7 @@ async def ids(lab: Lab) -> None:
 
 
 async def replays(lab: Lab) -> None:
-    """Save replays in several states, and start one with several options."""
+    """Save replays in several states, and start a replay with several options."""
     client = await lab.launch()
     measured: list[Replayed] = []
 
@@ -145,7 +145,7 @@ async def replays(lab: Lab) -> None:
 
 
 async def _watched(client: Client, *, realtime: bool) -> str:
-    """What becomes of a replay that was started."""
+    """The progress of a started replay, in words."""
     if realtime:
         before = await client.loop()
         await asyncio.sleep(0.5)
@@ -158,7 +158,7 @@ async def _watched(client: Client, *, realtime: bool) -> str:
 
 
 async def warnings(lab: Lab) -> None:
-    """Ask for everything in every status; then ask on and on in a game."""
+    """Send requests of all kinds in every status, then repeat them in a game."""
     client = await lab.launch()
     setup, path = lab.mini()
     answers: dict[str, dict[str, str]] = {}

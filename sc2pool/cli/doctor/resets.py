@@ -1,6 +1,6 @@
-"""Measures restarts and resets: what they bring back, what they leave behind, how far games go.
+"""Measures restarts and resets: their effects, their leftovers, and how far a game can be stepped.
 
-Rule: what a restarted game shows is compared with what a created one shows, seen without fog.
+Rule: observations of a restarted game are compared with those of a created game, without fog.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ from sc2pool.protocol import requests
 from sc2pool.protocol.replies import HARD_RESET_LOOP, LAST_LOOP, Status
 
 _NEAR: Final = 12.0
-"""Cells within which a mineral field belongs to a town."""
+"""A mineral field belongs to a town if its distance is at most this many cells."""
 _MINING_LOOPS: Final = 13_500
-"""BuildMarines ends at loop 14,400."""
+"""Less than an episode of BuildMarines, which ends at loop 14,400."""
 _LOOK_EACH_LOOPS: Final = 60
-"""Workers that find a field busy look for another one, so they are sent back."""
+"""Loops between two orders to workers, which go to another field if theirs is busy."""
 _MULE: Final = 268
 _MULE_LOOPS: Final = 1_440
-"""A MULE's life is about as long."""
+"""About the length of a MULE's life."""
 _COMPUTER_LOOPS: Final = 1_000
-"""A computer has trained workers by then."""
+"""A computer trains workers within this many loops."""
 _RESETS: Final = 200
 _LONG_STEP: Final = 5_000
 
 
-# ---- what a restart brings back (D05) -----------------------------------------------------------
+# ---- restored state (D05) -----------------------------------------------------------------------
 
 
 async def restores(lab: Lab) -> None:
-    """Use up a mineral field, change units and upgrades, restart; compare with the beginning."""
+    """Exhaust a mineral field, change units and upgrades, restart, and compare the beginnings."""
     client = await lab.launch()
     await client.begin(*lab.mining())
     first = await client.observe(disable_fog=True)
@@ -71,9 +71,9 @@ async def restores(lab: Lab) -> None:
 
 
 async def _mine(lab: Lab, client: Client, first: sc_pb.ResponseObservation) -> int:
-    """Let all workers mine one field until it is used up; returns the loops that this took.
+    """Let all workers mine one field until it is exhausted; returns the loops that this took.
 
-    MULEs help: workers alone would take longer than an episode of the mini-game.
+    MULEs help, because workers alone would need more loops than an episode has.
     """
     workers = [unit for unit in units_of(first, raw_pb2.Self) if unit.unit_type in WORKERS]
     if not workers:
@@ -93,7 +93,7 @@ async def _mine(lab: Lab, client: Client, first: sc_pb.ResponseObservation) -> i
     sent = [worker.tag for worker in workers]
     loops = 0
     while loops < _MINING_LOOPS:
-        if loops % _MULE_LOOPS == 0:  # a game that refuses it is measured without
+        if loops % _MULE_LOOPS == 0:  # if the game refuses MULEs, the workers mine alone
             await client.ask(debug_request(debug_pb2.DebugCommand(create_unit=mules)))
         loops += _LOOK_EACH_LOOPS
         asked = [requests.step(_LOOK_EACH_LOOPS), requests.observation(disable_fog=True)]
@@ -106,7 +106,7 @@ async def _mine(lab: Lab, client: Client, first: sc_pb.ResponseObservation) -> i
             break
         if client.status is not Status.IN_GAME or lab.deadline.remaining_s() < 20.0:
             break
-        # Those that found it busy are on their way to another one; the others carry minerals.
+        # Send back only those that went to another field; the others carry minerals.
         sent = [
             worker.tag
             for worker in units_of(seen, raw_pb2.Self)
@@ -117,7 +117,7 @@ async def _mine(lab: Lab, client: Client, first: sc_pb.ResponseObservation) -> i
 
 
 async def _give(client: Client, seen: sc_pb.ResponseObservation) -> None:
-    """Change what a restart should take back; a game that refuses it is measured without."""
+    """Make changes that a restart should undo; the game may refuse some of them."""
     if client.status is not Status.IN_GAME:
         return
     place = units_of(seen, raw_pb2.Self)[0].pos
@@ -141,7 +141,7 @@ def _contents(seen: sc_pb.ResponseObservation) -> int:
 
 
 def _inventory(seen: sc_pb.ResponseObservation) -> dict[str, int]:
-    """What there is, in counts that a map without chance repeats in each episode."""
+    """Counts that are the same at the beginning of each episode on a map without chance."""
     observation = seen.observation
     counts = Counter(
         f"{raw_pb2.Alliance.Name(unit.alliance).lower()} units of type {unit.unit_type}"
@@ -172,13 +172,13 @@ def _differences(before: dict[str, int], after: dict[str, int]) -> list[str]:
 
 
 async def computers(lab: Lab) -> None:
-    """Restart games against a computer of a random race, and create as many."""
+    """Restart games against a computer of a random race, and create the same number."""
     setup, path = lab.melee(opponents=(VERY_EASY,))
     lab.findings.note(checks.computer_restarts, *await _beginnings(lab, setup, path))
 
 
 async def random_race(lab: Lab) -> None:
-    """The same with a random race of the own player."""
+    """Restart and create games in which the own race is random, too."""
     setup, path = lab.melee(opponents=(VERY_EASY,), race=common_pb2.Random)
     lab.findings.note(checks.random_race, *await _beginnings(lab, setup, path))
 
@@ -186,7 +186,7 @@ async def random_race(lab: Lab) -> None:
 async def _beginnings(
     lab: Lab, setup: GameSetup, path: Path, number: int = 4
 ) -> tuple[list[Beginning], str]:
-    """Beginnings of created and of restarted games, and why the game refuses to restart."""
+    """Beginnings of created and of restarted games, and the game's refusal to restart, if any."""
     client = await lab.launch()
     beginnings: list[Beginning] = []
     for restarted in (False, True):
@@ -226,7 +226,7 @@ async def _beginning(client: Client, *, restarted: bool) -> Beginning:
 
 
 async def many_resets(lab: Lab) -> None:
-    """Reset a game hundreds of times, or for as long as there is time."""
+    """Reset a game up to `_RESETS` times in each way, as time permits."""
     setup, path = lab.mini()
     client = await lab.launch()
     await client.begin(setup, path)
@@ -240,7 +240,7 @@ async def many_resets(lab: Lab) -> None:
             try:
                 if kind == "restart":
                     await client.restart()
-                else:  # by turns by its path, and as data, as maps outside of the map folder are
+                else:  # in turns by path, and by content, like a map outside of the map folder
                     await client.begin(setup, path, None, content if done % 2 else b"")
                 await client.observe()
                 await client.step(1)
@@ -264,7 +264,7 @@ async def many_resets(lab: Lab) -> None:
 
 
 def _left_by(lab: Lab, client: Client) -> dict[str, int]:
-    """Memory and threads of a game, and the files where games are known to leave some."""
+    """Memory and threads of a game, and the number of files in folders where games leave files."""
     places = [lab.folder, Path.home() / "Documents" / "StarCraft II"]
     process = psutil.Process(client.pid)
     return {
@@ -278,13 +278,13 @@ def _left_by(lab: Lab, client: Client) -> dict[str, int]:
 
 
 async def limits(lab: Lab) -> None:
-    """Step a game on and on, with a restart at each end, until it refuses or the time is up.
+    """Step a game, with a restart at each end, until it refuses to restart or the time is up.
 
-    Its loops count from the creation on, whatever was restarted.
+    The loops are counted from the game's creation, over all restarts.
     """
     client = await lab.launch()
     await client.begin(*lab.mining())
-    # Otherwise the computer might end it.
+    # Make the units invulnerable, so that the computer cannot end the game.
     await client.ask(debug_request(debug_pb2.DebugCommand(game_state=debug_pb2.god)))
     seen = await client.observe()
     steps = [await _step(client, loops) for loops in (1, 1_000, 10_000)]

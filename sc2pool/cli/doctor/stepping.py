@@ -1,8 +1,7 @@
 """Measures a stepped game: seeds, bursts, restarts, memory, the episode's end, the exit.
 
-Rules: where a pool has a call for something, the probe uses it, so it measures what a pool waits
-for; single requests go through `Game.request`. Episodes that are compared were played with the
-same actions.
+Rules: the probe uses a pool's own calls if possible, so that it measures a pool's times; single
+requests go through `Game.request`. Compared episodes were played with the same actions.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ from sc2pool.tasks.minigames.geometry import PlayableArea
 STEP_MUL: Final = 8
 SEED: Final = 20_240_601
 STEPS_AFTER_RESTART: Final = 4
-"""Steps played after each timed reset, and compared with those after create_game."""
+"""Steps played after each timed reset, and compared after the restart of a seed's episode."""
 LONG_STEP_LOOPS: Final = 240
 LONGEST_EPISODE_LOOPS: Final = 14_400
-"""Length of the longest mini-game; a command ends an episode that lasts longer."""
+"""Length of the longest mini-game; a debug command ends longer episodes."""
 OBSERVATIONS_AFTER_END: Final = 4
 EXIT_S: Final = 5.0
 
@@ -44,11 +43,11 @@ EXIT_S: Final = 5.0
 async def probe(
     game: Game, playable: Playable, steps: int, resets: int, findings: Findings
 ) -> None:
-    """Measure everything that stepping can show; at last the game is asked to exit.
+    """Make all measurements of a stepped game; at the end, ask the game to exit.
 
     Args:
-        steps: of each of the episodes that are compared.
-        resets: how many are timed.
+        steps: the steps of each compared episode.
+        resets: the number of timed resets.
     """
     await _probe_seeds(game, playable, steps, findings)
     await _probe_restarts(game, playable, resets, findings)
@@ -57,13 +56,13 @@ async def probe(
 
 
 def durations(samples_s: Sequence[float]) -> tuple[int, float, float, float, float]:
-    """Count, first, median, 95th percentile and longest of some samples, at least one."""
+    """Count, first, median, 95th percentile and longest of at least one sample."""
     figures = Durations.of(samples_s)
     return figures.count, samples_s[0], figures.p50, figures.p95, figures.max
 
 
 async def _ask(game: Game, request: sc_pb.Request) -> sc_pb.Response:
-    """One request that must be carried out, unless the game has ended meanwhile."""
+    """Send a request that must be carried out, unless the game has ended."""
     reply = await game.request(request)
     if not replies.is_game_over(reply):
         replies.require(reply, replies.expected_kind(request))
@@ -71,9 +70,9 @@ async def _ask(game: Game, request: sc_pb.Request) -> sc_pb.Response:
 
 
 async def observe(game: Game, game_loop: int | None = None) -> sc_pb.ResponseObservation:
-    """The state now, or in real time once the game has come to `game_loop`.
+    """The current state; in real time, the state after a wait for `game_loop` if given.
 
-    With the result it may be a stub, without a state.
+    An observation with the result may be a stub, without a state.
     """
     reply = await game.request(requests.observation(game_loop))
     replies.require(reply, "observation")
@@ -90,13 +89,13 @@ class Played(NamedTuple):
     """Some steps of an episode."""
 
     observations: list[sc_pb.Observation]
-    """The first one, and that of each step."""
+    """The first observation, and one for each step."""
     took_s: list[float]
     """Duration of each step."""
 
 
 async def _probe_seeds(game: Game, playable: Playable, steps: int, findings: Findings) -> None:
-    """Play one seed four times, in bursts and by single requests; restart it; play another."""
+    """Play one seed four times (in bursts and by single requests), restart it, play another."""
     creations_s: list[float] = []
 
     async def create(seed: int) -> tuple[sc_pb.Observation, PlayableArea]:
@@ -151,7 +150,7 @@ def _compare(bursts: Sequence[Played], singles: Sequence[Played], findings: Find
 async def _play(
     game: Game, first: sc_pb.Observation, area: PlayableArea, steps: int, *, burst: bool
 ) -> Played:
-    """Play as sc2pool does, in bursts, or as other clients do, one request after the other."""
+    """Play in bursts, like sc2pool, or one request after the other, like other clients."""
     played = Played([first], [])
     for number in range(steps):
         actions = _walk(played.observations[-1], area, number)
@@ -173,7 +172,7 @@ async def _play(
 
 
 def _walk(seen: sc_pb.Observation, area: PlayableArea, number: int) -> list[sc_pb.Action]:
-    """Send the own units from one quarter of the area to the next, so that something happens."""
+    """An action that sends the own units to the next quarter of the area, to cause changes."""
     tags = [unit.tag for unit in seen.raw_data.units if unit.alliance == raw_pb2.Self]
     if not tags:
         return []
@@ -186,7 +185,7 @@ def _walk(seen: sc_pb.Observation, area: PlayableArea, number: int) -> list[sc_p
 
 
 async def _probe_restarts(game: Game, playable: Playable, resets: int, findings: Findings) -> None:
-    """Reset without a seed, as a pool does: times, memory, beginnings."""
+    """Reset without a seed, like a pool; note times, memory and beginnings."""
     took_s: list[float] = []
     hard_reset_after = None
     with findings.trying(checks.restart):
@@ -241,7 +240,7 @@ async def _probe_end(game: Game, playable: Playable, findings: Findings) -> None
 async def _play_on(game: Game, loops: int) -> bool:
     """Step the game this many loops, or to its end; return whether it has ended."""
     for _ in range(0, loops, LONG_STEP_LOOPS):
-        # A game may reply that it has ended while its status does not.
+        # A game may reply that it has ended although its status does not say so.
         over = replies.is_game_over(await _ask(game, requests.step(LONG_STEP_LOOPS)))
         if over or game.status is Status.ENDED:
             return True
@@ -281,10 +280,10 @@ Leaf = tuple[str, Any]
 
 
 def first_difference(ours: Sequence[sc_pb.Observation], theirs: Sequence[sc_pb.Observation]) -> str:
-    """Where two episodes first differ, in words; empty if they are the same.
+    """The first difference of two episodes, in words; empty if they are the same.
 
     A new game may give the same unit another tag, so tags are compared by the order in which they
-    appear. All other values have to be equal to the bit.
+    appear. All other values must be identical.
     """
     our_tags: dict[int, int] = {}
     their_tags: dict[int, int] = {}
@@ -301,12 +300,12 @@ def first_difference(ours: Sequence[sc_pb.Observation], theirs: Sequence[sc_pb.O
 
 
 def beginning(observation: sc_pb.Observation) -> tuple[Leaf, ...]:
-    """All of an observation but its tags, as something that can be compared and hashed."""
+    """An observation's values, with tags replaced by numbers, as a hashable tuple."""
     return tuple(_leaves(observation, {}))
 
 
 def _leaves(message: Any, tags: dict[int, int], path: str = "") -> Iterator[Leaf]:
-    """Every value in a message, with its path; tags are replaced by numbers, kept in `tags`."""
+    """Yield each value of a message with its path; `tags` maps tags to the numbers shown."""
     for field_, value in message.ListFields():
         here = f"{path}.{field_.name}" if path else field_.name
         repeated = not isinstance(value, str | bytes) and hasattr(value, "__len__")
@@ -315,7 +314,7 @@ def _leaves(message: Any, tags: dict[int, int], path: str = "") -> Iterator[Leaf
             if field_.message_type is not None:
                 yield place, "present"
                 yield from _leaves(one, tags, place)
-            elif field_.type == field_.TYPE_UINT64 and one:  # only tags have this type; 0 is none
+            elif field_.type == field_.TYPE_UINT64 and one:  # only tags have this type; 0: no unit
                 yield place, tags.setdefault(one, len(tags) + 1)
             else:
                 yield place, one

@@ -1,8 +1,8 @@
-"""Tries on a child what the pool does with its workers: start, wake, measure, stop and end it.
+"""Tries the pool's operations on a worker with a child: start, wake, measure, stop and end.
 
-    probe_worker ── doorbell, memory ──► main, in a child that follows: it counts, and rings back
+    probe_worker ── doorbell, memory ──► main, in a child process, which rings back and counts
 
-So the report of one user shows whether workers can live on a system that sc2pool was not tested on.
+The report then shows whether workers can live on a system that sc2pool was not tested on.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _COUNT: Final = struct.Struct("=Q")
 
 
 def probe_worker(findings: Findings) -> None:
-    """Note what became of the child."""
+    """Start, stop and kill a child, and note the results."""
     with (
-        suppress(ProbeFailed, subprocess.TimeoutExpired),  # a child that lives on was noted
+        suppress(ProbeFailed, subprocess.TimeoutExpired),  # a child that does not end was noted
         findings.trying(checks.worker),
         ExitStack() as owned,
     ):
@@ -86,7 +86,7 @@ def probe_worker(findings: Findings) -> None:
 
 
 def main() -> None:
-    """The child: wait for a ring, ring back, and count until it is killed."""
+    """Run the child: wait for a ring, ring back, and count until it is killed."""
     request, reply, descriptor = become_follower(sys.argv[1:])
     with closing(Waiter.create()) as waiter:
         waiter.add_doorbell(Doorbell.inherited(listening=request), "request")

@@ -1,1 +1,1 @@
-"""`sc2pool play`, `record` and `replay`: policies play, and what was played is shown or kept."""
+"""`sc2pool play`, `record` and `replay`: play episodes, record them, and show replays."""

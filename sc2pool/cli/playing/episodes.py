@@ -1,7 +1,7 @@
-"""A policy plays episodes on a pool, and what came of each is said at once.
+"""Plays episodes of a policy on a pool, and yields the result of each as soon as it has ended.
 
-Rules: each game plays its share of the episodes, so short ones count no more than long ones. An
-episode that a fault cut short is shown, counts in no mean, and is played again.
+Rules: each game plays its share of the episodes, so short episodes do not count more than long
+ones. An episode that a fault cut short is yielded, does not count in a mean, and is played again.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from sc2pool.tasks.opponents.results import RESULT
 
 
 class Ended(NamedTuple):
-    """An episode."""
+    """An episode that has ended."""
 
     episode_return: float
     """The sum of the first player's rewards."""
     steps: int
     end: str
-    """The match's result, else how it ended."""
+    """The match's result; without one, the reason of the end."""
     whole: bool
-    """No fault cut it short."""
+    """Whether no fault cut the episode short."""
     info: dict[str, Any]
-    """The last one."""
+    """The episode's last info."""
 
 
 class Watcher(Protocol):
-    """Sees all that is played."""
+    """An observer of everything that is played."""
 
     def begin(self, observations: Any, /) -> None:
         """All rows have begun an episode."""
         ...
 
     def step(self, actions: Any, observations: Any, rewards: Any, over: Any, infos: Any, /) -> None:
-        """All rows have made a step; what was played, and what `VecEnv.step` returned."""
+        """All rows have made a step with these actions and results of `VecEnv.step`."""
         ...
 
 
@@ -55,12 +55,13 @@ def play_episodes(
     loops: int | None = None,
     watchers: Sequence[Watcher] = (),
 ) -> Iterator[Ended]:
-    """Play that many whole episodes.
+    """Play this number of whole episodes.
 
     Args:
         env: the games, not reset yet.
         deterministic: whether the policy plays its best actions instead of drawing them.
-        loops: of a step, to play no faster than people watch; None for as fast as it goes.
+        loops: the game loops of a step, to play at the game's own pace; None for full speed.
+        watchers: observers of the episodes.
     """
     torch.set_num_threads(1)  # the networks are small; the games need the cores
     games, first_rows = env.pool.n, range(0, env.num_envs, env.pool.rows)
@@ -94,7 +95,7 @@ def play_episodes(
 
 
 def end_of(info: dict[str, Any]) -> tuple[str, bool]:
-    """How the episode with this last info ended, in words, and whether no fault cut it short."""
+    """The end of the episode with this last info, in words, and whether no fault cut it short."""
     if "sc2pool.fault" in info:
         return f"fault: {info['sc2pool.fault']['kind']}", False
     if RESULT in info:

@@ -1,4 +1,4 @@
-"""Frames of a game as an animated picture."""
+"""Writes frames of a game as an animated picture."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from sc2pool.pool.vec_pool import VecPool
 from sc2pool.replacing import replacing
 
 MOST_FRAMES = 3_000
-"""All of them are in memory, of 0.3 MB each."""
+"""Limit of frames, because all frames are in memory (0.3 MB each)."""
 _LAST_FRAME_MS = 2000
-"""Until the picture begins again."""
+"""Duration of the last frame, before the picture begins again."""
 _LONGEST_FRAME_MS = 655_350
-"""Hundredths of a second in 16 bits, as the format has them."""
+"""Limit of the format, which has hundredths of a second in 16 bits."""
 
 
 class GifFilm(Film):
-    """A film as a GIF file, which is written when the episode is over."""
+    """A film as a GIF file, which is written at the episode's end."""
 
     def __init__(self, path: Path, pool: VecPool, fps: float) -> None:
         super().__init__(path, pool, fps)
@@ -40,15 +40,15 @@ class GifFilm(Film):
 
 
 def frame_of(pixels: Any) -> Image.Image:
-    """A frame, uint8 (height, width, 3), with few colours, as GIF has them."""
+    """A frame, uint8 (height, width, 3), as an image with at most 256 colours, for GIF."""
     return Image.fromarray(pixels).quantize(dither=Image.Dither.NONE)
 
 
 def write_picture(path: Path, frames: Sequence[Image.Image], fps: float) -> None:
-    """Write a GIF file of frames from `frame_of`, at least one; `fps` is the game's own pace.
+    """Write a GIF file of at least one frame from `frame_of`, at `fps` frames per second.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     frame_ms = min(round(1000 / fps), _LONGEST_FRAME_MS)
     durations_ms = [frame_ms] * (len(frames) - 1) + [_LAST_FRAME_MS]

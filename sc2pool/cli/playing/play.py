@@ -1,7 +1,7 @@
-"""`sc2pool play`: a trained model plays episodes or matches, and what came of them is printed.
+"""`sc2pool play`: plays episodes or matches of a trained model, and prints the results.
 
-With an opponent the model draws its actions, as the opponent does and as both did in training;
-else it plays its best ones. Replay, video and GIF are of the first episode.
+With `--against`, the model draws its actions, as in training; otherwise it plays its best actions.
+Replay, video and GIF show the first episode.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from sc2pool.replacing import replacing
 from sc2pool.tasks.definition import TaskDefinition
 
 VIDEOS = (".mp4", ".mkv", ".mov", ".avi")
-"""Containers of the codec that videos have, H.264."""
+"""Suffixes of containers that can hold H.264, the videos' codec."""
 _FIRST_ONLY = 1 << 60
-"""Of a replay policy: of all episode numbers only 0 is a multiple."""
+"""`ReplayPolicy.every` that keeps only the first episode: only 0 is a multiple."""
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play what the arguments say."""
+    """Play the episodes, and write the files."""
     subject: Subject = args.subject
     check_files(args)
     with Stop().handling(), ExitStack() as opened:
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def check_files(args: argparse.Namespace) -> None:
-    """Raise `ConfigError` for a file that cannot be written."""
+    """Raise `ConfigError` if a file cannot be written."""
     for option, suffixes in (("replay", []), ("video", VIDEOS), ("gif", [".gif"])):
         if (path := getattr(args, option)) is not None:
             check_file(path, f"--{option}", suffixes)
@@ -91,7 +91,7 @@ def check_files(args: argparse.Namespace) -> None:
 
 
 def make_games(args: argparse.Namespace, subject: Subject, replays: Path) -> PoolVecEnv[Any]:
-    """The games that are played; replays go into the folder."""
+    """The pool of games; replays are written to the folder `replays`."""
     keep = ReplayPolicy(replays, every=_FIRST_ONLY, best=False) if args.replay else None
     task, opponent = against(args, subject.task)
     return SubprocSC2VecEnv(
@@ -107,7 +107,7 @@ def make_games(args: argparse.Namespace, subject: Subject, replays: Path) -> Poo
 
 
 def against(args: argparse.Namespace, task: type[TaskDefinition]) -> tuple[Any, Any]:
-    """The task, with the computer that is asked for, and the opponent in a task of two players."""
+    """The task, with the computer of `--opponent`, and the opponent if it has two players."""
     if args.opponent is not None:
         race, difficulty = args.opponent
         computer = Computer(
@@ -137,7 +137,7 @@ def opponent_of(args: argparse.Namespace) -> str | None:
 
 
 def _value(kind: Any, name: str) -> int:
-    """The enum's value of this name, however it is capitalised."""
+    """The enum's value with this name, in any case."""
     for known, number in kind.items():
         if known.lower() == name.lower():
             return int(number)
@@ -145,7 +145,7 @@ def _value(kind: Any, name: str) -> int:
 
 
 def films_of(args: argparse.Namespace, pool: VecPool) -> list[Film]:
-    """The video and the GIF that are asked for."""
+    """The films for `--video` and `--gif`."""
     fps = float(pool.metadata["render_fps"])
     films: list[Film] = []
     if args.video is not None:
@@ -158,7 +158,7 @@ def films_of(args: argparse.Namespace, pool: VecPool) -> list[Film]:
 
 
 def shown(episodes: Iterator[Ended]) -> Iterator[Ended]:
-    """The same, each printed."""
+    """Print each episode, and pass it on."""
     print("episode     return   steps  end")
     for number, ended in enumerate(episodes, 1):
         figures = f"{number:7d} {ended.episode_return:10.2f} {ended.steps:7d}  {ended.end}"
@@ -167,10 +167,10 @@ def shown(episodes: Iterator[Ended]) -> Iterator[Ended]:
 
 
 def save_replay(episodes: list[Ended], replay: Path) -> bool:
-    """Put the first game's replay there; says why it could not, and returns False then."""
+    """Move the first episode's replay to `replay`; print the reason and return False if not."""
     saved = next((one.info[REPLAY] for one in episodes if REPLAY in one.info), None)
     if saved is None:
-        say(f"no {replay}: the game did not save its first episode")
+        say(f"cannot write {replay}: the game did not save its first episode")
         return False
     try:
         replay.parent.mkdir(parents=True, exist_ok=True)
@@ -183,7 +183,7 @@ def save_replay(episodes: list[Ended], replay: Path) -> bool:
 
 
 def summary(episodes: list[Ended], opponent: str | None) -> str:
-    """What came of the episodes that no fault cut short."""
+    """The mean return, and the results of matches, without episodes that a fault cut short."""
     whole = [episode for episode in episodes if episode.whole]
     returns = np.array([episode.episode_return for episode in whole])
     count = f"{len(whole)} episode{'s' * (len(whole) != 1)}"

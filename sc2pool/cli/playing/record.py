@@ -1,4 +1,4 @@
-"""`sc2pool record`: episodes of several games at once become a dataset."""
+"""`sc2pool record`: plays episodes of several games and writes them as a dataset."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SAY_EVERY_S = 5.0
 
 
 def run(args: argparse.Namespace) -> int:
-    """Record what the arguments say."""
+    """Record the dataset."""
     subject: Subject = args.subject
     dataset = args.dataset or default_id(subject)
     check_recordable(subject.task)
@@ -85,10 +85,10 @@ def fill(
     args: argparse.Namespace,
     stop: Stop,
 ) -> None:
-    """Play until the dataset has the steps; what is whole is written, whatever ends it.
+    """Play until the dataset has the steps; whole episodes are written, whatever ends this.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the dataset cannot be written.
     """
     if writer.steps >= args.steps:  # with --resume
         return
@@ -117,7 +117,7 @@ def fill(
 def seed_of_this_part(seed: int | None, episodes: int) -> int | None:
     """The seed of a part of a recording that begins after this number of episodes.
 
-    With the seed of the first part it would record the same episodes again.
+    With the seed of the first part, the same episodes would be recorded again.
     """
     if seed is None or not episodes:
         return seed
@@ -131,7 +131,7 @@ def default_id(subject: Subject) -> str:
 
 
 def env_spec_of(subject: Subject) -> gymnasium.envs.registration.EnvSpec | None:
-    """With which Minari makes the env again; None if gymnasium has none of one learner."""
+    """The spec with which Minari can make the env; None without an env of one row in gymnasium."""
     task = subject.task
     alone = task.players == 1 and agents_of(task) == 1
     name = built_in_name(task)

@@ -1,6 +1,6 @@
-"""`sc2pool replay`: what a replay holds, in words or as an animated picture.
+"""`sc2pool replay`: describes a replay, or draws it as an animated picture.
 
-The replay must be of the game that plays it: a replay of the stand-in for the stand-in.
+A game plays only its own replays: the stand-in does not play those of StarCraft II, and vice versa.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from sc2pool.protocol.replies import Status, require
 from sc2pool.waiting import run_in_selector_loop
 
 MOST_BYTES = 64 * 1024 * 1024
-"""Largest replay; it is sent to the game in one message."""
+"""Limit of a replay, which is sent to the game in one message."""
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print or draw what the arguments say."""
+    """Describe or draw the replay."""
     content = read_bytes(args.replay, MOST_BYTES)
     if args.picture is not None:
         check_file(args.picture, "PICTURE.gif", [".gif"])
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _with_game(args: argparse.Namespace, act: Callable[[Game], Awaitable[str]]) -> str:
-    """What `act` does with a game."""
+    """Launch a game, and return the result of `act` with it."""
     limits = Limits()
     game = await Game.launch(find(args.game), limits, deadline=Deadline.after(limits.launch_s))
     try:
@@ -49,7 +49,7 @@ async def _with_game(args: argparse.Namespace, act: Callable[[Game], Awaitable[s
 
 
 async def _summarise(game: Game, content: bytes, args: argparse.Namespace) -> str:
-    """Map, length and version, and how each player ended."""
+    """Map, length and version, and the result of each player."""
     info = await _info(game, content, args)
     return "\n".join(
         [
@@ -116,7 +116,7 @@ async def _draw(game: Game, content: bytes, args: argparse.Namespace) -> str:
 
 
 async def _observations_of(game: Game, every_loops: int) -> AsyncIterator[sc_pb.Observation]:
-    """What is seen in the current loop, and after each step until the replay is over."""
+    """The current observation, and one after each step until the replay is over."""
     status = Status.IN_REPLAY
     while True:
         seen = await game.request(sc_pb.Request(observation=sc_pb.RequestObservation()))

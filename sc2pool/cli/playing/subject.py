@@ -1,4 +1,4 @@
-"""Who plays: the model of a run or in a file, a pretrained one, the scripted player, or chance."""
+"""Finds the player: a run's model, a model's file, a pretrained, the scripted or a random one."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Subject:
     """A player and the task that it plays."""
 
     name: str
-    """The model's file, scripted or random."""
+    """The model's file, "scripted" or "random"."""
     task: type[TaskDefinition]
     game: str
-    """Which game: auto, real, or an installation's folder."""
+    """The game: auto, real, or an installation's folder."""
 
     def policy(self, seed: int | None) -> Policy:
-        """Plays all rows of a batch; with a seed it draws the same actions again."""
+        """The player's policy, which plays all rows of a batch; a seed repeats its draws."""
         if self.name == RANDOM:
             return RandomPolicy(self.task.action_space, seed)
         if self.name == SCRIPTED:
@@ -53,16 +53,16 @@ class Subject:
 
 
 def find_subject(given: str, task: str | None, game: str | None) -> Subject:
-    """The player that is meant; of a run's models the one of its best evaluation if there is one.
+    """The player that the user has named; for a run, its best model if it was evaluated.
 
     Args:
-        given: a run's folder, a model's file, a pretrained policy's name, scripted or random.
-        task: the task's name; None for the one that the run's folder says.
-        game: as in `Subject`; None for the one that the run's folder says, which is printed.
+        given: a run's folder, a model's file, a pretrained policy's name, "scripted" or "random".
+        task: the task's name; None for the task in the run's folder.
+        game: see `Subject`; None for the game in the run's folder, which is printed.
 
     Raises:
-        ConfigError: no such model, it does not say its task, or it is for other spaces; the task
-            has no scripted player.
+        ConfigError: an unknown model, a model without a task or for other spaces, or a task
+            without a scripted player.
     """
     if given in (RANDOM, SCRIPTED):
         definition = task_class(task or DEFAULT_TASK)
@@ -86,7 +86,7 @@ def find_subject(given: str, task: str | None, game: str | None) -> Subject:
 
 
 def say_if_normalized(path: Path) -> None:
-    """Print a warning about a model that was trained on other observations than it plays on."""
+    """Print a warning if a model was trained on normalised observations, which it will not get."""
     if SavedModel(path.stem, path).is_of_normalized():
         say(
             f"{path} was trained under VecNormalize, whose statistics are not in the file: it sees "
@@ -98,11 +98,11 @@ def playable_model(given: str) -> Path:
     """The file of a model.
 
     Args:
-        given: a pretrained policy's name, which a folder of the same name does not hide because
-            another user may have made it; or a run's folder, or a model's file.
+        given: a pretrained policy's name, a run's folder, or a model's file. A folder with the name
+            of a pretrained policy is not used, because another user may have made it.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: no model was found.
     """
     bundled = pretrained().get(spelled(given))
     if bundled is not None:
@@ -122,7 +122,7 @@ def playable_model(given: str) -> Path:
 
 
 def hint_of_player(given: str) -> str:
-    """What may have been meant in place of a player, such as the task that shall be played."""
+    """A suggestion for a wrong player: a similar name, or how to name a task."""
     if ":" in given or spelled(given) in PLACES:
         return f"; for a task say who plays it: {RANDOM} --task {given}"
     return hint(given, (RANDOM, SCRIPTED, *pretrained()))
@@ -132,9 +132,9 @@ def scripted_player(task: type[TaskDefinition]) -> Any:
     """The task's scripted player, a function of the observation.
 
     Raises:
-        ConfigError: it has none.
+        ConfigError: the task has no scripted player.
     """
-    from sc2pool.tasks.melee import play_melee  # noqa: PLC0415 - few need them
+    from sc2pool.tasks.melee import play_melee  # noqa: PLC0415 - rarely needed
     from sc2pool.tasks.minigames.scripted import SCRIPTED as OF_MINIGAMES  # noqa: PLC0415
 
     known = {**OF_MINIGAMES, "Melee": play_melee}
@@ -148,8 +148,8 @@ class FunctionPolicy:
     """A function of the observation as a policy of several rows.
 
     Args:
-        function: from a row's observation to its action.
-        space: of the observations.
+        function: maps a row's observation to its action.
+        space: the space of the observations.
     """
 
     def __init__(self, function: Any, space: spaces.Space[Any]) -> None:
@@ -157,12 +157,12 @@ class FunctionPolicy:
         self._space = space
 
     def predict(self, observation: Any, state: Any = None, *_: Any, **__: Any) -> tuple[Any, Any]:
-        """SB3's; `observation` is a batch, and the parameters after `state` are not used."""
+        """SB3's method; `observation` is a batch, parameters after `state` are not used."""
         return [self._function(row) for row in rows_of(self._space, observation)], state
 
 
 class RandomPolicy:
-    """Uniformly random actions, of those that are possible if the task has masks."""
+    """Uniformly random actions; if the task has masks, only possible actions are drawn."""
 
     def __init__(self, space: spaces.Space[Any], seed: int | None) -> None:
         self._space = space
@@ -177,7 +177,7 @@ class RandomPolicy:
         deterministic: bool = False,
         action_masks: Any = None,
     ) -> tuple[Any, Any]:
-        """SB3's; only the number of observations is used, and the masks."""
+        """SB3's method; only the number of rows and the masks are used."""
         del observation, deterministic
         masks = [None] * len(episode_start) if action_masks is None else action_masks
         return [self._draw(mask) for mask in masks], state
@@ -186,7 +186,7 @@ class RandomPolicy:
         space = self._space
         if mask is None:
             return space.sample()
-        first, counts = np.array(0), np.array(2)  # of each bit of a MultiBinary
+        first, counts = np.array(0), np.array(2)  # the values of each bit of a MultiBinary
         if isinstance(space, spaces.Discrete):
             first, counts = np.array(space.start), np.array(space.n)
         elif isinstance(space, spaces.MultiDiscrete):
@@ -198,7 +198,7 @@ class RandomPolicy:
 
 
 def rows_of(space: spaces.Space[Any], batch: Any) -> list[Any]:
-    """Each row's observation, out of a batch as `VecEnv.step` returns it."""
+    """Each row's observation, from a batch of `VecEnv.step`."""
     if isinstance(space, spaces.Dict | spaces.Tuple) and space_layout(space, 0).fixed:
         parts = list(space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space))
         of_parts = zip(*(rows_of(part, batch[key]) for key, part in parts), strict=True)

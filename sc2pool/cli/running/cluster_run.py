@@ -1,6 +1,6 @@
-"""The pools of a Ray cluster, seen from outside as if they were one: for `top` and `watch`.
+"""Reads all pools of a Ray cluster as one pool, for `top` and `watch`.
 
-It is to a cluster what `Run` is to a pool on this machine.
+`ClusterRun` has the interface of `Run`, which reads a pool on this machine.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from sc2pool.ray.viewer import Seen
 
 _AGAIN_S = 0.3
-"""Requests within this time share one reading."""
+"""Requests within this time share one reading of the files."""
 _ALL_ANSWER_S = 1.5
-"""A pool checks for requests once a second."""
+"""Time for all pools to answer; a pool checks for requests once a second."""
 _ENDED_AFTER_S = 10.0
-"""Without any pool for this long, the training has ended; a node that died is awaited longer."""
+"""The training counts as ended after this time without a pool."""
 
 
 class ClusterRun:
     """The running pools of a cluster.
 
     Args:
-        address: of the cluster; see `sc2pool.ray.cluster.connect`.
-        closely: whether `read` is called, too.
+        address: the cluster's address; see `sc2pool.ray.cluster.connect`.
+        closely: whether to read views and curves, too, for calls of `read`.
 
     Raises:
         MissingPackageError: Ray is not installed.
@@ -51,7 +51,7 @@ class ClusterRun:
 
     @property
     def name(self) -> str:
-        """Its name in a message."""
+        """The pools' name in messages."""
         return f"every pool of the Ray cluster at {self._address}"
 
     def describe(self) -> str:
@@ -60,11 +60,11 @@ class ClusterRun:
         return f"the Ray cluster at {self._address}, pools on {', '.join(nodes) or 'no node yet'}"
 
     def ended(self) -> bool:
-        """True if there has been no pool for a while."""
+        """True if no pool was seen for `_ENDED_AFTER_S`."""
         return not self._read_pools() and time.monotonic() - self._seen_s > _ENDED_AFTER_S
 
     def poll(self) -> tuple[dict[str, Any], float] | None:
-        """The statistics of all pools as those of one, and their age; None without any."""
+        """The merged statistics of all pools, and their age; None without pools."""
         from sc2pool.ray.stats import from_dict, merge  # noqa: PLC0415
 
         pools = self._read_pools()
@@ -74,13 +74,13 @@ class ClusterRun:
         return merged.as_dict(), max(pool.stats[1] for pool in pools)
 
     def first_poll(self) -> dict[str, Any] | None:
-        """The statistics, once pools have answered.
+        """Wait for the pools' answers, and return the merged statistics.
 
         Raises:
-            NoAnswerError: there are pools, but they have not answered in time.
-            ConfigError: there is no pool.
+            NoAnswerError: pools are running, but have not answered in time.
+            ConfigError: no pool is running.
         """
-        self._read_pools()  # not in the time that pools have: a node's viewer takes long to start
+        self._read_pools()  # before the clock starts, because a node's viewer takes long to start
         began_s = time.monotonic()
         while time.monotonic() - began_s < ANSWER_S:
             seen = self.poll()
@@ -97,7 +97,7 @@ class ClusterRun:
         )
 
     def read(self, name: str, instance: int | None = None) -> tuple[dict[str, Any], float] | None:
-        """A file of an instance, numbered as in `poll`, or the curves, as `Run.read` returns it."""
+        """A file of an instance (with its number in `poll`), or the curves; see `Run.read`."""
         from sc2pool.ray.stats import merge_curves  # noqa: PLC0415
 
         pools = self._read_pools()

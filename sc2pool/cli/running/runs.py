@@ -1,8 +1,8 @@
 """Finds running pools from another terminal, and reads their live files.
 
-Rules: in a run directory only the request to keep the files fresh is written. Pools of other users
-are ignored; of several pools of one process the first is meant, which is the training's, not that
-of its evaluations; if several processes have pools, the user has to choose.
+Rules: only the request for fresh files is written into a run directory. Pools of other users are
+ignored. If one process has several pools, the first is chosen, because it is the training's pool
+and the others are for evaluations. If several processes have pools, the user must choose.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from sc2pool.shell import quoted
 
 POLL_S = 0.05
 _DESCRIBED_S = 2.0
-"""The time in which pools are asked what they play; they write once a second."""
+"""Time limit of the descriptions of pools, which write their files once a second."""
 ANSWER_S = 10.0
-"""A pool answers within a second; after this time without an answer it is stopped or very busy."""
+"""Time limit of a pool's answer, which normally takes a second; else it is stopped or very busy."""
 
 
 class NoAnswerError(SC2PoolError):
@@ -37,20 +37,20 @@ class NoAnswerError(SC2PoolError):
 
 
 class Run:
-    """A running pool, seen from outside: its run directory, and its trainer's pid."""
+    """A running pool of another process: its run directory, and its trainer's pid."""
 
     def __init__(self, path: Path, pid: int) -> None:
         self.path = path
         self.pid = pid
 
     def ended(self) -> bool:
-        """True if the pool is closed or its trainer is gone."""
+        """True if the pool is closed or its trainer has ended."""
         return trainer_of(self.path) is None
 
     def poll(self) -> tuple[dict[str, Any], float] | None:
-        """The pool's statistics and their age in seconds; None if there are none yet.
+        """The pool's statistics and their age in seconds; None before the pool has written them.
 
-        It also requests them; they stay fresh for `live_files.FRESH_FOR_S` after the last call.
+        Each call requests that the pool keeps them fresh for `live_files.FRESH_FOR_S`.
         """
         with suppress(OSError):
             live_files.request(self.path)
@@ -60,7 +60,7 @@ class Run:
         """The pool's statistics, written after this call began; None if the pool has ended.
 
         Raises:
-            NoAnswerError: the pool wrote none in time.
+            NoAnswerError: the pool did not write its statistics in time.
         """
         asked_at_s = time.monotonic()
         while not self.ended():
@@ -78,20 +78,20 @@ class Run:
         return None
 
     def read(self, name: str, instance: int | None = None) -> tuple[dict[str, Any], float] | None:
-        """The data of a live file and its age in seconds; None if there is no such file.
+        """The data of a live file and its age in seconds; None if the file does not exist.
 
-        Without an instance it is a file of the whole pool.
+        Without an instance, the file is one of the whole pool.
         """
         folder = self.path if instance is None else self.path / str(instance)
         return live_files.read(folder / name)
 
     @property
     def name(self) -> str:
-        """Its name in a message."""
+        """The pool's name in messages."""
         return f"the pool of process {self.pid}"
 
     def describe(self) -> str:
-        """One line that identifies the pool: what it plays, and its process."""
+        """One line that identifies the pool: its process, task, games and age."""
         return f"{self.name}: {described([self])[self.path]}"
 
 
@@ -99,7 +99,7 @@ def choose(path: Path | None, pid: int | None) -> Run:
     """The running pool that the arguments name, or the first of the only process that has any.
 
     Raises:
-        ConfigError: there is no such pool, or several processes have pools.
+        ConfigError: no such pool is running, or several processes have pools.
     """
     if path is not None:
         trainer = trainer_of(path)
@@ -121,7 +121,7 @@ def choose(path: Path | None, pid: int | None) -> Run:
 
 
 def choices(runs: Sequence[Run]) -> list[str]:
-    """The options that choose each of these pools, and what it plays."""
+    """A line for each pool: the option that chooses it, and its description."""
     plays = described(runs)
     lines, first_of = [], set()
     for run in runs:
@@ -132,13 +132,13 @@ def choices(runs: Sequence[Run]) -> list[str]:
 
 
 def described(runs: Sequence[Run]) -> dict[Path, str]:
-    """Each pool's task, number of games and age; of one that does not answer, its command."""
+    """Each pool's task, number of games and age, or its command if the pool does not answer."""
     lines: dict[Path, str] = {}
     asked_at_s = time.monotonic()
     while (waited_s := time.monotonic() - asked_at_s) < _DESCRIBED_S and len(lines) < len(runs):
         for run in runs:
             seen = run.poll() if run.path not in lines else None
-            if seen is not None and seen[1] < waited_s:  # it was not written for an earlier reader
+            if seen is not None and seen[1] < waited_s:  # else it was written for an earlier reader
                 lines[run.path] = printable(_in_short(seen[0]))
         time.sleep(POLL_S)
     for run in runs:
@@ -148,14 +148,14 @@ def described(runs: Sequence[Run]) -> dict[Path, str]:
 
 
 def _in_short(stats: dict[str, Any]) -> str:
-    """What a pool plays, on how many games, and since when."""
+    """A pool's task, number of games and age."""
     games = sum(not is_spare(row) for row in stats["instances"])
     number = f"{games} game{'s' * (games != 1)}" if stats["task"] else f"{games} of them"
     return f"{stats['task'] or 'envs of your own'}, {number}, up {duration(stats['uptime_s'])}"
 
 
 def found(pid: int | None) -> dict[Path, int]:
-    """The runs in the folder for temporary files, and those of process `pid` elsewhere."""
+    """The runs in the folder for temporary files, and those of process `pid` in other folders."""
     runs = living(Path(tempfile.gettempdir()))
     if pid is not None:
         for worker in _children(pid):

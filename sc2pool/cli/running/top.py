@@ -2,10 +2,10 @@
 
     ← →  sort by another column    r  reverse    ↑ ↓  scroll    q  quit
 
-On Windows no keys are read: `--sort` sorts, and Ctrl-C quits.
+On Windows keys are not read: `--sort` sorts, and Ctrl-C quits.
 
-Rules: it only reads, so it cannot disturb the pool; if the pool ends meanwhile, it says so and
-ends with exit code 0.
+Rules: the command only reads, so it cannot disturb the pool. If the pool ends, the command says so
+and ends with exit code 0.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from sc2pool.pool.instances.states import LIVE, State
 _KEY_WAIT_S = 0.2
 _EVENTS = 5
 _EVENTS_AT_LEAST = 2
-"""How many events stay in a low terminal, where the envs have to share the lines with them."""
+"""In a low terminal, events give lines to the envs until only this many events remain."""
 _ROWS_AT_LEAST = 4
 _HELP = "Ctrl-C quit" if WINDOWS else "←→ sort   ↑↓ scroll   r reverse   q quit"
 _SCROLLS = "" if WINDOWS else " (↑↓)"
@@ -51,10 +51,10 @@ _PLAYS = frozenset({State.PLAYING, State.STEPPING})
 
 
 def run(args: argparse.Namespace) -> int:
-    """`sc2pool top` with its parsed arguments.
+    """Run `sc2pool top`.
 
     Raises:
-        ConfigError: there is no pool, or no terminal for a live table.
+        ConfigError: no pool is running, or a live table has no terminal.
     """
     pool = ClusterRun(args.ray) if args.ray else choose(args.run_dir, args.pid)
     once = args.json or args.once
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 class TableView:
-    """The pool's newest statistics, how old they are, and the table as it is sorted now."""
+    """The pool's newest statistics and their age, and the table with its current sort order."""
 
     def __init__(self, stats: dict[str, Any], sort: str) -> None:
         self.stats = stats
@@ -81,10 +81,10 @@ class TableView:
         self._sort = sort
         self._flipped = False
         self._scrolled = 0
-        """How many lines of the table are above the ones that are shown."""
+        """How many lines of the table are hidden above the shown lines."""
 
     def press(self, key: str) -> bool:
-        """Handle a key; returns whether it means to quit."""
+        """Handle a key; returns True if the key quits."""
         step = (key in _RIGHT) - (key in _LEFT)
         if step:
             names = table.names(self.stats, self._sort)
@@ -98,9 +98,9 @@ class TableView:
         """The pool, a line for each instance, and the newest events.
 
         Args:
-            width: of the terminal, in characters.
-            height: of a live table, in lines, with the keys in the last one; None for all lines
-                and no keys.
+            width: the terminal's width in characters.
+            height: the height of a live table in lines, whose last line shows the keys; None for
+                all lines without keys.
         """
         stats = self.stats
         shown = table.Table(stats, self._sort, flipped=self._flipped, width=width)
@@ -126,7 +126,7 @@ class TableView:
         return _text([*head, *seen, *events, *gap, *foot])
 
     def _scroll(self, body: list[Styled], room: int) -> list[Styled]:
-        """The part of the table that has room, and how much more there is."""
+        """The visible part of the table; if lines are hidden, the last line counts them."""
         if len(body) <= room:
             self._scrolled = 0
             return body
@@ -138,7 +138,7 @@ class TableView:
 
 
 def _text(lines: list[Styled]) -> Text:
-    """Styled lines as rich draws them; none is wrapped. Names in them may come from anywhere."""
+    """Styled lines as rich's text, not wrapped; `printable` escapes names of unknown origin."""
     return Text("\n", no_wrap=True, overflow="crop").join(
         Text(printable(line, None), style=style) for line, style in lines
     )
@@ -163,11 +163,11 @@ def show(pool: Run | ClusterRun, view: TableView, console: Console) -> bool:
 
 @contextmanager
 def read_keys() -> Iterator[Callable[[float], str]]:
-    """In the block, single keys can be read from the terminal.
+    """In the block, read single keys from the terminal.
 
     Yields:
-        A function that waits some seconds for keys and returns them, or nothing. On Windows it
-        only waits; Ctrl-C ends the table there.
+        A function that waits for keys for some seconds and returns them, or "". On Windows it only
+        waits; there Ctrl-C ends the table.
     """
     if WINDOWS:
 
@@ -197,5 +197,5 @@ def read_keys() -> Iterator[Callable[[float], str]]:
 
 
 def _colour(state: State) -> str:
-    """The colour of an instance's line: it plays, it is on its way or stopped, or it has ended."""
+    """The colour of an instance's line: green if it plays, red if it has ended, else yellow."""
     return "green" if state in _PLAYS else "yellow" if state in LIVE else "red"

@@ -3,8 +3,8 @@
     statistics, width ─► head_lines, Table, event_lines
 
 Rules: nothing is cut off at the right. In a narrow terminal the least important columns are hidden,
-and named in the last line. The column that the rows are sorted by is always there. Causes of
-recycles that have no column get a line below their env.
+and the last line names them. The column by which the rows are sorted is always shown. If the column
+of recycles is hidden, their causes get a line below their env.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ GUEST = "guest"
 """The column that only matches have: the pid of the second game."""
 RECYCLES = "recycles"
 _OPPONENTS_SHOWN = 5
-"""Opponents in the lines above the table; `stats()` has them all."""
+"""How many opponents the lines above the table show; `stats()` has all of them."""
 _BETWEEN = " "
 _DOT = " · "
 _KEPT = "\xa0"
-"""A space at which no line is broken."""
+"""A space at which lines are not broken."""
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,13 @@ class Column:
     """One column of the table.
 
     Attributes:
-        name: as `--sort` takes it.
-        width: at least, in characters, so that the table keeps still.
-        rank: 0 for the most important; in a narrow terminal the highest are hidden first.
-        value: what rows are sorted by; None sorts last.
+        name: the column's name for `--sort`.
+        width: the least width in characters, so that the table does not move.
+        rank: 0 for the most important; a narrow terminal hides the highest ranks first.
+        value: maps a row to the value by which rows are sorted; None sorts last.
         show: makes the cell's text.
-        is_text: text is left-aligned and sorts upwards, figures the other way round.
+        is_text: text is left-aligned and sorts upwards; figures are right-aligned and sort
+            downwards.
     """
 
     name: str
@@ -81,7 +82,7 @@ def causes(counts: Mapping[str, int]) -> str:
 
 
 def seat_key(row: Row) -> tuple[bool, int]:
-    """Envs by number, then spares."""
+    """A sort key: envs by number, then spares by number."""
     kind, _, number = row["seat"].partition(" ")
     return kind == "spare", int(number)
 
@@ -109,19 +110,19 @@ COLUMNS: Sequence[Column] = (
     Column("faults", 6, 4, _of("faults"), whole),
     Column(RECYCLES, 24, 12, lambda row: causes(row["recycles"]) or None, str, is_text=True),
 )
-"""An env without a game shows its worker's pid: see `rows`. The cost is the CPU time of a game
-loop, in per cent of that in the game's first episodes."""
+"""An env without a game shows its worker's pid (see `rows`). `cost` is the CPU time of a game loop,
+in per cent of the time in the game's first episodes."""
 
 NAMES = [column.name for column in COLUMNS]
 
 
 def is_realtime(pool: Row) -> bool:
-    """True if its games run by themselves: only then an action can be late."""
+    """True if the pool's games run by themselves; only then an action can be late."""
     return bool(pool["realtime"]["steps"])
 
 
 def is_cluster(pool: Row) -> bool:
-    """True if its games are on the nodes of a Ray cluster."""
+    """True if the pool's games are on the nodes of a Ray cluster."""
     return any(row.get(NODE) for row in pool["instances"])
 
 
@@ -131,7 +132,7 @@ def has_guests(pool: Row) -> bool:
 
 
 def where(pool: Row) -> str:
-    """The process that has the pool, or how many nodes have one."""
+    """The process that has the pool, or the number of nodes with a pool."""
     if not is_cluster(pool):
         return f"process {pool['trainer_pid']}"
     count = len({row[NODE] for row in pool["instances"]})
@@ -139,7 +140,7 @@ def where(pool: Row) -> str:
 
 
 def names(pool: Row, sort: str) -> list[str]:
-    """The columns that this pool has, and the one that the user has chosen."""
+    """The names of the columns that this pool has, and of the chosen column."""
     optional = ((GAP, is_realtime(pool)), (NODE, is_cluster(pool)), (GUEST, has_guests(pool)))
     lacks = {name for name, has in optional if not has}
     return [name for name in NAMES if name == sort or name not in lacks]
@@ -148,7 +149,7 @@ def names(pool: Row, sort: str) -> list[str]:
 def rows(pool: Row) -> list[dict[str, Any]]:
     """A row for each instance, with its lateness in real time.
 
-    One without a game gets the worker's pid; a spare plays no episodes.
+    An instance without a game gets its worker's pid. A spare has no number of episodes.
     """
     late = pool["realtime"]["envs"]
     return [
@@ -168,7 +169,7 @@ def is_spare(row: Row) -> bool:
 
 
 def ordered(unordered: Sequence[Row], sort: str, *, flipped: bool = False) -> list[Row]:
-    """Rows sorted by a column: text upwards, figures downwards, or the other way round."""
+    """Rows sorted by a column: text upwards, figures downwards; `flipped` reverses this."""
     column = COLUMNS[NAMES.index(sort)]
     if sort == "env":
         return sorted(unordered, key=seat_key, reverse=flipped)
@@ -179,15 +180,14 @@ def ordered(unordered: Sequence[Row], sort: str, *, flipped: bool = False) -> li
 
 
 class Table:
-    """The instances of a pool, in the columns that fit side by side in a terminal of this width.
+    """The instances of a pool, in the columns that fit into a terminal of this width.
 
-    The most important columns are shown, that by which the rows are sorted first of all, in the
-    order of `COLUMNS`.
+    The column by which rows are sorted is always shown, and then the most important columns. They
+    have the order of `COLUMNS`.
 
     Attributes:
         title: the line of the columns' titles.
-        hidden: the titles of the columns that do not fit. Causes of recycles are not lost: see
-            above.
+        hidden: the titles of columns that do not fit, except recycles, whose causes get lines.
     """
 
     def __init__(self, pool: Row, sort: str, *, flipped: bool, width: int) -> None:
@@ -225,7 +225,7 @@ class Table:
         self.title, *self._lines = lines
 
     def __iter__(self) -> Iterator[tuple[Row, str]]:
-        """Each instance with its line, and with its causes of recycles if they have no column."""
+        """Each instance with its line; then lines of its recycles if their column is hidden."""
         for row, line in zip(self._rows, self._lines, strict=True):
             yield row, line
             if row["recycles"] and not self._shows_recycles:
@@ -240,7 +240,7 @@ class Table:
 
 
 def folded(parts: Iterable[str], width: int) -> list[str]:
-    """These parts one after the other, in as few lines as fit."""
+    """These parts one after the other, in as few lines as possible."""
     lines: list[str] = []
     for part in parts:
         if lines and len(lines[-1]) + len(_DOT) + len(part) <= width:
@@ -251,7 +251,7 @@ def folded(parts: Iterable[str], width: int) -> list[str]:
 
 
 def head_lines(pool: Row, age_s: float, width: int) -> list[str]:
-    """The pool as a whole: what is played, how far it is, what has failed."""
+    """The lines about the whole pool: its task, progress and faults."""
     spares = sum(map(is_spare, pool["instances"]))
     envs = len(pool["instances"]) - spares
     rate = NONE if pool["steps_per_s"] is None else f"{pool['steps_per_s']:,.0f}"
@@ -294,7 +294,7 @@ def head_lines(pool: Row, age_s: float, width: int) -> list[str]:
 
 
 def match_figures(matches: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """How the matches came out, against the opponents met last."""
+    """The matches won against the newest opponents."""
     shown = [
         f"{results['win']:,} of {sum(results.values()):,} against {name}"
         for name, results in list(matches.items())[:_OPPONENTS_SHOWN]

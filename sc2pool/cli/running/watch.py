@@ -2,9 +2,9 @@
 
     pool's live files ─► Watch: state, curves, maps ─► http://127.0.0.1:PORT/ ─► web/watch.js
 
-Rules: it listens on the loopback address only, and answers only to its names (`loopback`). No
-request changes anything. The page loads nothing from elsewhere. Once no page asks any more, the
-pool stops writing its live files.
+Rules: the server listens only on the loopback address, and answers only requests for a name of it
+(`loopback`). Requests change nothing. The page loads nothing from other servers. When pages no
+longer send requests, the pool stops writing its live files.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from sc2pool.processes.spawn import given_socket
 
 _POLL_INTERVAL_S = 0.5
 _LAST_WORDS_S = 2.0
-"""After the pool's end, how long the pages can still ask and learn of it."""
+"""How long the server still runs after the pool's end, so that pages learn of it."""
 _MAPS_KEPT = 32
 _MAP_PATH = re.compile(r"/map/([0-9a-f]{8})")
 
@@ -91,7 +91,7 @@ class Watch:
         }
 
     def curves(self) -> dict[str, Any]:
-        """The run so far as curves, see `History.as_dict`; empty until the pool has answered."""
+        """The curves of the run; see `History.as_dict`. Empty until the pool has answered."""
         seen = self._pool.read(live_files.CURVE_FILE)
         return {"at_s": [], "steps": [], "figures": {}} if seen is None else seen[0]
 
@@ -103,14 +103,14 @@ class Watch:
             if view[0]["map"] not in self._maps:
                 shown = self._pool.read(live_files.MAP_FILE, instance)
                 if shown is None or shown[0]["key"] != view[0]["map"]:
-                    return None  # it is being replaced; the next request will find it
+                    return None  # the game is being replaced; the next request will find its map
                 self._maps[shown[0]["key"]] = shown[0]
                 while len(self._maps) > _MAPS_KEPT:
                     self._maps.popitem(last=False)
         return {**view[0], "age_s": view[1]}
 
     def map(self, key: str) -> dict[str, Any] | None:
-        """A map that a view has named."""
+        """The map with this key, which a view has named; None if it is unknown."""
         with self._lock:
             return self._maps.get(key)
 
@@ -171,11 +171,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Print nothing: a line per request would scroll the address away."""
+        """Print nothing, because a line per request would scroll the address away."""
 
 
 def listen_as(args: argparse.Namespace) -> socket.socket:
-    """A socket that listens where the arguments say.
+    """A socket that listens on `--listener`, `--port` or a free port.
 
     Raises:
         ConfigError: the given port is taken.
@@ -191,9 +191,9 @@ def listen_as(args: argparse.Namespace) -> socket.socket:
 
 
 def show_in_browser(address: str) -> None:
-    """Open a page in the user's browser if this machine has a display; it never fails or waits."""
+    """Open a page in the user's browser if this machine has a display; never fails or waits."""
     if SYSTEM == "linux" and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
-        return  # a browser for terminals would take over this one
+        return  # a text browser would take over this terminal
 
     def show() -> None:
         with suppress(Exception):
@@ -203,10 +203,10 @@ def show_in_browser(address: str) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """`sc2pool watch` with its parsed arguments: serves until Ctrl-C or the pool's end.
+    """Run `sc2pool watch`: serve until Ctrl-C or the pool's end.
 
     Raises:
-        ConfigError: there is no pool, or the port is taken.
+        ConfigError: no pool is running, or the port is taken.
     """
     pool = ClusterRun(args.ray, closely=True) if args.ray else choose(args.run_dir, args.pid)
     with Server(Watch(pool), listen_as(args)) as server:

@@ -1,1 +1,1 @@
-"""`sc2pool train`: an algorithm on a pool of games, and the folder that the run keeps."""
+"""`sc2pool train`: trains an algorithm on a pool of games, and keeps the run's folder."""

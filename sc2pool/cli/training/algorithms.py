@@ -1,14 +1,14 @@
-"""Choices of a training, as data: the algorithm, and how a policy is trained against itself.
+"""Choices of a training as data: the algorithm, and the way of self-play.
 
-The algorithms are a table: where each one is, and which tasks it can learn. `--self-play MODE` is
+A table has each algorithm's class and the tasks that it can learn. `--self-play MODE` is
 
     shared        both sides of each match are rows of the learner; the default
     latest        the opponent is the newest snapshot of the learner
-    uniform       half of the matches against the newest, half against any snapshot
-    prioritised   the same, but rather against those that the learner wins less against
+    uniform       half of the matches against the newest snapshot, half against any snapshot
+    prioritised   like uniform, but snapshots that the learner beats less often are preferred
 
-Rule: nothing here imports numpy or torch, so that the command's help is printed at once, and a task
-that an algorithm cannot learn is refused at once.
+Rule: this module imports neither numpy nor torch, so that the command prints its help, and refuses
+an unsuitable task, without a delay.
 """
 
 from __future__ import annotations
@@ -36,30 +36,30 @@ _REPLAYING = ("buffer_size", "learning_starts", "train_freq", "gamma")
 
 @dataclass(frozen=True)
 class Algorithm:
-    """One of them."""
+    """One algorithm."""
 
     module: str
     """The package that has the class."""
     class_name: str
     attributes: tuple[str, ...]
-    """Attributes that its saved models have and most others lack."""
+    """Attributes that the algorithm's saved models have, and most others lack."""
     lacks: tuple[str, ...] = ()
-    """Attributes that those others have and its saved models lack."""
+    """Attributes that similar algorithms' saved models have, and this one's lack."""
     policy_module: str = "stable_baselines3.common.policies"
-    """Where the class of a saved model's policy is."""
+    """The module of the class of a saved model's policy."""
     optimizers: tuple[str, ...] = ("policy",)
     actions: tuple[str, ...] = _ARRAYS
-    """The action spaces that it supports, from its documentation."""
+    """The supported action spaces, from the algorithm's documentation."""
     policy_infix: str = ""
-    """`MlpPolicy` becomes `MlpLstmPolicy` with `Lstm`."""
+    """With `Lstm`, `MlpPolicy` becomes `MlpLstmPolicy`."""
     hyperparameters: str = ""
-    """The file in `defaults` that has them; its own defaults if empty."""
+    """The file in `defaults`; if empty, the algorithm's own defaults are used."""
     uses_masks: bool = False
     plays_on: bool = False
-    """In real time it needs running games while it learns."""
+    """Whether real-time games must run while the algorithm learns."""
 
     def load_class(self) -> type[Any]:
-        """The class; imports torch."""
+        """The algorithm's class; imports torch."""
         return getattr(import_module(self.module), self.class_name)  # type: ignore[no-any-return]
 
 
@@ -129,15 +129,15 @@ ALGORITHMS: Final = {
         "sc2pool", "AsyncPPO", _PROXIMAL, hyperparameters=_PPO_FILE, plays_on=True
     ),
 }
-"""By the name that `--algo` takes."""
+"""The algorithms by their names for `--algo`."""
 
 
 def check_algorithm(name: str, task: type[TaskDefinition]) -> None:
     """Check that an algorithm is installed and can learn a task's observations and actions.
 
     Raises:
-        ConfigError: it cannot; says why.
-        MissingPackageError: its package is not installed.
+        ConfigError: the algorithm cannot learn the task; the message has the reason.
+        MissingPackageError: the algorithm's package is not installed.
     """
     algorithm = ALGORITHMS[name]
     if algorithm.module == _CONTRIB:
@@ -162,7 +162,7 @@ def check_algorithm(name: str, task: type[TaskDefinition]) -> None:
 
 
 def check_observations(task: type[TaskDefinition]) -> None:
-    """Raise `ConfigError` for a task with observations that no algorithm takes."""
+    """Raise `ConfigError` if no algorithm supports the task's observations."""
     space = task.observation_space
     parts = space.values() if isinstance(space, Mapping) else [space]
     wrong = {type(part).__name__ for part in parts}.difference(_ARRAYS)
@@ -176,22 +176,22 @@ def check_observations(task: type[TaskDefinition]) -> None:
 SHARED: Final = "shared"
 MODES: Final = (SHARED, "latest", "uniform", "prioritised")
 LATEST_SHARE: Final = 0.5
-"""Part of the matches against the newest snapshot: what the learner meets next is like itself, and
-the older ones keep it from forgetting how to beat them."""
+"""Share of the matches against the newest snapshot, which is like the learner's next opponents.
+Matches against older snapshots keep the learner from forgetting how to beat them."""
 PARTS: Final = 20
-"""Snapshots of a run, if nothing else is asked for."""
+"""The default number of snapshots of a run."""
 EVALUATIONS: Final = 10
 LEAST_BETWEEN: Final = 5_000
-"""Env steps between two evaluations, whose matches would else take longer than a short training."""
+"""The least env steps between two evaluations; more frequent matches would dominate a short run."""
 GAMES: Final = 20
-"""Of an evaluation, against each opponent."""
+"""The games of an evaluation against each opponent."""
 
 
 def choose_self_play(chosen: str | None, earlier: str | None, task: type[TaskDefinition]) -> str:
-    """The mode of a run: as chosen, else the resumed run's; empty for a task of one player.
+    """The mode of a run: the chosen one, else the resumed run's; empty for a task of one player.
 
     Raises:
-        ConfigError: it is asked for, and the task has one player.
+        ConfigError: a mode was chosen, and the task has one player.
     """
     if task.players == 2:
         return chosen or earlier or SHARED

@@ -1,4 +1,4 @@
-"""The learning curve: returns over env steps, with published scores as horizontal lines.
+"""Draws the learning curve: returns over env steps, with published scores as horizontal lines.
 
 Rule: the lines differ in colour and in dashes. `drawing` has the rules of all pictures.
 """
@@ -48,7 +48,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Label:
-    """A text beside the axes, at the height of what it names."""
+    """A text beside the axes, at the height of its value."""
 
     text: str
     value: float
@@ -57,9 +57,9 @@ class Label:
 
 
 def references_for(task: type[TaskDefinition]) -> list[Reference]:
-    """The published scores of a built-in task; an empty list if there are none.
+    """The published scores of a built-in task; an empty list for other tasks.
 
-    A user's task on the same map may have another reward, so its returns do not compare.
+    A user's task on the same map may have another reward, so its returns are not comparable.
     """
     scores = PUBLISHED.get(task.map_name) if built_in_name(task) else None
     if scores is None:
@@ -82,8 +82,8 @@ def draw_curve(
     """Write the learning curve as a PNG file, without the episodes that a fault cut short.
 
     Args:
-        episodes: in the order of their ends, or none.
-        game: on which game, as the pool names it.
+        episodes: the episodes in the order of their ends; may be empty.
+        game: the game's name, for the note on the points.
         references: scores to compare with.
     """
     whole = [episode for episode in episodes if not episode.fault]
@@ -115,7 +115,7 @@ def draw_curve(
 
 
 def new_curve(title: str, what: str) -> tuple[Figure, Axes]:
-    """An empty picture of something over env steps, with room for labels beside the axes."""
+    """An empty picture of `what` over env steps, with room for labels beside the axes."""
     figure = new_figure(9, 5.2, dpi=120)
     axes = figure.add_axes((0.085, 0.115, 0.69, 0.785))
     axes.set_title(title, loc="left", fontsize=11)
@@ -192,7 +192,7 @@ def spread(heights: Sequence[float], gap: float) -> list[float]:
 
     Returns:
         The new heights, ascending. Heights that are too close form a group around their common
-        centre, so that none moves further than necessary.
+        centre, so that no height moves further than necessary.
     """
     groups: list[list[float]] = []
     for height in heights:

@@ -1,11 +1,11 @@
-"""The episodes of a run: one row each in a CSV file, and the mean of the latest ones.
+"""Records the episodes of a run: a row for each in a CSV file, and the mean of the latest.
 
-The CSV files of a run have rows of one kind, a named tuple each, under the names of its fields.
+Each CSV file of a run has rows of one named tuple, and the names of its fields as the header.
 
 Rules: the file grows by one line per episode, and only its last line can be cut off when the
 program ends. A resumed run continues the same file. Rows that a full disk refuses are written with
-a later one. An episode cut short by a fault of its game is recorded with the fault, but counts in
-no mean: its return says nothing about the policy.
+a later row. An episode that a fault cut short is recorded with the fault, but is left out of the
+means, because its return says nothing about the policy.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ class EpisodeRow(NamedTuple):
     length: int
     """Env steps of the episode."""
     wall_time_s: float
-    """Since the run's start, without the time between a stop and a resume."""
+    """Seconds since the run's start, without the time between a stop and a resume."""
     fault: str = ""
-    """The fault that cut the episode short; empty if none did."""
+    """The kind of the fault that cut the episode short; empty for a whole episode."""
 
 
 class EpisodeLog:
-    """The file and the episodes in it.
+    """The file `episodes.csv` and the episodes in it.
 
     Attributes:
-        episodes: in the order of their ends.
-        faults: number of episodes that a fault cut short.
-        wall_time_s: of the run up to its latest episode, or to its end.
+        episodes: all episodes, in the order of their ends.
+        faults: the number of episodes that a fault cut short.
+        wall_time_s: the run's duration up to its latest episode, or to its end.
 
     Args:
         path: the CSV file; created if it does not exist.
-        steps_done: env steps of the resumed model. Later episodes in the file were played after
-            that model was saved; they are dropped.
+        steps_done: env steps of the resumed model. Later episodes in the file are dropped, because
+            they were played after that model was saved.
     """
 
     def __init__(self, path: Path, steps_done: int = 0) -> None:
@@ -69,7 +69,7 @@ class EpisodeLog:
             self._file = self._write_all()
 
     def end(self, wall_time_s: float) -> None:
-        """The training has ended, this long after the run's start."""
+        """Record that the training ended this long after the run's start."""
         self.wall_time_s = wall_time_s
 
     def add(self, episode: EpisodeRow) -> None:
@@ -85,10 +85,10 @@ class EpisodeLog:
             self._file = None
 
     def _write_all(self) -> TextIO:
-        """The file with all episodes so far, open for the next ones.
+        """Write all episodes so far, and return the file, open for further rows.
 
         Raises:
-            OSError: it cannot be written; the file that was there stays.
+            OSError: the file cannot be written; an earlier file is unchanged.
         """
         write_rows(self._path, EpisodeRow, self.episodes)
         return self._path.open("a", buffering=1, newline="")
@@ -102,13 +102,13 @@ class EpisodeLog:
             self._latest.append(episode.episode_return)
 
     def mean_return(self) -> float:
-        """Mean return of the latest `WINDOW` whole episodes, NaN before the first."""
+        """The mean return of the latest `WINDOW` whole episodes; NaN before the first."""
         return sum(self._latest) / len(self._latest) if self._latest else math.nan
 
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
-            with suppress(OSError):  # what the disk has refused is refused again
+            with suppress(OSError):  # a full disk refuses the buffered rows again
                 self._file.close()
 
 
@@ -121,7 +121,7 @@ Row = TypeVar("Row", bound=NamedTuple)
 
 
 def read_rows(path: Path, kind: type[Row]) -> list[Row]:
-    """The rows in a file, without a last line that was cut off; none if there is no file.
+    """The rows in a file, without a last line that was cut off; empty if the file is missing.
 
     Raises:
         ConfigError: the file cannot be read, or has other rows.
@@ -144,9 +144,12 @@ def _row(path: Path, kind: type[Row], types: Sequence[type], cells: Sequence[str
 def keep_rows(
     path: Path, kind: type[Row], rows: list[Row], keep: Callable[[Row], bool]
 ) -> list[Row]:
-    """The rows to keep of those in a file, out of which the others are taken at once.
+    """Filter `rows`, which a file has, and remove the other rows from the file.
 
-    If the disk refuses that, the next `write_rows` does it.
+    If the disk refuses this, the next `write_rows` removes them.
+
+    Returns:
+        The rows that are kept.
     """
     kept = list(filter(keep, rows))
     if kept != rows:
@@ -156,10 +159,10 @@ def keep_rows(
 
 
 def write_rows(path: Path, kind: type[Row], rows: Iterable[Row]) -> None:
-    """Write a file with these rows, in one piece.
+    """Replace a file by one with these rows.
 
     Raises:
-        OSError: it cannot be written; the file that was there stays.
+        OSError: the file cannot be written; the earlier file is unchanged.
     """
     with replacing(path) as unfinished, unfinished.open("w", newline="") as file:
         writer = csv.writer(file)

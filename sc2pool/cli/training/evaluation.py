@@ -1,9 +1,9 @@
-"""Evaluations of the policy while it is trained: mean returns, the best model, and videos.
+"""Evaluates the policy during a training: mean returns, the best model, and videos.
 
-Rules: games of their own are played, so the training's episodes go on where they were. The seeds
-are the same every time, so that means can be compared. The best action is played. An episode that a
-fault cut short counts in no mean. What cannot be written (a full disk) is said, and the training
-continues.
+Rules: evaluations have their own games, so they do not interrupt the training's episodes. The seeds
+are the same every time, so that means can be compared. The policy plays its best actions. Episodes
+that a fault cut short are left out of the means. If a file cannot be written (a full disk), a
+message says so, and the training continues.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.tasks.opponents.models import save_model
 
 SEED = 1_000_003
-"""Of the first game; far from the seeds that people give to trainings."""
+"""The seed of evaluations; far from the seeds that people choose for trainings."""
 
 
 class EvaluationRow(NamedTuple):
     """One row of `evaluations.csv`."""
 
     total_steps: int
-    """Env steps that the policy had been trained for."""
+    """Env steps for which the policy had been trained."""
     mean_return: float
     std_return: float
     mean_length: float
     """In env steps."""
     episodes: int
-    """Whole ones, which the means are of."""
+    """The number of whole episodes; the means are over these."""
 
 
 class _StopAskedForError(Exception):
-    """A signal has asked for the end of the training."""
+    """A signal has requested the end of the training."""
 
 
 @dataclass
@@ -61,9 +61,9 @@ class _Watch:
 
     stop: Stop
     film: Callable[[bool], None]
-    """Called after every step of the first env, with whether its episode is over."""
+    """Called after every step of the first env; True if its episode is over."""
     whole: list[bool] = field(default_factory=list)
-    """For each ended episode, in order, whether no fault cut it short."""
+    """For each ended episode, in order: True if no fault cut it short."""
 
     def __call__(self, seen: dict[str, Any], _: dict[str, Any]) -> None:
         if self.stop.signal is not None:
@@ -76,15 +76,15 @@ class _Watch:
 
 
 class Evaluation(BaseCallback):
-    """Evaluates the policy each time that `eval_every` env steps are done, and after the training.
+    """Evaluates the policy after every `eval_every` env steps, and after the training.
 
-    Without `eval_every` it does so after the training only, for its video.
+    Without `eval_every`, only the evaluation after the training takes place, for its video.
 
     Args:
-        env: the games that are played for it, with `render_mode="rgb_array"` for videos; they are
-            closed by the caller.
-        options: of the run.
-        stop: ends an evaluation, too.
+        env: the evaluation's games, with `render_mode="rgb_array"` for videos. The caller closes
+            them.
+        options: the run's options.
+        stop: its signal also ends an evaluation.
 
     Attributes:
         best: the row of the best model; None before the first evaluation.
@@ -98,12 +98,12 @@ class Evaluation(BaseCallback):
         self._algorithm = ALGORITHMS[options.algo]
         self._path = options.out / EVALUATIONS_FILE
         rows = read_evaluations(self._path)
-        # The file of the best model says which row belongs to it. The model of a better row may
-        # not have been saved: the disk was full, or the program was killed.
+        # The saved best model decides which row is the best: the model of a better row may not have
+        # been saved, because the disk was full or the program was killed.
         best_steps = saved_steps(options.out / BEST_MODEL_FILE)
         of_best = [row for row in rows if row.total_steps == best_steps]
         self.best = max(of_best, key=lambda row: row.mean_return, default=None)
-        # Later rows are of evaluations after the resumed model was saved, which are made again.
+        # Drop later rows: these evaluations, after the resumed model was saved, are made again.
         self._rows = keep_rows(
             self._path,
             EvaluationRow,
@@ -126,7 +126,7 @@ class Evaluation(BaseCallback):
             self.logger.dump(self.num_timesteps)
 
     def evaluate(self) -> None:
-        """Play the episodes, and record what came of them."""
+        """Play the episodes, and record the results and the best model."""
         self._evaluated_at = self.num_timesteps
         try:
             row = self._play()
@@ -135,7 +135,7 @@ class Evaluation(BaseCallback):
         if row is None:
             say(f"evaluation at {self.num_timesteps:,} steps: no episode without a fault")
             return
-        self.logger.record("eval/mean_reward", row.mean_return)  # named as SB3's own callback does
+        self.logger.record("eval/mean_reward", row.mean_return)  # SB3's own callback's name
         self.logger.record("eval/mean_ep_length", row.mean_length)
         best = self.best is None or row.mean_return > self.best.mean_return
         say(
@@ -143,7 +143,7 @@ class Evaluation(BaseCallback):
             f"{row.std_return:.2f} over {row.episodes} episodes{', the best so far' * best}"
         )
         try:
-            # The row first: a model without its row could not be compared with later ones.
+            # Write the row first: a model without its row could not be compared with later ones.
             write_rows(self._path, EvaluationRow, [*self._rows, row])
             self._rows.append(row)
             if best:
@@ -193,15 +193,15 @@ class Evaluation(BaseCallback):
 
 @contextmanager
 def filmed(env: VecEnv, options: TrainOptions, steps: int) -> Iterator[Callable[[bool], None]]:
-    """A video of the env's next episode, in the run's folder, if the options ask for one.
+    """Write a video of the env's next episode into the run's folder, if the options ask for it.
 
     Args:
-        env: the games; only of a pool is there a video.
-        options: of the run.
-        steps: that the policy has been trained for.
+        env: the games; without a pool, no video is written.
+        options: the run's options.
+        steps: env steps for which the policy has been trained.
 
     Yields:
-        What to call after every step of the first env, with whether its episode is over.
+        A function to call after every step of the first env, with True if its episode is over.
     """
     games = env.unwrapped
     if not options.video or not isinstance(games, PoolVecEnv):

@@ -1,19 +1,19 @@
-"""Hyperparameters: of the bundled files in `defaults`, or of a YAML file of the user's own.
+"""Reads hyperparameters from the bundled files in `defaults`, or from a user's YAML file.
 
     default:                   for every task that has no section of its own
       n_timesteps: 1_000_000   env steps of a whole training, of all games together
       n_envs: 8                games
-      reward_scale: 0.01       what the algorithm's rewards are multiplied by (1)
-      policy: MlpPolicy        SB3's name; the one that suits the observations if left out
-      n_steps: 128             this and all that follows: arguments of the algorithm
+      reward_scale: 0.01       factor of the algorithm's rewards (default: 1)
+      policy: MlpPolicy        SB3's name (default: one that suits the observations)
+      n_steps: 128             this and the following lines: arguments of the algorithm
       batch_size: 256          or `minibatches: 4`, equal parts of the rollout for any n_envs
       learning_rate: lin_1e-3  falls linearly to 0
       policy_kwargs: {net_arch: [64, 64], activation_fn: tanh}   # or RL Zoo's "dict(…)"
     MoveToBeacon:
       …
 
-The format is RL Baselines3 Zoo's, without its wrappers. A section is complete in itself: what it
-leaves out is the algorithm's own default. Where two sections share most, YAML's `<<: *name` helps.
+The format is RL Baselines3 Zoo's, without its wrappers. Sections are independent of each other: a
+missing argument has the algorithm's own default. YAML's `<<: *name` copies another section.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ _OWN_NUMBERS = ("n_timesteps", "n_envs", "minibatches")
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """A section of a file."""
+    """The hyperparameters in a section of a file."""
 
     n_timesteps: int = 1_000_000
     n_envs: int = 8
     policy: str | None = None
     minibatches: int | None = None
-    """In place of the argument `batch_size`."""
+    """The number of minibatches, in place of the argument `batch_size`."""
     reward_scale: float = 1.0
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    """Of the algorithm, as they stand in the file."""
+    """The algorithm's arguments, with the file's values."""
 
     @classmethod
     def of(cls, section: Mapping[str, Any], where: str) -> Hyperparameters:
-        """Those of a section.
+        """Read a section.
 
         Raises:
-            ConfigError: a value is of the wrong type; `where` names the section.
+            ConfigError: a value has the wrong type; `where` names the section.
         """
         arguments = dict(section)
         numbers = {
@@ -75,12 +75,12 @@ class Hyperparameters:
 
 
 def _read_call(text: str, where: str) -> dict[str, Any]:
-    """The values of `dict(net_arch=[64, 64], activation_fn=nn.Tanh)`, RL Zoo's way to write them.
+    """The values in `dict(net_arch=[64, 64], activation_fn=nn.Tanh)`, which is RL Zoo's format.
 
-    Nothing is run: a value is a literal, a dict, or a name, which is read as a text.
+    No code is run: a value is a literal, a dict, or a name, which is read as a text.
 
     Raises:
-        ConfigError: it is something else.
+        ConfigError: the text has another form.
     """
 
     def value_of(node: ast.expr) -> Any:
@@ -103,7 +103,7 @@ def _read_call(text: str, where: str) -> dict[str, Any]:
 
 
 def number_of(value: Any) -> Any:
-    """The number that a text means, else the value itself: for YAML, `1e-3` is a text."""
+    """A text as a number if possible, else the value itself, because YAML reads `1e-3` as text."""
     if isinstance(value, str):
         with suppress(ValueError):
             return float(value)
@@ -111,10 +111,10 @@ def number_of(value: Any) -> Any:
 
 
 def whole_number_of(value: Any, what: str) -> int:
-    """The number, as `number_of` reads it.
+    """The value as a whole number, after `number_of`.
 
     Raises:
-        ConfigError: it is none, not a whole one, or not above 0; `what` names it.
+        ConfigError: the value is not a whole number above 0; `what` names it.
     """
     number = number_of(value)
     if type(number) not in (int, float) or not 1 <= number < _LARGEST or number % 1:
@@ -123,7 +123,7 @@ def whole_number_of(value: Any, what: str) -> int:
 
 
 def read_hyperparameters(algo: str, task: str, file: Path | None = None) -> Hyperparameters:
-    """A task's hyperparameters: from the user's file if there is one, else the bundled ones.
+    """A task's hyperparameters, from the user's file if given, else from the bundled file.
 
     Raises:
         ConfigError: the file cannot be read, is not of this format, or has no section for the task.

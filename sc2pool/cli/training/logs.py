@@ -1,4 +1,4 @@
-"""Where SB3's figures go: a CSV file, TensorBoard events, and Weights & Biases if asked.
+"""Writes SB3's figures to a CSV file, TensorBoard events, and, on request, Weights & Biases.
 
 Rule: figures that cannot be written (a full disk) are lost, and the training continues.
 """
@@ -28,21 +28,21 @@ from sc2pool.replacing import replacing
 
 _EVENTS = "events.out.tfevents."
 _TICK_S = 1e-5
-"""Between the times of two parts of a run, at least: more than the names' last digit."""
+"""The least time between two parts of a run, larger than the last digit of the files' names."""
 _STEPS_COLUMN = "time/total_timesteps"
-"""SB3's name of the env steps of the whole run."""
+"""SB3's name for the env steps of the whole run."""
 
 
 def open_logger(folder: Path, others: Sequence[KVWriter], steps_done: int = 0) -> Logger:
-    """SB3's log, to files in the folder; it continues existing ones.
+    """Open SB3's log with files in the folder; existing files are continued.
 
     Args:
-        folder: of the run.
-        others: where the figures go, too.
-        steps_done: env steps of the resumed model; figures of a later time are dropped.
+        folder: the run's folder.
+        others: further outputs of the figures.
+        steps_done: env steps of the resumed model; later figures are dropped.
 
     Raises:
-        ConfigError: the file of figures that is there cannot be read.
+        ConfigError: an existing file of figures cannot be read.
     """
     files = [
         Tolerant(ProgressTable(folder / PROGRESS_FILE, steps_done)),
@@ -52,14 +52,14 @@ def open_logger(folder: Path, others: Sequence[KVWriter], steps_done: int = 0) -
 
 
 class ProgressTable(KVWriter):
-    """A CSV file with a row for each update, and a column for each figure that there has been.
+    """A CSV file with a row for each update, and a column for each figure seen so far.
 
     SB3's own format empties the file when it is opened, and when a column is added. Here the file
     is replaced as a whole, so no row is lost whenever the program ends.
 
     Args:
-        path: the file; what it has is continued.
-        steps_done: env steps of the resumed model; rows of a later time are dropped.
+        path: the file; existing rows are kept.
+        steps_done: env steps of the resumed model; later rows are dropped.
 
     Raises:
         ConfigError: the file cannot be read.
@@ -70,7 +70,7 @@ class ProgressTable(KVWriter):
         self._columns: list[str] = []
         self._file: TextIO | None = None
         if path.exists():
-            with suppress(OSError):  # a full disk; the next row does it
+            with suppress(OSError):  # a full disk; the next call of `write` tries again
                 self._rewrite((), steps_done)
 
     def write(
@@ -82,7 +82,7 @@ class ProgressTable(KVWriter):
         """Write one row.
 
         Raises:
-            OSError: it cannot be written, and is lost.
+            OSError: the row cannot be written, and is lost.
         """
         figures = filter_excluded_keys(key_values, key_excluded, "csv")
         more = [name for name in figures if name not in self._columns]
@@ -94,12 +94,12 @@ class ProgressTable(KVWriter):
                 figures.get(name) for name in self._columns
             )
         except OSError:
-            self.close()  # what has been written of the row must not stay
+            self.close()  # the next row rewrites the file, without the part of this one
             self._file = None
             raise
 
     def _rewrite(self, more: Iterable[str], steps_done: int | None = None) -> None:
-        """Write the file again, with more columns or without the later rows, and open it."""
+        """Write the file again, with more columns or without later rows, and open it."""
         self.close()
         with replacing(self._path) as unfinished, closing(self._earlier()) as earlier:
             columns = [*next(earlier, self._columns), *more]
@@ -114,25 +114,25 @@ class ProgressTable(KVWriter):
         self._file = self._path.open("a", buffering=1, newline="")
 
     def _earlier(self) -> Generator[list[str], None, None]:
-        """The rows that the file has; none if there is no file."""
+        """The existing file's header and rows; empty without a file."""
         if self._path.exists():
             yield from read_table(self._path)
 
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
-            with suppress(OSError):  # what the disk has refused is refused again
+            with suppress(OSError):  # a full disk refuses the buffered rows again
                 self._file.close()
 
 
 def _steps_of(columns: Sequence[str], row: Sequence[str]) -> int:
-    """The env steps of a row; 0 if it has none, as of an evaluation after the training."""
+    """The env steps of a row; 0 for a row without them, such as that of the last evaluation."""
     steps = dict(zip(columns, row, strict=False)).get(_STEPS_COLUMN, "")
     return int(steps) if steps.isdecimal() else 0
 
 
 class Tolerant(KVWriter):
-    """One of SB3's log formats, without an error if its file cannot be written."""
+    """Wraps one of SB3's log formats, and ignores errors of its file."""
 
     def __init__(self, log: KVWriter) -> None:
         self._log = log
@@ -156,13 +156,13 @@ class Tolerant(KVWriter):
 class TensorBoardEvents(KVWriter):
     """A file of TensorBoard's events, with all figures that are numbers.
 
-    SB3's own format writes in a thread, which ends with a traceback once the disk is full. Rule:
+    SB3's own format writes in a thread, which ends with a traceback if the disk is full. Rule:
     TensorBoard reads the files in the order of their names, so a later part of a run has a later
-    name, and later times, even if the clock has been set back.
+    name and later times, even if the clock was set back.
 
     Args:
-        folder: of the run.
-        steps_done: env steps of the resumed model; TensorBoard drops figures of a later time.
+        folder: the run's folder.
+        steps_done: env steps of the resumed model; TensorBoard drops later figures.
     """
 
     def __init__(self, folder: Path, steps_done: int) -> None:
@@ -170,7 +170,7 @@ class TensorBoardEvents(KVWriter):
         self._began_s = max(time.time(), *(_latest_s(one) + _TICK_S for one in earlier), 0.0)
         self._began_at_s = time.monotonic()
         name = f"{_EVENTS}{self._began_s:017.6f}.{os.getpid()}"
-        self._file = (folder / name).open("xb")  # follows no link of another user's
+        self._file = (folder / name).open("xb")  # "x" does not follow another user's link
         self._add(Event(file_version="brain.Event:2"))
         restart = SessionLog(status=SessionLog.START)
         self._add(Event(step=steps_done + 1, session_log=restart))
@@ -201,7 +201,7 @@ class TensorBoardEvents(KVWriter):
 
 
 def _latest_s(events: Path) -> float:
-    """The latest time in a file of events and in its name; 0 if neither has one."""
+    """The latest time in a file of events or in its name; 0 without any time."""
     named = re.match(rf"{re.escape(_EVENTS)}(\d{{1,10}}(?:\.\d+)?)\.", events.name)
     latest_s = float(named[1]) if named else 0.0
     with suppress(OSError, DecodeError), events.open("rb") as file:
@@ -216,14 +216,14 @@ def _latest_s(events: Path) -> float:
 class WandbOutput(KVWriter):
     """Weights & Biases: a run in the project `sc2pool`, in a group named after the run's folder.
 
-    Every part of a resumed run is a run of its own in that group. wandb's own variables choose the
-    rest (`WANDB_PROJECT`, `WANDB_MODE=offline`, …).
+    Each part of a resumed run is a separate run in that group. wandb's own environment variables
+    set everything else (`WANDB_PROJECT`, `WANDB_MODE=offline`, …).
 
     Args:
-        folder: of the run.
+        folder: the run's folder.
 
     Raises:
-        ConfigError: wandb refuses to start; says why.
+        ConfigError: wandb refuses to start; the message has the reason.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -239,7 +239,7 @@ class WandbOutput(KVWriter):
             raise ConfigError(f"--wandb: {error}") from error
 
     def describe(self, description: Mapping[str, Any]) -> None:
-        """Say what the run is."""
+        """Add the run's description to its configuration."""
         self._run.config.update(dict(description))
 
     def write(
@@ -252,5 +252,5 @@ class WandbOutput(KVWriter):
         self._run.log(filter_excluded_keys(key_values, key_excluded, "wandb"), step=step)
 
     def close(self) -> None:
-        """Send what is left, and end the run."""
+        """Send buffered figures, and end the run."""
         self._run.finish()

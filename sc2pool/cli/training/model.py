@@ -1,8 +1,8 @@
-"""The model that is trained: a new one with the run's hyperparameters, or the resumed one.
+"""Makes the model of a training: a new one with the run's hyperparameters, or the resumed one.
 
-Its rewards are scaled, if the hyperparameters say so: PPO's value network is slow to reach returns
-of thousands, and until then learns nothing of use from the advantages. Rule: only the algorithm
-sees scaled rewards; logs, curves and evaluations have the task's.
+The hyperparameters may scale its rewards: PPO's value network takes long to predict returns of
+thousands, and until then the advantages are useless. Rule: only the algorithm sees scaled rewards;
+logs, curves and evaluations have the task's rewards.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from sc2pool.tasks.teams.team_task import agents_of, row_space
 
 _LINEAR = "lin_"
 _LARGEST = 1 << 62
-"""Larger numbers of a file do not fit into what torch and numpy compute with."""
+"""Larger numbers of a file may not fit into the 64-bit integers of torch and numpy."""
 _OURS = frozenset(
     {"self", "policy", "env", "seed", "device", "verbose", "tensorboard_log", "args", "kwargs"}
 )
-"""Parameters of the algorithms that no file of hyperparameters sets."""
+"""Parameters of the algorithms that a file of hyperparameters cannot set."""
 _BOUNDS: Mapping[str, tuple[int, int]] = {
     **dict.fromkeys(("gamma", "gae_lambda", "tau"), (0, 1)),
     **dict.fromkeys(("batch_size", "buffer_size", "n_epochs", "n_steps"), (1, _LARGEST)),
 }
-"""Bounds of parameters. An algorithm takes a value outside of them, and learns nothing with it."""
+"""Bounds of parameters. Algorithms accept other values, but learn nothing with them."""
 _ACTIVATIONS = {
     name.lower(): function
     for name, function in vars(torch.nn).items()
@@ -63,14 +63,14 @@ def check_device(device: str) -> None:
     try:
         torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError) as error:
-        reason = re.split(r"\n|\. ", str(error), maxsplit=1)[0]  # a backend has all that torch has
+        reason = re.split(r"\n|\. ", str(error), maxsplit=1)[0]  # some messages have long lists
         raise ConfigError(f"--device {device}: torch cannot use it ({reason})") from error
 
 
 def check_arguments(algo: str, hyperparameters: Hyperparameters) -> None:
-    """Raise `ConfigError` if the algorithm has no such argument, or one of another kind.
+    """Raise `ConfigError` for an unknown argument, a value of a wrong type, or a bad activation.
 
-    Or if torch has no such activation. The values are checked by the algorithm, when it is made.
+    The algorithm itself checks the values when it is made.
     """
     algorithm = ALGORITHMS[algo]
     parameters = _parameters(algorithm.load_class())
@@ -90,7 +90,7 @@ def check_arguments(algo: str, hyperparameters: Hyperparameters) -> None:
 
 
 def _why_not(parameter: inspect.Parameter, value: Any) -> str:
-    """Which kind of value the parameter's default asks for; empty if this value is of that kind."""
+    """The expected kind of value, from the parameter's default; empty if the value fits."""
     default = parameter.default
     if parameter.name == "policy_kwargs":
         return "" if isinstance(value, dict | None) else "`name: value` lines"
@@ -112,7 +112,7 @@ def _why_not(parameter: inspect.Parameter, value: Any) -> str:
 
 
 def _parameters(algorithm: type[Any]) -> dict[str, inspect.Parameter]:
-    """A class's parameters by name, with those that it passes on to its base."""
+    """A class's parameters by name, with those that it passes to its base class."""
     found: dict[str, inspect.Parameter] = {}
     for one in algorithm.__mro__:
         if "__init__" in vars(one):
@@ -124,7 +124,7 @@ def _parameters(algorithm: type[Any]) -> dict[str, inspect.Parameter]:
 
 
 class _SpacesAlone(gymnasium.Env[Any, Any]):
-    """An env with a task's spaces and no game, on which a model can be made."""
+    """An env with a task's spaces and no game; a model can be made for it."""
 
     def __init__(self, task: type[TaskDefinition]) -> None:
         self.observation_space = row_space(task)
@@ -134,7 +134,7 @@ class _SpacesAlone(gymnasium.Env[Any, Any]):
 def check_values(options: TrainOptions) -> None:
     """Raise `ConfigError` if the algorithm refuses a value, before a game is started.
 
-    Only a new model is made, on the task's spaces. A resumed run has had its values checked.
+    This makes a new model for the task's spaces. A resumed run's values were checked before.
     """
     if options.resume is not None:
         return
@@ -148,7 +148,7 @@ def make_model(env: VecEnv, options: TrainOptions) -> BaseAlgorithm:
     """A new model for the env's spaces, or the resumed one.
 
     Raises:
-        ConfigError: the resumed model is for other spaces; the algorithm refuses an argument.
+        ConfigError: the resumed model is for other spaces, or the algorithm refuses an argument.
     """
     if options.resume is not None:
         return load_model(env, options)
@@ -161,7 +161,7 @@ def make_model(env: VecEnv, options: TrainOptions) -> BaseAlgorithm:
         )
     except SC2PoolError:
         raise
-    except Exception as error:  # a value that does not fit raises whatever it meets first
+    except Exception as error:  # a wrong value can raise anything, anywhere in SB3 or torch
         why = printable(str(error)) or type(error).__name__
         raise ConfigError(
             f"{algorithm.class_name} refuses its hyperparameters ({why}): policy {shown(policy)}, "
@@ -173,7 +173,7 @@ def load_model(env: VecEnv, options: TrainOptions) -> BaseAlgorithm:
     """The resumed model.
 
     Raises:
-        ConfigError: it is for other spaces.
+        ConfigError: the model is for other spaces.
     """
     assert options.resume is not None
     try:
@@ -190,7 +190,7 @@ def load_model(env: VecEnv, options: TrainOptions) -> BaseAlgorithm:
     except ValueError as error:
         raise ConfigError(f"{options.resume} does not fit {options.task}: {error}") from error
     if isinstance(model, OffPolicyAlgorithm):
-        # Its buffer is empty again: it learns on once that has been filled as at the start.
+        # The buffer is not saved, so fill it again before the learning continues.
         model.learning_starts += options.steps_done
     return model
 
@@ -210,8 +210,8 @@ def arguments_for(hyperparameters: Hyperparameters, n: int) -> dict[str, Any]:
 def batch_size(transitions: int, minibatches: int) -> int:
     """The size of a rollout's minibatches.
 
-    There are at most as many as asked for, and the last one has more than a single transition: the
-    advantage of one has no standard deviation to be normalized by.
+    There are at most `minibatches` of them. The last one has more than one transition, because the
+    advantage of a single transition cannot be normalised by its standard deviation.
     """
     size = ceil(transitions / minibatches)
     while transitions % size == 1 and size > 1:
@@ -225,7 +225,7 @@ def _value(value: Any) -> Any:
         if isinstance(start, float):
             return LinearSchedule(start, 0.0, 1.0)
     number = number_of(value)
-    # For YAML, `1e5` is a text; of a whole one the algorithms take no float.
+    # YAML reads `1e5` as a text, and the algorithms do not accept floats for whole numbers.
     return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
@@ -247,15 +247,15 @@ def policy_for(space: spaces.Space[Any], algorithm: Algorithm) -> str:
     kind = "Mlp"
     if isinstance(space, spaces.Dict):
         kind = "MultiInput"
-    # SB3's convolutions need at least 36 × 36 pixels; a smaller image can be flattened.
+    # SB3's convolutions need at least 36 × 36 pixels; smaller images are flattened.
     elif is_image_space(space) and sorted(space.shape or ())[1] >= 36:
         kind = "Cnn"
     return f"{kind}{algorithm.policy_infix}Policy"
 
 
 def seed_of_this_part(options: TrainOptions) -> int | None:
-    """A seed of its own for each resumed part of a run; with the first one it would replay the
-    run's start."""
+    """The seed of this part of a run; with the first part's seed, a resumed part would repeat the
+    beginning of the run."""
     if options.seed is None:
         return None
     return int(np.random.SeedSequence([options.seed, options.steps_done]).generate_state(1)[0])

@@ -1,7 +1,7 @@
-"""The options of a training run, checked before anything heavy starts.
+"""The options of a training run, checked before anything slow starts.
 
-Rules: no torch, no SB3 and no running game here, so a bad argument is answered within a second;
-nothing is written. What the command line leaves open comes from the resumed run, as far as its
+Rules: this module uses neither torch nor SB3 nor a running game, so a bad argument is reported
+within a second. Nothing is written. An option that is not given comes from the resumed run, if its
 description may be used (see `run_folder`), then from the hyperparameters and the defaults.
 """
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from sc2pool.tasks.definition import TaskDefinition
 
 _BOUNDS = {"seed": (0, 2**32 - 1), "spares": (0, None), "metrics_port": (1, 65535)}
-"""The numbers that the options take; others are of at least 1."""
+"""The bounds of options that are numbers; other numbers are at least 1."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ class TrainOptions:
     """A checked training run."""
 
     out: Path
-    """The run's folder; need not exist."""
+    """The run's folder, which may not exist yet."""
     steps: int
-    """Env steps in all, those before a resume included."""
+    """All env steps of the run, including those before a resume."""
     hyperparameters: Hyperparameters
     task: str = DEFAULT_TASK
     task_folder: str = ""
@@ -72,14 +72,14 @@ class TrainOptions:
     n: int = 8
     seed: int | None = None
     game: str = "auto"
-    """As given: auto, real, or an installation's folder."""
+    """The game as given: auto, real, standin, or an installation's folder."""
     installation: Path | None = None
-    """The folder of the game to play, found by way of `game`."""
+    """The folder of the installation that `game` selects; None on a cluster."""
     realtime: bool = False
     spares: int = 0
     device: str = "cpu"
     eval_every: int | None = None
-    """Env steps between two evaluations; None for none but one at the end if `video`."""
+    """Env steps between two evaluations; None: no evaluation, or only the last if `video`."""
     eval_episodes: int = 10
     video: bool = False
     self_play: str = ""
@@ -87,23 +87,23 @@ class TrainOptions:
     snapshot_every: int | None = None
     """Env steps between two snapshots; None without self-play."""
     watch: bool = False
-    """Of this part of the run; a resumed one does not keep it."""
+    """Whether to show this part of the run; a resumed run does not keep this option."""
     wandb: bool = False
     metrics_port: int | None = None
     """See `PoolConfig`."""
     ray: str | None = None
-    """The Ray cluster that plays, of this part of the run; None for this machine."""
+    """The Ray cluster that plays this part of the run; None for this machine."""
     resume: Path | None = None
     """The model file to continue from."""
     steps_done: int = 0
-    """Env steps that model has been trained for."""
+    """Env steps for which that model has been trained."""
 
     @classmethod
     def from_args(cls, args: argparse.Namespace) -> TrainOptions:
-        """Check the command line's arguments and fill in those that are missing.
+        """Check the command line's arguments and fill in missing ones.
 
         Raises:
-            ConfigError: an argument that cannot work, named with what was expected.
+            ConfigError: an argument cannot work; the message names it and the expected value.
             MissingPackageError: an option needs a package that is not installed.
         """
         model = None if args.resume is None else find_model(args.resume)
@@ -157,7 +157,7 @@ class TrainOptions:
             n=choose("n", hyperparameters.n_envs),
             seed=choose("seed", cls.seed),
             game=game,
-            # On a cluster each node finds its own.
+            # On a cluster each node finds its own installation.
             installation=None if args.ray else find_game(game, definition),
             realtime=choose("realtime", cls.realtime),
             spares=choose("spares", cls.spares),
@@ -183,10 +183,10 @@ class TrainOptions:
         return options
 
     def with_steps_done(self) -> TrainOptions:
-        """The same, with the steps of the resumed model as it is now.
+        """These options, with `steps_done` read from the resumed model's file.
 
         Raises:
-            ConfigError: the model cannot be resumed, or it has all the steps.
+            ConfigError: the model cannot be resumed, or has all the steps already.
         """
         if self.resume is None:
             return self
@@ -207,7 +207,7 @@ class TrainOptions:
             require("--ray", "ray")
 
     def check_cluster(self) -> None:
-        """Raise `ConfigError` for an option that games on a cluster do not have."""
+        """Raise `ConfigError` for an option that games on a cluster do not support."""
         if self.ray is None:
             return
         for name, value, instead in (
@@ -224,9 +224,9 @@ class TrainOptions:
 def check_model(model: Path, task: type[TaskDefinition]) -> None:
     """Raise `ConfigError` if a resumed model is for other spaces than the task's.
 
-    A warning is printed if it was trained on normalised observations.
+    Print a warning if the model was trained on normalised observations.
     """
-    # Only a resumed run needs numpy here.
+    # Imported here, because only a resumed run needs numpy.
     from sc2pool.cli.playing.subject import say_if_normalized  # noqa: PLC0415
     from sc2pool.tasks.opponents.models import SavedModel  # noqa: PLC0415
     from sc2pool.tasks.teams.team_task import row_space  # noqa: PLC0415
@@ -267,11 +267,11 @@ def check_extras() -> None:
 def choose_hyperparameters(
     algo: str, task: str, args: argparse.Namespace, earlier: Mapping[str, Any]
 ) -> Hyperparameters:
-    """Those of the file that is given, else the resumed run's, else the bundled ones."""
+    """The hyperparameters of the given file, else the resumed run's, else the bundled ones."""
     if earlier and args.hyperparameters is not None:
         raise ConfigError(
             f"--hyperparameters {args.hyperparameters}: {args.resume} keeps the hyperparameters "
-            f"that it was begun with"
+            f"with which it was begun"
         )
     if "hyperparameters" in earlier:
         where = f"{args.resume}: hyperparameters in its {CONFIG_FILE}"
@@ -287,7 +287,7 @@ def choose_hyperparameters(
 
 
 def choose_out(chosen: Path | None, model: Path | None, task: str) -> Path:
-    """The run's folder: as given, else the resumed run's, else a new one below `runs`."""
+    """The run's folder: the given one, else the resumed run's, else a new one below `runs`."""
     if model is not None and (chosen is None or chosen.resolve() == model.parent.resolve()):
         out = model.parent
         why = why_not_ours(out.stat())

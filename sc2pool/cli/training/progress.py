@@ -1,7 +1,7 @@
-"""The progress of a training: a bar on a terminal, a plain line every few seconds elsewhere.
+"""Shows the progress of a training: a bar on a terminal, a line every few seconds elsewhere.
 
-Both show the same `Figures`, which SB3's callback of a run, the `Recorder`, takes: it has all that
-happens beside the learning. Rule: an update is cheap and does not wait for the screen.
+Both show the same `Figures`. `Recorder`, a callback of SB3, collects these, records episodes and
+saves the run. Rule: an update is cheap and does not wait for the screen.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Figures:
     total_steps: int
     steps_per_s: float
     mean_return: float
-    """Over the latest episodes; NaN before the first one has ended."""
+    """Over the latest episodes; NaN before the first episode has ended."""
     episodes: int
     faults: int
     win_rates: Mapping[str, float] = field(default_factory=dict)
-    """Of the newest evaluation with self-play, by opponent; shown in place of the mean return."""
+    """By opponent, in self-play's newest evaluation; shown in place of the mean return."""
 
     def __str__(self) -> str:
         return f"{self.how_far} · {self.how_well}"
@@ -55,7 +55,7 @@ class Figures:
 
     @property
     def how_well(self) -> str:
-        """The results of the steps."""
+        """The rate and the results so far."""
         how_good = f"mean return {score(self.mean_return)}"
         if self.win_rates:
             won = (f"{rate:.0%} against {name}" for name, rate in self.win_rates.items())
@@ -67,19 +67,19 @@ class Figures:
 
     @property
     def eta_s(self) -> float:
-        """Seconds left at the present rate."""
+        """Seconds left at the current rate."""
         left = max(0, self.total_steps - self.steps)
         return left / self.steps_per_s if self.steps_per_s else math.inf
 
 
 class Bar:
-    """A progress bar and a line of figures, redrawn in place; a narrow terminal folds them."""
+    """A progress bar and a line of figures, redrawn in place; a narrow terminal wraps them."""
 
     def __init__(self, console: Console) -> None:
         self._live = Live("starting", console=console, auto_refresh=False)
 
     def __enter__(self) -> Self:
-        with suppress(OSError):  # the terminal may be gone, here as below
+        with suppress(OSError):  # the terminal may have been closed
             self._live.start()
         return self
 
@@ -109,7 +109,7 @@ class Lines:
         pass
 
     def show(self, figures: Figures) -> None:
-        """Print a line if it is time for one."""
+        """Print a line if the last one is `LINE_EVERY_S` old."""
         now_s = time.monotonic()
         if now_s >= self._next_s:
             self._next_s = now_s + LINE_EVERY_S
@@ -130,7 +130,7 @@ def score(value: float) -> str:
 SHOW_EVERY_S = 1.0
 SAVE_EVERY_S = 60.0
 RATE_WINDOW_S = 20.0
-"""The shown steps/s are averaged over this time."""
+"""The window over which the shown steps/s are averaged."""
 
 
 class Recorder(BaseCallback):

@@ -1,4 +1,4 @@
-"""The folder of a training run: its files, and what a resumed run reads from them.
+"""The folder of a training run: its files, and the data that a resumed run reads from them.
 
 model.zip            the policy; SB3's format
 best_model.zip       the policy of the best evaluation
@@ -12,8 +12,8 @@ progress.csv         SB3's figures and the pool's, one row per update; also as T
 config.json          options, hyperparameters and versions
 training.lock        while a training writes into the folder
 
-Rule: what lies beside a model decides nothing if another user can have put it there. Task and game,
-which say which code runs, come from a run's description only if the run's folder was named.
+Rule: files beside a model are ignored if another user can have written them. Task and game, which
+decide which code runs, are read from a run's description only if the user has named its folder.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ CONFIG_FILE = "config.json"
 LOCK_FILE = "training.lock"
 
 _KEPT_FILES = (EPISODES_FILE, PROGRESS_FILE, EVALUATIONS_FILE, WIN_RATES_FILE, BEST_MODEL_FILE)
-"""Of the resumed run."""
+"""Files that are copied from the resumed run."""
 _OF_THE_FOLDER = ("task", "task_folder", "game")
-"""Options that say which code runs, so they count only if the run's folder was named."""
+"""Options that decide which code runs; they count only if the user has named the run's folder."""
 _OF_ALL = ("num_timesteps", "observation_space", "action_space", "policy_class")
 """Attributes that every saved model has."""
 
 
 @contextmanager
 def reserved(out: Path) -> Iterator[None]:
-    """Make the folder, if need be, and keep other trainings out; an empty one goes at the end.
+    """Make the folder if necessary, and lock it; remove it at the end if it is empty.
 
     Raises:
-        ConfigError: it cannot be made, or not be written to; another training writes into it.
+        ConfigError: the folder cannot be made or written to, or another training writes into it.
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -76,22 +76,22 @@ def reserved(out: Path) -> Iterator[None]:
     finally:
         if held is not None:
             unlock_and_remove(held, lock)
-        with suppress(OSError):  # it holds the run
+        with suppress(OSError):  # the folder is not empty
             out.rmdir()
 
 
 def open_folder(out: Path, resume: Path | None, description: Mapping[str, Any]) -> None:
-    """Make the folder and describe the run in it; what a killed trainer left unfinished goes.
+    """Make the folder, remove a killed trainer's unfinished files, and write `config.json`.
 
     Args:
         out: the folder.
-        resume: the model file that the run continues; the records beside it are copied, if no
+        resume: the model file that the run continues. The records beside it are copied, if no
             other user can have written them.
-        description: for `config.json`.
+        description: the content of `config.json`.
 
     Raises:
-        ConfigError: another training has begun in it since the arguments were checked; the folder
-            cannot be written to, and a description that is there stays.
+        ConfigError: another training has begun in the folder since the arguments were checked, or
+            the folder cannot be written to; an existing `config.json` is unchanged.
     """
     goes_on = resume is not None and resume.parent.resolve() == out.resolve()
     if not goes_on and holds_run(out):
@@ -109,7 +109,7 @@ def open_folder(out: Path, resume: Path | None, description: Mapping[str, Any]) 
 
 
 def holds_run(out: Path) -> bool:
-    """True if a run is described here and has a model; without one there is nothing to keep."""
+    """True if the folder has a run's description and a model; else it may be overwritten."""
     models = (MODEL_FILE, BEST_MODEL_FILE)
     return (out / CONFIG_FILE).exists() and any((out / name).exists() for name in models)
 
@@ -129,7 +129,7 @@ def _not_writable(out: Path, error: OSError) -> ConfigError:
 def find_model(path: Path) -> Path:
     """The model file of `--resume PATH`, which is a run's folder or the file itself.
 
-    A run that was killed before its first save may have a best model only.
+    A run that was killed before its first save may have only a best model.
     """
     if not path.exists():
         raise ConfigError(f"--resume {path}: no such file or folder")
@@ -144,18 +144,18 @@ def find_model(path: Path) -> Path:
 
 
 def read_steps(model: Path, algo: str) -> int:
-    """How many env steps the policy in this file was trained for.
+    """The env steps for which the policy in this file was trained.
 
     Args:
         model: the file.
-        algo: the algorithm that shall go on with it.
+        algo: the algorithm that continues the training.
 
     Raises:
-        ConfigError: the algorithm cannot go on from this file; says why in one line.
+        ConfigError: the algorithm cannot continue from this file; one line gives the reason.
     """
     try:
         with Archive(model, str(model), "an archive") as archive:
-            archive.check()  # SB3, which loads it, knows no limits
+            archive.check()  # because SB3 loads the file without limits
             data = parse_json(archive.read("data"))
             parts = archive.parts
     except (ConfigError, ValueError, RecursionError) as error:
@@ -172,7 +172,7 @@ def read_steps(model: Path, algo: str) -> int:
 
 
 def saved_steps(model: Path) -> int | None:
-    """How many env steps the policy in this file was trained for; None without such a file."""
+    """The env steps for which the policy in this file was trained; None without a valid file."""
     try:
         with Archive(model, str(model), "a model") as archive:
             return int(parse_json(archive.read("data"))["num_timesteps"])
@@ -181,12 +181,12 @@ def saved_steps(model: Path) -> int | None:
 
 
 def _why_not(algorithm: Algorithm, data: Any, parts: Collection[str]) -> str:
-    """The parts that a saved model lacks for the algorithm; empty for none.
+    """Why a saved model is not one of the algorithm; empty if it is.
 
     Args:
-        algorithm: that shall go on with it.
-        data: the attributes that were saved.
-        parts: the names in the archive.
+        algorithm: the algorithm that continues the training.
+        data: the saved attributes.
+        parts: the names of the archive's parts.
     """
     if not isinstance(data, dict):
         return f"its data is a {type(data).__name__}, expected a dict"
@@ -210,25 +210,25 @@ def _why_not(algorithm: Algorithm, data: Any, parts: Collection[str]) -> str:
 
 @dataclass(frozen=True)
 class Description:
-    """What the folder of an earlier run says, as far as it may be used."""
+    """The description of an earlier run, as far as it may be used."""
 
     content: Mapping[str, Any]
-    """Of `config.json`; empty if there is none, or if another user can have written it."""
+    """The content of `config.json`; empty without one, or if another user can have written it."""
     options: Mapping[str, Any]
-    """Those of the run, with task, its folder and game only if they may be used."""
+    """The run's options; `_OF_THE_FOLDER` are included only if they may be used."""
     why_no_task: str
-    """Why the task must be given; empty if the options have it."""
+    """Why the user must give the task; empty if the options have it."""
 
     @property
     def task_folder(self) -> Path | None:
-        """The folder of the task's module; None if it does not say."""
+        """The folder of the task's module; None if the options do not have it."""
         folder = self.options.get("task_folder")
         return Path(folder) if folder else None
 
     def say_game(self) -> str | None:
-        """The game that the run was played on, None if it does not say; a path is printed.
+        """The run's game, or None if the options do not have it; a path is printed.
 
-        The user has not named the game, and it is a program that will be started.
+        The path is printed because the user has not named this program, and it will be started.
         """
         game: str | None = self.options.get("game")
         if game not in (None, "auto", "real", "standin"):
@@ -240,7 +240,8 @@ def describe(given: Path) -> Description:
     """The description of the run that a user has named, by its folder or by a model's file.
 
     Raises:
-        ConfigError: it cannot be read, has no options, or one of `_OF_THE_FOLDER` is no text.
+        ConfigError: the description cannot be read, has no options, or has a wrong type for one
+            of `_OF_THE_FOLDER`.
     """
     folder = given if given.is_dir() else given.parent
     path = folder / CONFIG_FILE

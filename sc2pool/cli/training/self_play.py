@@ -1,17 +1,17 @@
-"""`SelfPlay`: what a run has more if the policy is trained against itself.
+"""`SelfPlay`: the additions to a run whose policy is trained against itself.
 
     snapshots/       copies of the policy, at equal distances; the first is from before the training
     win_rates.csv    matches against the first snapshot and the scripted player: a row for each
                      evaluation and opponent
     the curve        shows these win rates instead of returns, a line for each opponent: the mean
-                     return says nothing, because what one side wins the other loses
+                     return says nothing, because one side wins the rewards that the other loses
 
-Rules of an evaluation: games of its own are played, with the same seeds every time. All draw their
-actions as in training, because between two players the best policy is often a mixed one, and its
-likeliest action alone may lose. The random numbers are the evaluation's own, so the training goes
-on as without it. All opponents play in one pool and take turns. A match that a fault cut short does
-not count. What cannot be written (a full disk) is said, and the training continues. A resumed run
-continues the file of win rates, without the rows of a later time.
+Rules of an evaluation: it has its own games, with the same seeds every time. All players draw their
+actions as in training, because in a game of two players the best policy is often a mixed one, and
+its likeliest action alone may lose. The evaluation has its own random numbers, so it does not
+change the training. All opponents play in one pool and take turns. A match that a fault cut short
+does not count. If a file cannot be written (a full disk), a message says so, and the training
+continues. A resumed run continues the file of win rates, without later rows.
 """
 
 from __future__ import annotations
@@ -58,12 +58,13 @@ class SelfPlay:
     """The additions to one run, whose folder exists.
 
     Args:
-        options: of the run.
-        model: that learns; its first snapshot is saved here, unless the run has one already.
+        options: the run's options.
+        model: the learning model. Its first snapshot is saved here, unless a resumed run has
+            snapshots already.
 
     Raises:
-        ConfigError: the snapshot cannot be saved; or another user can put snapshots into the
-            folder, which may run code of theirs when they are loaded.
+        ConfigError: the snapshot cannot be saved, or another user can write into its folder; a
+            snapshot may run its writer's code when it is loaded.
     """
 
     def __init__(self, options: TrainOptions, model: BaseAlgorithm) -> None:
@@ -80,7 +81,7 @@ class SelfPlay:
             for folder in (options.out, self._store.folder):
                 if why := why_not_ours(folder.stat()):
                     raise ConfigError(f"{folder}: snapshots are loaded from it, but {why}")
-            # A run that begins may find the first snapshot of one that was killed before it saved.
+            # A new run may find a snapshot of an earlier run that was killed before its first save.
             if options.resume is None or not self._store.snapshots():
                 self._store.add(model, options.steps_done)
         except OSError as error:
@@ -89,7 +90,7 @@ class SelfPlay:
             ) from error
 
     def callbacks(self, evaluation_env: VecEnv, stop: Stop) -> list[BaseCallback]:
-        """The callbacks beside the learning."""
+        """The callbacks that save snapshots and evaluate the policy."""
         options = self._options
         assert options.snapshot_every is not None, "a run with self-play has it"
         names = list(yardsticks(options))
@@ -99,7 +100,7 @@ class SelfPlay:
         ]
 
     def win_rates(self) -> dict[str, float]:
-        """Of the newest evaluation, by opponent."""
+        """The win rates of the newest evaluation, by opponent."""
         return {name: row.win_rate for name, row in self._results.latest().items()}
 
     def draw(self, path: Path, title: str) -> None:
@@ -134,12 +135,12 @@ def store_of(options: TrainOptions) -> SnapshotStore:
 
 
 def learns_against(options: TrainOptions) -> SnapshotStore | None:
-    """The opponent in training; None if both sides learn, or if there is but one side."""
+    """The opponent in training; None if both sides learn, or if the task has one player."""
     return None if options.self_play in ("", SHARED) else store_of(options)
 
 
 def yardsticks(options: TrainOptions) -> dict[str, Opponent]:
-    """Those that evaluations are played against: the first snapshot, and the scripted player."""
+    """The opponents of evaluations: the first snapshot, and the scripted player if any."""
     task = resolve(options.task)
     actions, agents = task.action_space, agents_of(task)
     found: dict[str, Opponent] = {FIRST: FirstOpponent(store_of(options), actions, FIRST)}
@@ -150,23 +151,23 @@ def yardsticks(options: TrainOptions) -> dict[str, Opponent]:
 
 
 def taking_turns(opponents: dict[str, Opponent]) -> InTurn:
-    """All of them, as the opponent of one pool."""
+    """These opponents in turns, as the opponent of one pool."""
     return InTurn(tuple(opponents.values()))
 
 
 MORE_AT_THE_END = 5
-"""The last evaluation has five times as many matches as each of the others."""
+"""The last evaluation has this multiple of the matches of the others."""
 
 
 def matches_for(games: int, opponents: int) -> int:
-    """The matches of an evaluation: of each opponent one more if the games are odd."""
+    """The number of matches of an evaluation; `games` for each opponent, rounded up to even."""
     return (games + games % 2) * opponents
 
 
 class MatchEvaluation(BaseCallback):
-    """Plays matches before the training, each time that `eval_every` env steps are done, and after.
+    """Plays matches before the training, after every `eval_every` env steps, and at the end.
 
-    The opponents of the games take turns; the games are closed by the caller.
+    The opponents take turns. The caller closes the games.
     """
 
     def __init__(
@@ -205,10 +206,11 @@ class MatchEvaluation(BaseCallback):
             self.logger.dump(self.num_timesteps)
 
     def evaluate(self, games: int) -> None:
-        """Play matches against each opponent, and record what came of them.
+        """Play matches against each opponent, and record the results.
 
         Args:
-            games: against each; one more if it is odd, because the learner plays both sides.
+            games: matches against each opponent, rounded up to an even number, because the learner
+                plays both sides.
         """
         matches = matches_for(games, len(self._opponents))
         filming = filmed(self._env, self._options, self.num_timesteps)
@@ -236,8 +238,8 @@ class MatchEvaluation(BaseCallback):
         say(f"evaluation at {self.num_timesteps:,} steps: {words}")
         path = self._options.out / BEST_MODEL_FILE
         try:
-            # The rows first: a model without its rows could not be compared with later ones. The
-            # file of the best model says which rows belong to it.
+            # Write the rows first: a model without its rows could not be compared with later ones.
+            # The steps in the best model's file say which rows belong to it.
             before = self._results.quality(saved_steps(path))
             self._results.add(*rows)
             wins = sum(row.win_rate for row in rows)
@@ -259,17 +261,19 @@ def play_matches(
 ) -> dict[str, Counter[str]] | None:
     """Play matches with actions that the model draws.
 
-    Those that begin first are counted, not those that end first: otherwise short matches would
-    count more often than they are played.
+    The first `matches` that begin are counted, not the first that end: otherwise short matches
+    would be counted too often.
 
     Args:
         env: games in which only the model learns.
-        agents: how many rows each game has.
-        masks: whether the model wants action masks.
-        film: called after every step of the first env, with whether its match is over.
+        matches: the number of matches.
+        agents: the number of rows of each game.
+        masks: whether the model needs action masks.
+        stop: its signal ends the matches.
+        film: called after every step of the first env; True if its match is over.
 
     Returns:
-        For each opponent, how often each result came; None if stopped.
+        For each opponent, the counts of results; None after a signal.
     """
     found: dict[str, Counter[str]] = defaultdict(Counter)
     env.seed(SEED)
@@ -291,7 +295,7 @@ def play_matches(
             if playing[index] < matches:
                 over += 1
                 info = infos[index * agents]
-                if RESULT in info:  # a fault's has none
+                if RESULT in info:  # absent after a fault
                     found[info[OPPONENT]][info[RESULT]] += 1
             playing[index] = begun
             begun += 1
@@ -302,10 +306,10 @@ class ResultRow(NamedTuple):
     """The matches of one evaluation against one opponent."""
 
     total_steps: int
-    """Env steps that the policy had been trained for."""
+    """Env steps for which the policy had been trained."""
     opponent: str
     games: int
-    """That no fault cut short."""
+    """The number of matches that no fault cut short."""
     wins: int
     losses: int
 
@@ -319,15 +323,15 @@ class ResultRow(NamedTuple):
 
 
 class ResultLog:
-    """The file and what is in it.
+    """The file `win_rates.csv` and its rows.
 
     Attributes:
-        rows: in the order in which they were added.
+        rows: all rows, in the order in which they were added.
 
     Args:
         path: the CSV file.
         steps_done: env steps of the resumed model; later rows are dropped.
-        best_steps: env steps of the best model that is saved, whose rows stay.
+        best_steps: env steps of the saved best model, whose rows are kept.
     """
 
     def __init__(self, path: Path, steps_done: int = 0, best_steps: int | None = None) -> None:
@@ -343,7 +347,7 @@ class ResultLog:
         """Record the rows of an evaluation.
 
         Raises:
-            OSError: they cannot be written; they are written with later ones.
+            OSError: the rows cannot be written; they will be written with later rows.
         """
         self.rows.extend(rows)
         write_rows(self._path, ResultRow, self.rows)
@@ -353,7 +357,7 @@ class ResultLog:
         return {row.opponent: row for row in self.rows}
 
     def quality(self, steps: int | None) -> float | None:
-        """The sum of the win rates of the policy of these env steps; None if it has no evaluation.
+        """The sum of the win rates of the policy of these env steps; None without an evaluation.
 
         If a resumed run has evaluated again at these steps, the better evaluation counts.
         """
@@ -377,7 +381,7 @@ _STYLES = ((BLUE, "-"), (GREEN, (0, (5, 2))))
 
 
 def draw_win_rates(path: Path, rows: Sequence[ResultRow], title: str) -> None:
-    """Write the win rates as a PNG file, or an empty picture if there are none."""
+    """Draw the win rates as a PNG file; without rows, an empty picture."""
     figure, axes = new_curve(title, "matches won")
     labels = []
     opponents = list(dict.fromkeys(row.opponent for row in rows))

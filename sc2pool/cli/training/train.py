@@ -1,15 +1,15 @@
-"""`sc2pool train`: one algorithm on a pool of games, from the first launch to the learning curve.
+"""`sc2pool train`: trains an algorithm on a pool of games, from the first launch to the curve.
 
     run(options)          makes the games, trains, closes the games
     train(env, options)   trains on any VecEnv and keeps the run's folder (see `run_folder`)
     Saver                 saves the model and the curve while the run continues
     connect, …_games      the games of a run: on this machine, or on the nodes of a Ray cluster
 
-Rules: whatever ends the training, a signal or an error, the model and the curve are saved first,
-unless a second signal ends it at once. A file is replaced as a whole, so the last good one stays if
-a save fails. A save that fails (full disk, lost permission) is said in one line and tried again,
-and the training continues. The same seed gives the same run: nothing here draws a random number,
-and the clock does not influence what is learned.
+Rules: the model and the curve are saved at the end of the training, also after a signal or an
+error, but not after a second signal. A file is replaced as a whole, so the last good file stays if
+a save fails. A save that fails (full disk, lost permission) is reported in one line and tried
+again, and the training continues. The same seed gives the same run: nothing here draws a random
+number, and the clock does not influence the learning.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def run(options: TrainOptions) -> int:
     """Train on games of the options' task.
 
     Returns:
-        The exit code: 0; 1 if the model could not be saved; as a shell's after a signal.
+        The exit code: 0, or 1 if the model could not be saved, or 128 + the number of a signal.
     """
     check_device(options.device)
     check_arguments(options.algo, options.hyperparameters)
@@ -80,7 +80,7 @@ def run(options: TrainOptions) -> int:
     connect(options)
     stop = Stop()
     with stop.handling(), reserved(options.out), ExitStack() as opened:
-        options = options.with_steps_done()  # another training may have ended meanwhile
+        options = options.with_steps_done()  # before the lock, another training may have saved
         wandb = None
         if options.wandb:
             wandb = WandbOutput(options.out)
@@ -118,7 +118,7 @@ def train(
     Returns:
         Whether the trained model is saved.
     """
-    # The networks are small; the games need the cores.
+    # The networks are small, and the games need the cores.
     torch.set_num_threads(1)
     algorithm = ALGORITHMS[options.algo]
     learned_from = ScaledRewards(VecMonitor(env), options.hyperparameters.reward_scale)
@@ -193,7 +193,7 @@ def description(options: TrainOptions, game_version: str) -> dict[str, Any]:
 
 
 def banner(options: TrainOptions, game_version: str, model: BaseAlgorithm, nodes: str = "") -> str:
-    """The banner, printed when the run starts; `nodes` are a cluster's, with their games."""
+    """The banner, printed when the run starts; `nodes` names a cluster's nodes and their games."""
     from_steps = f", from {options.steps_done:,}" if options.steps_done else ""
     warning = "  (the stand-in, not StarCraft II)" if is_standin(game_version) else ""
     played = games(options) + (" in real time" if options.realtime else "")
@@ -253,7 +253,7 @@ class Saver:
     """Saves one run.
 
     Attributes:
-        problem: why the newest save failed; None if it did not.
+        problem: why the newest save failed; None if it succeeded.
     """
 
     def __init__(self, model: BaseAlgorithm, folder: Path, draw_curve: Callable[[], None]) -> None:
@@ -263,7 +263,7 @@ class Saver:
         self.problem: str | None = None
 
     def save(self) -> None:
-        """Save the model and the curve, or say why that failed."""
+        """Save the model and the curve, or print why that failed."""
         try:
             save_model(self._model, self._path)
             self._draw_curve()
@@ -274,18 +274,20 @@ class Saver:
             self.problem = None
 
     def last_good(self) -> str:
-        """Where the newest model is that could be saved."""
+        """The path of the newest saved model, in words."""
         return (
             f"the last good model is {self._path}" if self._path.exists() else "no model is saved"
         )
 
 
 MOST_EVALUATED = 2
-"""Games that evaluations are played in; they idle in between."""
+"""The most games for evaluations, because these games idle between evaluations."""
 
 
 def connect(options: TrainOptions) -> None:
-    """Connect to the run's cluster, if it has one; Ray then handles SIGTERM, until others do.
+    """Connect to the run's cluster, if any.
+
+    Call this before `Stop.handling`, because Ray sets a handler of SIGTERM.
 
     Raises:
         ConfigError: no cluster answers.
@@ -297,7 +299,7 @@ def connect(options: TrainOptions) -> None:
 
 
 def training_games(options: TrainOptions) -> PoolVecEnv[Any]:
-    """The games that are learned from. They have no seed: the model seeds the env."""
+    """The games of the training, without a seed, because the model seeds the env."""
     return _make(
         options,
         learns_against(options),
@@ -309,7 +311,7 @@ def training_games(options: TrainOptions) -> PoolVecEnv[Any]:
 
 
 def evaluation_games(options: TrainOptions) -> PoolVecEnv[Any]:
-    """The games of evaluations; with self-play against opponents that take turns."""
+    """The games of evaluations; with self-play, their opponents take turns."""
     return _make(
         options,
         taking_turns(yardsticks(options)) if options.self_play else None,
@@ -332,12 +334,12 @@ def _make(options: TrainOptions, opponent: object, **keywords: Any) -> PoolVecEn
     assert opponent is None, "self-play is refused with a cluster"
     task = resolve(options.task)
     if not task.__module__.startswith("sc2pool."):
-        # The nodes need not have the user's module: the class travels as a whole.
+        # Pickle the class by value, because the nodes may not have the user's module.
         cloudpickle.register_pickle_by_value(sys.modules[task.__module__])
     return RaySC2VecEnv(task=task, address=options.ray, game=options.game, **keywords)
 
 
 def where(env: object) -> str:
-    """Which node plays how many games; empty on this machine alone."""
+    """The number of games of each node, in words; empty without a cluster."""
     by_node: dict[str, int] = getattr(getattr(env, "pool", None), "games_by_node", dict)()
     return ", ".join(f"{node} × {count}" for node, count in by_node.items())

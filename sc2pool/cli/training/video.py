@@ -1,6 +1,7 @@
-"""A film of one episode, and the video that is written while it is played.
+"""`Film`, a film of one episode, and `Video`, which writes it while the episode is played.
 
-Rules: the file appears when it is complete; an error of the disk is said, and ends only the film.
+Rules: the file appears when it is complete. An error of the disk is printed, and ends only the
+film.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class Film(ABC):
     """The first episode of a pool's first env; the file's suffix names the format.
 
     Attributes:
-        failed: the file could not be written, which has been said.
+        failed: whether the file could not be written; the error was printed.
     """
 
     def __init__(self, path: Path, pool: VecPool, fps: float) -> None:
@@ -40,10 +41,11 @@ class Film(ABC):
         self.film(bool(over[0]))
 
     def film(self, over: bool) -> None:
-        """Add what the env shows now.
+        """Add the env's current frame.
 
         Args:
-            over: its episode has ended, so that it already shows the next one.
+            over: True if the episode has ended; the env then already shows the next one, and the
+                film is finished instead.
         """
         if self._over:
             return
@@ -68,11 +70,11 @@ class Film(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Drop what is unfinished."""
+        """Drop an unfinished film."""
 
 
 class Video(Film):
-    """A film as a video."""
+    """A film as a video file."""
 
     def __init__(self, path: Path, pool: VecPool, fps: float) -> None:
         super().__init__(path, pool, fps)
@@ -113,13 +115,13 @@ class Video(Film):
 def _check(path: Path) -> None:
     """Raise `OSError` unless the video can be opened.
 
-    ffmpeg's end does not say whether it has failed, on a full disk for instance.
+    imageio-ffmpeg does not report ffmpeg's failure, for example on a full disk.
     """
     import imageio_ffmpeg  # noqa: PLC0415
 
     frames = imageio_ffmpeg.read_frames(str(path))
     try:
-        next(frames)  # what it holds
+        next(frames)  # the first item is the video's description
     except OSError as error:
         raise OSError("it was not finished") from error
     finally:

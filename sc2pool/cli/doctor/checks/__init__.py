@@ -1,13 +1,13 @@
-"""The checks: what the doctor asks, what each measurement means, and what to do about it.
+"""The checks: the doctor's questions, the judgement of each measurement, and advice.
 
-A check is one function, decorated by its section, in the order of the report; its parameters are
+A check is one function, decorated by its section, in the order of the report. Its parameters are
 the measurement, and become `measured` in the JSON report. To add a check, write its function in the
-module of its subject, and measure for it in the module that this one names. The checks of
-`machine` and `game` are always made, the others with `--full`.
+module of its subject, and the measurement in the module that this module's docstring names. The
+checks of `machine` and `game` are always made, the others only with `--full`.
 
-Rules: the functions are pure and know no particular game. What sc2pool expects of a game is written
-here only. DIFFERS is a game that answers otherwise but can be played; the advice says what that
-costs.
+Rules: the functions are pure and do not depend on a particular game. sc2pool's expectations of a
+game are written only here. DIFFERS means that the game behaves in another way but can be played;
+the advice says which disadvantage that has.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def all_checks(map_names: Iterable[str], *, full: bool = False) -> list[Check[..
 
     Args:
         map_names: the maps.
-        full: whether those of `--full` are among them.
+        full: whether to include the checks of `--full`.
     """
     usual = [*INSTALLATION, *map(map_check, map_names), *MACHINE, *TIMES, *BEHAVIOUR]
     return usual + ([*ENDS, *RESETS, *MATCHES, *LAUNCHES, *MAPS, *MESSAGES] if full else [])

@@ -27,43 +27,43 @@ class AwaitedEnd(TypedDict):
     ahead: int
     """How many loops the request was ahead of the newest observation."""
     after_s: float | None
-    """Until the reply; None if there was none."""
+    """Seconds until the reply; None without a reply."""
     loop: int
     status: str
     told: bool
     """Whether the reply has the result."""
     refused: str
-    """The game's words; empty if it has answered with an observation."""
+    """The game's words of refusal; empty if it replied with an observation."""
 
 
 class End(TypedDict):
-    """The end of a game, and what it answers after that."""
+    """The end of a game, and its replies after that."""
 
     way: str
     told_in: int
-    """In how many observations the result was."""
+    """The number of observations with the result."""
     told_first: int | None
-    """How many observations after the end the first of these came; None if none came."""
+    """The number of observations after the end before the first one with the result, or None."""
     stubs: int
     """Observations without content."""
     status: str
     after: dict[str, str]
-    """By kind of request: "answered", or the words with which it is refused."""
+    """By kind of request: "answered", or the game's words of refusal."""
 
 
 class MatchEnd(TypedDict):
-    """The end of a match, as both sides see it."""
+    """The end of a match, as seen by both sides."""
 
     realtime: bool
     results: list[str]
-    """The host's and the guest's; empty if it was never told."""
+    """The results of the host and the guest; "" for a side that never got its result."""
     statuses: list[str]
     loops_after: int
-    """By how much the host's loop grew in the time after the end."""
+    """Loops that the host's game played in the second after `watched_s`."""
     watched_s: float
-    """That time."""
+    """How long both sides were observed after the end."""
     action_result: str
-    """What an action of the host's got; empty if nothing was tried."""
+    """The result of an action of the host after the end; empty if no action was sent."""
 
 
 class Stop(TypedDict):
@@ -73,11 +73,11 @@ class Stop(TypedDict):
     missed: float
     """Loops that the game would have played in that time."""
     made_up: float
-    """Loops that it played in addition after it was resumed."""
+    """Additional loops that the game played after it was resumed."""
 
 
 def after_stop(stops: Sequence[Stop]) -> str:
-    """What a real-time game does about the loops that it missed; a value of `AFTER_STOP`."""
+    """How a real-time game treats missed loops: "freeze", "catch-up" or "in part"."""
     shares = [stop["made_up"] / stop["missed"] for stop in stops]
     if max(shares) <= FREEZES_BELOW:
         return "freeze"
@@ -88,15 +88,15 @@ def after_stop(stops: Sequence[Stop]) -> str:
     "D01 awaited end", "in real time: is a request for a later loop answered if the game ends?"
 )
 def awaited_end(samples: Sequence[AwaitedEnd], waited_s: float) -> Judgement:
-    """The samples, and after which time a request counts as unanswered."""
+    """Judge the samples; a request counts as unanswered after `waited_s`."""
     silent = [sample for sample in samples if sample["after_s"] is None]
     if silent:
         ways = sorted({f"{sample['way']}, {sample['ahead']} loops ahead" for sample in silent})
         return differs(
             f"no: {len(silent)} of {len(samples)} were not answered within {waited_s:g} s of the "
             f"end ({'; '.join(ways)})",
-            "a client may not wait at the game for a loop that is still to come; a pool waits by "
-            "its own clock then",
+            "a client must not wait in the game for a later loop; a pool then waits by its own "
+            "clock",
         )
     refused = sorted({sample["refused"] for sample in samples} - {""})
     told = sum(sample["told"] for sample in samples)
@@ -106,7 +106,7 @@ def awaited_end(samples: Sequence[AwaitedEnd], waited_s: float) -> Judgement:
     if refused:
         figure += f"; refused: {', '.join(refused)}"
     return expect(
-        not refused and told == len(samples), figure, "the result has to be observed after that"
+        not refused and told == len(samples), figure, "a client must observe again for the result"
     )
 
 
@@ -128,8 +128,8 @@ def polled_end(samples: Sequence[End]) -> Judgement:
     return expect(
         not untold and not refused,
         figure,
-        "a result may never come: a pool keeps the last observation, and counts such an episode "
-        "as ended without a result",
+        "a result may never come: a pool keeps the last observation, and ends such an episode "
+        "without a result",
     )
 
 
@@ -169,7 +169,7 @@ def match_end(ends: Sequence[MatchEnd]) -> Judgement:
     if end["action_result"]:
         figure += f"; an action gets {end['action_result']}"
     return differs(
-        figure + ")", "a match in real time has to be ended by another sign, or by its time limit"
+        figure + ")", "a match in real time must be ended by another sign, or by its time limit"
     )
 
 
@@ -206,11 +206,11 @@ def _stops(measured: Sequence[Stop]) -> Judgement:
     return expect(
         kind == "freeze",
         f"{kind}: made up {', '.join(parts)}",
-        "a pause does not stop this game's time: what it missed is played without an action",
+        "a pause does not stop this game's time: the missed loops are played without actions",
     )
 
 
-stops = ENDS.check("D16 stops", "in real time: does a stopped game make up for what it missed?")(
+stops = ENDS.check("D16 stops", "in real time: does a stopped game make up for missed loops?")(
     _stops
 )
 match_stops = ENDS.check("D16 match stops", "the same for a match whose games were both stopped")(
@@ -226,12 +226,12 @@ def first_loop(alone: Sequence[int], loaded: Sequence[int]) -> Judgement:
     return expect(
         max([*alone, *loaded]) <= FIRST_LOOP_MAX,
         figure,
-        "an episode in real time begins when part of it is over",
+        "an episode in real time has lost its first loops when it begins",
     )
 
 
 def _after(samples: Sequence[End]) -> str:
-    """What is refused after an end, observations aside."""
+    """The kinds of request that the game refuses after an end, with its words."""
     said: dict[str, list[str]] = {}
     for sample in samples:
         for kind, words in sample["after"].items():
@@ -243,10 +243,10 @@ def _after(samples: Sequence[End]) -> str:
 
 
 def result_name(result: int) -> str:
-    """A player's result by its name in the protocol."""
+    """The protocol's name of a player's result."""
     return str(sc_pb.Result.Name(result))
 
 
 def action_result_name(result: int) -> str:
-    """An action's result by its name in the protocol."""
+    """The protocol's name of an action's result."""
     return str(error_pb2.ActionResult.Name(result))

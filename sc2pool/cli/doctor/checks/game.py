@@ -26,16 +26,16 @@ GROWTH_BYTES: Final = MB
 """Growth per reset above which the report mentions it."""
 PACE_TOLERANCE: Final = 0.05
 LATE_LOOPS: Final = 2
-"""How many loops late an awaited loop may be answered."""
+"""How many loops late the reply to a request for a later loop may be."""
 FREEZES_BELOW, CATCHES_UP_ABOVE = 0.25, 0.75
-"""Shares of the loops missed in a stop; between the two the answer is "in part"."""
+"""Shares of missed loops that a game makes up for; between them the answer is "in part"."""
 
 TIMES = Section("times and memory of the game")
 BEHAVIOUR = Section("behaviour of the game")
 
 
 def _within(limit_s: float, field: str) -> Callable[[int, float, float, float, float], Judgement]:
-    """Durations that `Limits(field=…)` limits, to `limit_s` by default."""
+    """A judge of durations that `Limits(field=…)` limits, to `limit_s` by default."""
     setting = f"PoolConfig(limits=Limits({field}=…))"
 
     def judge(n: int, first_s: float, p50_s: float, p95_s: float, longest_s: float) -> Judgement:
@@ -58,8 +58,8 @@ _STEP = _within(_LIMITS.step_s, "step_s")
 launch = TIMES.check(
     "launch",
     "from the start of the process to an answer",
-    remedy="the executable cannot be run on this system: a package for another one, a file "
-    "system without the right to execute, or no room for temporary files (TMPDIR)",
+    remedy="the executable cannot be run: its package is for another system, its file system "
+    "does not permit execution, or there is no room for temporary files (TMPDIR)",
 )(_LAUNCH)
 launch_again = TIMES.check("launch again", "the same, with all files cached")(_LAUNCH)
 create_join = TIMES.check("create+join", "a reset with a seed")(
@@ -92,17 +92,17 @@ def memory_growth(first_bytes: int, last_bytes: int, resets: int) -> Judgement:
 @TIMES.check("kill", "how fast close() can be")
 def kill(took_s: float, gone: bool) -> Judgement:
     if not gone:
-        advice = "a killed process that stays is stuck in the kernel: look at the disk and drivers"
+        advice = "a killed process that remains hangs in the kernel: look at the disk and drivers"
         return failed(f"still there after {seconds(took_s)}", advice)
     if took_s > KILL_SLOW_S:
-        return differs(seconds(took_s), "close() takes longer for it")
+        return differs(seconds(took_s), "close() takes longer because of it")
     return ok(f"{seconds(took_s)}, nothing left")
 
 
 # ---- behaviour of the game ----------------------------------------------------------------------
 
 
-@BEHAVIOUR.check("version", "what the game says it is")
+@BEHAVIOUR.check("version", "the game's own version")
 def version(game_version: str, told_build: int, folder_build: int) -> Judgement:
     known = known_faults(told_build)
     return expect(
@@ -162,8 +162,8 @@ def restart_and_seed(compared: int, difference: str) -> Judgement:
     if difference:
         return ok(f"no, it goes on to another episode: {difference}")
     advice = (
-        "nothing has to be done: sc2pool never restarts a game that was given a seed. If games "
-        "without a seed repeat themselves too, the line on their beginnings says so"
+        "no action is needed: sc2pool never restarts a game that was given a seed. If games "
+        "without a seed also repeat themselves, the check 'restart variety' says so"
     )
     return differs(f"yes: {compared} observations are the same as after create_game", advice)
 
@@ -172,8 +172,8 @@ def restart_and_seed(compared: int, difference: str) -> Judgement:
 def restart_variety(episodes: int, distinct: int) -> Judgement:
     figure = f"{distinct} different beginning(s) in {episodes} episodes"
     advice = (
-        "every episode begins alike: give seed=…: with a seed every episode is created anew, "
-        "which takes longer"
+        "every episode begins alike: give seed=…, which creates a new game for every episode; "
+        "that takes longer"
     )
     return expect(distinct > 1 or episodes == 1, figure, advice)
 
@@ -182,7 +182,7 @@ def restart_variety(episodes: int, distinct: int) -> Judgement:
 def hard_reset(restarts: int, asked_after: int | None) -> Judgement:
     if asked_after is None:
         return ok(f"not in {restarts} restarts")
-    advice = "the pool obeys: such a game is replaced when its episode ends, which takes a launch"
+    advice = "the pool replaces such a game when its episode ends, which takes a launch"
     return differs(f"after {asked_after} restarts", advice)
 
 
@@ -191,7 +191,7 @@ def episode_end(game_loop: int, further_observations: int | None, by_command: bo
     how = "by a debug command" if by_command else "by itself"
     figure = f"ended {how} at game loop {game_loop}, "
     if further_observations is None:
-        advice = "sc2pool observes once more for it, in vain: wins and losses cannot be told apart"
+        advice = "sc2pool observes once more, without success: wins and losses are not known"
         return differs(figure + "the result never came", advice)
     if further_observations == 0:
         return ok(figure + "with the result at once")
@@ -210,7 +210,7 @@ restart_after_end = BEHAVIOUR.check("restart after end", "can an ended episode b
 def exit_on_request(ended: bool, took_s: float, detail: str) -> Judgement:
     if ended:
         return ok(f"yes, {seconds(took_s)} later: {detail}")
-    advice = "tests of faults cannot ask this game for one; sc2pool itself does not need it"
+    advice = "tests cannot make this game exit; sc2pool itself does not need that"
     return differs(f"no: {detail}", advice)
 
 
@@ -221,8 +221,8 @@ def exit_on_request(ended: bool, took_s: float, detail: str) -> Judgement:
 def real_time(loops: int, seconds: float) -> Judgement:
     figure = f"{loops / seconds:.1f} loops/s over {seconds:.1f} s (expected {LOOPS_PER_S})"
     expected = LOOPS_PER_S * seconds
-    # Loops are whole numbers: one more or less means nothing.
-    advice = "the machine is too busy or too slow for real time, or the game keeps another clock"
+    # Loops are whole numbers, so a difference of one has no meaning.
+    advice = "the machine is too busy or too slow for real time, or the game has another clock"
     return expect(abs(loops - expected) <= 1 + PACE_TOLERANCE * expected, figure, advice)
 
 
@@ -234,7 +234,7 @@ def awaited_loop(now: int, asked: int, got: int, took_s: float) -> Judgement:
     return expect(
         asked <= got <= asked + LATE_LOOPS,
         figure,
-        "a client in real time has to look at its own clock instead",
+        "a client in real time must use its own clock instead",
     )
 
 
@@ -247,8 +247,16 @@ def stop_and_go_on(  # noqa: PLR0917
     ran_s: float,
     loops_per_s: float,
 ) -> Judgement:
-    """Loops before the stop, in the first observation after it and in a later one; the time the
-    game was stopped and ran between them; its pace without a stop."""
+    """Judge a stop by the loops that the game made up for.
+
+    Args:
+        loop_before: the loop before the stop.
+        loop_at_once: the loop of the first observation after the stop.
+        loop_after: the loop of a later observation.
+        stopped_s: how long the game was stopped.
+        ran_s: how long it ran between `loop_before` and `loop_after`.
+        loops_per_s: its pace without a stop.
+    """
     missed = loops_per_s * stopped_s
     made_up = loop_after - loop_before - loops_per_s * ran_s
     share = made_up / missed
@@ -260,7 +268,7 @@ def stop_and_go_on(  # noqa: PLR0917
     if share <= FREEZES_BELOW:
         return ok(f"no, it goes on where it was: {figure}")
     advice = (
-        "a pause does not stop this game's time: what it missed is played without an action. In "
-        "real time let the actor go on while the learner learns, instead of pausing the game"
+        "a pause does not stop this game's time: the missed loops are played without actions. In "
+        "real time let the actor continue while the learner learns, instead of pausing the game"
     )
     return differs(f"{'yes' if share >= CATCHES_UP_ABOVE else 'in part'}: {figure}", advice)

@@ -19,14 +19,16 @@ from sc2pool.cli.doctor.findings import (
 )
 
 BUSY_SHARE: Final = 0.25
-"""CPU seconds per second above which a game without a client computes something."""
+"""A game without a client is busy if it uses at least this many CPU seconds per second."""
 LOUD_BYTES: Final = 100_000
-"""More than a game prints in its whole life."""
+"""A normal game prints less than this in its whole life."""
 LAUNCH_FACTOR, JOIN_FACTOR, MORE_S = 4.0, 2.0, 0.2
-"""A crowd of games may take this many times what the cores allow, and this much longer; a launch
-reads files, which other programs disturb."""
+"""Several games at one time may take this multiple of the time that the cores explain, and this
+much longer. The factor of launches is larger, because other programs disturb the reading of files.
+"""
 AGEING_FACTOR: Final = 1.3
-"""CPU time per loop may grow so much within the measurement, because the machine is shared."""
+"""The CPU time per loop may grow by this factor in the measurement, because the machine is shared.
+"""
 
 LAUNCHES = Section("launches, ends and speed of processes", needed=False)
 
@@ -37,26 +39,26 @@ class Closed(TypedDict):
     pending: str
     killed_first: bool
     ended: str
-    """How the process ended; empty if it lives on."""
+    """How the process ended; empty if it still lives."""
     after_s: float
     cpu_share: float
-    """In the last second of the watch."""
+    """CPU seconds per second at the end of the watch."""
     log_bytes: int
     words: str
-    """The first line about an error that it printed."""
+    """The first line about an error that the game printed."""
     core_bytes: int
 
 
 class Ended(TypedDict):
-    """A game that was asked or made to end."""
+    """A game that was asked or forced to end."""
 
     way: str
     where: str
     ended: str
-    """How the process ended; empty if it lives on."""
+    """How the process ended; empty if it still lives."""
     after_s: float
     files: int
-    """Files in its temporary folder, its log aside."""
+    """The number of files in its temporary folder, except its log."""
 
 
 class Launched(TypedDict):
@@ -99,8 +101,8 @@ def closed_socket(measured: Sequence[Closed]) -> Judgement:
     return expect(
         not bad,
         "; ".join(told),
-        "a game has to be killed before its socket is closed; otherwise its log and its core "
-        "file are evidence of the client's own making",
+        "a game must be killed before its socket is closed; otherwise the client itself causes "
+        "its log lines and its core file",
     )
 
 
@@ -117,20 +119,27 @@ def ends(measured: Sequence[Ended]) -> Judgement:
     figure = "; ".join(told)
     if live_on:
         waited = max(one["after_s"] for one in measured)
-        advice = f"it lives on for {waited:.0f} s and more, without an answer: only a kill ends it"
+        advice = f"it lives for {waited:.0f} s and more, without a reply: only a kill ends it"
         return differs(f"{', '.join(live_on)}: the process stays; {figure}", advice)
     return expect(not crashes, figure, "it crashes when it quits; a pool kills games instead")
 
 
 QUIT: Final = "quit"
-"""The request that ends a game, as a way."""
+"""The `way` of a game that was asked to end by a request."""
 
 
 @LAUNCHES.check("D12 launches at once", "can games be launched and begun at the same time?")
 def launches_at_once(
     measured: Sequence[Launched], join_alone_s: float, joins_s: Sequence[float], cores: int
 ) -> Judgement:
-    """Launches, the first of which is a single one; the time of a join alone and of several."""
+    """Judge launches and joins at the same time, by those of a single game.
+
+    Args:
+        measured: the launches; the first is of a single game.
+        join_alone_s: the time of a single join.
+        joins_s: the time of each of several joins at the same time.
+        cores: the number of usable cores.
+    """
     told, troubles = [], []
     alone_s = max(measured[0]["took_s"], default=0.0)
     slowest_s: dict[str, tuple[float, int]] = {}
@@ -162,13 +171,13 @@ def launches_at_once(
     return expect(
         not troubles,
         "; ".join([*troubles, figure]),
-        "games are slow, or fail, in a crowd, more than the cores explain: set PoolConfig(limits="
-        "Limits(concurrent_launches=1)), and a longer create_join_s",
+        "several games at the same time are slower than the cores explain, or fail: set "
+        "PoolConfig(limits=Limits(concurrent_launches=1)), and a longer create_join_s",
     )
 
 
 def _fair_s(alone_s: float, number: int, cores: int) -> float:
-    """How long each of several takes if all of them only share the cores."""
+    """The time that each of several games takes if sharing the cores is the only reason."""
     return alone_s * max(1.0, number / cores)
 
 
@@ -176,7 +185,7 @@ def _fair_s(alone_s: float, number: int, cores: int) -> float:
 def speed(windows: Sequence[Window]) -> Judgement:
     costs = [window["cpu_s"] / window["loops"] * 1e6 for window in windows]
     third = len(costs) // 3
-    # Every late window against every early one: other programs disturb some of them.
+    # The best late window against the worst early one, because other programs disturb some.
     first, last = max(costs[:third]), min(costs[-third:])
     wall_s = sum(window["wall_s"] for window in windows)
     loops = sum(window["loops"] for window in windows)

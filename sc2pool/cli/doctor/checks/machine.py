@@ -28,12 +28,12 @@ OLDEST_PYTHON: Final = (3, 11)
 TOO_NEW_PYTHON: Final = (3, 15)
 GB: Final = 1_000_000_000
 GAME_BYTES: Final = GB
-"""Assumed memory of one game if none was measured."""
+"""The assumed memory of a game, if it was not measured."""
 SHARED_MEMORY_BYTES: Final = 32 * MB
 FILES_WANTED: Final = 1024
-"""Open files: a pool of dozens of games opens some hundreds."""
+"""Wanted limit of open files: a pool of dozens of games opens some hundreds."""
 THREADS_WANTED: Final = 2048
-"""A game has dozens of threads, and each counts as a process."""
+"""Wanted limit of processes: a game has dozens of threads, and each counts as a process."""
 
 INSTALLATION = Section("installation")
 MACHINE = Section("machine")
@@ -46,12 +46,12 @@ class Package(TypedDict):
     version: str | None
     """None if it is not installed."""
     least: str
-    """The oldest version that works; empty if any does."""
+    """The oldest version that works; empty if every version works."""
 
 
 @INSTALLATION.check(
     "game",
-    "which game is played, and why this one",
+    "the selected game, and the reason",
     remedy="set SC2PATH to the folder that holds Versions and Maps, or give it as --game. "
     "Blizzard's packages for Linux: github.com/Blizzard/s2client-proto, Downloads. "
     "Without StarCraft II: unset SC2PATH, and the stand-in is played",
@@ -60,7 +60,7 @@ def game(root: Path, executable: Path, base_build: int, found_by: str) -> Judgem
     return ok(f"Base{base_build} at {root}: {found_by}")
 
 
-@INSTALLATION.check("settled", "what pools know of this game beyond its documentation")
+@INSTALLATION.check("settled", "measured facts about this game that pools use")
 def settled(facts: Settled) -> Judgement:
     if not facts.measured:
         return ok("nothing: sc2pool doctor --full measures it; until then pools take the safer way")
@@ -81,7 +81,13 @@ _YES_NO: Final = {True: "yes", False: "no"}
 
 
 def judge_map(path: Path | None, belongs_to: Path, tasks: Sequence[str]) -> Judgement:
-    """A map: its file or None, the file it should be, and the built-in tasks played on it."""
+    """Judge a map by its file.
+
+    Args:
+        path: the map's file, or None.
+        belongs_to: the path where the file should be.
+        tasks: the built-in tasks that are played on it.
+    """
     if path is not None:
         return ok(str(path))
     if not tasks:
@@ -102,7 +108,7 @@ def map_check(map_name: str) -> Check[[Path | None, Path, Sequence[str]]]:
 # ---- the machine --------------------------------------------------------------------------------
 
 
-@MACHINE.check("python", "what sc2pool runs on")
+@MACHINE.check("python", "the versions of Python and of the required packages")
 def python(version: tuple[int, int, int], packages: Sequence[Package]) -> Judgement:
     listed = ", ".join(f"{p['name']} {p['version'] or 'missing'}" for p in packages)
     figure = f"Python {'.'.join(map(str, version))}; {listed}"
@@ -156,7 +162,7 @@ def worker(  # noqa: PLR0917 - each is one question
     if not counts:
         return failed("its memory is not shared", advice)
     if not stands_still:
-        return failed("it goes on while it is stopped", advice)
+        return failed("it runs while it is stopped", advice)
     if ended_s is None:
         return failed("it lives on after it was killed", advice)
     figure = f"up and awake after {seconds(started_s)}, gone {seconds(ended_s)} after its kill"
@@ -167,11 +173,11 @@ def worker(  # noqa: PLR0917 - each is one question
         return ok(figure)
     return differs(
         f"{figure}; the system does not tell its {' and its '.join(unseen)}",
-        "as with Wine; a game that hangs or is stopped is noticed by its deadline alone",
+        "as with Wine; a game that hangs or is stopped is noticed only at its deadline",
     )
 
 
-@MACHINE.check("memory", "how many games there is room for")
+@MACHINE.check("memory", "how many games fit into the memory")
 def memory(available_bytes: int, total_bytes: int, game_bytes: int | None = None) -> Judgement:
     figure = f"{available_bytes / GB:.1f} of {total_bytes / GB:.1f} GB free"
     room = available_bytes // (game_bytes or GAME_BYTES)

@@ -8,18 +8,18 @@ from typing import Final, TypedDict
 from sc2pool.cli.doctor.findings import Judgement, Section, differs, expect, ok, shortened
 
 LATE_LOOPS: Final = 2
-"""The latest usual loop at which an episode's units, or a debug command's, are there."""
+"""The latest normal loop for the appearance of an episode's or a debug command's units."""
 
 MAPS = Section("maps and their scripts", needed=False)
 
 
 class Opened(TypedDict):
-    """A map that was to be played, in one way of naming it."""
+    """An attempt to play a map, with one way of naming it."""
 
     what: str
     outcome: str
     bad: bool
-    """Whether the game fails in a way that tells its client nothing of the map."""
+    """Whether the game fails without naming the map as the cause."""
 
 
 class Appearance(TypedDict):
@@ -28,18 +28,18 @@ class Appearance(TypedDict):
     map_name: str
     reset: str
     own: int | None
-    """None if they do not appear."""
+    """None if the units do not appear."""
     enemy: int | None
 
 
-@MAPS.check("D20 debug units", "how many loops until units that were created or killed are seen?")
+@MAPS.check("D20 debug units", "how many loops until created or killed units are observed?")
 def debug_units(created: int | None, killed: int | None) -> Judgement:
     told = [
         f"{name} after {loops} loop(s)" if loops is not None else f"{name}: not seen"
         for name, loops in (("created", created), ("killed", killed))
     ]
     late = created is None or killed is None or max(created, killed) > LATE_LOOPS
-    return expect(not late, ", ".join(told), "tests that change a game have to step it further")
+    return expect(not late, ", ".join(told), "tests that change a game must step it further")
 
 
 @MAPS.check("D21 installed maps", "can they be loaded, and when do their units appear?")
@@ -62,15 +62,21 @@ def installed_maps(appearances: Sequence[Appearance], failures: dict[str, str]) 
     advice = "a task waits for its units" if late and not failures else ""
     if failures:
         advice = (
-            "a map that ends the game, or cannot be joined, may be of a newer editor, or its file "
-            "may be damaged"
+            "a map that ends the game, or cannot be joined, may come from a newer editor, or its "
+            "file may be damaged"
         )
     return expect(not late and not failures, "; ".join(told), advice)
 
 
 @MAPS.check("D21 waves", "does a new wave come if the last two enemies die in the same loop?")
 def waves(usual_loops: int | None, same_loop_loops: int | None, watched_loops: int) -> Judgement:
-    """Loops until a new wave if they die one by one, and in the same loop; None if none comes."""
+    """Judge the map's waves.
+
+    Args:
+        usual_loops: loops until a new wave if the last enemies die one by one, or None.
+        same_loop_loops: loops until a new wave if they die in the same loop, or None.
+        watched_loops: how many loops a wave was awaited.
+    """
     if usual_loops is None:
         return differs(
             f"no wave comes within {watched_loops} loops, however they die",
@@ -80,8 +86,8 @@ def waves(usual_loops: int | None, same_loop_loops: int | None, watched_loops: i
         return differs(
             f"no: the map stalls for {watched_loops} loops and more; one by one they are replaced "
             f"after {usual_loops}",
-            "an episode may go on to its end without an enemy: the map's own fault, and a policy's "
-            "score is lower for it",
+            "an episode may have no enemies until its end: this is a fault of the map, and lowers "
+            "a policy's score",
         )
     return ok(f"yes, after {same_loop_loops} loop(s); one by one after {usual_loops}")
 
@@ -93,6 +99,6 @@ def odd_maps(opened: Sequence[Opened]) -> Judgement:
     return expect(
         not bad,
         "; ".join(told),
-        f"the game does not name the map as the cause ({', '.join(bad)}): such a failure "
-        "means that the file has to be looked at",
+        f"the game does not name the map as the cause ({', '.join(bad)}): after such a failure, "
+        "look at the map's file",
     )

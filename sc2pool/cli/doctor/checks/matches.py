@@ -21,17 +21,17 @@ MATCHES = Section("matches of two clients", needed=False)
 
 
 class Loss(TypedDict):
-    """What one side of a match sees after the other side was lost in some way."""
+    """The game of one side of a match after the other side was lost."""
 
     way: str
-    """What happened to the other side."""
+    """How the other side was lost."""
     reply: str
-    """To the next step: "answered", "nothing", or the words with which it is refused."""
+    """The reply to the next step: "answered", "nothing", or the game's words of refusal."""
     after_s: float
-    """Until that reply, or until the end of the wait."""
+    """Seconds until that reply, or until the end of the wait."""
     status: str
     result: str
-    """Empty if none was told."""
+    """Empty without a result."""
 
 
 class Pause(TypedDict):
@@ -40,11 +40,11 @@ class Pause(TypedDict):
     where: str
     waited_s: float
     failure: str
-    """Of the request after it; empty if it was answered."""
+    """The failure of the next request; empty if it was answered."""
 
 
 class Taken(TypedDict):
-    """A match with one of its ports taken by another program."""
+    """A match, one of whose ports another program has taken."""
 
     port: str
     kind: str
@@ -58,7 +58,14 @@ class Taken(TypedDict):
 def match_bursts(
     compared: int, undetermined: str, difference: str, realtime_bursts: int
 ) -> Judgement:
-    """Observations compared; where equal episodes differ anyway; where bursts differ."""
+    """Judge bursts in matches.
+
+    Args:
+        compared: the number of compared observations.
+        undetermined: the first difference between matches with equal seeds and requests, or "".
+        difference: the first difference between bursts and single requests, or "".
+        realtime_bursts: the number of bursts that were answered in real time.
+    """
     figure = (
         f"{compared} observations of both sides are the same; {realtime_bursts} bursts in real time"
     )
@@ -69,7 +76,7 @@ def match_bursts(
             "a match with a seed cannot be repeated exactly",
         )
     if difference:
-        advice = "matches have to be stepped by single requests, which takes longer"
+        advice = "matches must be stepped by single requests, which takes longer"
         return differs(f"no: {difference}", advice)
     return ok(f"yes: {figure}")
 
@@ -88,7 +95,7 @@ def matches_in_a_row(
     if failure:
         return differs(
             f"match {played + 1} fails: {failure}; {figure}",
-            "the processes of a match have to be replaced before: RecyclePolicy(episodes=…)",
+            "the processes of a match must be replaced earlier: RecyclePolicy(episodes=…)",
         )
     return ok(figure)
 
@@ -111,10 +118,10 @@ def lost_side(losses: Sequence[Loss]) -> Judgement:
 
 
 STOPPED = "it is stopped"
-"""The way in which a side is lost only for a while."""
+"""The only way in which a side is lost for a limited time."""
 
 
-@MATCHES.check("D15 idle", "does a game bear it that nothing is asked for a while?")
+@MATCHES.check("D15 idle", "does a game survive a time without requests?")
 def idle(pauses: Sequence[Pause]) -> Judgement:
     figure = "; ".join(
         f"{one['waited_s']:.0f} s {one['where']}: {one['failure'] or 'answered'}" for one in pauses
@@ -122,7 +129,7 @@ def idle(pauses: Sequence[Pause]) -> Judgement:
     return expect(
         not any(one["failure"] for one in pauses),
         f"{figure} (longer pauses are not tried)",
-        "a long update of the learner ends the games: they have to be asked meanwhile",
+        "a long update of the learner ends the games: send them requests during an update",
     )
 
 
@@ -135,7 +142,7 @@ def taken_ports(measured: Sequence[Taken]) -> Judgement:
     return ok("; ".join(told))
 
 
-@MATCHES.check("D23 second client", "what becomes of a second websocket to the same game?")
+@MATCHES.check("D23 second client", "can a second client connect to the same game?")
 def second_client(idle: str, waiting: str, first_answers: bool) -> Judgement:
     figure = f"{idle} while the game is idle, {waiting} while it has a request"
     if not first_answers:

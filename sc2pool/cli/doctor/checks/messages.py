@@ -12,16 +12,16 @@ _FEW: Final = 3
 
 
 class Replayed(TypedDict):
-    """A replay that was saved or started in some way."""
+    """An attempt to save or start a replay."""
 
     what: str
     outcome: str
     expected: bool
 
 
-@MESSAGES.check("D19 action delay", "how many loops until an action is seen?")
+@MESSAGES.check("D19 action delay", "how many loops until an action is observed?")
 def action_delay(loops: Mapping[str, int | None]) -> Judgement:
-    """By the kind of game; None if it was never seen."""
+    """Judge the loops until an action is observed, by kind of game; None if it never was."""
     told = [f"{where}: {'never' if one is None else one}" for where, one in loops.items()]
     return expect(
         None not in loops.values(), ", ".join(told), "actions are lost: look at the game's log"
@@ -30,7 +30,12 @@ def action_delay(loops: Mapping[str, int | None]) -> Judgement:
 
 @MESSAGES.check("D26 ids", "does a reply have the id of its request?")
 def ids(returned: Mapping[str, int | None], mistaken: Mapping[str, int]) -> Judgement:
-    """The id of the reply by that of the request; replies that do not fit their request."""
+    """Judge the ids of replies.
+
+    Args:
+        returned: by the request's id, the id of its reply.
+        mistaken: counts of replies that do not fit their request, by description.
+    """
     told = [f"{asked} → {'none' if got is None else got}" for asked, got in returned.items()]
     odd = [f"{count} × {what}" for what, count in mistaken.items()]
     lost = any(asked.isdigit() and got != int(asked) for asked, got in returned.items())
@@ -57,7 +62,13 @@ def replays(measured: Sequence[Replayed]) -> Judgement:
 def warnings(
     replies: int, texts: Mapping[str, int], answers: Mapping[str, Mapping[str, str]]
 ) -> Judgement:
-    """All replies of the run; the texts; by status and kind, what is answered there."""
+    """Judge the texts in `Response.error`.
+
+    Args:
+        replies: the number of all replies of the run.
+        texts: the count of each text.
+        answers: by status and kind of request: "answered", or the game's words of refusal.
+    """
     refused = sum(words != "answered" for kinds in answers.values() for words in kinds.values())
     asked = sum(map(len, answers.values()))
     figure = f"{replies:,} replies; {refused} of {asked} kinds of request are refused in a status"

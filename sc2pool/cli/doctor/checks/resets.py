@@ -21,7 +21,7 @@ from sc2pool.protocol.replies import HARD_RESET_LOOP
 GROWTH_BYTES: Final = 2 * MB
 """Growth per reset above which the report mentions it."""
 RESTARTS_TO_TELL: Final = 4
-"""If this many restarts keep one race, restarts draw no Random race (1 in 27 by chance)."""
+"""If this many restarts have the same race, it is not drawn again (by chance: 1 in 27)."""
 
 RESETS = Section("restarts and resets", needed=False)
 
@@ -35,7 +35,7 @@ class Beginning(TypedDict):
     units: str
     """Counts of all units by owner and type, in one text."""
     growth: int
-    """By how many units the computer grew in the loops that were played."""
+    """How many units the computer added in the loops that were played."""
 
 
 class Step(TypedDict):
@@ -55,32 +55,38 @@ class Resets(TypedDict):
     first_bytes: int
     last_bytes: int
     threads: int
-    """By how many these grew."""
+    """The additional threads of the game."""
     files: int
-    """By how many files the folders grew that the game writes to."""
+    """The additional files in the folders that the game writes to."""
     failure: str
-    """Of the reset after the last; empty if it did not fail."""
+    """The failure of the reset after the last one that was done; empty if no reset failed."""
 
 
-@RESETS.check("D05 restart restores", "does restart_game bring back what an episode has used up?")
+@RESETS.check("D05 restart restores", "does restart_game restore used-up resources?")
 def restart_restores(
     mined: int, exhausted: int, loops: int, differences: Sequence[str]
 ) -> Judgement:
     figure = f"{mined} minerals mined and {exhausted} field(s) exhausted in {loops:,} loops, "
     figure += "units and upgrades given"
     if not differences:
-        proof = "" if exhausted else " (without a field that is used up this proves little)"
+        proof = "" if exhausted else " (without an exhausted field this proves little)"
         return ok(f"yes: {figure}; all is as at first{proof}")
     return differs(
         f"no: {figure}; after the restart {'; '.join(differences)}",
-        "a restarted episode begins with what the one before it left: a pool creates each game "
-        "of such a task anew, which takes longer",
+        "a restarted episode keeps changes of the previous one: a pool creates a new game for "
+        "each episode of such a task, which takes longer",
     )
 
 
 def _against_computer(random_side: str, beginnings: Sequence[Beginning], refused: str) -> Judgement:
-    """Judge restarts against creations; `random_side` is the field of the race that is random."""
-    advice = "a pool creates each such game anew, which takes longer"
+    """Compare restarted games with created ones.
+
+    Args:
+        random_side: the field of `Beginning` with the race that is random.
+        beginnings: of created and restarted games.
+        refused: the game's refusal of a restart, or "".
+    """
+    advice = "a pool creates a new game for each such episode, which takes longer"
     if refused:
         return differs(f"restart_game is refused: {refused}", advice)
     restarted = [one for one in beginnings if one["restarted"]]
@@ -123,7 +129,7 @@ def computer_restarts(beginnings: Sequence[Beginning], refused: str = "") -> Jud
     return _against_computer("enemy_race", beginnings, refused)
 
 
-@RESETS.check("D07 random race", "the same if the own race is random: is it drawn again?")
+@RESETS.check("D07 random race", "the same with a random own race: is the race drawn again?")
 def random_race(beginnings: Sequence[Beginning], refused: str = "") -> Judgement:
     return _against_computer("own_race", beginnings, refused)
 
@@ -146,7 +152,7 @@ def many_resets(measured: Sequence[Resets]) -> Judgement:
             troubles.append(f"{one['kind']} leaves files")
     figure = "; ".join([*troubles, *parts])
     return expect(
-        not troubles, figure, "a process has to be replaced before: RecyclePolicy(episodes=…)"
+        not troubles, figure, "a process must be replaced earlier: RecyclePolicy(episodes=…)"
     )
 
 
@@ -158,7 +164,15 @@ def limits(
     ended: str,
     observation_bytes: int,
 ) -> Judgement:
-    """Some steps; the loops played with restarts; when a hard reset was asked for; the refusal."""
+    """Judge how far a game can be stepped.
+
+    Args:
+        steps: some long steps.
+        reached: the loops that were played, with restarts.
+        hard_reset_at: the loops after which the game asked for a hard reset, or None.
+        ended: the game's refusal to restart, or "".
+        observation_bytes: the size of an observation.
+    """
     parts = [f"{step['loops']:,} loops in {seconds(step['took_s'])}" for step in steps]
     figure = f"steps of {', '.join(parts)}; {reached:,} loops played with restarts"
     if ended:
@@ -172,7 +186,7 @@ def limits(
         figure += "a hard reset is never asked for"
     refused = [f"a step of {one['loops']:,}: {one['refused']}" for one in steps if one["refused"]]
     if refused:
-        return differs(f"refused: {'; '.join(refused)}; {figure}", "such steps have to be split")
+        return differs(f"refused: {'; '.join(refused)}; {figure}", "such steps must be split")
     if hard_reset_at is not None and hard_reset_at < HARD_RESET_LOOP:
-        return differs(f"{figure}, before 2^18", "the pool obeys; it replaces games more often")
+        return differs(f"{figure}, before 2^18", "the pool replaces games more often")
     return ok(figure)

@@ -1,4 +1,4 @@
-// Draws the training's curves, as small charts: the raw values faint, a smoothed line over them.
+// Draws the training's curves as small charts: faint raw values, and a smoothed line over them.
 
 const SVG = "http://www.w3.org/2000/svg";
 const SMOOTHING = 0.6; // of each point, the part that comes from the points before
@@ -33,7 +33,7 @@ more.addEventListener("click", () => {
 });
 addEventListener("resize", redraw);
 
-// Show the curves that the pool has: `at_s`, `steps`, and `figures`, a list by name.
+// Show the pool's curves: `at_s`, `steps`, and `figures`, a list of values for each name.
 export function showCurves(curves) {
   newest = curves;
   const names = Object.keys(curves.figures);
@@ -121,7 +121,7 @@ function drawChart(chart, name) {
   svg.replaceChildren(...parts);
 }
 
-// Each point drawn towards the ones before it; the first ones are not drawn towards 0.
+// An exponential moving average of the points, without a bias of the first points towards 0.
 function smoothed(points) {
   let [sum, weight] = [0, 0];
   return points.map(([x, y]) => {
@@ -139,14 +139,14 @@ function nearest(places, at) {
   return best;
 }
 
-// What a chart of values between these covers: a little more.
+// The range of a chart's axis: the values' range with a margin.
 function around(low, high) {
   if (low === high) [low, high] = low ? [Math.min(low, 0), Math.max(low, 0)] : [0, 1];
   const more = 0.05 * (high - low);
   return [low - more, high + more];
 }
 
-// Round values between these, at most so many.
+// At most about `most` round values between `low` and `high`.
 function ticksOf(low, high, most) {
   const rough = (high - low) / most;
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -163,7 +163,7 @@ function element(name, attributes, text = "") {
   return made;
 }
 
-// A number in at most five letters, as far as that can be.
+// A number in few characters, with three significant digits.
 function short(value) {
   const size = Math.abs(value);
   if (size >= 1e9 || (size && size < 1e-3)) {

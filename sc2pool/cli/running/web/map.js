@@ -1,4 +1,4 @@
-// Draws the newest view of a game: the ground, the units, where they go, how they are.
+// Draws the newest view of a game: the ground, the units, their targets and their health.
 
 const MARGIN = 0.5; // map cells drawn around the playable part
 const GRID = 8; // map cells between two lines, or a multiple on a large map
@@ -14,12 +14,12 @@ function readColours() {
   return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 
-// The page has changed between light and dark: the ground of each map is to be drawn anew.
+// After a change between light and dark, the ground of each map must be drawn again.
 export function changeColours() {
   colours = readColours();
 }
 
-// How many units of each kind a view has, in words.
+// The number of units of each kind in a view, in words.
 export function unitsInWords(view) {
   const counts = {};
   for (const [kind] of view.units) counts[KINDS[kind]] = (counts[KINDS[kind]] || 0) + 1;
@@ -44,7 +44,7 @@ function rgb(hex) {
   return [value >> 16, (value >> 8) & 255, value & 255];
 }
 
-// The ground as an image of one pixel a cell, the map's top row first.
+// The ground as an image with one pixel for each cell, the map's top row first.
 export function drawGround(map) {
   const canvas = document.createElement("canvas");
   const { width, height } = map.pathing;
@@ -100,7 +100,7 @@ export function drawView(canvas, map, view) {
       scale * map.pathing.width, scale * map.pathing.height);
   }
   drawGrid(context, map.area, toX, toY, ratio);
-  // What stands on the ground first, own units last.
+  // Draw neutral things on the ground first, and own units last.
   const drawn = [...view.units].sort((a, b) => b[0] - a[0]);
   for (const unit of drawn) drawOrder(context, unit, toX, toY, ratio);
   for (const unit of drawn) drawUnit(context, unit, toX, toY, scale, ratio);
@@ -170,7 +170,7 @@ function drawUnit(context, [kind, , x, y, radius], toX, toY, scale, ratio) {
   context.stroke();
 }
 
-// A bar over what is hurt.
+// A health bar over each damaged unit.
 function drawHealth(context, [, , x, y, radius, health], toX, toY, scale, ratio) {
   if (health === null || health >= 1) return;
   const size = drawnSize(radius, scale, ratio);

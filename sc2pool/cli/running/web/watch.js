@@ -1,5 +1,5 @@
-// Shows what `sc2pool watch` tells of a running pool: asks a few times a second, shows what comes.
-// Everything told is put in as text, never as HTML; nothing is loaded from elsewhere.
+// Shows a running pool: requests its state from `sc2pool watch` a few times a second.
+// All values are inserted as text, never as HTML. Nothing is loaded from other servers.
 
 import { showCurves } from "./curves.js";
 import { aspectOf, changeColours, drawGround, drawView, unitsInWords } from "./map.js";
@@ -12,25 +12,25 @@ const HISTORY = 120; // returns kept for the line beside the figure
 const EVENT_SHOWN_S = 60;
 const GAP_PX = 10;
 
-// What a card needs, by its size: how wide it is at least, and how high without its map.
+// The sizes of cards: the least width, and the height without the map, in pixels.
 const SIZES = [
   { name: "full", least: 250, more: 114 },
   { name: "narrow", least: 196, more: 132 },
   { name: "small", least: 150, more: 66 },
   { name: "tiny", least: 104, more: 26 },
 ];
-const FEW = 16; // up to so many games are shown "full", and the page scrolls if it must
+const FEW = 16; // up to this many games are shown "full", and the page scrolls if necessary
 const LARGER_SHARE = 0.6; // of the window's height, for the map of the game that is shown larger
-const HEAD_PX = 40; // of that card, above its map
+const HEAD_PX = 40; // the height of that card's head, above its map
 
 const HEALTH = {
   playing: "good", stepping: "good", ready: "good", over: "good",
   dead: "bad", failed: "bad", closed: "bad",
-}; // any other state: on its way, or stopped by the pool
+}; // in any other state the instance starts, resets, or is stopped by the pool
 
 const cards = new Map(); // by seat
 const maps = new Map(); // by key: the map, and its ground as an image
-let curvesAt = -Infinity; // when the curves were asked for
+let curvesAt = -Infinity; // time of the newest request for the curves
 let ended = false;
 
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
@@ -38,7 +38,7 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   for (const map of maps.values()) map.ground = drawGround(map);
 });
 
-// ---- asking ------------------------------------------------------------------------------
+// ---- requests ----------------------------------------------------------------------------
 
 async function turn() {
   let wait = larger() ? ASK_LARGER_EVERY_MS : ASK_EVERY_MS;
@@ -89,9 +89,9 @@ async function show(state) {
   arrange();
 }
 
-// ---- places ------------------------------------------------------------------------------
+// ---- layout ------------------------------------------------------------------------------
 
-// The game that is shown larger: the one that was clicked, or the only one there is.
+// The seat of the game that is shown larger: the clicked one, or the only one; "" without one.
 function larger() {
   if (cards.size === 1) return cards.keys().next().value;
   return [...cards.keys()].find((seat) => location.hash === addressOf(seat)) || "";
@@ -106,7 +106,7 @@ function choose(seat) {
   arrange();
 }
 
-// All cards fit into the window; if even the smallest do not, the page scrolls.
+// Arrange the cards so that all fit into the window; if even the smallest do not, the page scrolls.
 function arrange() {
   const games = document.getElementById("games");
   const chosen = larger();
@@ -131,7 +131,7 @@ function arrange() {
   games.style.gridTemplateColumns = `repeat(${place.columns}, minmax(0, ${place.width}px))`;
 }
 
-// As much as can be told of each game; then the largest cards.
+// Choose the most detailed cards that fit, and then the largest width.
 function fit(count, aspect, room, isFew) {
   const widthOf = (columns) => Math.floor((room.width + GAP_PX) / columns) - GAP_PX;
   for (const size of SIZES) {
@@ -202,7 +202,7 @@ function showTotals(pool, isStandin) {
   ]);
 }
 
-// The process that has the pool, or how many nodes of a Ray cluster have one.
+// The process that has the pool, or the number of Ray nodes with a pool.
 function placeOf(pool) {
   const nodes = new Set(pool.instances.map((row) => row.node).filter(Boolean)).size;
   return nodes ? `${nodes} Ray ${nodes === 1 ? "node" : "nodes"}` : `process ${pool.trainer_pid}`;
