@@ -36,7 +36,7 @@ class GameAPI:
         process: the game's process.
         connection: the connection to the game.
         pid: the pid of the process that listens on the port: the game itself, which a script may
-            have started. It is the started process's pid if the listener is unknown.
+            have started. If the listener is unknown, the pid of the started process.
         port: the port on which the game listens.
         listener_proven: whether the system confirms that the port's listener is this game.
         status: the status in the newest reply.

@@ -8,7 +8,7 @@ Rules:
 - Anything but an expected reply breaks the connection for good: a text frame, an undecodable or
   surplus reply, an end of the connection. A broken connection raises the first cause on every use.
   So a late reply is never taken for the answer to a later request.
-- There is no closing handshake with a faulty game: `abort` closes the descriptor immediately.
+- A faulty game gets no closing handshake: `abort` closes the descriptor immediately.
 - A burst that is answered in time costs one task switch and no timer of its own. If the event loop
   may be blocked (`DirectReader`), it costs not even the switch.
 - On the compiled path, a step with usual replies skips all of this. All other replies take the path
@@ -247,8 +247,8 @@ class Connection(picows.WSListener):
         """The handshake is done; called by picows."""
         self._transport = transport
         # picows keeps the cause of a disconnect for a waiting caller. `fail` already has the cause,
-        # but asyncio would complain if nobody read picows' copy. This task is not made by the loop,
-        # so it does not count among `WorkerLoop.tasks`.
+        # but asyncio would complain about picows' copy if it were not read. The loop does not make
+        # this task, so the task does not count among `WorkerLoop.tasks`.
         self._disconnected = asyncio.Task(transport.wait_disconnected(), loop=self._loop)
         self._disconnected.add_done_callback(lambda task: task.cancelled() or task.exception())
         self._reader = DirectReader(self._sock, transport.underlying_transport)

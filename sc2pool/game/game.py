@@ -250,7 +250,7 @@ class Game:
         self._signs.resume()
 
     def note_cost(self) -> None:
-        """After an episode, compare the cost of its loops with that of the first episodes."""
+        """After an episode, compare the CPU time per loop with the first episodes'."""
         now_s = time.monotonic()
         self.cost.count_episode()
         if self.cost.is_due(now_s):
@@ -330,7 +330,7 @@ class Game:
         """Check the episode's first state.
 
         Returns:
-            What a restart has not restored; empty if nothing is missing.
+            The difference that a restart has left, in words; empty without a difference.
         """
         self._unused = observed = await self._see_first()
         beginning = Beginning.of(observed.observation)
@@ -404,7 +404,7 @@ class Game:
             GameFault: the game failed.
         """
         if self.status in (Status.IN_GAME, Status.ENDED):
-            # Ignore a refusal: it means that there is no game to leave. create_game will tell.
+            # Ignore a refusal, which means that no game is left. create_game will tell.
             await self._burst([requests.leave_game()])
 
     async def save_map(self, name: str, content: bytes) -> None:
@@ -533,7 +533,7 @@ class Game:
             except GameFault:
                 if not self._detector.silent or self._newest is None:
                     raise
-                self._gone_silent = True  # a late reply would be taken for that of another request
+                self._gone_silent = True  # a late reply would be taken for another request's
                 return self._end_untold(ends.SILENT), True
             newest, ended = await self._accept_or_look_again(reply, loops=0)
             if ended:

@@ -10,10 +10,10 @@ The worker applies this to each burst (`HangDetector`). The supervisor's deadlin
 watchdog's samples use the same figures. A game that answers in time costs nothing here: its CPU
 time is first read after half of the limit without an answer.
 
-In lock-step no game of a match answers before both players have requested their step. So a hung
-game makes the other one look hung too. The system's view of both processes identifies the culprit:
+In lock-step no game of a match answers before both players have requested their step. So if one
+game hangs, both seem to hang. The system's view of both processes identifies the culprit:
 
-    one has answered            the other one is to blame
+    one has answered            the other is to blame
     neither has answered        the only one with the gravest sign is to blame: it has ended, is
                                 stopped, does not read its requests, computes, stands still
 
@@ -48,7 +48,7 @@ game uses CPU time in each of its loops, 22 times a second."""
 
 
 class Activity(NamedTuple):
-    """What a process has done since its start."""
+    """The activity of a process since its start."""
 
     cpu_s: float
     """CPU time used."""

@@ -120,7 +120,7 @@ much as a short step."""
 
 
 class LoopCost:
-    """Compares a game's CPU time per loop with that of its first episodes.
+    """Compares a game's CPU time per loop with the time in its first episodes.
 
     According to reports, processes of the real game become slower over hours. CPU time is compared
     and not wall time, because a busy machine does not make a game older.

@@ -362,7 +362,7 @@ async def _failures(tasks: Sequence[asyncio.Future[Any]]) -> list[BaseException 
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
-        # Always read the exceptions: asyncio prints those that nobody has read.
+        # Always read the exceptions: asyncio prints unread ones.
         failures = [None if task.cancelled() else task.exception() for task in tasks]
     return failures
 

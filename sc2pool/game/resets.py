@@ -8,7 +8,7 @@
 A restart costs a fraction of create_game. But in the real game it does not restore everything
 (exhausted mineral fields stay away), and known clients do not restart games with a computer or a
 Random race. So the first observation after a restart is compared with the one after create_game. If
-they differ, games on this map are no longer restarted.
+they differ, restarts stop on this map.
 
 Rules: all functions are pure; this module sends no requests.
 """
@@ -138,8 +138,8 @@ class ResetLadder:
             restarted: whether the episode began with a restart.
 
         Returns:
-            What the restart has not restored; then this world is no longer restarted. Empty if the
-            restart is faithful, or the game was created.
+            The difference that the restart has left, in words. Empty if the restart is faithful, or
+            the game was created. After a difference, restarts stop in this world.
         """
         if not restarted or self._created is None:
             self._created = beginning

@@ -6,7 +6,7 @@
 
 The first two use the same parser, that of picows, an `asyncio.BufferedProtocol`. They differ only
 in who reads the socket. The compiled way is a form of the direct one for usual replies. Rules: at
-any time exactly one of them reads. The compiled one begins only between two messages.
+any time exactly one of them reads. The compiled way begins only between two messages.
 """
 
 from __future__ import annotations

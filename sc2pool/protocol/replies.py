@@ -1,7 +1,7 @@
 """Checks of a reply: does it answer the request, and did the request succeed?
 
-Parsing is no proof: the empty frame and most frames with a flipped bit parse. So a reply is checked
-in three steps, each a pure function:
+Parsing proves nothing: the empty frame and most frames with a flipped bit parse. So a reply is
+checked in three steps, each a pure function:
 
     check    it answers the request: id, kind and status fit            else GameFault BAD_REPLY
     require  the request succeeded; it was neither refused nor failed   else GameFault, ConfigError
@@ -110,10 +110,10 @@ def check(reply: sc_pb.Response, request_id: int, kind: str) -> None:
     Args:
         reply: the reply.
         request_id: the id of the request.
-        kind: the name of the request's field, which is also that of the reply's field.
+        kind: the name of the request's field. The reply's field has the same name.
 
     Raises:
-        GameFault: BAD_REPLY; the detail names what was received and what was expected.
+        GameFault: BAD_REPLY; the detail names the received and the expected value.
     """
     if reply.id != request_id and reply.HasField("id"):
         raise _bad(f"the reply to {kind} has id {reply.id}, expected {request_id}")
