@@ -232,7 +232,7 @@ class SC2Player(Player):
     async def _newest_loop(self) -> int:
         """The newest game loop of the games in real time.
 
-        In a match a game may wait for the other one, mainly after a pause. So a game that is behind
+        In a match one game may wait for the other, mainly after a pause. So a game that is behind
         is read again.
         """
         loops = [await game.current_loop() for game in self.games]
@@ -299,7 +299,7 @@ class Unstarted:
         pass
 
     def render(self) -> None:
-        """Return None: there is no frame yet. The pool decides about a substitute."""
+        """Return None, as a frame does not exist yet. The pool decides about a substitute."""
 
 
 class TaskPlayer(SC2Player):

@@ -11,8 +11,8 @@
 
 Rules: all errors are raised as `ConfigError` before any process starts. An opponent is sent to each
 worker, so it is cheap to pickle, and large parts are loaded when its first episode begins. Policies
-sample their actions as in training, in place of the best one. In a team task they play each agent
-of the side, and each agent sees its own observation, not the state.
+sample their actions, as in training, and do not take the best one. In a team task they play each
+agent of the side, and each agent sees its own observation, not the state.
 """
 
 from __future__ import annotations

@@ -186,9 +186,9 @@ class Town:
     def gather_minerals(self) -> Commands:
         """Send each idle worker to a mineral field.
 
-        The field is the nearest one to a command centre with fewer than two workers. If all have
-        two, it is the nearest one with fewer than four, and so on. A worker that brings minerals
-        home still counts at its field.
+        Among the fields with fewer than two workers, it is the one nearest to a command centre. If
+        all fields have two, it is chosen among those with fewer than four, and so on. A worker that
+        brings minerals home still counts at its field.
         """
         fields = self.all(MINERAL_FIELD)
         if not fields:

@@ -109,8 +109,8 @@ class Battle:
         observed: the first observation with all units.
 
     Attributes:
-        recovery_counts: True as in SMAC: a step in which the enemy recovers more than it loses is
-            rewarded by the absolute value. False as in SMACv2: such a step has the reward 0.
+        recovery_counts: how `reward_only_positive` rewards a step in which the enemy recovers more
+            than it loses. True for the absolute value, as in SMAC. False for 0, as in SMACv2.
         sight: the sight range of each agent, in cells.
         reach: the range of each agent's attacks or healing, in cells.
         largest_reward: the best return before scaling.
