@@ -189,7 +189,7 @@ class MinariWriter:
             shutil.rmtree(made)
             return
         if known is None:
-            raise ConfigError(f"dataset {self._id}: {self.folder} is damaged, without any shard")
+            raise ConfigError(f"dataset {self._id}: {self.folder} is damaged and has no shard")
         for name in ("observation_space", "action_space"):
             has, wanted = deserialize_space(known[name]), getattr(self, f"_{name}")
             if has != wanted:

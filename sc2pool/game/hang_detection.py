@@ -220,8 +220,8 @@ _SIGNS: Sequence[tuple[str, Callable[[Evidence], bool]]] = (
     ("its process has ended", lambda seen: seen.exited),
     ("it is stopped by a signal", lambda seen: seen.stopped),
     ("it does not read its requests", lambda seen: seen.unread),
-    ("it computes, and the other one waits", lambda seen: seen.cpu_share >= BUSY_CPU_SHARE),
-    ("it uses no CPU time, the other one does", lambda seen: seen.cpu_share < IDLE_CPU_SHARE),
+    ("it computes, and the other side waits", lambda seen: seen.cpu_share >= BUSY_CPU_SHARE),
+    ("it uses no CPU time, the other side does", lambda seen: seen.cpu_share < IDLE_CPU_SHARE),
 )
 """Symptoms of a game that hangs, the gravest first."""
 
@@ -230,9 +230,9 @@ def judge(evidence: Mapping[Side, Evidence]) -> Verdict:
     """Decide who is to blame for a missing reply."""
     owing = tuple(side for side, seen in evidence.items() if not seen.answered)
     if len(owing) == 1:
-        return Verdict(owing, "the other one has answered")
+        return Verdict(owing, "the other side has answered")
     for why, shows in _SIGNS:
         showing = tuple(side for side in owing if shows(evidence[side]))
         if len(showing) == 1:
             return Verdict(showing, why)
-    return Verdict(owing, "nothing tells which of them the other one waits for")
+    return Verdict(owing, "the signs do not show which side waits for the other")

@@ -210,9 +210,9 @@ def expected_kind(request: sc_pb.Request) -> str:
     """
     kind = request.WhichOneof("request")
     if kind is None:
-        raise ValueError("a request without content was to be sent")
+        raise ValueError("cannot send a request without content")
     if kind not in STATUS_AFTER:
-        raise ValueError(f"{kind} is no request with a reply")
+        raise ValueError(f"{kind} is not a request with a known reply")
     return kind
 
 

@@ -102,7 +102,7 @@ class Task(TaskDefinition):
             await asyncio.sleep(1 / LOOPS_PER_S)
         else:
             words = ", ".join(reply.error) or f"it is at loop {self.lazy_observation.game_loop}"
-            raise UserCodeError(f"the game does not play to loop {until}: {printable(words)}")
+            raise UserCodeError(f"the game does not reach loop {until}: {printable(words)}")
         if self.max_loops is not None:
             self.max_loops += loops  # type: ignore[misc]  # only of this episode's object
 

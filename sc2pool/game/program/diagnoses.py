@@ -18,9 +18,9 @@ _REPAIR: Final = (
     "unpack Blizzard's package again, into an empty folder, or let Battle.net scan and repair it"
 )
 _EMULATED: Final = (
-    "this is an x86-64 game under emulation (Rosetta or QEMU on an ARM processor, as Apple "
-    "Silicon), which StarCraft II does not survive, in Docker neither: use an x86-64 machine, or "
-    "play the stand-in"
+    "this is an x86-64 game under emulation (Rosetta or QEMU on an ARM processor, such as Apple "
+    "Silicon), under which StarCraft II crashes, also in Docker: use an x86-64 machine, or play "
+    "the stand-in"
 )
 
 _PATTERNS: Final[tuple[tuple[str, str], ...]] = (
@@ -61,7 +61,7 @@ _PATTERNS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"A game has not been started yet",
-        "the game could not read the map and says so only now: unpack the map's archive again, "
+        "the game could not read the map and reports it only now: unpack the map's archive again, "
         "with the password that stands for Blizzard's licence; a wrong one leaves unreadable files",
     ),
     (
@@ -147,4 +147,4 @@ def known_faults(base_build: int) -> str:
 
 
 def _listed(faults: list[str], base_build: int | None) -> str:
-    return f"known of Base{base_build}: {'; '.join(faults)}"
+    return f"known faults of Base{base_build}: {'; '.join(faults)}"

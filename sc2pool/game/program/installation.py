@@ -340,7 +340,7 @@ def write_stand_in() -> Path:
         raise ConfigError(f"{failure} within {STAND_IN_S:g} s") from None
     if done.returncode != 0:
         *_, reason = done.stderr.strip().split(f"{root}: ")
-        raise ConfigError(f"{failure}: {reason}; {_CACHE_VARIABLE} says where it goes")
+        raise ConfigError(f"{failure}: {reason}; set {_CACHE_VARIABLE} to use another folder")
     return root
 
 
@@ -366,4 +366,4 @@ def _expanded(path: str | os.PathLike[str]) -> Path:
     try:
         return Path(path).expanduser()
     except RuntimeError:
-        raise ConfigError(f"{os.fspath(path)!r} has no meaning: {_NO_HOME}") from None
+        raise ConfigError(f"cannot expand {os.fspath(path)!r}: {_NO_HOME}") from None

@@ -238,7 +238,7 @@ def _prove_listener(process: GameProcess, port: int, sock: socket.socket) -> int
         sock.close()
         connect(port).close()  # raises if the listener was our game, which has just ended
         raise GameFault(
-            FaultKind.PORT_TAKEN, f"port {port} is listened on by another process than the game"
+            FaultKind.PORT_TAKEN, f"a process other than the game listens on port {port}"
         )
     return pid
 

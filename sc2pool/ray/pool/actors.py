@@ -101,7 +101,7 @@ class Actors:
             except NoPlaceError:
                 raise ConfigError(
                     f"node {games.node.name} has not started {games.games} games within "
-                    f"{ANSWER_S:g} s: what else plays there must end, or play fewer games"
+                    f"{ANSWER_S:g} s: end other games there, or play fewer games"
                 ) from None
             except LostError as error:
                 raise ConfigError(f"node {games.node.name} starts no process: {error}") from error
@@ -182,8 +182,7 @@ class Actors:
                 self.check_usable()
                 self._count_loss(games, error, phase)
                 log.warning(
-                    "%s; its %d games start anew, on a node that has room or comes back within "
-                    "%.0f s",
+                    "%s; its %d games start again, on a node that gets room within %.0f s",
                     error,
                     games.n,
                     self._node_timeout_s,

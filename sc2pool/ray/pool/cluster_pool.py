@@ -358,5 +358,5 @@ def _no_room(n: int, spares: int, alive: Sequence[Node], *, declared: bool) -> s
     )
     return (
         f"the Ray cluster has no room for {wanted} ({found}); add nodes, play fewer games, or end "
-        "what else plays there"
+        "other games there"
     )

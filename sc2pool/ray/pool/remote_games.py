@@ -190,7 +190,7 @@ class RemoteGames:
     def _lost(self, error: RayError) -> LostError:
         self.kill()
         if isinstance(error, ActorUnavailableError | GetTimeoutError):
-            why = "they do not answer any more"
+            why = "they no longer answer"
         else:
             why = str(error).strip().partition("\n")[0] or type(error).__name__
         return LostError(f"the games of node {self.node.name} are gone: {why}")

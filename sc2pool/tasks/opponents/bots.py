@@ -76,7 +76,7 @@ def bot_opponent(opponent: Any) -> BotOpponent | None:
         return None
     if issubclass(bot_class, TaskDefinition):
         raise ConfigError(
-            f"opponent must act by itself, and {bot_class.__name__} is an RLBotAI: give the policy "
-            f"that is to play it instead"
+            f"opponent must act by itself, but {bot_class.__name__} is an RLBotAI: give the policy "
+            f"that plays it"
         )
     return BotOpponent(name or bot_class.__name__, bot, race)
