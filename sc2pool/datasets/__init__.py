@@ -1,1 +1,1 @@
-"""Episodes of a pool as a dataset in Minari's format, to learn from without a game."""
+"""Episodes of a pool as a dataset in Minari's format, for learning without a game."""

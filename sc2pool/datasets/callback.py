@@ -14,27 +14,28 @@ from sc2pool.errors import ConfigError
 
 
 class MinariCallback(BaseCallback):
-    """Records the whole episodes of all envs, as the policy sees them, while it learns.
+    """Records the complete episodes of all envs, as the policy sees them, while it learns.
 
-    With `VecNormalize`, which must be the outermost wrapper then, the observations and rewards are
-    those before it; an episode's last observation is computed back from the normalized one, as SB3
-    does it for its replay buffers. Episodes that are not over when the training ends are left out,
-    and so are those that run when it continues, with `reset_num_timesteps=False`.
+    With `VecNormalize`, which must then be the outermost wrapper, it records observations and
+    rewards before normalization. An episode's last observation is computed back from the normalized
+    one, as in SB3's replay buffers. Episodes that are unfinished at the training's end are left
+    out. So are episodes that are running when a training continues with
+    `reset_num_timesteps=False`.
 
         PPO("MlpPolicy", env).learn(10_000, callback=MinariCallback("sc2pool/MoveToBeacon/ppo-v0"))
         minari.load_dataset("sc2pool/MoveToBeacon/ppo-v0")
 
     Args:
         dataset_id: Minari's name of the dataset.
-        keeps_faulty: also the episodes that a fault cut short; their metadata has its kind, as
-            `fault`.
-        resume: go on with a dataset that is there.
+        keeps_faulty: whether to record episodes that a fault ended, too. The fault's kind is in
+            their metadata, as `fault`.
+        resume: whether to continue an existing dataset.
 
     Raises:
-        ConfigError: when the training begins: the dataset is there already, or has other spaces;
-            the algorithm does not show its steps to callbacks, as `AsyncPPO`; there is a wrapper
-            around `VecNormalize`.
-        MissingPackageError: Minari is not installed.
+        ConfigError: the dataset exists already, or has other spaces. Or the algorithm does not show
+            its steps to callbacks, like `AsyncPPO`. Or a wrapper is around `VecNormalize`. The
+            error is raised during the training, not by the constructor.
+        MissingPackageError: Minari is not installed; raised when the training begins.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class MinariCallback(BaseCallback):
                 f"{type(env).__name__} around it"
             )
         if self._writer is not None:
-            self._writer.close()  # of a training that ended with an error
+            self._writer.close()  # the writer of a training that ended with an error
             self._resume = True
         self._writer = writer = MinariWriter(
             self._dataset_id,
@@ -93,9 +94,9 @@ class MinariCallback(BaseCallback):
 
 
 def _computed_back(info: dict[str, Any], normalizes: VecNormalize, like: Any) -> dict[str, Any]:
-    """The info with the last observation as it was before `VecNormalize`, in the dtypes of `like`.
+    """The info with the last observation as before `VecNormalize`, in the dtypes of `like`.
 
-    The first observations of the next episodes can be asked for, but not this one.
+    `VecNormalize` keeps the original of the next episode's first observation, but not of this one.
     """
     if "terminal_observation" not in info:
         return info

@@ -1,6 +1,6 @@
-"""Puts the steps of a VecEnv together to whole episodes.
+"""Joins the steps of a VecEnv into complete episodes.
 
-Rule: a step costs one copy of the batch; the rows are taken apart when an episode is over.
+Rule: a step costs one copy of the batch. A row is extracted only when its episode is over.
 """
 
 from __future__ import annotations
@@ -15,36 +15,37 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Episode:
-    """A whole episode of one row, of T steps."""
+    """A complete episode of one row, of T steps."""
 
     observations: Any
     """Arrays with a first axis of length T + 1, in the structure of the space."""
     actions: Any
-    """The same, of length T."""
+    """Arrays with a first axis of length T, in the structure of the space."""
     rewards: np.ndarray[Any, np.dtype[np.float64]]
     terminated: bool
-    """Whether the last step terminated it; else it was truncated."""
+    """Whether the last step terminated the episode; else it was truncated."""
     fault: str | None
-    """The kind of the fault that cut it short; None if none did."""
+    """The kind of the fault that ended the episode; None without a fault."""
 
     @property
     def steps(self) -> int:
-        """T."""
+        """The number of steps, T."""
         return len(self.rewards)
 
 
 class _Step(NamedTuple):
     observations: Any
-    """Before the actions."""
+    """The observations before the actions."""
     actions: Any
     rewards: Any
 
 
 class EpisodeCollector:
-    """Calls `take` with the episodes of all rows; unfinished ones are dropped with it.
+    """Calls `take` with each complete episode of all rows. It drops unfinished episodes.
 
     Args:
-        keeps_faulty: also with those that a fault cut short.
+        take: called with each episode.
+        keeps_faulty: whether to pass on episodes that a fault ended, too.
     """
 
     def __init__(self, take: Callable[[Episode], None], *, keeps_faulty: bool = False) -> None:
@@ -52,15 +53,16 @@ class EpisodeCollector:
         self._keeps_faulty = keeps_faulty
         self._steps: deque[_Step] = deque()
         self._ages: list[int] = []
-        """Of each row's episode, in steps."""
+        """The length of each row's running episode, in steps."""
         self._midway: set[int] = set()
-        """The rows whose episode had begun before."""
+        """The rows whose running episode had begun before `begin`."""
 
     def begin(self, observations: Any, *, midway: bool = False) -> None:
-        """All rows have begun an episode.
+        """Note the first observations of all rows.
 
         Args:
-            midway: they may have begun it before, so this one is dropped.
+            observations: the observations of all rows.
+            midway: whether the episodes may have begun earlier. Then the running ones are dropped.
         """
         self._steps.clear()
         self._now = over_leaves(np.array, observations)
@@ -76,7 +78,7 @@ class EpisodeCollector:
         over: Any,
         infos: Sequence[dict[str, Any]],
     ) -> None:
-        """All rows have made a step; the arguments are those and the results of `VecEnv.step`.
+        """Note a step of all rows: the argument and the results of `VecEnv.step`.
 
         Actions of `Dict` or `Tuple` spaces are a list, with one action per row.
         """
@@ -120,14 +122,15 @@ class EpisodeCollector:
 
 
 def _in_structure(actions: Any) -> Any:
-    """The actions of all rows with the rows as the first axis of each array."""
+    """The actions of all rows as arrays whose first axis is the row."""
     if isinstance(actions, list) and isinstance(actions[0], dict | tuple):
         return over_leaves(lambda *parts: np.stack(parts), *actions)
     return actions
 
 
 def over_leaves(function: Callable[..., Any], *structures: Any) -> Any:
-    """The structure of what a function makes of the arrays at each place of equal structures."""
+    """Apply a function to the arrays at each place of equal structures, and return the structure
+    of its results."""
     first = structures[0]
     if isinstance(first, dict):
         return {key: over_leaves(function, *(one[key] for one in structures)) for key in first}
@@ -137,7 +140,7 @@ def over_leaves(function: Callable[..., Any], *structures: Any) -> Any:
 
 
 def leaves_of(structure: Any) -> Iterator[Any]:
-    """All its arrays."""
+    """All arrays of a structure."""
     if isinstance(structure, dict | tuple):
         for part in structure.values() if isinstance(structure, dict) else structure:
             yield from leaves_of(part)

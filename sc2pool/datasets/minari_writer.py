@@ -1,16 +1,16 @@
 """Writes episodes as a Minari dataset, in shards.
 
-    data/metadata.json      Minari's
-    data/main_data.hdf5     Minari's: `episode_0`, `episode_1`, … as links into the shards
+    data/metadata.json      Minari's metadata
+    data/main_data.hdf5     Minari's data: `episode_0`, `episode_1`, … as links into the shards
     data/shard-00000.hdf5   some tens of thousands of steps, written by Minari's own storage
 
-Rules: the folder appears as a whole, and a shard, the links and the metadata in one piece each, in
-this order, so whatever ends the program costs at most the episodes since the last shard. A dataset
-is taken up again from its shards, whatever has become of the other files. One recorder at a time
-writes into it, which holds a lock beside the folder. Memory holds one shard, twice while the shard
-is written. Images are stored as they are, without loss. HDF5 writes to memory, and Python writes
-the file, because HDF5 ends the program with a segmentation fault if the disk refuses a write while
-HDF5 closes a file.
+Rules: the folder is created atomically. Shards, links and metadata are then each written
+atomically, in this order. So if the program ends at any time, at most the episodes since the last
+shard are lost. A dataset is resumed from its shards, in any state of the other files. Only one
+recorder at a time writes into a dataset; it holds a lock next to the folder. Memory holds one
+shard, and two copies of it during the write. Images are stored without loss. HDF5 writes to memory
+and Python writes the file: if the disk refuses a write while HDF5 closes a file, HDF5 crashes with
+a segmentation fault.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from sc2pool.replacing import new_folder, remove_unfinished, replacing
 
 SHARD_STEPS = 50_000
 SHARD_BYTES = 128_000_000
-"""Of observations and actions."""
+"""The size of observations and actions at which a shard is written."""
 _MAIN = "main_data.hdf5"
 _METADATA = "metadata.json"
 _METADATA_BYTES = 256_000_000
-"""Largest file of metadata; it has both bounds of each number of an observation."""
+"""The largest file of metadata, which contains both bounds of each number of an observation."""
 _EMPTY_BYTES = 10_000
-"""A file of links is larger once it has some."""
+"""A file with links is larger than this."""
 _SHARD = "shard-"
 _LOCK = "recording.lock"
 
@@ -55,21 +55,21 @@ class MinariWriter:
     """A dataset that grows.
 
     Args:
-        dataset_id: Minari's name of it, `sc2pool/MoveToBeacon/random-v0`.
+        dataset_id: Minari's name of the dataset, such as `sc2pool/MoveToBeacon/random-v0`.
         observation_space: of one row.
         action_space: of one row.
-        env_spec: gymnasium's, with which Minari makes the env again; None for none.
-        about: more of Minari's metadata: algorithm_name, description, ….
-        resume: go on with a dataset that is there.
+        env_spec: gymnasium's spec, from which Minari can make the env. None for no spec.
+        about: further metadata of Minari: algorithm_name, description, ….
+        resume: whether to continue an existing dataset.
 
     Attributes:
-        episodes: in the dataset, those that wait for their shard included.
-        steps: of these episodes.
-        folder: where the dataset is.
+        episodes: the number of episodes, including those that wait for their shard.
+        steps: the number of these episodes' steps.
+        folder: the folder of the dataset's data.
 
     Raises:
-        ConfigError: it is there already, and `resume` is False; or it has other spaces, or episodes
-            that are not in shards; or another recorder writes into it; or no id.
+        ConfigError: the id is wrong. Or the dataset exists and `resume` is False. Or the dataset
+            has other spaces, or episodes outside shards. Or another recorder writes into it.
         MissingPackageError: Minari or h5py is not installed.
     """
 
@@ -112,11 +112,11 @@ class MinariWriter:
             raise
 
     def close(self) -> None:
-        """Let other recorders write into the dataset; episodes that wait are dropped."""
+        """Let other recorders write into the dataset. Waiting episodes are dropped."""
         self._unlock()
 
     def _open(self, resume: bool) -> None:
-        """Begin the dataset, or take it up again."""
+        """Begin or resume the dataset."""
         for folder in (self.folder.parent, self.folder):
             remove_unfinished(folder)
         if not self.folder.exists() or self._is_empty():
@@ -129,7 +129,7 @@ class MinariWriter:
         self._link(anew=True)
 
     def _is_empty(self) -> bool:
-        """True if nothing was recorded into the folder, as by a program killed at its beginning."""
+        """True if the folder has no episodes, for instance because the program was killed early."""
         import h5py  # noqa: PLC0415
 
         main, known = self.folder / _MAIN, self._metadata() or {}
@@ -138,17 +138,17 @@ class MinariWriter:
         try:
             with h5py.File(main) as file:
                 return not len(file)
-        except OSError:  # it is missing, or was cut off
+        except OSError:  # the file is missing or truncated
             size = main.stat().st_size if main.exists() else 0
             return size < _EMPTY_BYTES and not known.get("total_episodes")
 
     def _begin(self) -> None:
-        """Make the dataset's folder, which appears as a whole."""
+        """Make the dataset's folder, atomically."""
         made = new_folder(self.folder.parent)
         try:
             data = made / self.folder.name
             self._make(data)
-            with _changing(data / _MAIN, copies=False):  # Minari's is no HDF5 file yet
+            with _changing(data / _MAIN, copies=False):  # Minari's file is not an HDF5 file yet
                 pass
             self._describe({**self._about, "dataset_size": 0.0}, data)
             if self.folder.exists():
@@ -158,10 +158,10 @@ class MinariWriter:
             shutil.rmtree(made)
 
     def _metadata(self) -> dict[str, Any] | None:
-        """The metadata; None if they are missing or damaged, or do not say the spaces."""
+        """The metadata; None if they are missing or damaged, or lack the spaces."""
         with suppress(ConfigError):
             found = read_json(self.folder / _METADATA, most=_METADATA_BYTES)
-            # Without the spaces Minari would make the env that a file names, which runs its code.
+            # Without the spaces Minari would make the env that the file names, and run its code.
             if isinstance(found, dict) and all(
                 isinstance(found.get(name), str) for name in ("observation_space", "action_space")
             ):
@@ -169,10 +169,11 @@ class MinariWriter:
         return None
 
     def _check(self) -> None:
-        """Check that the dataset is of these spaces; damaged metadata are written again.
+        """Check that the dataset has these spaces. Damaged metadata are written again.
 
         Raises:
-            ConfigError: it has others, or episodes of another program's.
+            ConfigError: the dataset has other spaces, or episodes of another program, or is damaged
+                and has no shard.
         """
         import h5py  # noqa: PLC0415
         from minari.serialization import deserialize_space  # noqa: PLC0415
@@ -188,7 +189,7 @@ class MinariWriter:
             shutil.rmtree(made)
             return
         if known is None:
-            raise ConfigError(f"dataset {self._id}: {self.folder} is damaged, without any shard")
+            raise ConfigError(f"dataset {self._id}: {self.folder} is damaged and has no shard")
         for name in ("observation_space", "action_space"):
             has, wanted = deserialize_space(known[name]), getattr(self, f"_{name}")
             if has != wanted:
@@ -200,7 +201,7 @@ class MinariWriter:
             raise ConfigError(f"dataset {self._id}: it was not recorded by sc2pool")
 
     def _readable_shards(self) -> list[Path]:
-        """The shards in their order; damaged ones are set aside."""
+        """The readable shards in their order. Damaged ones are renamed."""
         import h5py  # noqa: PLC0415
 
         found = []
@@ -228,14 +229,14 @@ class MinariWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write the episodes that wait.
+        """Write the waiting episodes.
 
         Raises:
-            OSError: they cannot be written; they still wait, or their shard waits for its links.
+            OSError: they cannot be written. They still wait, or their shard waits for its links.
         """
         if self._waiting:
             first = self.episodes - len(self._waiting)
-            # Damaged shards, which are set aside, keep their numbers.
+            # Also skip the numbers of damaged shards, which were renamed.
             numbers = [int(path.stem[-5:]) for path in self.folder.glob(f"*{_SHARD}*.hdf5")]
             shard = self.folder / f"{_SHARD}{max(numbers, default=-1) + 1:05d}.hdf5"
             self._write(shard, first)
@@ -277,7 +278,7 @@ class MinariWriter:
         folder = new_folder(self.folder)
         try:
             storage = self._make(folder)
-            storage._file_path = content = BytesIO()  # h5py takes it for a file
+            storage._file_path = content = BytesIO()  # h5py also accepts a file object
             storage.update_episodes(buffers)
             with h5py.File(content, "r+") as file:
                 for place, episode in enumerate(self._waiting):
@@ -294,7 +295,8 @@ class MinariWriter:
         """Link the episodes of the shards that have no links yet.
 
         Args:
-            again: replace all links and count the episodes; `_unlinked` has all shards.
+            anew: whether to replace all links and count the episodes. `_unlinked` then has all
+                shards.
         """
         import h5py  # noqa: PLC0415
 
@@ -322,7 +324,7 @@ class MinariWriter:
         self._unlinked = []
 
     def _describe(self, facts: Mapping[str, Any], folder: Path) -> None:
-        """Add to the metadata in a folder."""
+        """Add facts to the metadata in a folder."""
         path = folder / _METADATA
         known = read_json(path, most=_METADATA_BYTES)
         with replacing(path) as unfinished:
@@ -335,7 +337,7 @@ def _give_back(held: int | None, lock: Path) -> None:
 
 
 def _number(shard: Path, first: int) -> None:
-    """Give a shard's episodes the ids of their places, if an earlier shard was lost."""
+    """Give a shard's episodes consecutive ids from `first`, which change if a shard was lost."""
     import h5py  # noqa: PLC0415
 
     with h5py.File(shard) as file:
@@ -348,14 +350,14 @@ def _number(shard: Path, first: int) -> None:
 
 
 def check_dataset(dataset_id: str, *, resume: bool) -> None:
-    """Check that a dataset can be begun, or resumed, as far as its files' names say so.
+    """Check that a dataset can be begun or resumed, judging only by its files' names.
 
     Raises:
-        ConfigError: no id, or it has episodes and `resume` is False.
+        ConfigError: the id is wrong, or the dataset has episodes and `resume` is False.
         MissingPackageError: Minari or h5py is not installed.
     """
     with needed_for("a dataset"):
-        import h5py  # noqa: PLC0415, F401 - what Minari's storage needs
+        import h5py  # noqa: PLC0415, F401 - Minari's storage needs it
         import minari  # noqa: PLC0415, F401
     folder = folder_of(dataset_id)
     if not resume and {path.name for path in folder.glob("*.hdf5")} - {_MAIN}:
@@ -363,10 +365,10 @@ def check_dataset(dataset_id: str, *, resume: bool) -> None:
 
 
 def folder_of(dataset_id: str) -> Path:
-    """The folder of a dataset's data, in the folder that Minari has for all.
+    """The folder of a dataset's data, within Minari's folder of all datasets.
 
     Raises:
-        ConfigError: it is no id.
+        ConfigError: the id is wrong.
     """
     from minari.dataset.minari_dataset import DATASET_ID_RE  # noqa: PLC0415
     from minari.storage import get_dataset_path  # noqa: PLC0415
@@ -378,7 +380,7 @@ def folder_of(dataset_id: str) -> Path:
 
 
 def _make_namespace(dataset_id: str) -> None:
-    """Make the namespaces of a dataset, as Minari does, but each file in one piece."""
+    """Make the namespaces of a dataset like Minari, but write each file atomically."""
     from minari.namespace import NAMESPACE_METADATA_FILENAME  # noqa: PLC0415
     from minari.storage import get_dataset_path  # noqa: PLC0415
 
@@ -394,7 +396,7 @@ def _make_namespace(dataset_id: str) -> None:
 
 @contextmanager
 def _changing(path: Path, *, copies: bool = True) -> Iterator[Any]:
-    """A copy of the HDF5 file, or an empty file, which replaces the file when the block is done."""
+    """Yield a copy of the HDF5 file, or an empty one, which replaces the file after the block."""
     import h5py  # noqa: PLC0415
 
     content = BytesIO(path.read_bytes() if copies else b"")

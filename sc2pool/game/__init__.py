@@ -1,1 +1,1 @@
-"""One game: `program/` finds, launches and kills it; the rest speaks with it for an episode."""
+"""One game: `program/` finds, launches and kills it; the other modules play episodes with it."""

@@ -1,8 +1,8 @@
-"""The API of one launched game: requests out, replies back.
+"""The API of one launched game: it sends requests and returns replies.
 
-Rules: every reply says the game's status, which is kept. The end of the process ends the
-connection, and is reported as GAME_EXITED, with its exit code. `close` gives everything back,
-whatever state the game is in.
+Rules: every reply contains the game's status, which is stored. The end of the process ends the
+connection, and is reported as GAME_EXITED, with the exit code. `close` releases everything, in any
+state of the game.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sc2pool._fast import Plain
 
 _EXIT_GRACE_S: Final = 1.0
-"""How long after its socket a dying process may be reported as ended."""
+"""How long the end of a dying process may be noticed after the end of its socket."""
 _POLL_S: Final = 0.005
 
 
@@ -33,13 +33,13 @@ class GameAPI:
     """The process, its port and its connection; used by one asyncio task at a time.
 
     Attributes:
-        process: the game's.
-        connection: to it.
-        pid: of the process that listens on the port: the game itself, or below a script that
-            started it; the script's if the system does not say which one listens.
-        port: on which it listens.
-        listener_proven: whether the system says that the port's listener is this game.
-        status: as of the newest reply.
+        process: the game's process.
+        connection: the connection to the game.
+        pid: the pid of the process that listens on the port: the game itself, which a script may
+            have started. If the listener is unknown, the pid of the started process.
+        port: the port on which the game listens.
+        listener_proven: whether the system confirms that the port's listener is this game.
+        status: the status in the newest reply.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class GameAPI:
     async def ask(
         self, request: sc_pb.Request, deadline: Deadline, extend: Extend | None = None
     ) -> sc_pb.Response:
-        """Sends one request that must be carried out.
+        """Sends one request that must succeed.
 
         Raises:
             GameFault: the game failed, or refused.
-            ConfigError: it refused because of what it was asked for: a map, a player.
+            ConfigError: the game refused because of the request's values, such as a map or player.
         """
         reply: sc_pb.Response
         (reply,) = await self.burst([request], deadline, extend)
@@ -80,7 +80,8 @@ class GameAPI:
         *,
         sparse: bool = False,
     ) -> list[Any]:
-        """As `Connection.burst`; a lost connection of a game that has ended is GAME_EXITED."""
+        """Like `Connection.burst`, but GAME_EXITED if the connection is lost because the game
+        ended."""
         try:
             answered = await self.connection.burst(requests, deadline, extend, sparse)
         except GameFault as fault:
@@ -96,23 +97,24 @@ class GameAPI:
         deadline: Deadline,
         extend: Extend | None = None,
     ) -> Plain | list[Any]:
-        """As `Connection.step`; a lost connection of a game that has ended is GAME_EXITED."""
+        """Like `Connection.step`, but GAME_EXITED if the connection is lost because the game
+        ended."""
         try:
             answered = await self.connection.step(actions, loops, deadline, extend)
         except GameFault as fault:
             await self._raise_if_exited(fault)
             raise
-        # The compiled path takes no other status.
+        # The compiled path accepts only replies with this status.
         self.status = Status(answered[-1].status) if isinstance(answered, list) else Status.IN_GAME
         return answered
 
     def close(self) -> None:
-        """Kills the game and gives everything back; bounded, and may be called again."""
+        """Kills the game and releases everything, in bounded time; may be called again."""
         if self._closed:
             return
         self._closed = True
-        # The real game treats the end of its socket beside a pending reply as a fatal error: it
-        # writes a core file, spins, or floods its log. So it must be gone before.
+        # If its socket ends while a reply is pending, the real game treats it as a fatal error: it
+        # writes a core file, spins, or floods its log. So kill the process first.
         self.process.kill()
         self.connection.abort()
         self.process.close()

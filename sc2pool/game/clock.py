@@ -5,17 +5,17 @@
     └────── a decision period ─────────┘└────── the next one ──────────────┘
 
 A decision period is `step_mul` game loops, and its action is due at its beginning. The clock is
-elastic: a period begins at the end of the one before, so a late action shortens its own period
-and not all that follow. If an action is late by a whole period or more, the lost time is not made
-up for: the grid begins again at the loop that was seen, and the loops it moved by are skipped. A
-pool that plays several games together may delay one, so that all are due together.
+elastic: a period begins at the end of the one before, so a late action shortens only its own
+period. If an action is late by a whole period or more, the lost time is not made up for. The grid
+of periods then begins again at the observed loop, and the loops in between are skipped. A pool that
+plays several games together may delay one, so that all are due together.
 
-No request waits at the game for a loop that is still to come, because the game may never answer it
-(if the episode ends first). So `LoopTimer` predicts when the game comes to a loop: the caller
-sleeps until then and asks for the state as it is.
+No request waits in the game for a later loop, because the game may never answer it (if the episode
+ends first). So `LoopTimer` predicts when the game reaches a loop. The caller sleeps until then and
+requests the current state.
 
-Rules: pure, all times are arguments, and the pace too; the time for which a game is paused is no
-delay.
+Rules: all functions are pure; all times and the pace are arguments. The time for which a game is
+paused does not count as delay.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Tick(NamedTuple):
     """How late one step in real time was.
 
     Attributes:
-        gap_s: from the observation to the action, less the time for which the game was paused.
+        gap_s: the time from the observation to the action, without pauses of the game.
         lost_periods: decision periods that ended before this action came.
-        skipped_loops: by how many loops the grid moved; 0 unless a whole period was overrun, or
-            the game was delayed.
+        skipped_loops: by how many loops the grid moved. It is 0 unless the action was late by a
+            whole period, or the game was delayed.
     """
 
     gap_s: float
@@ -42,18 +42,18 @@ class Tick(NamedTuple):
 
 
 class ElasticClock:
-    """The grid of decision periods of one episode after another.
+    """The grid of decision periods, for one episode after another.
 
     Attributes:
-        begun_at: the loop at which the running period began, or the next one begins.
-        delay_loops: how much later the next period begins.
+        begun_at: the loop at which the running period began, or at which the next one begins.
+        delay_loops: by how many loops the next period is delayed.
     """
 
     def __init__(self, loops_per_s: float) -> None:
         self._loops_per_s = loops_per_s
         self.begun_at = 0
         self._seen_loop = 0
-        """The newest loop known."""
+        """The newest known loop."""
         self._moved_loops = 0
         self.delay_loops = 0
         self._loops = 1
@@ -64,7 +64,7 @@ class ElasticClock:
         self._gap_s = 0.0
 
     def begin(self, loop: int, now_s: float) -> None:
-        """An episode's first observation: the grid begins there."""
+        """Begin the grid at the loop of an episode's first observation."""
         self.begun_at = loop
         self.delay_loops = 0
         self._paused_at_s = None
@@ -80,9 +80,13 @@ class ElasticClock:
         self.delay_loops = loops
 
     def act(self, loops: int, now_s: float) -> int:
-        """An action is sent, for a period of this many loops; returns the loop at its end.
+        """Note that an action is sent, and return the loop at which its period ends.
 
-        If the whole period is known to have passed already, the action gets another.
+        If the whole period is known to have passed already, the action gets a new period.
+
+        Args:
+            loops: the length of the period.
+            now_s: the time.
         """
         self._gap_s = max(0.0, now_s - self._observed_s - self._paused_s)
         self._loops = loops
@@ -92,12 +96,12 @@ class ElasticClock:
         return self.begun_at + loops
 
     def observe(self, loop: int, now_s: float) -> Tick:
-        """The observation after that action, of this loop."""
+        """Note the observation after the action, at this loop."""
         due = self.begun_at + self._loops
         late = loop - due if loop - due >= self._loops else 0
         passed = self._moved_loops + (loop - self.begun_at if late else 0)
-        # Both count: a game may have run on in a pause, which only the loops show; a gap may be
-        # longer than the loops seen so far.
+        # Take the larger count. Loops of a game that continued in a pause are missing in the gap;
+        # a gap may be longer than the loops seen so far.
         lost_periods = max(
             int(self._gap_s * self._loops_per_s / self._loops), passed // self._loops
         )
@@ -107,15 +111,15 @@ class ElasticClock:
         return Tick(self._gap_s, lost_periods, self._moved_loops + delay + late)
 
     def note_loop(self, loop: int) -> None:
-        """The game was seen at this loop, and no action follows."""
+        """Note that the game was seen at this loop, without an action."""
         self._seen_loop = loop
 
     def pause(self, now_s: float) -> None:
-        """The game is paused from now on."""
+        """Note that the game is paused from now on."""
         self._paused_at_s = now_s
 
     def resume(self, now_s: float) -> None:
-        """The game continues."""
+        """Note that the game continues."""
         if self._paused_at_s is not None:
             self._paused_s += now_s - self._paused_at_s
             self._paused_at_s = None
@@ -127,13 +131,13 @@ class ElasticClock:
 
 
 class LoopTimer:
-    """Predicts when a game in real time comes to a loop.
+    """Predicts when a game in real time reaches a loop.
 
-    Each observation bounds the instant at which loop 0 would have begun: the game showed that loop,
-    and not the next one, at some time between the request and its reply. While the bounds lie far
-    apart, the prediction is in the middle of them, so that the next observation halves the
-    distance: either it shows the loop, or the caller looks again a few milliseconds later. A game
-    that falls behind its bounds is looked for in longer and longer steps.
+    Each observation bounds the instant at which loop 0 would have begun: at some time between the
+    request and its reply, the game was at the observed loop. While the bounds are far apart, the
+    prediction is their middle. The next observation then halves their distance: either it shows the
+    loop, or the caller looks again a few milliseconds later. If a game falls behind its bounds, the
+    caller looks again in longer and longer steps.
     """
 
     def __init__(self, loops_per_s: float) -> None:
@@ -141,15 +145,15 @@ class LoopTimer:
         self.forget()
 
     def forget(self) -> None:
-        """The game was stopped, or another episode begins: nothing is known."""
+        """Forget the bounds: the game was stopped, or another episode begins."""
         self._earliest_s, self._latest_s = -math.inf, math.inf
         self._noted_s = 0.0
         self._behind_s = 0.0
-        """The newest step to a game that is behind its bounds; 0 if it is not."""
+        """The newest step while the game is behind its bounds; else 0."""
 
     def note(self, loop: int, asked_s: float, answered_s: float) -> None:
-        """An observation that was asked for and answered at these times shows this loop."""
-        # A little more each second: the two clocks may run apart.
+        """Note the loop of an observation, and when it was requested and answered."""
+        # Widen the bounds a little each second, because the two clocks may drift apart.
         self._earliest_s -= _DRIFT * (answered_s - self._noted_s)
         self._noted_s = answered_s
         earliest_s = asked_s - (loop + 1) / self._loops_per_s
@@ -162,13 +166,13 @@ class LoopTimer:
             self._latest_s = min(latest_s, earliest_s + self._behind_s)
             return
         self._behind_s = 0.0
-        if latest_s < self._earliest_s:  # it is ahead of the prediction
+        if latest_s < self._earliest_s:  # the game is ahead of the prediction
             self._earliest_s = earliest_s
         self._earliest_s = max(earliest_s, self._earliest_s)
         self._latest_s = min(latest_s, self._latest_s)
 
     def due_s(self, loop: int) -> float:
-        """When to look for this loop; minus infinity if nothing is known."""
+        """When to request an observation of this loop; minus infinity without bounds."""
         apart_s = self._latest_s - self._earliest_s
         if apart_s == math.inf:
             return -math.inf
@@ -178,23 +182,23 @@ class LoopTimer:
 
 
 _EXACT_S: Final = 0.003
-"""Bounds this close are close enough."""
+"""Bounds this close need not be halved."""
 _LEAST_S: Final = 0.0001
-"""A look at the latest instant that does not show the loop: the game is behind it."""
+"""The least distance of the bounds. If they are closer, the game is behind its prediction."""
 _DRIFT: Final = 0.0005
-"""Seconds per second by which the game's clock may differ from ours, and more than it should."""
+"""Seconds per second by which the game's clock may differ from ours; a generous bound."""
 
 
 def loops_passed(before: int, after: int, ran_s: float) -> int:
     """Game loops that passed while a game in real time was paused.
 
-    Loops that may have passed in `ran_s` do not count: one that was nearly over, and as many as
-    that time has room for.
+    It is 0 if all loops may have passed in `ran_s`: one that was nearly over, and as many as fit
+    into that time.
 
     Args:
         before: the last loop seen before the pause.
-        after: the first loop seen after it.
-        ran_s: how long, between the two, the game was not paused.
+        after: the first loop seen after the pause.
+        ran_s: for how long the game was not paused between the two.
     """
     loops = after - before
     return 0 if loops <= 1 + int(ran_s * LOOPS_PER_S) else loops

@@ -1,18 +1,18 @@
-"""The websocket to one game: bursts of requests out, their replies back, nothing else.
+"""The websocket to one game: it sends bursts of requests and returns their replies.
 
     burst:  number → serialize → one write ┄┄► game
             future ◄ check ◄ parse ◄ frame ◄┄┄
 
 Rules:
-- replies come in the order of the requests; each is checked as it arrives;
-- whatever is not an expected reply (a text frame, an undecodable or surplus one, an end of the
-  connection) breaks the connection for good, with the first cause kept: a broken connection
-  raises it on every use, so no late reply is ever taken for the answer to a later request;
-- a faulty game is never shaken hands with: `abort` closes the descriptor, at once;
-- a burst that is answered in time costs one task switch and no timer of its own; if the event
-  loop may be blocked (`DirectReader`), not even the switch;
-- a step whose replies are as usual passes none of this on the compiled path; whatever else comes
-  passes all of it.
+- Replies come in the order of the requests; each is checked as it arrives.
+- Anything but an expected reply breaks the connection for good: a text frame, an undecodable or
+  surplus reply, an end of the connection. A broken connection raises the first cause on every use.
+  So a late reply is never taken for the answer to a later request.
+- A faulty game gets no closing handshake: `abort` closes the descriptor immediately.
+- A burst that is answered in time costs one task switch and no timer of its own. If the event loop
+  may be blocked (`DirectReader`), it costs not even the switch.
+- On the compiled path, a step with usual replies skips all of this. All other replies take the path
+  above.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ if TYPE_CHECKING:
     from sc2pool._fast import Plain
 
 MAX_FRAME_BYTES: Final = 1 << 28
-"""Replays and map data come in one frame."""
+"""The largest frame. A replay or map data is one frame."""
 _READ_BUFFER_BYTES: Final = 1 << 17
-"""Room for a usual observation, so that it is read at once."""
+"""Room for a usual observation, so that one call reads all of it."""
 _GONE: Final = "the game closed the connection"
 _ID_MASK: Final = (1 << 31) - 1
 _STEP: Final = ("step", "observation")
 _ACTION_AND_STEP: Final = ("action", *_STEP)
 
-# Every failure raises an exception; picows must not log it, too.
+# Every failure raises an exception, so picows should not log it as well.
 _quiet = logging.getLogger("sc2pool.websocket")
 _quiet.setLevel(logging.CRITICAL + 1)
 
@@ -68,7 +68,7 @@ class Connection(picows.WSListener):
 
     def __init__(self, sock: socket.socket) -> None:
         self.warn: Callable[[str], None] = lambda _: None
-        """Called with what the game says beside a reply that did what was asked."""
+        """Called with the game's error texts in the reply to a request that succeeded."""
         self._sock = sock
         self._loop = asyncio.get_running_loop()
         self._transport: picows.WSTransport | None = None
@@ -76,7 +76,7 @@ class Connection(picows.WSListener):
         self._fault: GameFault | None = None
         self._next_id = 1
         self._fragments: list[bytes] = []
-        # The burst under way:
+        # The running burst:
         self._expected: list[tuple[int, str]] = []
         self._replies: list[Any] = []
         self._answered: asyncio.Future[None] | None = None
@@ -91,7 +91,7 @@ class Connection(picows.WSListener):
         """Opens the websocket of the game that listens on `port`.
 
         Args:
-            sock: connected to the port; it belongs to the connection from now.
+            sock: a socket connected to the port. The connection owns it from now on.
 
         Raises:
             NotReadyError: the port does not answer as a websocket yet.
@@ -118,7 +118,7 @@ class Connection(picows.WSListener):
             connection.abort()
             raise NotReadyError(f"no websocket on port {port}: {error}") from error
         except asyncio.CancelledError:
-            # The event loop still reads this socket: end it, and the loop will close it.
+            # The event loop still reads this socket: shut it down, and the loop will close it.
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
             raise
@@ -134,23 +134,23 @@ class Connection(picows.WSListener):
         extend: Extend | None = None,
         sparse: bool = False,
     ) -> list[Any]:
-        """Sends the requests all at once and returns their replies in the same order.
+        """Sends the requests in one write and returns their replies in the same order.
 
-        Each reply was checked to be an answer to its request (`replies.check`); the caller checks
-        whether it is a refusal.
+        Each reply has been checked to be the answer to its request (`replies.check`). The caller
+        checks for refusals.
 
         Args:
-            requests: what to send; each is given an id.
-            deadline: for the last of the replies.
-            extend: called for a later deadline when this one has passed.
-            sparse: whether observations are decoded as `sparse.Head` only, or read by the
-                compiled path; the bytes of the newest are in `sparse_payload` then.
+            requests: the requests; each is given an id.
+            deadline: for the last reply.
+            extend: called when the deadline has passed, for a later one.
+            sparse: whether observations are decoded only as `sparse.Head`, or read by the compiled
+                path. The bytes of the newest observation are then in `sparse_payload`.
 
         Returns:
             A `sc2api_pb2.Response`, a `sparse.Head` or a `_fast.Plain` for each request.
 
         Raises:
-            GameFault: the connection is broken, and stays so.
+            GameFault: the connection is broken, and stays broken.
         """
         reader = self._reader
         direct = reader is not None and reader.take_over()
@@ -178,10 +178,10 @@ class Connection(picows.WSListener):
         deadline: Deadline,
         extend: Extend | None = None,
     ) -> Plain | list[Any]:
-        """Sends `requests.step_burst`; as `burst` with `sparse`.
+        """Sends `requests.step_burst`, like `burst` with `sparse`.
 
         Returns:
-            A `_fast.Plain` if nothing in the replies was unusual; otherwise what `burst` returns.
+            A `_fast.Plain` if all replies were usual; otherwise a list as from `burst`.
         """
         reader = self._reader
         if reader is None or self._fault is not None or not reader.has_compiled:
@@ -209,7 +209,7 @@ class Connection(picows.WSListener):
         return await self._answers(direct=True)
 
     def fail(self, fault: GameFault) -> None:
-        """Breaks the connection; the first cause counts, and wakes the waiting call."""
+        """Breaks the connection, and wakes the waiting call. Only the first cause is kept."""
         if self._fault is not None:
             return
         self._fault = fault
@@ -217,11 +217,11 @@ class Connection(picows.WSListener):
             self._answered.set_exception(fault)
 
     def unread_bytes(self) -> int | None:
-        """How much of what was sent the game has not read; None if the system does not say."""
+        """The number of sent bytes that the game has not read; None if unknown."""
         return unread_bytes(self._sock)
 
     def abort(self) -> None:
-        """Closes the descriptor at once, without a message to the game; may be called again."""
+        """Closes the descriptor without a message to the game; may be called again."""
         self.fail(GameFault(FaultKind.CONNECTION_LOST, "the connection was closed by this side"))
         if self._timer is not None:
             self._timer.cancel()
@@ -231,7 +231,7 @@ class Connection(picows.WSListener):
                 self._disconnected.cancel()
             try:
                 self._transport.disconnect(graceful=False)
-            except RuntimeError:  # likewise, or the loop runs in another thread than it did
+            except RuntimeError:  # likewise, or the loop now runs in another thread
                 with contextlib.suppress(RuntimeError):
                     transport: Any = self._transport.underlying_transport
                     transport._force_close(None)  # `abort` without its check of the thread
@@ -244,17 +244,17 @@ class Connection(picows.WSListener):
     # ---- called by picows -------------------------------------------------------------------
 
     def on_ws_connected(self, transport: picows.WSTransport) -> None:
-        """The handshake is done."""
+        """The handshake is done; called by picows."""
         self._transport = transport
-        # picows keeps the cause of a disconnect for a caller that waits for it. `fail` has the
-        # cause; this only takes picows' copy, about which asyncio would complain otherwise. The
-        # loop does not make this task, so it does not count among `WorkerLoop.tasks`.
+        # picows keeps the cause of a disconnect for a waiting caller. `fail` already has the cause,
+        # but asyncio would complain about picows' copy if it were not read. The loop does not make
+        # this task, so the task does not count among `WorkerLoop.tasks`.
         self._disconnected = asyncio.Task(transport.wait_disconnected(), loop=self._loop)
         self._disconnected.add_done_callback(lambda task: task.cancelled() or task.exception())
         self._reader = DirectReader(self._sock, transport.underlying_transport)
 
     def on_ws_frame(self, transport: picows.WSTransport, frame: picows.WSFrame) -> None:
-        """One frame has come: the next reply, or a reason to give up."""
+        """Take one frame: the next reply, or a reason to break the connection."""
         del transport
         if self._reader is not None:
             self._reader.between_messages = frame.fin and frame.tail_size == 0
@@ -269,7 +269,7 @@ class Connection(picows.WSListener):
             self.fail(fault)
 
     def on_ws_disconnected(self, transport: picows.WSTransport) -> None:
-        """The other side has gone."""
+        """The game has closed the connection; called by picows."""
         del transport
         self.fail(GameFault(FaultKind.CONNECTION_LOST, _GONE))
 
@@ -288,13 +288,14 @@ class Connection(picows.WSListener):
     async def _answers(self, *, direct: bool) -> list[Any]:
         if not (direct and self._answered_directly()):
             await self._answered_in_loop()
-        if self._fault is not None and self._expected:  # else it broke behind the last answer
+        if self._fault is not None and self._expected:  # else it broke after the last answer
             raise self._fault
         answered, self._replies = self._replies, []
         return answered
 
     async def _answered_in_loop(self) -> None:
-        """Let the event loop run until all is there, the deadline has passed, or it broke."""
+        """Run the event loop until all replies came, the deadline passed, or the connection
+        broke."""
         assert self._reader is not None
         if self._fault is not None:
             return
@@ -304,14 +305,14 @@ class Connection(picows.WSListener):
         try:
             await self._answered
         except GameFault:
-            pass  # it is in `_fault`
+            pass  # `_fault` has it
         except asyncio.CancelledError:
             # Replies still to come would be taken for the next burst's.
             self.fail(GameFault(FaultKind.CONNECTION_LOST, "a request was abandoned"))
             raise
 
     def _answered_directly(self) -> bool:
-        """Block until all is there; False if the event loop has something to do first."""
+        """Block until all replies came; False if the event loop has other work first."""
         assert self._reader is not None
         while self._expected and self._fault is None:
             timeout_s = self._deadline_s - time.monotonic()
@@ -329,10 +330,10 @@ class Connection(picows.WSListener):
             self._lose(error)
 
     def _go_on_with(self, received: bytes) -> None:
-        """Go on in pure Python after the compiled path, which has read this."""
+        """Continue in pure Python with the bytes that the compiled path has read."""
         assert self._reader is not None
         if self._reader.feed(received):
-            self._read_directly()  # the end of the connection, perhaps
+            self._read_directly()  # there may be more, or the end of the connection
         else:
             self.fail(GameFault(FaultKind.CONNECTION_LOST, _GONE))
 
@@ -368,11 +369,11 @@ class Connection(picows.WSListener):
         replies.check(reply, request_id, kind)
         if reply.error and not replies.is_refusal(reply):
             self.warn(f"the game says beside its reply to {kind}: {'; '.join(reply.error)}")
-            reply.ClearField("error")  # a task or a bot would take it for a refusal
+            reply.ClearField("error")  # a task or a bot would read it as a refusal
         return reply
 
     def _take_other(self, frame: Any) -> None:
-        """Anything but a whole binary message: a part of one, or something out of place."""
+        """Take any other frame: a part of a message, a control frame, or an unexpected one."""
         kind = frame.msg_type
         if kind in _CONTROL:
             return
@@ -387,8 +388,8 @@ class Connection(picows.WSListener):
             self._take(payload)
 
     def _set_timer(self) -> None:
-        # The timer of an earlier burst stays armed: when it fires, it arms itself for the deadline
-        # of the burst it finds. So most bursts touch no timer.
+        # The timer of an earlier burst stays armed. When it fires, it arms itself for the deadline
+        # of the running burst. So most bursts touch no timer.
         if self._timer is not None and self._timer.when() > self._deadline_s:
             self._timer.cancel()
             self._timer = None
@@ -407,7 +408,7 @@ class Connection(picows.WSListener):
         if self._answered is None or self._answered.done():
             return
         if late_s > STALL_S:
-            # This process was stopped (Ctrl-Z, a closed lid), so the game gets that time, too.
+            # This process was stopped (Ctrl-Z, a closed lid), so extend the game's deadline by it.
             self._deadline_s += late_s
         if now_s >= self._deadline_s:
             later = self._extend() if self._extend is not None else None

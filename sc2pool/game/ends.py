@@ -1,13 +1,13 @@
-"""The end of an episode that the game does not tell in the usual way.
+"""Detects the end of an episode that the game does not report in the usual way.
 
-The usual way: the status is `ended`, or an observation holds the player's result. Reports of the
-real game name other ends: refused observations, observations without a state, silence, and in
-matches in real time a game that continues, or stands still, as if nothing had happened. Such an
-episode ends as terminated, with the last real observation; its result is undecided, and
-`Game.untold_end` says by which sign the end was noticed.
+Usually the status is `ended`, or an observation holds the player's result. Reports about the real
+game describe other ends: refused observations, observations without a state, silence. In matches in
+real time, a game may also continue after its end, or stand still. Such an episode ends as
+terminated, with the last real observation. Its result is undecided, and `Game.untold_end` names the
+sign of the end.
 
-Rules: pure, and all times are arguments. A sign must last for about a second before it counts,
-because units are replaced, orders fail and processes stop for a moment in running games too.
+Rules: all functions are pure, and all times are arguments. A sign must last for about a second
+before it counts. In running games, too, units are replaced, orders fail and processes stop briefly.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ _ALL_GONE: Final = "no own unit was left"
 _NOT_OURS: Final = "the own units could not be commanded any more"
 
 _STANDSTILL_S: Final = 1.0
-"""A game in real time plays 22 loops in this time."""
+"""How long a game loop must stand still. A game in real time plays 22 loops in this time."""
 LONGEST_LOOK_S: Final = 0.1
-"""How much of the time between two looks counts for a standstill: one of the processes may have
-been stopped between the looks."""
+"""The most time between two looks that counts as a standstill. A process may have been stopped
+between the looks."""
 _LASTING_LOOPS: Final = 22
-"""For how many loops a sign must last: a second in real time."""
+"""How many loops a sign must last: a second in real time."""
 _CANNOT_CONTROL: Final = int(error_pb2.YouCantControlThatUnit)
 
 
 class EndSigns:
-    """Looks for signs that a game in real time is over although it does not say so.
+    """Looks for signs that a game in real time is over although it does not report its end.
 
     Attributes:
-        stood_s: for how long the game loop has stood still, as far as it was looked at.
+        stood_s: how long the game loop has stood still, counting at most `LONGEST_LOOK_S` per look.
     """
 
     def begin(self, *, has_opponent: bool) -> None:
-        """An episode begins.
+        """Begin an episode.
 
         Args:
-            has_opponent: the game is lost, for one of two players, when no unit of theirs is left.
+            has_opponent: whether there is an opponent. Then a player without units has lost.
         """
         self._has_opponent = has_opponent
         self._loop = -1
@@ -62,11 +62,11 @@ class EndSigns:
         self._disobeyed_since: int | None = None
 
     def resume(self) -> None:
-        """The game was paused until now."""
+        """Note that the game was paused until now."""
         self._loop = -1
 
     def note_results(self, results: Sequence[int], loop: int) -> None:
-        """The game gave these results to the actions sent at this loop."""
+        """Note the game's results for the actions that were sent at this loop."""
         if not results:
             return
         if any(result != _CANNOT_CONTROL for result in results):
@@ -75,13 +75,13 @@ class EndSigns:
             self._disobeyed_since = loop
 
     def look(self, observed: Observed, now_s: float, others_answered_s: float = math.inf) -> str:
-        """The sign that the game is over; empty for none.
+        """The sign that the game is over; empty without a sign.
 
         Args:
             observed: the newest observation.
-            now_s: when it came.
-            others_answered_s: when the other game of a match answered last. A game of two players
-                stands still also if the other game has stopped, which is a fault.
+            now_s: when the observation came.
+            others_answered_s: when the other game of a match answered last. If the other game has
+                stopped, this one also stands still. That is a fault, not the end.
         """
         loop = observed.game_loop
         if loop != self._loop:
@@ -110,11 +110,11 @@ def _lasts(since: int | None, loop: int) -> bool:
 
 
 def shown_again(last: Observed, told: sc_pb.ResponseObservation | None = None) -> Observed:
-    """The state of an observation again, without its events, which were delivered with it.
+    """A copy of an observation without its events, which have already been delivered.
 
     Args:
         last: the newest observation that holds a state.
-        told: a later reply without a state, whose events take the place of the old ones.
+        told: a later reply without a state. Its events are added to the copy.
     """
     response = sc_pb.ResponseObservation()
     response.CopyFrom(last.response)

@@ -1,9 +1,9 @@
 """Events that a game reports only once, kept for the next observation that is used.
 
-Deaths, alerts, errors of actions, chat and results are in the first observation after they
-happened and in no other. Some observations are not used: those around a pause, and the one before
-the result is known. Rule: their events are delivered with the next observation that is, the
-earlier first; if there are none, nothing is decoded.
+Deaths, alerts, errors of actions, chat and results are only in the first observation after they
+happened. Some observations are not used: those around a pause, and the one before the result is
+known. Rule: their events are delivered with the next observation that is used, the earlier first.
+Without such events nothing is decoded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class PendingEvents:
         self._events: sc_pb.ResponseObservation | None = None
 
     def clear(self) -> None:
-        """Forget them: another episode begins."""
+        """Forget the events: another episode begins."""
         self._events = None
 
     def keep(self, observed: Observed) -> None:
@@ -30,7 +30,7 @@ class PendingEvents:
             self._events = events if self._events is None else merged(self._events, events)
 
     def deliver(self, observed: Observed) -> Observed:
-        """This observation, which is used, with all events that were kept."""
+        """This observation, which is used, with all kept events."""
         if self._events is None:
             return observed
         events, self._events = self._events, None
@@ -38,7 +38,7 @@ class PendingEvents:
 
 
 def events_of(response: sc_pb.ResponseObservation) -> sc_pb.ResponseObservation | None:
-    """Only what is reported once; None if there is nothing such."""
+    """The events of a response, which are reported only once; None without events."""
     events = sc_pb.ResponseObservation(
         actions=response.actions,
         action_errors=response.action_errors,
@@ -56,10 +56,10 @@ def events_of(response: sc_pb.ResponseObservation) -> sc_pb.ResponseObservation 
 def merged(
     earlier: sc_pb.ResponseObservation, newest: sc_pb.ResponseObservation
 ) -> sc_pb.ResponseObservation:
-    """The newest response, with the events of the earlier before its own."""
+    """The newest response, with the earlier response's events before its own."""
     whole = sc_pb.ResponseObservation()
     whole.CopyFrom(earlier)
     if newest.player_result:
-        whole.ClearField("player_result")  # it is one result, reported twice
+        whole.ClearField("player_result")  # the same result, reported twice
     whole.MergeFrom(newest)
     return whole

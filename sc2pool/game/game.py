@@ -5,14 +5,14 @@
                     └─────────────────────────┘
 
 Rules:
-- one step is one burst: action, step, observation; every reply is checked before any is used;
-- in real time the game steps by itself: the actions are sent at once, and the state is asked for
-  when the loop that is due has come (see `clock`). No request waits at the game for a loop that is
-  still to come, and no request is in flight when the step is over;
-- an event that the game reports once is delivered once, with the next observation that is used
-  (see `events`);
-- any `GameFault` is the end: the game is not repaired, the caller closes it and takes a new one;
-- that the game has ended is data, not an error, in whatever form it comes (see `ends`).
+- One step is one burst: action, step, observation. All replies are checked before any is used.
+- In real time the game steps by itself. Actions are sent immediately, and the state is requested
+  when the due loop has come (see `clock`). No request waits in the game for a later loop, and no
+  request is in flight when the step is over.
+- An event that the game reports once is delivered once, with the next observation that is used
+  (see `events`).
+- Any `GameFault` is final: the game is not repaired; the caller closes it and starts a new one.
+- The end of the game, in any form, is data and not an error (see `ends`).
 """
 
 from __future__ import annotations
@@ -58,20 +58,20 @@ if TYPE_CHECKING:
 
 _SUCCESS: Final = int(error_pb2.Success)
 _MOST_CREATED: Final = 99 if WINDOWS else math.inf
-"""Games that one process creates. On Windows each leaves one of a hundred names of a temporary file
-(`TempLaunchMap~00` …) behind, and after those create_game fails."""
+"""The most games that one process creates. On Windows each uses up one of a hundred names of a
+temporary file (`TempLaunchMap~00` …), and after the last one create_game fails."""
 _LOADING_FAULTS: Final = frozenset(
     {FaultKind.GAME_EXITED, FaultKind.CONNECTION_LOST, FaultKind.DEADLINE}
 )
-"""Faults that a map may cause which the game cannot load."""
+"""Faults that an unreadable map may cause."""
 _OF_THE_POOL: Final = frozenset(
     {"create_game", "join_game", "restart_game", "start_replay", "leave_game", "quit"}
 )
-"""Requests that begin and end games, and so are not a task's or a bot's."""
+"""Requests that begin and end games. Only the pool may send them, not a task or a bot."""
 
 
 class ResetKind(StrEnum):
-    """How an episode was begun, the cheapest first."""
+    """How an episode began, the cheapest way first."""
 
     RESTART = "restart"
     CREATE = "create"
@@ -82,18 +82,18 @@ class Step(NamedTuple):
 
     observed: Observed
     action_results: list[int]
-    """One `ActionResult` for each action; empty if there were none."""
+    """One `ActionResult` for each action; empty without actions."""
     ended: bool
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What a game needs to know of the place where it plays.
+    """The place where a game runs.
 
     Attributes:
-        directory: for its temporary files; None for the system's.
-        settled: what `sc2pool doctor` has found out about the installation.
-        warn: called with a sentence for the user, who should read it once.
+        directory: for the game's temporary files. None for the system's folder.
+        settled: the findings of `sc2pool doctor` about the installation.
+        warn: called with a sentence that the user should read once.
     """
 
     directory: Path | None = None
@@ -102,31 +102,31 @@ class Surroundings:
 
 
 NOWHERE: Final = Surroundings()
-"""The system's folder for temporary files, no facts, and nobody to warn."""
+"""The system's folder for temporary files, no findings, and warnings are dropped."""
 
 
 class Game:
     """A running game; used by one asyncio task at a time.
 
     Attributes:
-        process: that was started.
-        pid: of the process that listens; an executable may be a script that starts it.
-        port: on which it listens.
-        listener_proven: whether the system says that the port's listener is this game.
+        process: the started process.
+        pid: the pid of the process that listens. The executable may be a script that starts it.
+        port: the port on which the game listens.
+        listener_proven: whether the system confirms that the port's listener is this game.
         version: as the game reports it.
-        base_build: the number of its build.
-        player_id: of the own player, in the running episode.
+        base_build: the number of the game's build.
+        player_id: the own player's id in the running episode.
         result: the own player's `Result`, once the game has ended with one.
-        untold_end: by which sign the end was noticed, if the game did not tell it; else empty.
-        tick: how late the episode's newest step was; None before the first, and if the game does
-            not run in real time.
-        realtime: the running episode's game steps by itself.
-        clock: its decision periods, in real time.
-        events: of observations that were not used.
-        answered_s: when it showed its state last.
-        cost: CPU time that a loop costs.
-        serves_a_task: what is asked by `request` is asked by code of the user, which must leave the
-            game to the pool.
+        untold_end: the sign of the game's end, if the game did not report it. Else empty.
+        tick: in real time, how late the episode's newest step was. Else, and before the first step,
+            None.
+        realtime: True if the running episode's game steps by itself.
+        clock: the decision periods, in real time.
+        events: the events of observations that were not used.
+        answered_s: when the game last showed its state.
+        cost: the CPU time of a loop.
+        serves_a_task: True if the user's code calls `request`, which then refuses requests that
+            only the pool may send.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class Game:
     ) -> None:
         self._api = api
         self._others: list[Game] = []
-        """The games that have to work, too, before a reply can come."""
+        """The other games whose work a reply needs."""
         self._detector = HangDetector(self._activity_of_all, self._is_asleep, surroundings.warn)
         self._maps = maps
         self._limits = limits
@@ -142,13 +142,13 @@ class Game:
         self._ladder = ResetLadder(surroundings.settled)
         self._bursts_in_matches = surroundings.settled.bursts_in_matches is not False
         self._one_by_one = False
-        """Whether each request of the running episode waits for the reply to the one before."""
+        """Whether each request of the running episode waits for the previous reply."""
         self._area: common_pb2.RectangleI | None = None
         self._needs_hard_reset = False
         self._gone_silent = False
         self._n_created = 0
         self._first_map: Path | None = None
-        """The map that the process loads for its first episode; None before that and after it."""
+        """The map that the process is loading for its first episode; None before and after."""
         self._began = False
         """Whether an episode has begun in this process."""
         self._loops = LoopCount()
@@ -157,7 +157,7 @@ class Game:
         self._newest: Observed | None = None
         """The episode's newest observation that holds a state."""
         self._unused: Observed | None = None
-        """The episode's first one, until `observe` returns it."""
+        """The episode's first observation, until `observe` returns it."""
 
         self.serves_a_task = False
         self.realtime = False
@@ -188,7 +188,7 @@ class Game:
         """Starts a game and waits until it answers.
 
         Args:
-            limits: how long each later part may take.
+            limits: how long each later request may take.
 
         Raises:
             ConfigError: the executable cannot be started at all.
@@ -213,7 +213,7 @@ class Game:
 
     @property
     def recycle_due(self) -> str:
-        """Why the game should be replaced at the end of its episode; empty if it need not be."""
+        """Why the game should be replaced at the end of its episode; empty if it can stay."""
         if self._gone_silent:
             return "silence"
         if self._needs_hard_reset or self._loops.used_up:
@@ -221,7 +221,7 @@ class Game:
         return "games-created" if self._n_created >= _MOST_CREATED else ""
 
     def close(self) -> None:
-        """Kills the game and gives everything back; bounded, and may be called again."""
+        """Kills the game and releases everything, in bounded time; may be called again."""
         self._api.close()
 
     # ---- the process ------------------------------------------------------------------------
@@ -232,25 +232,25 @@ class Game:
         return self._api.status
 
     def unread_bytes(self) -> int | None:
-        """How much of what was asked it has not read; None if the system does not say."""
+        """The number of sent bytes that the game has not read; None if unknown."""
         return self._api.connection.unread_bytes()
 
     def plays_with(self, other: Game) -> None:
-        """From now on each step waits for the other game too, so it is slow if that one is."""
+        """Note that from now on each step waits for the other game too."""
         self._others.append(other)
 
     def pause(self, now_s: float) -> None:
-        """The game is stopped from now on."""
+        """Note that the game is stopped from now on."""
         self.clock.pause(now_s)
 
     def resume(self, now_s: float) -> None:
-        """The stopped game continues."""
+        """Note that the stopped game continues."""
         self.clock.resume(now_s)
         self._timer.forget()
         self._signs.resume()
 
     def note_cost(self) -> None:
-        """An episode has ended: compare what its loops have cost with the first episodes'."""
+        """After an episode, compare the CPU time per loop with the first episodes'."""
         now_s = time.monotonic()
         self.cost.count_episode()
         if self.cost.is_due(now_s):
@@ -259,12 +259,12 @@ class Game:
     # ---- episodes ---------------------------------------------------------------------------
 
     async def start_episode(self, setup: GameSetup, map_path: Path, seed: int | None) -> ResetKind:
-        """Begins an episode by the cheapest way that is proven; `observe` gives its first state.
+        """Begins an episode in the cheapest proven way; `observe` gives its first state.
 
         Args:
             setup: players and options.
             map_path: the map file.
-            seed: of the game, or None to let the game choose.
+            seed: the game's random seed, or None to let the game choose.
 
         Raises:
             GameFault: the game failed, or refuses the map or the players.
@@ -308,12 +308,13 @@ class Game:
         self._begin(setup)
 
     def exit_fault(self) -> GameFault:
-        """The fault that says how the game's process has ended."""
+        """A fault that describes how the game's process ended."""
         fault = self.process.exit_fault()
         return fault if self._first_map is None else self.about_map(fault, self._first_map)
 
     def about_map(self, fault: GameFault, map_path: Path) -> GameFault:
-        """A fault while an episode begins; with a note if the map may be its cause."""
+        """The fault, which occurred while an episode began, with a note if the map may be the
+        cause."""
         is_loading = self._first_map is not None and not self.process.was_killed
         loading_failed = is_loading and fault.kind in _LOADING_FAULTS
         if fault.map_note or not (loading_failed or fault.kind is FaultKind.SETUP_FAILED):
@@ -326,10 +327,10 @@ class Game:
         return fault.noting_map(note)
 
     async def _lacks(self, *, restarted: bool) -> str:
-        """Look at the episode's first state.
+        """Check the episode's first state.
 
         Returns:
-            What a restart has not brought back; empty for nothing.
+            The difference that a restart has left, in words; empty without a difference.
         """
         self._unused = observed = await self._see_first()
         beginning = Beginning.of(observed.observation)
@@ -340,7 +341,7 @@ class Game:
         now_s = time.monotonic()
         self.clock.begin(observed.game_loop, now_s)
         if self.realtime:
-            self._signs.look(observed, now_s)  # the units that may be gone later
+            self._signs.look(observed, now_s)  # notes that there are units
         return observed
 
     def _begin(self, setup: GameSetup) -> None:
@@ -357,14 +358,17 @@ class Game:
         self.tick = None
 
     def begin_phase(self, limit_s: float, map_path: Path) -> None:
-        """The requests that begin an episode have this time together, more if the game works."""
+        """Begin the common time limit of the requests that begin an episode.
+
+        A game that works gets more time.
+        """
         self._first_map = None if self._began else map_path
         self._detector.begin(limit_s)
 
     async def create(
         self, setup: GameSetup, map_path: Path, seed: int | None, map_data: bytes = b""
     ) -> None:
-        """Creates a game, as the host of a match does; see `requests.create_game`.
+        """Creates a game; in a match the host does it. See `requests.create_game`.
 
         Raises:
             GameFault: the game failed, or refuses the map or the players.
@@ -394,36 +398,37 @@ class Game:
         self._begin(setup)
 
     async def leave(self) -> None:
-        """Leaves the game that it plays or has played; does nothing if there is none.
+        """Leaves the running or ended game; does nothing without one.
 
         Raises:
             GameFault: the game failed.
         """
         if self.status in (Status.IN_GAME, Status.ENDED):
-            # A refusal says that there is nothing to leave; create_game decides.
+            # Ignore a refusal, which means that no game is left. create_game will tell.
             await self._burst([requests.leave_game()])
 
     async def save_map(self, name: str, content: bytes) -> None:
-        """Stores a map's content in the game, which can then create a game on it by this name.
+        """Stores a map's content in the game, so that create_game can use it by this name.
 
         Raises:
-            GameFault: the game failed, or does not take the content for a map.
+            GameFault: the game failed, or does not accept the content as a map.
         """
         await self._ask(requests.save_map(name, content))
 
     def content_to_send(self, map_path: Path) -> bytes:
-        """The content of a map outside of the game's map folder: the game need not open it."""
+        """The content of a map outside the game's map folder, so that the game need not open the
+        file; else empty."""
         if self._maps is None or map_path.resolve().is_relative_to(self._maps.resolve()):
             return b""
         try:
             return map_path.read_bytes()
         except OSError:
-            return b""  # the game's reply says what is wrong with the path
+            return b""  # the game's reply will explain the problem with the path
 
     # ---- stepping ---------------------------------------------------------------------------
 
     async def observe(self) -> Observed:
-        """The state now.
+        """The current state.
 
         Raises:
             GameFault: the game failed.
@@ -435,7 +440,7 @@ class Game:
         return self.events.deliver(observed)
 
     async def current_loop(self) -> int:
-        """The game loop now. Its events are delivered with the next observation.
+        """The current game loop. Events seen with it are delivered with the next observation.
 
         Raises:
             GameFault: the game failed.
@@ -447,22 +452,22 @@ class Game:
 
     @property
     def loop_seen(self) -> int:
-        """In real time: the loop of the newest observation or look."""
+        """In real time, the newest game loop that was seen."""
         return self._loops.now or 0
 
     async def step(self, actions: Sequence[sc_pb.Action], loops: int) -> Step:
         """Gives commands, advances the game, and observes.
 
-        In real time it waits until the end of the decision period; a game that is there already
-        is observed at once, with a later loop than was due, and `tick` says how late it was.
+        In real time it waits until the end of the decision period. If the game is already past the
+        due loop, it observes immediately, and `tick` says how late the step was.
 
         Args:
-            actions: may be empty; that one of them fails is data (`action_results`).
-            loops: how far to advance.
+            actions: may be empty. A failed action is data (`action_results`), not an error.
+            loops: how many loops to advance.
 
         Raises:
             GameFault: the game failed.
-            UserCodeError: `loops`, the task's `step_mul`, is no whole number of at least 1.
+            UserCodeError: `loops`, the task's `step_mul`, is not a whole number of at least 1.
         """
         if (type(loops) is not int and not isinstance(loops, Integral)) or loops < 1:
             raise UserCodeError(f"step_mul must be a whole number of at least 1, got {loops!r}")
@@ -509,7 +514,7 @@ class Game:
         return await self._stepped(newest, action_results, ended=ended)
 
     async def _see_at(self, due: int) -> tuple[Observed, bool]:
-        """The state at the loop that is due, or a later one; earlier if the game has ended.
+        """The state at the due loop or a later one; at an earlier one if the game has ended.
 
         Returns:
             The observation, and whether the game has ended with it.
@@ -528,7 +533,7 @@ class Game:
             except GameFault:
                 if not self._detector.silent or self._newest is None:
                     raise
-                self._gone_silent = True  # its late answer would be taken for another one's
+                self._gone_silent = True  # a late reply would be taken for another request's
                 return self._end_untold(ends.SILENT), True
             newest, ended = await self._accept_or_look_again(reply, loops=0)
             if ended:
@@ -548,14 +553,14 @@ class Game:
             self.events.keep(newest)
 
     def _end_untold(self, sign: str) -> Observed:
-        """The game is over without saying so; returns its last state again."""
+        """Note an end that the game has not reported; returns the last state again."""
         assert self._newest is not None, "an episode ends after its first observation"
         self.untold_end = sign
         self._ladder.lost()
         return ends.shown_again(self._newest)
 
     async def _stepped(self, newest: Observed, action_results: list[int], *, ended: bool) -> Step:
-        """The result of a step; of its last one once the game has told its result, too."""
+        """The result of a step. After the last step, it first requests the game's result."""
         if ended and self.result is None and not self.untold_end:
             # The result may come one observation after the end.
             (reply,) = await self._burst([requests.observation()], *self._time_limit(), sparse=True)
@@ -575,7 +580,7 @@ class Game:
         return info
 
     async def data(self) -> sc_pb.ResponseData:
-        """Names, costs and attributes of everything there is in the game."""
+        """Names, costs and attributes of all types of units, abilities and upgrades."""
         return (await self._api.ask(requests.data(), *self._time_limit())).data
 
     async def replay(self, deadline: Deadline) -> bytes:
@@ -591,13 +596,12 @@ class Game:
     async def request(self, request: sc_pb.Request) -> sc_pb.Response:
         """Sends any request that has a reply: queries, debug commands, saving a replay.
 
-        The game's refusal is an answer too: it is left to the caller, in `reply.error`, which is
-        empty if the request was carried out. Events of an observation are delivered with the next
-        step's, too.
+        A refusal is not raised: `reply.error` contains it, and is empty after success. Events of an
+        observation are also delivered with the next step.
 
         Raises:
             GameFault: the game failed.
-            UserCodeError: a task asks what would end its game, or would not be answered.
+            UserCodeError: a task sent a request that would end its game, or not be answered.
         """
         if self.serves_a_task:
             self._check_of_task(request)
@@ -648,11 +652,11 @@ class Game:
         return self.unread_bytes() == 0 and not stopped
 
     def _is_held_up(self) -> bool:
-        """True if another game of the match is stopped, without which no loop is played."""
+        """True if another game of the match is stopped, so that no loop can be played."""
         return any(game.process.is_stopped() for game in self._others)
 
     async def _ask(self, request: sc_pb.Request) -> sc_pb.Response:
-        """One request of the running phase, which must be carried out."""
+        """Send one request that must succeed, within the running phase's time."""
         return await self._api.ask(request, self._detector.deadline, self._detector.extend)
 
     async def _burst(
@@ -663,7 +667,8 @@ class Game:
         *,
         sparse: bool = False,
     ) -> list[Any]:
-        """Requests whose refusal is the caller's affair; by default in the running phase's time."""
+        """Send requests, by default within the running phase's time. The caller handles
+        refusals."""
         if deadline is None:
             deadline, extend = self._detector.deadline, self._detector.extend
         return await self._api.burst(asked, deadline, extend, sparse=sparse)
@@ -686,7 +691,8 @@ class Game:
             self.tick = self.clock.observe(loop, now_s)
 
     async def _accept_or_look_again(self, reply: Any, loops: int) -> tuple[Observed, bool]:
-        """As `_accept`; a game that refuses because it is over may still show its last state."""
+        """Like `_accept`, but a game that refuses because it is over is asked once more: it may
+        still show its last state."""
         if not isinstance(reply, Head) or not replies.is_game_over(reply):
             return self._accept(reply, loops)
         (reply,) = await self._burst([requests.observation()], *self._time_limit(), sparse=True)
@@ -695,13 +701,13 @@ class Game:
         return self._accept(reply, loops)
 
     def _accept(self, reply: Any, loops: int) -> tuple[Observed, bool]:
-        """Checks a sparse observation `loops` after the last one, and notes its game loop.
+        """Check a sparse observation `loops` after the last one, and store its game loop.
 
         Returns:
             The observation, and whether the game has ended with it.
         """
         payload = self._api.connection.sparse_payload
-        if not isinstance(reply, Head):  # the compiled path has checked it, but for its loop
+        if not isinstance(reply, Head):  # the compiled path has checked all but the game loop
             first, last = self._loops.expected(loops, ended=False, free=self.realtime)
             if first <= reply.game_loop <= last:
                 self._loops.see(reply.game_loop)
@@ -712,7 +718,7 @@ class Game:
         answer = reply.observation
         ended = self._api.status is Status.ENDED or len(answer.player_result) > 0
         result = replies.result_of(answer, self.player_id)
-        if result is not None:  # else an earlier look may have brought it
+        if result is not None:  # else keep the result of an earlier observation
             self.result = result
         if answer.player_result and replies.is_stub(answer) and self._newest is not None:
             told = sc_pb.Response.FromString(payload).observation
@@ -725,6 +731,6 @@ class Game:
 
 
 def _require_unless_over(reply: Any) -> None:
-    """Raise if the game refused a request for another reason than its end."""
+    """Raise if the game refused a request for any reason but its end."""
     if reply.error and not replies.is_game_over(reply):
         replies.require(reply, reply.WhichOneof("response") or "step")

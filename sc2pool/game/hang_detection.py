@@ -1,23 +1,23 @@
-"""Slow, starved, silent or hung? Decides how long a missing reply is waited for, and who owes it.
+"""Slow, starved, silent or hung? Decides how long to wait for a missing reply, and who owes it.
 
     sent ──── ½ limit ──── limit ─────────────── 3 × limit
               CPU time     has it grown?   yes ┄┄► hung after all
-              is noted                     no  ┄┄► hung
+              is read                      no  ┄┄► hung
     A process that waits for a processor is starved, not hung: its limit is extended while it waits.
-    In real time a game that sleeps through `SILENCE_S` has ended without a word (`silent`).
+    In real time a game that sleeps through `SILENCE_S` has ended without a report (`silent`).
 
 The worker applies this to each burst (`HangDetector`). The supervisor's deadline of a step and the
-watchdog's samples use the same figures. A game that answers in time pays for none of this: its CPU
-time is first read when half of the limit has passed without an answer.
+watchdog's samples use the same figures. A game that answers in time costs nothing here: its CPU
+time is first read after half of the limit without an answer.
 
-In lock-step no game of a match answers before both players have asked for their step, so one that
-hangs makes the other look hung too. What the system shows of both processes tells them apart:
+In lock-step no game of a match answers before both players have requested their step. So if one
+game hangs, both seem to hang. The system's view of both processes identifies the culprit:
 
-    one has answered            the other one is to blame
-    both have not               the only one that shows the gravest sign: it has ended, is stopped,
-                                does not read its requests, computes, stands still
+    one has answered            the other is to blame
+    neither has answered        the only one with the gravest sign is to blame: it has ended, is
+                                stopped, does not read its requests, computes, stands still
 
-Rules: `judge` is pure; without a sign that tells them apart both are named, never one by chance.
+Rules: `judge` is pure. If no sign distinguishes the two, it names both.
 """
 
 from __future__ import annotations
@@ -32,40 +32,39 @@ from typing import Final, NamedTuple
 from sc2pool.deadline import Deadline
 
 SLOW_FACTOR: Final = 3.0
-"""A game that is slow but works may take this many times the limit of a step."""
+"""A slow game that works may take this many times the limit of a step."""
 IDLE_CPU_SHARE: Final = 0.01
-"""CPU seconds per second below which a process does no work; its idle threads use less."""
+"""CPU seconds per second below which a process is idle; its idle threads use less."""
 STARVED_SHARE: Final = 0.5
-"""Seconds per second of waiting for a processor from which on a process is starved. One that is
-hung waits for none."""
+"""Seconds of waiting for a processor, per second, from which a process counts as starved. A hung
+process does not wait for a processor."""
 STALL_S: Final = 1.0
 """A timer this late means that this process itself was stopped (Ctrl-Z, a closed lid) or busy."""
 _MOST_EXTENSIONS: Final = 20
-"""How often a limit is extended by half while a game is starved."""
+"""How often at most a limit is extended by half while a game is starved."""
 SILENCE_S: Final = 1.0
-"""How long a game in real time may sleep beside an unanswered observation. One that plays uses
-CPU time in each of its loops, 22 times a second."""
+"""How long a game in real time may sleep with an unanswered request for an observation. A running
+game uses CPU time in each of its loops, 22 times a second."""
 
 
 class Activity(NamedTuple):
-    """What a process has done since its start."""
+    """The activity of a process since its start."""
 
     cpu_s: float
     """CPU time used."""
     waited_s: float
-    """Time for which it was ready to run and waited for a processor; 0 if the system does not say.
-    """
+    """Time for which it was ready to run and waited for a processor; 0 if unknown."""
 
 
 class Doing(NamedTuple):
-    """Shares of a stretch of time."""
+    """A process's activity between two readings, as shares of the time."""
 
     cpu_share: float
     waited_share: float
 
     @property
     def is_idle(self) -> bool:
-        """True if the process neither worked nor wanted to."""
+        """True if the process neither ran nor waited for a processor."""
         return self.cpu_share < IDLE_CPU_SHARE and self.waited_share < IDLE_CPU_SHARE
 
     @property
@@ -75,7 +74,8 @@ class Doing(NamedTuple):
 
 
 def doing(before: Sequence[Activity], after: Sequence[Activity], lasted_s: float) -> Doing:
-    """What processes did between two readings: all together, and the one that waited most."""
+    """The processes' activity between two readings: their sum of CPU time, and the longest
+    wait."""
     lasted_s = max(lasted_s, 1e-9)
     pairs = list(zip(before, after, strict=True))
     return Doing(
@@ -85,9 +85,9 @@ def doing(before: Sequence[Activity], after: Sequence[Activity], lasted_s: float
 
 
 def unless_stalled(deadline: Deadline, grace_s: float) -> Deadline:
-    """The same deadline, or a later one if it passed while this process did not run.
+    """The same deadline, or a later one if the deadline passed while this process did not run.
 
-    What it was waiting for may have been stopped as well, or was asked only now.
+    The awaited process may have been stopped as well, or may have got its request only now.
     """
     if time.monotonic() - deadline.instant_s > STALL_S:
         return Deadline.after(grace_s)
@@ -95,17 +95,17 @@ def unless_stalled(deadline: Deadline, grace_s: float) -> Deadline:
 
 
 class HangDetector:
-    """The wait for one answer after another: a first deadline, and what follows when it passes.
+    """The deadlines for one answer after another: a first one, and extensions when it passes.
 
     Args:
-        activity: reads what each game has done that must work before there can be an answer.
-        is_asleep: whether the game has read all that it was asked and no signal has stopped it;
-            looked at only to tell silence from a hang.
+        activity: reads the activity of each game whose work an answer needs.
+        is_asleep: whether the game has read all requests and no signal has stopped it. Called only
+            to distinguish silence from a hang.
         warn: called with a sentence about the machine, if the game is starved.
 
     Attributes:
-        deadline: the newest one.
-        silent: the newest wait ended because the game has ended without a word.
+        deadline: the newest deadline.
+        silent: True if the newest wait ended because the game has ended without a report.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class HangDetector:
         self._limit_s = math.inf
         self._may_fall_silent = False
         self._waits: Iterator[float] | None = None
-        """Those after the first deadline, which is for nearly every answer the only one."""
+        """The waits after the first deadline. Nearly every answer needs only the first."""
         self.deadline = Deadline(math.inf)
         self.silent = False
 
@@ -128,9 +128,9 @@ class HangDetector:
         """The first deadline for the next answer.
 
         Args:
-            limit_s: that an answer may take if the game does no work.
-            may_fall_silent: a game in real time is asked for its state now: it answers at once,
-                unless it has ended.
+            limit_s: the time for an answer if the game is idle.
+            may_fall_silent: True for the request of a state in real time, which a game answers
+                immediately unless it has ended.
         """
         self.silent = False
         self._limit_s = limit_s
@@ -151,7 +151,7 @@ class HangDetector:
         return self.deadline
 
     def _further_waits(self) -> Iterator[float]:
-        """How long to wait after the first deadline; it ends when the game is given up."""
+        """The waits after the first deadline; exhausted when the game is given up."""
         limit_s, half_s = self._limit_s, self._limit_s / 2
         if self._may_fall_silent:
             noted, noted_at_s = self._activity(), time.monotonic()
@@ -181,15 +181,15 @@ class HangDetector:
 
 
 BUSY_CPU_SHARE: Final = 0.5
-"""CPU seconds per second from which on a process computes; one that waits for the other player
-uses less."""
+"""CPU seconds per second from which a process counts as computing. A process that waits for the
+other player uses less."""
 
 
 class Side(StrEnum):
     """The two games of a match."""
 
     HOST = "host"
-    """Its game creates; its player is player 1."""
+    """Its game creates the match; its player is player 1."""
     GUEST = "guest"
 
 
@@ -198,12 +198,12 @@ class Evidence:
     """The operating system's view of a game whose reply was awaited."""
 
     answered: bool = False
-    """All of its replies are there."""
+    """All of its replies have come."""
     exited: bool = False
     stopped: bool = False
     """One of its processes is stopped by a signal."""
     unread: bool = False
-    """Its socket holds requests that it has not read; False also if the system does not say."""
+    """Its socket holds requests that it has not read; False also if unknown."""
     cpu_share: float = 0.0
     """CPU seconds per second, at the end of the wait."""
 
@@ -212,7 +212,7 @@ class Verdict(NamedTuple):
     """Who is to blame, and why."""
 
     sides: tuple[Side, ...]
-    """One, or both if nothing tells them apart."""
+    """One side, or both if no sign distinguishes them."""
     why: str
 
 
@@ -220,19 +220,19 @@ _SIGNS: Sequence[tuple[str, Callable[[Evidence], bool]]] = (
     ("its process has ended", lambda seen: seen.exited),
     ("it is stopped by a signal", lambda seen: seen.stopped),
     ("it does not read its requests", lambda seen: seen.unread),
-    ("it computes, and the other one waits", lambda seen: seen.cpu_share >= BUSY_CPU_SHARE),
-    ("it uses no CPU time, the other one does", lambda seen: seen.cpu_share < IDLE_CPU_SHARE),
+    ("it computes, and the other side waits", lambda seen: seen.cpu_share >= BUSY_CPU_SHARE),
+    ("it uses no CPU time, the other side does", lambda seen: seen.cpu_share < IDLE_CPU_SHARE),
 )
 """Symptoms of a game that hangs, the gravest first."""
 
 
 def judge(evidence: Mapping[Side, Evidence]) -> Verdict:
-    """Who is to blame for a reply that is missing."""
+    """Decide who is to blame for a missing reply."""
     owing = tuple(side for side, seen in evidence.items() if not seen.answered)
     if len(owing) == 1:
-        return Verdict(owing, "the other one has answered")
+        return Verdict(owing, "the other side has answered")
     for why, shows in _SIGNS:
         showing = tuple(side for side in owing if shows(evidence[side]))
         if len(showing) == 1:
             return Verdict(showing, why)
-    return Verdict(owing, "nothing tells which of them the other one waits for")
+    return Verdict(owing, "the signs do not show which side waits for the other")

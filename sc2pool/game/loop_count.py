@@ -1,10 +1,10 @@
-"""Which game loop a game is at, how many loops it has played, and what a loop costs.
+"""A game's current loop, the number of loops it has played, and the CPU time of a loop.
 
-    LoopCount   the loop now, those that the next observation may show, the loops played so far
-    LoopCost    CPU time for a loop, in the newest episodes and in the first ones
+    LoopCount   the current loop, the possible loops of the next observation, the loops played
+    LoopCost    CPU time per loop, in the newest episodes and in the first ones
 
-Rules: pure. After a request that moves the game to another loop (a loaded save) the loop is unknown
-until an observation shows it. A game in real time may show any later loop.
+Rules: all functions are pure. After a request that moves the game to another loop (a loaded save)
+the loop is unknown until an observation shows it. A game in real time may show any later loop.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from typing import Final, NamedTuple
 from sc2pool.protocol import replies
 
 _LAST_EPISODE_LOOPS: Final = 1 << 17
-"""With fewer loops left before the last possible one, no episode should begin."""
+"""No episode should begin with fewer loops left before the last possible one."""
 
 
 class LoopCount:
     """The loops of one game.
 
     Attributes:
-        now: the newest loop known; None if it is unknown.
-        nothing_seen: whether the episode has shown no observation yet.
+        now: the newest known loop. None if unknown.
+        nothing_seen: True before the episode's first observation.
     """
 
     def __init__(self) -> None:
         self.now: int | None = None
         self.nothing_seen = False
         self._played = 0
-        """Loops since create_game: a restart does not set them to 0."""
+        """Loops since create_game; a restart does not reset them."""
         self._before_create = 0
         """Loops of earlier games of the process."""
 
@@ -40,21 +40,21 @@ class LoopCount:
 
     @property
     def used_up(self) -> bool:
-        """True if the game should begin no further episode."""
+        """True if the game should not begin a further episode."""
         return self._played > replies.LAST_LOOP - _LAST_EPISODE_LOOPS
 
     @property
     def in_all(self) -> int:
-        """Loops that the process has played."""
+        """The number of loops that the process has played."""
         return self._before_create + self._played
 
     def created(self) -> None:
-        """A new game was created in the process."""
+        """Note that a new game was created in the process."""
         self._before_create += self._played
         self._played = 0
 
     def begin_episode(self) -> None:
-        """The next observation is an episode's first."""
+        """Note that the next observation is an episode's first."""
         self.now = 0
         self.nothing_seen = True
 
@@ -62,8 +62,9 @@ class LoopCount:
         """The first and the last loop that an observation may show.
 
         Args:
-            loops: how many were asked for since the newest observation.
-            ended: whether it says that the game is over; a game that ends within a step stops.
+            loops: how many loops were requested since the newest observation.
+            ended: whether the observation says that the game is over. A game that ends within a
+                step stops early.
             free: whether the game runs by itself.
         """
         if self.now is None or free:
@@ -74,22 +75,22 @@ class LoopCount:
         return (self.now if ended else target), target
 
     def see(self, loop: int) -> None:
-        """An observation is of this loop."""
+        """Note the loop of an observation."""
         self.now = loop
         self.nothing_seen = False
 
     def move(self, loops: int) -> None:
-        """The game was stepped without an observation."""
+        """Note that the game was stepped without an observation."""
         if self.now is not None:
             self.now += loops
 
     def play(self, loops: int, simulation_loop: int = 0) -> None:
-        """Count loops that were played; `simulation_loop` is the game's own count, 0 if unknown."""
+        """Count played loops; `simulation_loop` is the game's own count, 0 if unknown."""
         self._played = max(self._played + loops, simulation_loop)
 
 
 class _Use(NamedTuple):
-    """What some episodes have cost."""
+    """The CPU time and loops of some episodes."""
 
     cpu_s: float
     loops: int
@@ -100,7 +101,7 @@ class _Use(NamedTuple):
 
     @property
     def cost(self) -> float:
-        """CPU seconds for a loop."""
+        """CPU seconds per loop."""
         return self.cpu_s / self.loops
 
     @property
@@ -110,22 +111,23 @@ class _Use(NamedTuple):
 
 _NOTHING: Final = _Use(0.0, 0, 0)
 _ENOUGH_CPU_S: Final = 1.0
-"""CPU time is counted in hundredths of a second, so a comparison needs some."""
+"""The least CPU time for a comparison, as CPU time is counted in hundredths of a second."""
 _ENOUGH_EPISODES: Final = 4
-"""Episodes differ; a comparison needs some."""
+"""The least number of episodes for a comparison, as episodes differ."""
 _LOOK_EVERY_S: Final = 0.5
-"""To read a process's CPU time costs some tenths of a millisecond, as much as a short step."""
+"""The interval of readings. Reading a process's CPU time costs some tenths of a millisecond, as
+much as a short step."""
 
 
 class LoopCost:
-    """CPU time that a game needs for a loop, compared with its first episodes.
+    """Compares a game's CPU time per loop with the time in its first episodes.
 
-    Reports of the real game say that its processes become slower over hours. It is CPU time and not
-    wall time that is compared: a busy machine does not make a game older.
+    According to reports, processes of the real game become slower over hours. CPU time is compared
+    and not wall time, because a busy machine does not make a game older.
 
     Attributes:
-        growth: the newest cost divided by the first one, of the newest two comparisons the smaller;
-            None until they are made.
+        growth: the newest cost divided by the first one, the smaller of the two newest comparisons.
+            None before two comparisons.
     """
 
     def __init__(self) -> None:
@@ -135,10 +137,10 @@ class LoopCost:
         self._recent = _NOTHING
         self._episodes = 0
         self._read: tuple[float, int, float] | None = None
-        """The newest reading: CPU time, loops played, and when."""
+        """The newest reading: CPU time, loops played, and the time of the reading."""
 
     def count_episode(self) -> None:
-        """An episode has ended."""
+        """Note that an episode has ended."""
         self._episodes += 1
 
     def is_due(self, now_s: float) -> bool:
@@ -146,11 +148,11 @@ class LoopCost:
         return self._read is None or now_s - self._read[2] >= _LOOK_EVERY_S
 
     def note(self, cpu_s: float, loops: int, now_s: float) -> None:
-        """The game has used this CPU time and played this many loops since its start."""
+        """Note the CPU time that the game has used and the loops that it has played in all."""
         before, self._read = self._read, (cpu_s, loops, now_s)
         episodes, self._episodes = self._episodes, 0
         if before is None:
-            return  # the launch and the first map are no measure
+            return  # leave out the launch and the first map
         self._recent = self._recent.plus(cpu_s - before[0], loops - before[1], episodes)
         if not self._recent.is_enough:
             return

@@ -5,18 +5,18 @@
     leave both ─► create ─► join both
 
 Rules:
-- what both do, they do concurrently, and the match waits for both;
-- a fault of either side is the fault of the match, and its detail names the side; if a reply is
-  missing, `judge` finds the side that owes it;
-- a game that has ended on one side has ended on both, and one side's result is the opposite of the
-  other's; results that contradict each other are undecided, and counted;
-- the games are started one after the other, as python-sc2 does on Linux: two that start in the same
-  moment were seen to fail;
-- an episode always begins with create_game: a game of two players cannot be restarted;
-- in real time the game continues when both processes have come to a loop by their own clocks;
-- beside the API port that each game has, the protocol wants four on which the two find each other:
-  two of the host, and two of the guest. They are leased as API ports are, and held until the match
-  is closed, because each of its episodes uses them again.
+- Both sides carry out their requests concurrently, and the match waits for both.
+- A fault of either side is the fault of the match, and its detail names the side. If a reply is
+  missing, `judge` finds the side that owes it.
+- A game that has ended on one side has ended on both, and the results are opposite. Results that
+  contradict each other are undecided, and counted.
+- The games are started one after the other, as in python-sc2 on Linux: games that started at the
+  same moment were seen to fail.
+- An episode always begins with create_game: a game of two players cannot be restarted.
+- In real time the game continues when both processes have reached a loop by their own clocks.
+- Each game has an API port. In addition, the protocol needs four ports by which the two games find
+  each other: two of the host and two of the guest. They are leased like API ports, and held until
+  the match is closed, because all its episodes use them.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ from sc2pool.protocol.requests import MatchPorts
 T = TypeVar("T")
 
 _WATCH_S: Final = 0.2
-"""How long both games are watched after a fault: CPU time is counted in hundredths of a second,
-and the end of one process may be noticed a little later than what follows from it."""
+"""How long both games are watched after a fault. CPU time is counted in hundredths of a second, and
+the end of a process may be noticed a little later than its consequences."""
 _OPPOSITE: Final[dict[int, int]] = {
     sc_pb.Victory: sc_pb.Defeat,
     sc_pb.Defeat: sc_pb.Victory,
@@ -59,7 +59,7 @@ class MatchStep(NamedTuple):
     """The result of one step for both sides."""
 
     sides: tuple[Step, Step]
-    """The host's and the guest's."""
+    """The host's step and the guest's."""
     ended: bool
     """True if the game has ended, on either side."""
 
@@ -68,10 +68,10 @@ class Match:
     """Two running games; used by one asyncio task at a time.
 
     Attributes:
-        host: the game of player 1, which creates.
+        host: the game of player 1, which creates the game.
         guest: the game of player 2.
-        contradiction: the results that the sides have told, if they contradict each other; else
-            empty.
+        contradiction: the results that the sides have reported, if they contradict each other.
+            Else empty.
     """
 
     def __init__(self, host: Game, guest: Game, leases: MatchLeases, limits: Limits) -> None:
@@ -93,7 +93,7 @@ class Match:
         deadline: Deadline,
         surroundings: Surroundings = NOWHERE,
     ) -> Match:
-        """Starts both games, and waits until both answer. As `Game.launch`.
+        """Starts both games, and waits until both answer; see `Game.launch`.
 
         Raises:
             ConfigError: the executable cannot be started at all.
@@ -121,7 +121,7 @@ class Match:
 
     @property
     def games(self) -> tuple[Game, Game]:
-        """The host's and the guest's."""
+        """The host's game and the guest's."""
         return self.host, self.guest
 
     def close(self) -> None:
@@ -131,7 +131,7 @@ class Match:
         self._leases.release()
 
     def exit_fault(self) -> GameFault:
-        """The end of a process as a fault, which names the side."""
+        """The fault of the game whose process has ended; it names the side."""
         for side, game in zip(Side, self.games, strict=True):
             if game.process.exit_code() is not None:
                 return _named(side, game.exit_fault())
@@ -156,8 +156,8 @@ class Match:
         Args:
             setup: players and options; for two participants.
             map_path: the map file.
-            seed: of the game, or None to let the game choose.
-            races: the host's and the guest's; None if both play the setup's.
+            seed: the game's random seed, or None to let the game choose.
+            races: the host's and the guest's race. None if both play the setup's race.
 
         Raises:
             GameFault: a game failed, or refuses the map or the players.
@@ -181,7 +181,7 @@ class Match:
         except GameFault as fault:
             if path == map_path or fault.kind is not FaultKind.SETUP_FAILED:
                 raise
-            # A cleaner of temporary files may just have deleted what was sent.
+            # A cleaner of temporary files may just have deleted the saved map.
             await self._saved(map_path)
             await self._alone(Side.HOST, self.host.create(setup, path, seed))
         ports = self._leases.ports
@@ -193,18 +193,18 @@ class Match:
         )
 
     async def _saved(self, map_path: Path) -> Path:
-        """The path by which both games know the map; one outside of their map folder is sent."""
+        """The path by which both games know the map. A map outside their map folder is sent."""
         content = self.host.content_to_send(map_path)
         if not content:
             return map_path
         name = map_path.name
-        # Not at the same time: two games may share the folder that it is saved in.
+        # One after the other, because two games may save it in the same folder.
         for side, game in zip(Side, self.games, strict=True):
             await self._alone(side, game.save_map(name, content))
         return Path(name)
 
     async def observe(self) -> tuple[Observed, Observed]:
-        """The state now, as each side sees it.
+        """Each side's observation of the current state.
 
         Raises:
             GameFault: a game failed.
@@ -212,7 +212,7 @@ class Match:
         return await self._both(self.host.observe(), self.guest.observe())
 
     async def step(self, actions: Sequence[Sequence[sc_pb.Action]], loops: int) -> MatchStep:
-        """Gives both sides' commands, advances the game, and observes, as `Game.step`.
+        """Gives both sides' commands, advances the game, and observes; see `Game.step`.
 
         Raises:
             GameFault: a game failed.
@@ -227,10 +227,10 @@ class Match:
         return MatchStep(steps, ended)
 
     def _align(self) -> None:
-        """Let the next periods of both sides begin at the same loop, the later one's.
+        """Let the next periods of both sides begin at the same loop, the later of the two.
 
-        They drift apart if only one side overruns a period; from then on the earlier one would be
-        late by its lead in every step, because both act together.
+        They drift apart if only one side overruns a period. The earlier side would then be late in
+        every step, because both act together.
         """
         clocks = [game.clock for game in self.games]
         loop = max(clock.next_begin for clock in clocks)
@@ -238,12 +238,12 @@ class Match:
             clock.delay(loop - clock.begun_at)
 
     async def step_one(self, index: int, actions: Sequence[sc_pb.Action], loops: int) -> Step:
-        """In real time: gives one side's commands, and observes at the end of its period.
+        """In real time, gives one side's commands, and observes at the end of its period.
 
-        The other side's steps go on meanwhile.
+        The other side may step at the same time.
 
         Args:
-            index: of the side; 0 is the host's.
+            index: the side; 0 is the host.
 
         Raises:
             GameFault: a game failed.
@@ -263,13 +263,13 @@ class Match:
 
     @property
     def untold_end(self) -> str:
-        """By which sign the end was noticed, if neither game told its result; else empty."""
+        """The sign of the game's end, if neither game reported its result; else empty."""
         if self.host.result is not None:
             return ""
         return self.host.untold_end or self.guest.untold_end
 
     def _settle(self) -> None:
-        """The game has ended: complete the results, of which one side may not have its own."""
+        """Complete the results after the game's end: one side may lack its own result."""
         self._over = True
         host, guest = self.host.result, self.guest.result
         if host is None and guest is not None:
@@ -287,7 +287,7 @@ class Match:
         """Let a fault that is raised in the block name this side.
 
         Args:
-            index: of the side; 0 is the host's.
+            index: the side; 0 is the host.
         """
         return _NAMING[index]
 
@@ -298,11 +298,11 @@ class Match:
             raise _named(side, fault) from fault
 
     async def _both(self, *asked: Coroutine[Any, Any, T]) -> tuple[T, T]:
-        """Do both concurrently.
+        """Run the host's coroutine and the guest's concurrently.
 
         Raises:
-            ConfigError: one of them was asked for something impossible.
-            GameFault: one of them failed; the detail names the side to blame.
+            ConfigError: a game was asked for something impossible.
+            GameFault: a game failed; the detail names the side to blame.
         """
         tasks = [asyncio.ensure_future(one) for one in asked]
         for side, failure in zip(Side, await _failures(tasks), strict=True):
@@ -315,10 +315,10 @@ class Match:
         return host, guest
 
     async def _blamed(self, side: Side, fault: GameFault, answered: Sequence[bool]) -> GameFault:
-        """The fault of a side as the match's: the other side may be to blame.
+        """The fault of a side as a fault of the match. The other side may be to blame.
 
         Args:
-            answered: whether each side has given the reply that the other one may wait for.
+            answered: whether each side has replied. A side may wait for the other side's reply.
         """
         if fault.kind is FaultKind.GAME_EXITED:
             return _named(side, fault)
@@ -350,10 +350,10 @@ class Match:
 
 
 async def _failures(tasks: Sequence[asyncio.Future[Any]]) -> list[BaseException | None]:
-    """Wait for all tasks; one that fails, or the end of the wait, cancels the others.
+    """Wait for all tasks. A failure, or cancellation of the wait, cancels the other tasks.
 
     Returns:
-        What each has raised; None if nothing, or if it was cancelled.
+        The exception of each task; None without one, or if the task was cancelled.
     """
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
@@ -362,7 +362,7 @@ async def _failures(tasks: Sequence[asyncio.Future[Any]]) -> list[BaseException 
             for task in tasks:
                 task.cancel()
             await asyncio.wait(tasks)
-        # In any case: an error that is not asked for is printed by asyncio.
+        # Always read the exceptions: asyncio prints unread ones.
         failures = [None if task.cancelled() else task.exception() for task in tasks]
     return failures
 
@@ -372,7 +372,7 @@ def _named(side: Side, fault: GameFault) -> GameFault:
 
 
 class _Naming(AbstractContextManager[None]):
-    """Names a side in the faults that are raised in its block; entered several times in a step."""
+    """Names a side in the faults that are raised in its block; can be entered again."""
 
     def __init__(self, side: Side) -> None:
         self._side = side
@@ -383,15 +383,15 @@ class _Naming(AbstractContextManager[None]):
 
 
 _NAMING: Final = tuple(map(_Naming, Side))
-"""For the host's block and for the guest's."""
+"""The context managers for the host's block and the guest's."""
 
 
 class MatchLeases:
-    """The right to the four ports, held until `release`.
+    """The leases of the match's four ports, held until `release`.
 
     Raises:
         GameFault: PORT_TAKEN; fewer than four ports are free.
-        ConfigError: the place of the lock files is not safe to use.
+        ConfigError: the folder of the lock files is not safe to use.
     """
 
     def __init__(self, lease_port: Callable[[], PortLease] = PortLease.acquire) -> None:
@@ -405,5 +405,5 @@ class MatchLeases:
         self.ports = MatchPorts(*leased)
 
     def release(self) -> None:
-        """Gives the ports up; may be called again."""
+        """Releases the ports; may be called again."""
         self._held.close()

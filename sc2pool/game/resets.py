@@ -1,16 +1,16 @@
-"""How a game's next episode is begun: restarted if that is allowed and proven, else created.
+"""How a game's next episode begins: by a restart if that is allowed and proven, else by a creation.
 
     begin ─► may_restart? ── yes ─► restart_game ─► first observation as after create_game? ─ no ┐
                   │ no                                      │ yes                                │
                   └────────► create_game, join_game ◄───────┼────────────────────────────────────┘
                                                             └─► episode
 
-A restart costs a fraction of create_game, but the real game does not bring everything back
-(exhausted mineral fields stay away), and no client restarts games with a computer or a Random race.
-So the first observation after a restart is compared with the one after create_game; on a map where
-they differ no game is restarted any more.
+A restart costs a fraction of create_game. But in the real game it does not restore everything
+(exhausted mineral fields stay away), and known clients do not restart games with a computer or a
+Random race. So the first observation after a restart is compared with the one after create_game. If
+they differ, restarts stop on this map.
 
-Rules: pure; nothing is asked of the game here.
+Rules: all functions are pure; this module sends no requests.
 """
 
 from __future__ import annotations
@@ -27,22 +27,23 @@ from sc2pool.config import GameSetup
 from sc2pool.game.program.settled import Settled
 
 _VISIBLE: Final = b"\x02"
-"""A cell of `map_state.visibility` that the player sees now."""
+"""The value of a visible cell in `map_state.visibility`."""
 World = tuple[GameSetup, Path]
 """Players and options, and the map file."""
 
 
 @dataclass(frozen=True)
 class Beginning:
-    """What must be the same whenever an episode begins on a map."""
+    """The facts that must be the same in every first observation on a map."""
 
     units: Counter[tuple[int, int]]
     """Number of units by owner and type, without the enemy's."""
     enemies: Counter[tuple[int, int]]
-    """The same of those that are the enemy's. Under fog chance decides how many are seen."""
+    """Number of the enemy's units by owner and type. Under fog, chance decides how many are
+    visible."""
     visibility: common_pb2.ImageData
     resources: Counter[str]
-    """What the visible mineral fields and geysers hold, in sum; and the score."""
+    """The sums of the visible mineral fields' and geysers' contents, and the score."""
     upgrades: frozenset[int]
 
     @classmethod
@@ -64,11 +65,12 @@ class Beginning:
         )
 
     def difference(self, later: Beginning, area: common_pb2.RectangleI | None) -> str:
-        """What a later beginning has otherwise, in words; empty for nothing.
+        """The difference of a later beginning, in words; empty if both are equal.
 
         Args:
             later: the other beginning.
-            area: the map's playable area; None if it is not known, as if there were fog.
+            area: the map's playable area. If it is None (unknown), enemies are not compared, as
+                under fog.
         """
         counted = [(self.units, later.units)]
         if area is not None and all(_all_visible(one.visibility, area) for one in (self, later)):
@@ -87,10 +89,10 @@ class Beginning:
 
 
 class ResetLadder:
-    """Decides how the episodes of one game process are begun.
+    """Decides how the episodes of one game process begin.
 
     Args:
-        settled: what `sc2pool doctor` has found out about this installation.
+        settled: the findings of `sc2pool doctor` about this installation.
     """
 
     def __init__(self, settled: Settled) -> None:
@@ -101,9 +103,9 @@ class ResetLadder:
         self._unfaithful: set[World] = set()
 
     def may_restart(self, world: World, seed: int | None) -> bool:
-        """True if an episode of this world may be begun by restarting the running game."""
+        """True if an episode of this world may begin with a restart of the running game."""
         setup, _ = world
-        # A game made with a seed might repeat its seed when it is restarted.
+        # A restart of a game that was created with a seed might repeat the seed.
         if self._world != world or self._seeded or seed is not None or setup.restart == "never":
             return False
         if self._settled.restart_faithful is False or world in self._unfaithful:
@@ -112,32 +114,32 @@ class ResetLadder:
         return not has_chance or self._settled.restart_with_computer is True
 
     def created(self, world: World, seed: int | None) -> None:
-        """A game of this world was created."""
+        """Note that a game of this world was created."""
         self._world = world
         self._seeded = seed is not None
         self._created = None
 
     def match_created(self) -> None:
-        """A game of two players was created, which cannot be restarted."""
+        """Note that a game of two players was created, which cannot be restarted."""
         self._world = None
 
     def lost(self) -> None:
-        """The game has ended without saying so: it is not restarted."""
+        """Note that the game ended without a report: it is not restarted."""
         self._world = None
 
     def difference(
         self, beginning: Beginning, area: common_pb2.RectangleI | None, *, restarted: bool
     ) -> str:
-        """Look at an episode's first observation.
+        """Check an episode's first observation.
 
         Args:
-            beginning: read from the observation.
+            beginning: the facts of the observation.
             area: see `Beginning.difference`.
-            restarted: whether the episode was begun by a restart.
+            restarted: whether the episode began with a restart.
 
         Returns:
-            What the restart has not brought back; empty if it is faithful, or was none. Then the
-            world is not restarted any more.
+            The difference that the restart has left, in words. Empty if the restart is faithful, or
+            the game was created. After a difference, restarts stop in this world.
         """
         if not restarted or self._created is None:
             self._created = beginning

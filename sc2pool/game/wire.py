@@ -1,12 +1,12 @@
-"""Below the websocket: the socket to a game, the frames sent, and a direct way to the answers.
+"""Below the websocket: the socket to a game, outgoing frames, and a direct way to the answers.
 
-    event loop    selector ─► transport ─► parser ─► frames      (any loop; also the way back)
+    event loop    selector ─► transport ─► parser ─► frames      (any loop, and as a fallback)
     direct               socket ─────────► parser ─► frames
-    compiled             socket ─► the replies of a step         (else what has come ─► parser)
+    compiled             socket ─► the replies of a step         (unusual bytes ─► parser)
 
-Both ways use the same parser, picows', an `asyncio.BufferedProtocol`; they differ in what reads
-the socket for it. The compiled one is a form of the direct one for usual replies. Rules: at any
-time exactly one of them reads; the compiled one begins only between two messages.
+The first two use the same parser, that of picows, an `asyncio.BufferedProtocol`. They differ only
+in who reads the socket. The compiled way is a form of the direct one for usual replies. Rules: at
+any time exactly one of them reads. The compiled way begins only between two messages.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
     from sc2pool._fast import Plain, Unusual
 
 _CONNECTIONS: Final = Path("/proc/net/tcp")
-"""The kernel's table of connections; only Linux has one."""
+"""The kernel's table of connections, which only Linux has."""
 
 
 class NotReadyError(Exception):
-    """No process answers on the port, or it does not speak the API (yet)."""
+    """No process answers on the port, or the process does not speak the API (yet)."""
 
 
 def connect(port: int) -> socket.socket:
-    """A socket connected to `port` on this machine; not a byte is sent.
+    """A socket connected to `port` on this machine; nothing is sent.
 
     Raises:
         NotReadyError: nothing listens there.
     """
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        sock.settimeout(1.0)  # on this machine a connection is accepted or refused at once
+        sock.settimeout(1.0)  # a local connection is accepted or refused immediately
         sock.connect((HOST, port))
         sock.setblocking(False)
     except OSError as error:
@@ -52,9 +52,9 @@ def connect(port: int) -> socket.socket:
 
 
 def unread_bytes(sock: socket.socket) -> int | None:
-    """How much of what was sent to a socket's peer on this machine the peer has not read.
+    """The number of sent bytes that the socket's peer on this machine has not read.
 
-    None if the system does not say, or the connection is closed.
+    None if unknown, or if the connection is closed.
     """
     try:
         own, peer = sock.getsockname()[1], sock.getpeername()[1]
@@ -74,10 +74,10 @@ def _port_of(address: str) -> int:
 
 
 def frames(requests: Iterable[sc_pb.Request]) -> bytes:
-    """Requests as whole binary websocket messages of the client, one after the other.
+    """Requests as binary websocket messages of the client, joined for one write.
 
-    The mask every client must use is zero here: it protects proxies from hostile scripts, and
-    between two processes on one machine there are neither. That makes one write of a burst.
+    Every client must use a mask; here it is zero. The mask protects proxies from hostile scripts,
+    and there are neither between two processes on one machine.
     """
     framed = []
     for request in requests:
@@ -93,15 +93,15 @@ def frames(requests: Iterable[sc_pb.Request]) -> bytes:
 
 
 class DirectReader:
-    """Reads one connection's answers without the event loop, while that may be blocked.
+    """Reads one connection's answers without the event loop, while the loop may be blocked.
 
     Args:
-        sock: the connection's socket; not closed here.
-        transport: asyncio's, of the same socket.
+        sock: the connection's socket, which is not closed here.
+        transport: asyncio's transport of the same socket.
 
     Attributes:
-        between_messages: whether all that was read ended with a whole message; the listener sets it
-            with each message.
+        between_messages: whether the bytes read so far end with a whole message. The listener sets
+            it with each message.
     """
 
     def __init__(self, sock: socket.socket, transport: asyncio.Transport) -> None:
@@ -115,13 +115,13 @@ class DirectReader:
         self.between_messages = False
         loop = asyncio.get_running_loop()
         self._turns = loop.turns if isinstance(loop, WorkerLoop) else None
-        self._turn: Turn | None = None  # while it takes turns
+        self._turn: Turn | None = None  # set while reading in turns with other tasks
         self._compiled = None
         if compiled.fast and isinstance(loop, WorkerLoop) and self._turns is not None:
             self._compiled = compiled.fast.Wire(sock.fileno(), loop.descriptor)
 
     def take_over(self) -> bool:
-        """Read instead of the event loop from now on, if the loop may be blocked."""
+        """Read in place of the event loop from now on; False if the loop may not be blocked."""
         if not self._wait.possible:
             return False
         self._leave_turns()
@@ -134,7 +134,7 @@ class DirectReader:
             self._reading = True
 
     def _take_turns(self, turns: Turns) -> Turn:
-        """Read instead of the event loop's own watch from now on, in turns with other tasks."""
+        """Read in place of the event loop from now on, in turns with other tasks."""
         self._begin_reading()
         if self._turn is None:
             self._turn = Turn(asyncio.get_running_loop())
@@ -146,11 +146,11 @@ class DirectReader:
         self._leave_turns()
         if self._reading:
             self._reading = False
-            self.between_messages = False  # the loop may read a part of one
+            self.between_messages = False  # the loop may read a part of a message
             self._transport.resume_reading()
 
     def send(self, data: bytes) -> None:
-        """Send all of it; what the socket does not take now is sent by the event loop."""
+        """Send `data`. The event loop sends the rest if the socket does not take all of it now."""
         try:
             sent = self._sock.send(data)
         except BlockingIOError:
@@ -168,7 +168,7 @@ class DirectReader:
     ) -> Plain | Unusual:
         """Send the requests of a step, and wait for usual replies; see `_fast.Wire.step`.
 
-        It blocks the event loop if that is possible.
+        It blocks the event loop if the loop may be blocked.
         """
         wire, turns = self._compiled, self._turns
         assert wire is not None and turns is not None
@@ -190,15 +190,15 @@ class DirectReader:
             self._turn = None
 
     def send_rest(self, data: bytes) -> None:
-        """Let the event loop send what the socket did not take."""
+        """Let the event loop send the bytes that the socket did not take."""
         self._transport.write(data)
 
     def wait(self, timeout_s: float) -> bool:
-        """Block until there is something to read; False if the loop has work, or it is too late."""
+        """Block until bytes can be read; False if the loop has work, or after `timeout_s`."""
         return self._wait.wait(timeout_s)
 
     def read(self) -> bool:
-        """Hand the parser all there is to read; False at the end of the connection."""
+        """Hand the parser all available bytes; False at the end of the connection."""
         while True:
             buffer = memoryview(self._parser.get_buffer(-1))
             try:
@@ -211,7 +211,7 @@ class DirectReader:
                 return True
 
     def feed(self, data: bytes) -> bool:
-        """Hand the parser what `step` has read; as `read`."""
+        """Hand the parser the bytes that `step` has read; False as from `read`."""
         while data:
             buffer = memoryview(self._parser.get_buffer(-1))
             part, data = data[: len(buffer)], data[len(buffer) :]
@@ -223,7 +223,7 @@ class DirectReader:
     def _parse(self, got: int) -> bool:
         self.between_messages = False
         self._parser.buffer_updated(got)
-        return not self._transport.is_closing()  # else the parser has given it up
+        return not self._transport.is_closing()  # else the parser has closed the connection
 
     def close(self) -> None:
         """Stop watching the socket."""

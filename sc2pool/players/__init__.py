@@ -1,1 +1,1 @@
-"""The players: what plays the episodes of a task, a bot, a match or an env in a worker."""
+"""The players: objects in a worker that play the episodes of a task, a bot, a match or an env."""

@@ -1,7 +1,7 @@
-"""python-sc2's client on a game of the pool; `docs/python-sc2.md` says what each method does here.
+"""python-sc2's client on a game of the pool; `docs/python-sc2.md` describes each method.
 
-Rules: the orders of a bot's turn are sent with the step, all other requests when they are made. The
-pool begins and ends games, so `leave` surrenders, and to join, restart or quit is an error.
+Rules: the orders of a bot's turn are sent with the step, all other requests immediately. The pool
+begins and ends games, so `leave` surrenders, and joining, restarting or quitting is an error.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class GameClient(Client):
     """The client of a bot.
 
     Attributes:
-        has_left: the bot has surrendered, as it does by leaving under `run_game`.
+        has_left: True once the bot has surrendered by `leave`, as under `run_game`.
     """
 
     def __init__(self, game: Game) -> None:
@@ -62,7 +62,7 @@ class GameClient(Client):
     async def actions(
         self, actions: list[UnitCommand], return_successes: bool = False
     ) -> list[ActionResult]:
-        """As python-sc2's; orders that are kept have no results yet."""
+        """Like python-sc2's method, but orders that are kept for the step have no results yet."""
         if not self._collects:
             return await super().actions(actions, return_successes)
         commands = actions if isinstance(actions, list) else [actions]
@@ -70,12 +70,12 @@ class GameClient(Client):
         return []
 
     def take_orders(self) -> list[sc_pb.Action]:
-        """The orders given since the last call."""
+        """Return the orders that were given since the last call."""
         orders, self._orders = self._orders, []
         return orders
 
     async def leave(self) -> None:
-        """Surrender, unless the game is over; it ends with the next step, and so the episode."""
+        """Surrender, unless the game is over. The next step ends the game and the episode."""
         if not self.in_game:
             return
         self.has_left = True

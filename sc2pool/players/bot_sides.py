@@ -1,13 +1,13 @@
 """The sides of a match that python-sc2's bots play: an `RLBotAI` with a learner, or any other bot.
 
-Both are driven as `run_game` drives a bot. An `RLBotAI` asks for its action in the midst of its
-turn, when the other side's transition may not be known yet; so its turn is a task of its own, which
-waits there:
+Both are driven as `run_game` drives a bot. An `RLBotAI` requests its action in the middle of its
+turn, when the other side's transition may not be known yet. So its turn is a separate asyncio task,
+which waits there:
 
     on_step ─ put ─ get_action ┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄ act ─► orders
                       └► transition ─► both rows ─► action ┘
 
-Rule: at no time does more than one turn run; the others wait for an action.
+Rule: at most one turn runs at a time; the others wait for an action.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class TurnPair(QueuePair):
     """The pair of an `RLBotAI` in a match: `get_action` waits until `decide` is called.
 
     Attributes:
-        asked: done while the bot waits for an action.
+        asked: a future that is done while the bot waits for an action.
     """
 
     def __init__(self) -> None:
@@ -53,12 +53,12 @@ class TurnPair(QueuePair):
         return await self._action
 
     def take(self) -> Transition | None:
-        """The transition that was put since the last call."""
+        """Return the transition that was put since the last call; None without one."""
         transition, self._transition = self._transition, None
         return transition
 
     def decide(self, action: Any) -> None:
-        """Give the bot the action that it waits for."""
+        """Give the waiting bot its action."""
         self.asked = _future()
         self._action.set_result(action)
 
@@ -106,7 +106,7 @@ class RLBotSide(TaskSide):
         return self._put_by("on_end")
 
     async def end(self, last: Transition | None) -> None:  # noqa: ARG002
-        await self.stop()  # if the other side has ended the episode, this one's turn is not over
+        await self.stop()  # the turn still waits if the other side has ended the episode
         self.task._end_episode()
         await self._driven.cut()
 
@@ -122,7 +122,7 @@ class RLBotSide(TaskSide):
         await self._until_asked_or_over(turn)
         if turn.done():
             self._turn = None
-            turn.result()  # raises what the bot has raised
+            turn.result()  # raises the bot's exception, if any
             if not self.task.episode_over:
                 raise UserCodeError(
                     f"{type(self.task).__name__}.on_step() asked for no action; in a match it must "

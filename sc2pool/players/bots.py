@@ -1,19 +1,21 @@
 """python-sc2 bots on games of the pool, and the player of an `RLBotAI`.
 
-`BotPlayer` plays an `RLBotAI` alone, or against the game's own computer. Three things differ from
-python-sc2's own loop: actions, step and observation are sent as one burst instead of four round
-trips; the map's description is fetched again only if the bot sees other structures than before, not
-every step; the bot sees the episode's final state.
+`BotPlayer` plays an `RLBotAI` alone, or against the game's own computer. It differs from
+python-sc2's own loop in three ways:
+- Actions, step and observation are sent as one burst, in place of four round trips.
+- The map's description is fetched again only if the bot sees other structures than before, not in
+  every step.
+- The bot sees the episode's final state.
 
-`DrivenBot` is any bot on a game of the pool, from its first observation to its last:
+`DrivenBot` drives any bot on a game of the pool, from its first observation to its last:
 
     start ─► turn ─► see ─► turn ─► see … ─► end, or cut
-             orders  what the step brought
+             orders  the observation after the step
 
-It does what `sc2.main._play_game_ai` does, in the same order; the player steps the game. Rules:
-`sc2.main` and `SC2Process` are never imported, because they change the process's signals and
-logging. A message that python-sc2 cannot read is a fault of the game, but if it can read it for a
-bot that does nothing, the error is one of the user's bot.
+It follows `sc2.main._play_game_ai`, in the same order; the player steps the game. Rules: `sc2.main`
+and `SC2Process` are never imported, because they change the process's signals and logging. A
+message that python-sc2 cannot read is a fault of the game. But if python-sc2 can read it for a bot
+that does nothing, the error belongs to the user's bot.
 """
 
 from __future__ import annotations
@@ -76,7 +78,7 @@ class BotPlayer(SC2Player):
                 break
             step = await game.step(orders, bot.step_mul)
             note_delay(bot, game.tick)
-            if client.has_left and not step.ended:  # the game has not heeded the surrender
+            if client.has_left and not step.ended:  # the game has ignored the surrender
                 step = step._replace(ended=True)
                 game.result = sc_pb.Defeat
             await driven.see(step)
@@ -91,7 +93,7 @@ def new_bot(definition: type[TaskDefinition], pair: QueuePair) -> RLBotAI:
     """The bot of an episode.
 
     Raises:
-        UserCodeError: its `__init__` does not hand the pair on.
+        UserCodeError: the bot's `__init__` does not pass the pair on.
     """
     assert issubclass(definition, RLBotAI), "every other task is a `Task`"
     bot = definition(pair)
@@ -105,16 +107,17 @@ def new_bot(definition: type[TaskDefinition], pair: QueuePair) -> RLBotAI:
 
 
 def no_transition(bot: RLBotAI, hook: str) -> UserCodeError:
-    """What to raise if a hook that the bot overrides has put no transition."""
+    """The error for an overridden hook that has put no transition."""
     return UserCodeError(
         f"{type(bot).__name__}.{hook}() put no transition; it must call super().{hook}()"
     )
 
 
 def unreadable(what: str, error: Exception) -> GameFault:
-    """The game's fault that python-sc2 cannot read a message.
+    """The fault of a game whose message python-sc2 cannot read.
 
-    A field is missing, a grid has another size than its map, or a unit has an unknown type.
+    For instance, a field is missing, a grid's size differs from the map's, or a unit's type is
+    unknown.
     """
     detail = f"python-sc2 cannot read {what}: {type(error).__name__}: {error}"
     return GameFault(FaultKind.BAD_REPLY, detail)
@@ -126,10 +129,13 @@ def prepare_step(
     sorter: UnitSorter,
     game_info: sc_pb.ResponseGameInfo | None = None,
 ) -> None:
-    """`BotAI._prepare_step`, which computes the distances between all units only on first use.
+    """Call `BotAI._prepare_step`, but compute the distances between all units only on first use.
 
     Args:
-        game_info: the map's description now; None if the one of the episode's start is enough.
+        bot: the bot.
+        state: the newest state.
+        sorter: sorts the state's units into the bot's groups.
+        game_info: the current description of the map. None if the first one is still valid.
     """
     method, grid = bot.distance_calculation_method, bot.game_info.pathing_grid
     if method in _LAZY_METHODS:
@@ -148,7 +154,7 @@ def prepare_step(
 
 
 def obstacles_of(bot: BotAI) -> frozenset[tuple[int, int]]:
-    """Tag and type of each unit that the bot sees where no other can walk."""
+    """Tag and type of each visible unit that blocks the ground for other units."""
     groups = bot.structures, bot.enemy_structures, bot.destructables, bot.resources
     return frozenset(
         (unit.tag, unit._proto.unit_type) for unit in itertools.chain.from_iterable(groups)
@@ -156,15 +162,15 @@ def obstacles_of(bot: BotAI) -> frozenset[tuple[int, int]]:
 
 
 _LAZY_METHODS = frozenset({2, 3})
-"""python-sc2's two methods that compute a full distance matrix."""
+"""python-sc2's two distance methods that compute a full matrix."""
 _NO_MAP = sc_pb.ResponseGameInfo()
 
 
 class SharedData:
-    """Data that python-sc2 is slow to read or derive, kept for all episodes.
+    """Data that python-sc2 reads or derives slowly, kept for all episodes.
 
     Attributes:
-        sorter: of the bots' units, once the data are known.
+        sorter: sorts the bots' units; set once the data are known.
     """
 
     sorter: UnitSorter
@@ -173,10 +179,10 @@ class SharedData:
         self._data: GameData | None = None
 
     async def of(self, game: Game) -> GameData:
-        """Names, costs and attributes, asked of this game if they are not known.
+        """Names, costs and attributes of the game's units; requested from `game` the first time.
 
         Raises:
-            GameFault: the game failed, or python-sc2 cannot read them.
+            GameFault: the game failed, or python-sc2 cannot read the data.
         """
         if self._data is None:
             data = await game.data()
@@ -192,12 +198,13 @@ class DrivenBot:
     """Drives one bot through one episode.
 
     Args:
-        game: that it plays on; its episode has begun.
-        client: the bot's, on that game.
-        shared: by all bots of this game.
-        fresh_map: whether the map is described again before each turn, as python-sc2 does: its
-            pathing grid shows where structures stand. That takes a round trip, so for an `RLBotAI`
-            it is done only if the bot sees other structures than before.
+        bot: the bot.
+        game: the bot's game, whose episode has begun.
+        client: the bot's client on that game.
+        shared: the data that all bots of this game share.
+        fresh_map: whether the map's description is fetched before each turn, as in python-sc2: its
+            pathing grid shows the places of structures. That takes a round trip. So for an
+            `RLBotAI` it is fetched only if the bot sees other structures than before.
     """
 
     def __init__(
@@ -233,7 +240,7 @@ class DrivenBot:
             bot._prepare_first_step()
         await bot.on_start()
         with self._showing("the first observation", first):
-            # python-sc2 shows it twice, so what is there from the start is no event.
+            # Like python-sc2, prepare it twice, so that the first units raise no events.
             prepare_step(bot, GameState(first.response), self._shared.sorter, game_info)
         self._obstacles = obstacles_of(bot)
 
@@ -255,16 +262,16 @@ class DrivenBot:
         observed: Observed | None = None,
         game_info: sc_pb.ResponseGameInfo | None = None,
     ) -> Iterator[None]:
-        """In the block python-sc2 sets attributes of the bot from messages of the game.
+        """Judge errors of a block in which python-sc2 sets a bot's attributes from a message.
 
         Args:
             what: the message, for the error.
-            observed: the observation, if it is one.
-            game_info: the map's description now, if it is another than at the start.
+            observed: the observation, if the message is one.
+            game_info: the current description of the map, if it differs from the first one.
 
         Raises:
-            GameFault: python-sc2 cannot read it for any bot.
-            Exception: the bot has raised it, with a note.
+            GameFault: python-sc2 cannot read the message, even for a bot that does nothing.
+            Exception: only the user's bot has raised it; a note says so.
         """
         try:
             yield
@@ -285,7 +292,7 @@ class DrivenBot:
             raise
 
     async def turn(self) -> list[sc_pb.Action]:
-        """Let the bot act; its orders."""
+        """Let the bot act, and return its orders."""
         bot = self._bot
         await bot.issue_events()
         await bot.on_step(self._iteration)
@@ -295,7 +302,8 @@ class DrivenBot:
         return self._client.take_orders()
 
     async def see(self, step: Step) -> None:
-        """Show the bot what a step brought; its events come with the next turn, if there is one."""
+        """Show the bot the observation after a step. The bot gets the events with its next turn,
+        or, after the last step, now."""
         game_info = await self._game.game_info() if self._fresh_map and not step.ended else None
         seen = step.observed.response
         with self._showing("the observation", step.observed, game_info):
@@ -311,14 +319,14 @@ class DrivenBot:
                     self._bot.game_info.pathing_grid = grid
 
     async def end(self, result: int | None) -> None:
-        """Tell the bot that it is over, with this `Result`; None if the game has not said."""
+        """Tell the bot that the game is over, with a `Result`; None if it is unknown."""
         self._has_ended = True
         await self._bot.on_end(Result(result or Result.Undecided.value))
 
     async def cut(self) -> None:
-        """Tell the bot, unless it knows that it is over, that the task has ended the episode.
+        """Tell the bot that the task has ended the episode, unless the bot knows of the end.
 
-        That is a tie for a bot, as python-sc2's own time limit is.
+        For the bot that is a tie, like python-sc2's own time limit.
         """
         if not self._has_ended:
             await self.end(self._game.result or sc_pb.Tie)

@@ -17,8 +17,8 @@ class TaskPlayerSpec:
     task: TaskSpec
 
     def player(self) -> Player:
-        # Imported here: only the worker needs a player, and only a bot python-sc2, which costs each
-        # worker 0.4 s and 80 MB.
+        # Imported here: only the worker needs a player, and only bots need python-sc2, which costs
+        # each worker 0.4 s and 80 MB.
         spec, task = self.task, self.task.task
         if task.players > 1 and not isinstance(spec.opponent, Computer):
             from sc2pool.players.match_player import MatchPlayer  # noqa: PLC0415

@@ -8,20 +8,20 @@
     begin both ─► put_rows ─► get_actions ─► turns ─► one step of both ─► see ─► put_rows …
 
 Rules of the player:
-- each side has an object of its own, a new one per episode, and sees what its player sees;
-- without an opponent the rows are player 1's, then player 2's: one of each, or those of a team's
-  agents;
-- with one the rows are the learner's, who is player 1 in episodes with an even number and player 2
-  in the others, so it learns both;
-- both games are paused together, when neither has a request in flight;
-- what an opponent raises is user code's error, never the game's fault.
+- Each side has its own object, a new one per episode, and its own player's observations.
+- Without an opponent the rows are player 1's, then player 2's: one row each, or one row for each
+  agent of a team.
+- With an opponent the rows are the learner's. The learner is player 1 in episodes with an even
+  number and player 2 in the others, so it learns both.
+- Both games are paused together, when neither has a request in flight.
+- An opponent's exception is an error of user code, never a fault of the game.
 
 Rules of an episode:
-- it is one episode: if the game, a task or the time limit ends it for one side, it ends for both;
-- an env step is as long as the task's `step_mul` says, which is the same for both rows; a bot that
-  plays by itself may have its turns in between, and then both games are stepped as far as the next
-  turn. So no request waits for the other side while code of the user runs;
-- in real time a side that is not the learner's has its turns while the learner computes.
+- Both sides share it: if the game, a task or the time limit ends it for one side, it ends for both.
+- An env step has `step_mul` game loops, which must be the same for both rows. A bot that plays by
+  itself may have turns in between. Then both games are stepped to the next turn. So no request
+  waits for the other side while code of the user runs.
+- In real time a side without a learner has its turns while the learner computes.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class MatchPlayer(SC2Player):
     """Plays a task of two players.
 
     Args:
-        spec: of the task; its opponent is no `Computer`, which needs no second game.
+        spec: the task's spec. Its opponent must not be a `Computer`, which needs no second game.
     """
 
     def __init__(self, spec: TaskSpec) -> None:
@@ -99,7 +99,7 @@ class MatchPlayer(SC2Player):
             with blamed_on_opponent():
                 name, who = self._opponent.begin(episode)
         match, learners = self.match, self._learners(episode)
-        self._game = match.games[learners[0]]  # whose replay and whose delays count
+        self._game = match.games[learners[0]]  # the game for replays and delays
         races = [self.setup.race] * 2
         if isinstance(who, PlainBot) and who.race is not None:
             races[1 - learners[0]] = who.race
@@ -121,7 +121,7 @@ class MatchPlayer(SC2Player):
     # ---- the sides --------------------------------------------------------------------------
 
     def _learners(self, episode: Episode) -> Sequence[int]:
-        """The learner's sides, in the order of their rows; 0 is the host's."""
+        """The learner's sides, in the order of their rows; 0 is the host."""
         return (0, 1) if self._opponent is None else (episode.number % 2,)
 
     def _new_sides(
@@ -130,7 +130,7 @@ class MatchPlayer(SC2Player):
         """New objects for an episode.
 
         Returns:
-            The host's and the guest's side, and the tasks of the learner's.
+            The host's and the guest's side, and the task of each of the learner's sides.
         """
         sides: list[PlayedSide] = []
         tasks = {}
@@ -164,7 +164,7 @@ class MatchPlayer(SC2Player):
 
     @property
     def _agents(self) -> int:
-        """How many rows a side of the learner has."""
+        """The number of rows of a learner's side."""
         return agents_of(self.spec.task)
 
     @cached_property
@@ -197,7 +197,7 @@ class MatchPlayer(SC2Player):
 
     async def resume(self) -> int | None:
         loops = await super().resume()
-        self.resume_now()  # an opponent goes on once its game has been looked at
+        self.resume_now()  # lets an opponent continue, after the games' loops were read
         return loops
 
     def resume_now(self) -> None:
@@ -217,10 +217,11 @@ class MatchEpisode:
     """Plays one episode.
 
     Args:
-        match: whose episode has begun.
-        sides: the host's and the guest's.
-        tasks: the task objects of the learner's sides, in the order of the rows.
-        opponent: the name of who plays the other side; None if both are rows.
+        match: the match, whose episode has begun.
+        sides: the host's side and the guest's.
+        tasks: the task objects of the learner's sides, by the side's index, in the order of the
+            rows.
+        opponent: the opponent's name. None if the learner plays both sides.
     """
 
     def __init__(
@@ -247,7 +248,13 @@ class MatchEpisode:
         game_infos: Sequence[sc_pb.ResponseGameInfo],
         pair: QueuePair,
     ) -> None:
-        """Play it to its end, from what each side sees first, and its description of the map."""
+        """Play the episode to its end.
+
+        Args:
+            observed: the first observation of each side.
+            game_infos: the map's description from each side's game.
+            pair: the learner's queue pair.
+        """
         try:
             for i, side in enumerate(self._sides):
                 with self._match.naming(i):
@@ -269,7 +276,7 @@ class MatchEpisode:
                 await side.stop()
 
     async def rest(self) -> None:
-        """Returns when no game has a request in flight; the learner is computing."""
+        """Wait until no game has a request in flight, while the learner computes."""
         if self._running is not None:
             await self._running.rest()
 
@@ -314,7 +321,7 @@ class MatchEpisode:
         return rows
 
     async def _actions(self, pair: QueuePair) -> dict[int, Sequence[Any]]:
-        """The learner's next actions: for each of its sides those of the side's rows."""
+        """The learner's next actions: for each of its sides, the actions of the side's rows."""
         actions = iter(await pair.get_actions())
         return {i: list(islice(actions, agents_of(type(one)))) for i, one in self._tasks.items()}
 
@@ -322,7 +329,7 @@ class MatchEpisode:
         """Play one env step: until the learner's next turn, or the end of the game.
 
         Args:
-            actions: of the learner, for each of its sides.
+            actions: the learner's actions, for each of its sides.
         """
         match, sides, waits = self._match, self._sides, self._waits
         results: list[list[int]] = [[], []]
@@ -352,7 +359,7 @@ class MatchEpisode:
     async def _step_beside(
         self, running: RunningSide, actions: Mapping[int, Sequence[Any]]
     ) -> None:
-        """Play one env step in real time, beside the other side, which decides by itself."""
+        """Play one env step in real time, while the other side decides by itself."""
         match, sides = self._match, self._sides
         ((learner, of_learner),) = actions.items()
         running.start()
@@ -369,7 +376,7 @@ class MatchEpisode:
         """Game loops per env step.
 
         Raises:
-            ConfigError: the rows differ in it.
+            ConfigError: `step_mul` differs between the rows.
         """
         loops, *others = (task.step_mul for task in self._tasks.values())
         if others and others != [loops]:

@@ -1,8 +1,8 @@
 """`get_attr`, `set_attr`, `env_method` and similar calls on a player's target, in its worker.
 
 The target is a gymnasium env with its wrappers, or a task object. gymnasium's own
-`get_wrapper_attr` and `set_wrapper_attr` are used if the target has them. Rule: a call imports
-nothing; a wrapper class is identified by its qualified name.
+`get_wrapper_attr` and `set_wrapper_attr` are used if the target has them. Rule: a call imports no
+modules, so a wrapper class is identified by its qualified name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def has_attr(target: Any, name: str) -> bool:
 
 
 def set_attr(target: Any, name: str, value: Any) -> None:
-    """Set the attribute on the object that has it; a new one on the outermost object."""
+    """Set the attribute on the object that has it, or, if none has it, on the outermost object."""
     if hasattr(target, "set_wrapper_attr"):
         target.set_wrapper_attr(name, value)
     else:
@@ -44,13 +44,13 @@ def env_method(target: Any, name: str, args: Sequence[Any], kwargs: Mapping[str,
 
 
 def call(target: Any, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Call a method, or get an attribute: gymnasium's `VectorEnv.call` does either."""
+    """Call a method, or get an attribute, like gymnasium's `VectorEnv.call`."""
     attribute = get_attr(target, name)
     return attribute(*args, **kwargs) if callable(attribute) else attribute
 
 
 def is_wrapped(target: Any, qualified_name: str) -> bool:
-    """True if a wrapper of the chain is of the class, or derived from it."""
+    """True if a wrapper in the chain is an instance of the class or of a subclass."""
     while hasattr(target, "env"):
         if qualified_name in map(qualified, type(target).__mro__):
             return True
@@ -64,7 +64,7 @@ def qualified(cls: type) -> str:
 
 
 def render(target: Any) -> Any:
-    """A frame, or what else the env renders."""
+    """Return the env's rendering, such as a frame."""
     return target.render()
 
 

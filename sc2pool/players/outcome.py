@@ -1,6 +1,6 @@
-"""How an episode came out, in the last info of each row: against an opponent, or untold.
+"""Writes an episode's result into the last info of each row.
 
-Rule: an episode ends for both sides at once; what one of them has won the other has lost.
+Rule: an episode ends for both sides at the same time, and their results are opposite.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NAMES: Mapping[int | None, str] = {
     sc_pb.Defeat: "loss",
     sc_pb.Tie: "tie",
 }
-"""Names of a game's results in an info; every other result is undecided."""
+"""Names of a game's results in an info. Every other result is "undecided"."""
 
 
 def with_result(
@@ -30,11 +30,12 @@ def with_result(
     untold_end: str = "",
     contradiction: str = "",
 ) -> Transition:
-    """An episode's last transition, whose info says how it came out.
+    """An episode's last transition, with the result in its info.
 
     Args:
-        result: the own `Result`; None if the game continued, or never told it.
-        opponent: the name of who played the other side; None if a learner did, or nobody.
+        last: the last transition.
+        result: the own `Result`. None if the game continued, or did not report it.
+        opponent: the opponent's name. None against a learner, or without an opponent.
         untold_end: see `Game`.
         contradiction: see `Match`.
     """
@@ -50,7 +51,7 @@ def with_result(
 
 
 def is_last(transition: Transition | None) -> bool:
-    """True if this transition ends the episode; a side that decides by itself has none."""
+    """True if this transition ends the episode. It is None for a side that decides by itself."""
     return transition is not None and (transition.terminated or transition.truncated)
 
 
@@ -62,12 +63,13 @@ def as_one_episode(
     untold_end: str = "",
     contradiction: str = "",
 ) -> list[Transition | None]:
-    """The last transitions of both sides, which agree on the end, and say how it came out.
+    """The last transitions of both sides, with the same end flags and with the results.
 
     Args:
-        transitions: of which at least one ends the episode; None for a side that has none.
-        results: each side's `Result`; None if the game continued.
-        opponent: the name of who played the learner's opponent; None if a learner did.
+        transitions: the newest transition of each side, or None for a side without transitions.
+            At least one ends the episode.
+        results: each side's `Result`. None if the game continued.
+        opponent: the opponent's name. None if a learner played the other side.
         untold_end, contradiction: see `with_result`.
     """
     present = [one for one in transitions if one is not None]
@@ -83,5 +85,5 @@ def as_one_episode(
 
 
 def name_of(computer: Computer) -> str:
-    """The opponent's name of the game's own player."""
+    """The name of a computer opponent."""
     return f"computer-{sc_pb.Difficulty.Name(computer.difficulty)}"

@@ -1,12 +1,12 @@
 """Chooses the episodes whose replay is kept, and puts the replay into the episode's last info.
 
-    play ─ put ─► LastHeld ─► queue pair          all but the last transition go straight through
+    play ─ put ─► LastHeld ─► queue pair          all but the last transition pass through
                      └ last ─► replay of the game, if chosen ──► last transition + replay
 
-The game saves the replay before the last transition is put, so the file that the info names exists
+The game saves the replay before the last transition is put. So the file that the info names exists
 even if the trainer's next call closes the pool. Rules: an episode that is not chosen costs one
-addition a step; if the game does not send its replay in time, only the replay is lost; of an env of
-several rows, the first one's return chooses, and its info has the replay.
+addition per step. If the game does not send its replay in time, only the replay is lost. In an env
+of several rows, the first row's return decides, and its info has the replay.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 
 REPLAY = "sc2pool.replay"
-"""The info's key: a `PlayedReplay`, which the trainer replaces by the file's path."""
+"""The key of the info's `PlayedReplay`, which the trainer replaces by the file's path."""
 
 
 @dataclass(frozen=True)
 class PlayedReplay:
-    """The replay of an episode that was chosen."""
+    """The replay of a chosen episode."""
 
     episode: int
     episode_return: float
     by_number: bool
-    """The episode's number chose it."""
+    """True if the episode's number was chosen."""
     by_return: bool
-    """It is this player's best; the trainer compares it with the other players'."""
+    """True if it is this player's best return. The trainer compares it with other players'."""
     data: bytes
-    """Empty if the game did not send it."""
+    """Empty if the game did not send the replay."""
 
 
 class LastHeld(QueuePair):
     """Passes on every transition except the episode's last.
 
     Attributes:
-        last: the last transition of each row, once they were put.
-        episode_return: sum of the first row's rewards so far.
+        last: the last transition of each row. Empty before they were put.
+        episode_return: the sum of the first row's rewards so far.
     """
 
     def __init__(self, pair: QueuePair) -> None:
@@ -73,14 +73,14 @@ class LastHeld(QueuePair):
 
 
 class Chooser:
-    """Decides which of one player's episodes are kept."""
+    """Decides which replays of one player's episodes are kept."""
 
     def __init__(self, policy: ReplayPolicy) -> None:
         self._policy = policy
         self._best_return = -float("inf")
 
     def choose(self, episode: Episode, episode_return: float) -> tuple[bool, bool]:
-        """Two flags: the episode is chosen by its number, by its return."""
+        """Two flags: whether the episode is chosen by its number, and whether by its return."""
         every = self._policy.every
         by_number = every is not None and episode.number % every == 0
         by_return = self._policy.best and episode_return > self._best_return

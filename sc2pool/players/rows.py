@@ -1,4 +1,4 @@
-"""The rows of a task's env: one for each of its agents, or one alone if it is no team's."""
+"""The rows of a task's env: one for each agent of a team task, else a single one."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from sc2pool.tasks.teams.team_task import TeamTask
 async def rows_of(
     task: TaskDefinition, transition: Transition, *, with_state: bool
 ) -> list[Transition]:
-    """A task's transition as one for each agent.
+    """Split a task's transition into one for each agent.
 
     Args:
-        with_state: whether the state is part of each, if the task shares it.
+        task: the task.
+        transition: the task's transition.
+        with_state: whether each observation contains the state, if the task shares it.
 
     Raises:
-        ObservationError: there is not an observation, or a mask, for each agent of a team.
+        ObservationError: the number of observations or masks is not the number of agents.
     """
     if not isinstance(task, TeamTask):
         return [transition]
@@ -42,7 +44,7 @@ async def rows_of(
 
 
 def as_taken(task: TaskDefinition, actions: Sequence[Any]) -> Any:
-    """The actions of the rows as the task's `act` takes them: a team's all of them."""
+    """The argument of the task's `act`: all actions for a team task, else the single one."""
     if isinstance(task, TeamTask):
         return actions
     (action,) = actions

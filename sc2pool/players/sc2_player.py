@@ -1,8 +1,8 @@
 """The SC2 player: a task on a game.
 
-`play` is the whole life of an episode of a `Task`. Rules: a new task object per episode. One
-burst (action, step, observation) per env step. A team's rows share the game, the task object, the
-reward, the info and the episode's end.
+`play` plays a whole episode of a `Task`. Rules: each episode has a new task object. Each env step
+is one burst: action, step, observation. A team's rows share the game, the task object, the reward,
+the info and the episode's end.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ from sc2pool.tasks.task import Task
 from sc2pool.tasks.teams.team_task import TeamTask, row_space
 
 _MOST_READS: Final = 20
-"""Reads of a game of a match that is behind the other one; each takes less than a millisecond."""
+"""How often to read the loop of a match's game that is behind the other game. Each read takes less
+than a millisecond."""
 
 
 class SC2Player(Player):
-    """The part that players of tasks and bots share: a game, a new task object per episode."""
+    """Base of the players of tasks and bots: a game, and a new task object per episode."""
 
     strict = True
 
@@ -80,7 +81,7 @@ class SC2Player(Player):
 
     @property
     def games(self) -> Sequence[Game]:
-        """All of its games; a player has more than one only in a match."""
+        """All games of the player: two in a match, else one."""
         return [self.game]
 
     @property
@@ -107,7 +108,7 @@ class SC2Player(Player):
     async def _with_replay(
         self, last: Transition, episode: Episode, episode_return: float, chooser: Chooser
     ) -> Transition:
-        """The last transition, whose info has the replay if the episode is chosen."""
+        """The last transition, with the replay in its info if the episode is chosen."""
         by_number, by_return = chooser.choose(episode, episode_return)
         if not (by_number or by_return):
             return last
@@ -117,12 +118,12 @@ class SC2Player(Player):
 
     @abstractmethod
     async def play_episode(self, episode: Episode, pair: QueuePair) -> None:
-        """As `play`."""
+        """Play one episode; see `play`."""
 
     def with_outcome(self, last: Transition) -> Transition:
-        """The last transition, whose info has the result if the game's computer plays, too.
+        """The last transition, with the result in its info.
 
-        Also if the game has not told that it ended.
+        The info stays unchanged if no computer plays and the game has reported its end.
         """
         untold_end = self.game.untold_end
         if not self._computers and not untold_end:
@@ -133,7 +134,7 @@ class SC2Player(Player):
         return with_result(last, result, self._computers, untold_end=untold_end)
 
     async def start_episode(self, episode: Episode) -> Observed:
-        """Begin the episode in the game's cheapest way; its first observation."""
+        """Begin the episode in the cheapest proven way, and return its first observation."""
         self._reset_kind = str(
             await self.game.start_episode(self.setup, self.spec.map_path, episode.seed)
         )
@@ -142,16 +143,18 @@ class SC2Player(Player):
         return observed
 
     def note_seen(self) -> None:
-        """Take note that its games were looked at: loops that pass from now on may be a pause's."""
+        """Note that the games were just observed: later loops may belong to a pause."""
         self._seen_before_pause_s = time.monotonic()
 
     def prepare(
         self, task: TaskDefinition, episode: Episode, attributes: Sequence[Mapping[str, Any]]
     ) -> None:
-        """Set the attributes that a new task object has before its first hook is called.
+        """Set the attributes of a new task object, before its first hook is called.
 
         Args:
-            attributes: what `set_attr` has set on each row that the object stands for.
+            task: the task object.
+            episode: its episode.
+            attributes: the values that `set_attr` has set, for each row of the object.
         """
         task.episode = episode
         task.options = episode.options
@@ -168,7 +171,7 @@ class SC2Player(Player):
         try:
             game_info, observation = self.task._seen()
         except AttributeError:
-            return None  # the episode is only being begun
+            return None  # the episode has not begun yet
         return observation, game_info
 
     def target(self, row: int = 0) -> Any:  # noqa: ARG002
@@ -229,8 +232,8 @@ class SC2Player(Player):
     async def _newest_loop(self) -> int:
         """The newest game loop of the games in real time.
 
-        In a match one may wait until the other has come as far, after a pause above all, so those
-        that are behind are read again.
+        In a match one game may wait for the other, mainly after a pause. So a game that is behind
+        is read again.
         """
         loops = [await game.current_loop() for game in self.games]
         for _ in range(_MOST_READS):
@@ -268,13 +271,13 @@ def facts_of(game: Game) -> GameFacts:
 class Unstarted:
     """Stands for the task before its first episode: its attributes can be read.
 
-    An attribute that is set here is not lost: the trainer keeps it and sets it on every task
-    object. A method cannot be called yet, because there is no episode.
+    Setting an attribute here has no effect, because the trainer keeps the value and sets it on
+    every task object. Methods cannot be called before the first episode.
     """
 
     def __init__(self, player: SC2Player) -> None:
         object.__setattr__(self, "_definition", player.spec.task)
-        # These have the values that the pool asked for, not those of the class.
+        # These have the pool's values, not the class's.
         for name, loops in player.spec.overrides.items():
             object.__setattr__(self, name, loops)
         object.__setattr__(self, "metadata", player.metadata)
@@ -296,11 +299,11 @@ class Unstarted:
         pass
 
     def render(self) -> None:
-        """Nothing to draw yet; the pool decides what it returns."""
+        """Return None, as a frame does not exist yet. The pool decides about a substitute."""
 
 
 class TaskPlayer(SC2Player):
-    """Plays a `Task`: of a `TeamTask` each agent is a row."""
+    """Plays a `Task`. Each agent of a `TeamTask` is a row."""
 
     async def play_episode(self, episode: Episode, pair: QueuePair) -> None:
         task = self.spec.task()

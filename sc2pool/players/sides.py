@@ -3,17 +3,17 @@
     begin ─► transition ─► turn ─► see ─► transition ─► turn ─► see …
                            orders  the step
 
-Rules: a side sees what its own player sees, and its object is of this episode alone. What decides
-for it (a row of the learner, an opponent's policy, a bot itself) is all that differs.
+Rules: a side gets its own player's observations, and its object lives for one episode. Sides differ
+only in the source of their decisions: a row of the learner, an opponent's policy, or a bot.
 
 In real time a side that decides by itself follows its game, not the learner (`RunningSide`):
 
     learner   ── action ─ period ─► ┄┄┄ computes ┄┄┄ ── action ─ period ─►
     the side  ── turn ─ period ─ turn ─ period ─ turn ─ period ─ turn ─►
 
-Rules: its turns go on while the learner computes, until the learner's episode is over. What it
-raises is raised in the learner's next step; when it rests, for a pause or at the end, its game has
-no request in flight.
+Rules: its turns continue while the learner computes, until the learner's episode is over. Its
+exceptions are raised in the learner's next step. When it rests, for a pause or at the end, its game
+has no request in flight.
 """
 
 from __future__ import annotations
@@ -47,37 +47,37 @@ class PlayedSide(ABC):
 
     @property
     def result(self) -> int | None:
-        """How the episode came out, a `sc2api_pb2.Result`; None if it is undecided."""
+        """The episode's result, a `sc2api_pb2.Result`; None if undecided."""
         return self.game.result
 
     @property
     def loops(self) -> int | None:
-        """Game loops from its turn to the next; None if it has its turns with the learner."""
+        """Game loops from one turn to the next; None if it has its turns with the learner."""
         return None
 
     @abstractmethod
     async def begin(
         self, observed: Observed, game_info: sc_pb.ResponseGameInfo
     ) -> Transition | None:
-        """Show the first observation; the transition, if the task plays this side."""
+        """Show the first observation. Return its transition if the task plays this side."""
 
     @abstractmethod
     async def turn(self, actions: Sequence[Any]) -> list[sc_pb.Action]:
         """The orders of this turn.
 
         Args:
-            actions: of its rows; none if this side is not the learner's.
+            actions: the actions of its rows. Empty if this side is not the learner's.
         """
 
     @abstractmethod
     async def see(self, step: Step) -> Transition | None:
-        """Show what a step has brought; the transition, as in `begin`."""
+        """Show the result of a step. Return its transition, as `begin` does."""
 
     async def end(self, last: Transition | None) -> None:  # noqa: B027 - few want it
-        """The episode is over, with this last transition."""
+        """End the episode, with this last transition."""
 
     async def stop(self) -> None:  # noqa: B027 - only a bot has something to stop
-        """Stop what is still running of a turn."""
+        """Stop a turn that is still running."""
 
 
 class TaskSide(PlayedSide):
@@ -154,7 +154,7 @@ class OpponentSide(PlayedSide):
         await self._side.stop()
 
     async def _show(self, transition: Transition) -> None:
-        """Show it to the opponent: an observation for each of its agents, without the state."""
+        """Show a transition to the opponent, split into its agents' rows, without the state."""
         rows = await rows_of(self._side.task, transition, with_state=False)
         with blamed_on_opponent(self._name):
             self._pair.put_rows(rows)
@@ -162,12 +162,12 @@ class OpponentSide(PlayedSide):
 
 @contextmanager
 def blamed_on_opponent(name: str | None = None, *, has_game: bool = False) -> Iterator[None]:
-    """Let an exception say that the opponent raised it.
+    """Note in an exception of the block that the opponent raised it.
 
     Args:
-        name: of the opponent; None before it is known.
-        has_game: whether it plays on a game of the match itself; else a `GameFault` is not the
-            match's, but an exception of the user's code like any other.
+        name: the opponent's name. None before it is known.
+        has_game: whether the opponent itself uses a game of the match. If not, its `GameFault` does
+            not belong to the match, and becomes an exception of the user's code.
     """
     who = "the opponent" if name is None else f"the opponent {name!r}"
     try:
@@ -185,9 +185,11 @@ class RunningSide:
     """Runs one side through an episode.
 
     Args:
-        index: of the side; 0 is the host's.
-        first: its first transition; None if it has none.
-        loops: game loops of an env step, for a side without a pace of its own.
+        match: the match.
+        index: the side's index; 0 is the host.
+        side: the side.
+        first: the side's first transition. None for a side without transitions.
+        loops: returns the game loops of an env step, for a side without its own pace.
     """
 
     def __init__(
@@ -204,17 +206,17 @@ class RunningSide:
         self._side = side
         self._loops = loops
         self._turn = asyncio.Lock()
-        """Held during a turn and the period after it, and while it rests."""
+        """Held during a turn and the period after it, and while the side rests."""
         self._rests = False
         self._running: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Let it begin with its first turn; no effect if it has."""
+        """Begin with the first turn; no effect if it has begun."""
         if self._running is None:
             self._running = asyncio.ensure_future(self._run())
 
     def check(self) -> None:
-        """Raise what it has raised."""
+        """Raise the side's exception, if any."""
         if self._running is not None and self._running.done():
             self._running.result()
 
@@ -231,24 +233,24 @@ class RunningSide:
                 ended = step.ended
 
     async def rest(self) -> None:
-        """Returns when the period of its newest turn is over; the next turn waits for `go_on`."""
+        """Wait for the end of the newest turn's period. The next turn then waits for `go_on`."""
         if not self._rests:
             await self._turn.acquire()
             self._rests = True
 
     def go_on(self) -> None:
-        """Let its turns go on; no effect if it does not rest."""
+        """Let the turns continue; no effect if the side does not rest."""
         if self._rests:
             self._rests = False
             self._turn.release()
 
     def cancel(self) -> None:
-        """End it at once; its game cannot be used any more."""
+        """Cancel the running turn. The side's game cannot be used afterwards."""
         running = self._running
         if running is not None and not running.cancel() and not running.cancelled():
-            running.exception()  # what has ended the episode counts
+            running.exception()  # ignore it: another exception has ended the episode
 
     async def end(self) -> None:
-        """End it after its newest turn."""
+        """End the side after its newest turn."""
         await self.rest()
         self.cancel()

@@ -1,6 +1,6 @@
-"""A task to be played on games of one installation.
+"""Describes how a task is played on games of one installation.
 
-Rule: what cannot be played is refused here, before any process starts.
+Rule: impossible values raise here, before any process starts.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from sc2pool.tasks.teams.team_task import agents_of
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """A task to be played on games of one installation.
+    """A task, its installation and map, and the pool's options for it.
 
     Raises:
         ConfigError: `step_mul`, `max_loops` or `max_episode_steps` is given and is not a whole
             number of at least 1.
-        MissingPackageError: frames are wanted, and Pillow is not installed.
+        MissingPackageError: frames are requested, but Pillow is not installed.
     """
 
     task: type[TaskDefinition]
@@ -36,7 +36,7 @@ class TaskSpec:
     render_mode: str | None = None
     replays: ReplayPolicy | None = None
     realtime: bool = False
-    """The game runs by itself, and does not wait for actions."""
+    """Whether the game runs by itself, without waiting for actions."""
     step_mul: int | None = None
     """Game loops per env step; None for the task's own."""
     max_loops: int | None = None
@@ -44,9 +44,9 @@ class TaskSpec:
     max_episode_steps: int | None = None
     """The limit of an episode in env steps; None for no limit."""
     opponent: Opponent | Computer | None = None
-    """Who plays the other side of a task of two players; None for a learner."""
+    """The player of the other side of a task of two players; None for a learner."""
     settled: Settled = NOTHING_SETTLED
-    """What `sc2pool doctor` has found out about the installation."""
+    """The findings of `sc2pool doctor` about the installation."""
 
     def __post_init__(self) -> None:
         for name, number in self.overrides.items():
@@ -56,7 +56,7 @@ class TaskSpec:
 
     @property
     def setup(self) -> GameSetup:
-        """The game to be played."""
+        """The players and options of the game."""
         setup = replace(self.task.game_setup(), realtime=self.realtime)
         if isinstance(self.opponent, Computer):
             setup = replace(setup, participants=1, opponents=(self.opponent,))
@@ -64,23 +64,23 @@ class TaskSpec:
 
     @property
     def overrides(self) -> dict[str, int]:
-        """The attributes that this pool sets on each task object, before `set_attr`'s."""
+        """The attributes that this pool sets on each task object, before those of `set_attr`."""
         names = ("step_mul", "max_loops", "max_episode_steps")
         limits = {name: getattr(self, name) for name in names}
         return {name: number for name, number in limits.items() if number is not None}
 
     @property
     def loops_per_step(self) -> int:
-        """Game loops per env step, of an episode in which `set_attr` changes nothing."""
+        """Game loops per env step, unless `set_attr` changes `step_mul`."""
         return int(self.task.step_mul if self.step_mul is None else self.step_mul)
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """The task's, with the speed of real time."""
+        """The task's metadata. `render_fps` is by default the speed of real time."""
         return {"render_fps": LOOPS_PER_S / self.loops_per_step, **self.task.metadata}
 
     @property
     def rows(self) -> int:
-        """How many rows an env has: one for each of its learning players or agents."""
+        """The number of an env's rows: one for each of its learning players or agents."""
         learners = self.task.players if self.opponent is None else 1
         return learners * agents_of(self.task)

@@ -1,13 +1,13 @@
-"""`UnitSorter`: sorts an observation's units into a bot's groups, as python-sc2 does but faster.
+"""`UnitSorter`: sorts an observation's units into a bot's groups, like python-sc2 but faster.
 
     kind of a unit ─► python-sc2 sorts one such unit ─► its groups     once
     each unit ─► its kind ─► the groups                                every step
 
-`BotAI._prepare_units` decides again for each unit, in each step, although all units of a kind
-belong to the same groups. Here python-sc2 is asked once for each kind: it sorts a single unit for a
-bot that does nothing else. Rules: the groups are python-sc2's own, and none of its rules is
-repeated here. What may depend on more than the kind (blips, effects, distances, a bot that sorts by
-itself, a release of python-sc2 that looks at more of a unit) is left to python-sc2.
+`BotAI._prepare_units` decides for each unit in each step, although all units of a kind belong to
+the same groups. Here python-sc2 decides once for each kind: it sorts a single unit for a bot that
+does nothing. Rules: the groups are python-sc2's own, and its rules are not repeated here.
+python-sc2 sorts by itself if the groups may depend on more than the kind: with blips, effects or
+distances, a bot that overrides the sorting, or a release that reads further fields of a unit.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _NAMES: Final = frozenset(
     "distance_calculation_method _pdist _cdist "
     "append add set".split()
 )
-"""The names in python-sc2's code in small letters, besides those of a bot's groups. One that is not
-among them may be something else that it looks at."""
+"""The lower-case names in python-sc2's sorting code, except those of a bot's groups. Another name
+may mean that a release reads a further field."""
 _KIND: Final = ("unit_type", "alliance", "display_type", "is_blip")
-"""The fields that make the kind of a unit."""
+"""The fields that define the kind of a unit."""
 _kind_of: Final = attrgetter(*_KIND)
 
 Kind = tuple[Any, ...]
@@ -48,13 +48,13 @@ Kind = tuple[Any, ...]
 
 @dataclass(eq=False)  # hashed often, so by identity
 class Place:
-    """Where the units of a kind belong.
+    """The groups to which the units of a kind belong.
 
     Attributes:
-        groups: the bot's attributes that are `Units` with them.
-        tags: the bot's attributes that are sets with their tags.
-        type_data: of the unit's type, if python-sc2 looks it up.
-        with_gas: the place of units with gas if it is another.
+        groups: the names of the bot's `Units` that contain them.
+        tags: the names of the bot's sets that contain their tags.
+        type_data: the data of the unit's type, if python-sc2 looks them up.
+        with_gas: the place of units with gas, if it differs.
     """
 
     groups: tuple[str, ...] = ()
@@ -69,16 +69,17 @@ class UnitSorter:
     def __init__(self, data: GameData) -> None:
         self._data = data
         self._places: dict[Race, dict[Kind, Place]] = defaultdict(dict)
-        """For each race of a bot, the place of each kind; one without groups is no unit's."""
+        """For each race of a bot, the place of each kind. python-sc2 must sort kinds without
+        groups."""
         empty = self._sorted(Race.Terran)
         self._groups = tuple(name for name, value in empty.items() if type(value) is Units)
         self._sets = tuple(name for name, value in empty.items() if type(value) is set)
         names = {name for name in _SORT.__code__.co_names if name.islower()}
         self._is_known = names <= {*_NAMES, *self._groups, *self._sets}
-        """True if this release of python-sc2 sorts by kind."""
+        """True if this release of python-sc2 sorts only by the known names."""
 
     def can_sort_for(self, bot: BotAI) -> bool:
-        """True if `sort` does what the bot's own method would do."""
+        """True if `sort` has the same effect as the bot's own method."""
         return (
             self._is_known
             and bot.game_data is self._data
@@ -87,7 +88,7 @@ class UnitSorter:
         )
 
     def sort(self, bot: BotAI, state: GameState) -> None:
-        """As `bot._prepare_units()`."""
+        """Sort the state's units, like `bot._prepare_units()`."""
         messages = list(state.observation_raw.units)
         places = self._places_of(bot.race, messages)
         members: dict[str, set[Place]] = {name: set() for name in (*self._groups, *self._sets)}
@@ -98,7 +99,7 @@ class UnitSorter:
             for name in (*place.groups, *place.tags):
                 members[name].add(place)
         units = list(map(Unit, messages, repeat(bot), count(), repeat(bot.base_build)))
-        # python-sc2 asks each unit for its tag in the next step, and has asked some for their type.
+        # python-sc2 would read each unit's tag in the next step, and some units' type data now.
         for unit, message, place in zip(units, messages, places, strict=True):
             unit.tag = message.tag
             if place.type_data is not None:
@@ -125,7 +126,7 @@ class UnitSorter:
         return places
 
     def _place_of(self, race: Race, kind: Kind) -> Place:
-        """Where units of this kind belong."""
+        """The place of units of this kind."""
         fields = dict(zip(_KIND, kind, strict=True))
         place = self._shown(race, raw_pb2.Unit(**fields, tag=1))
         with_gas = self._shown(race, raw_pb2.Unit(**fields, tag=1, vespene_contents=1))
@@ -134,7 +135,7 @@ class UnitSorter:
         return place
 
     def _shown(self, race: Race, shown: raw_pb2.Unit) -> Place:
-        """Where python-sc2 puts this unit."""
+        """The place into which python-sc2 sorts this unit."""
         found = self._sorted(race, shown)
         groups = tuple(name for name in self._groups if found[name])
         if not groups:
@@ -167,7 +168,7 @@ _NOTHING: Final = object()
 
 
 class Nobody(BotAI):
-    """A bot that does nothing, to see what python-sc2 makes of a message."""
+    """A bot that does nothing, used to test how python-sc2 reads a message."""
 
     async def on_step(self, iteration: int) -> None:
         """Never called."""

@@ -3,8 +3,8 @@
     view_of(observation)  ─► the units: kind, place, health, target
     map_of(game_info)     ─► the map: size, playable area, pathing grid
 
-Rules: made from messages that the player already has, without a request to the game; at most
-`UNITS_SHOWN` units. Only JSON's types, so NaN and infinity become 0.
+Rules: views are made from messages that the player already has, without a request to the game. They
+have at most `UNITS_SHOWN` units, and only JSON's types, so NaN and infinity become 0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BEACON = unit_id("Beacon_Terran")
 MINERAL_SHARD = unit_id("NaturalMinerals")
 
 UNITS_SHOWN = 1000
-"""More units than this are not shown."""
+"""The most units in a view."""
 
 KINDS = ("own", "ally", "enemy", "neutral", "minerals", "gas", "beacon")
 """How a unit is drawn; a view holds the index in this tuple."""
@@ -41,9 +41,10 @@ def view_of(observation: sc_pb.Observation) -> dict[str, Any]:
     """The view of an observation.
 
     Returns:
-        `loop`, `score`, `minerals`, `vespene`, `food_used`, `food_cap`, and `units`, a list each:
-        [kind (an index of `KINDS`), unit type, x, y, radius, health from 0 to 1 (shields
-        included; None for a unit without health)], and for a moving unit also x, y of its target.
+        A dict of `loop`, `score`, `minerals`, `vespene`, `food_used`, `food_cap` and `units`. Each
+        unit is a list: [kind (an index of `KINDS`), unit type, x, y, radius, health]. Health is
+        from 0 to 1, including shields, or None for a unit without health. For a moving unit, the
+        target's x and y follow.
     """
     common = observation.player_common
     return {
@@ -94,8 +95,8 @@ def map_of(game_info: sc_pb.ResponseGameInfo) -> dict[str, Any]:
     """The map of the game.
 
     Returns:
-        `name`, `width`, `height`, `area` (the playable area: x0, y0, x1, y1), `key` (a checksum
-        of name and grids), and `pathing` and `terrain`, grids as `_grid` makes them.
+        A dict of `name`, `width`, `height`, `area` (the playable area: x0, y0, x1, y1), `key` (a
+        checksum of name and grids), and the grids `pathing` and `terrain` (see `_grid`).
     """
     start = game_info.start_raw
     area = start.playable_area
@@ -112,7 +113,8 @@ def map_of(game_info: sc_pb.ResponseGameInfo) -> dict[str, Any]:
 
 
 def _grid(image: common_pb2.ImageData) -> dict[str, Any]:
-    """A grid as in the API: rows from the map's bottom (y = 0) up, first pixel in the top bit."""
+    """A grid as in the API: rows from the map's bottom (y = 0) up, the first pixel in the highest
+    bit."""
     return {
         "bits": image.bits_per_pixel,
         "width": image.size.x,

@@ -1,7 +1,9 @@
 """Small policies that were trained on the stand-in, for `sc2pool play NAME`.
 
-NAME.zip      what SB3 saved; trained on the stand-in, so no measure of play in StarCraft II
-scores.json   how each was made, and how well it plays; `scripts/pretrained.py` writes both
+NAME.zip      SB3's file
+scores.json   how each policy was made, and its scores; `scripts/pretrained.py` writes both
+
+The policies were trained on the stand-in, so they are no measure of play in StarCraft II.
 """
 
 from __future__ import annotations
@@ -16,19 +18,19 @@ _FOLDER = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Pretrained:
-    """One of them."""
+    """A pretrained policy."""
 
     task: str
     command: str
-    """That trained it."""
+    """The command that trained it."""
     game_version: str
-    """Of the game that it was trained on and that it was scored on."""
+    """The version of the game on which it was trained and scored."""
     episodes: int
-    """That its scores are of."""
+    """The number of episodes of its scores."""
     mean_return: float
     std_return: float
     outcome: str = ""
-    """Of matches, in words; empty for a task of one player."""
+    """The results of its matches, in words; empty for a task of one player."""
 
     @property
     def path(self) -> Path:
@@ -37,6 +39,6 @@ class Pretrained:
 
 
 def pretrained() -> dict[str, Pretrained]:
-    """All of them, by the task's name."""
+    """All pretrained policies, by the task's name."""
     found: list[dict[str, Any]] = json.loads((_FOLDER / "scores.json").read_text())
     return {one["task"]: Pretrained(**one) for one in found}

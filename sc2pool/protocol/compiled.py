@@ -1,8 +1,8 @@
-"""The door to the compiled step path, `sc2pool._fast`, which is optional.
+"""Imports the compiled step path, `sc2pool._fast`, which is optional.
 
-Rules: it changes how fast a step is and nothing else. SC2POOL_PURE=1 leaves it out, for tests and
-bug reports; so does an installation without a compiler. Workers without a game use it, too, so the
-protocol's messages are not imported here.
+Rules: it changes only the speed of a step. SC2POOL_PURE=1 disables it, for tests and bug reports;
+an installation without a compiler lacks it. Workers without a game use it too, so this module does
+not import the protocol's messages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     fast = _fast
 else:
     fast = None
-    """The compiled module; None if pure Python does all of it."""
+    """The compiled module; None in pure Python."""
     if os.environ.get("SC2POOL_PURE", "0") == "0":
         with suppress(ImportError):
             from sc2pool import _fast as fast
@@ -28,15 +28,15 @@ else:
 log = logging.getLogger("sc2pool")
 
 STEP_PATH: Final = "pure Python" if fast is None else "compiled"
-"""Which one is used, in words."""
+"""The step path in use, in words."""
 
 
 @cache
 def warn_if_hidden() -> None:
-    """Say once that a clone in the current folder hides an installed sc2pool that is faster."""
+    """Warn once if a clone in the current folder hides an installed, faster sc2pool."""
     if STEP_PATH == "compiled" or "SC2POOL_PURE" in os.environ:
         return
-    from importlib import metadata  # noqa: PLC0415 - seldom needed, and workers start faster
+    from importlib import metadata  # noqa: PLC0415 - seldom needed; workers start faster
 
     here = Path(__file__).parents[1]
     for one in metadata.distributions(name="sc2pool"):

@@ -1,18 +1,18 @@
 """One observation of a task; each part is decoded on first use.
 
     Observed ── game_loop, score       decoded on arrival
-             ── plain                  the compiled path's reading, if it took the reply
+             ── plain                  the compiled path's reading, if it has read the reply
              ── columns                a column per field that every unit has
              ── messages(rows)         the complete messages of a few units
              ── response               the whole `sc2api_pb2.ResponseObservation`
 
 Rules:
-- a part is decoded once; bytes that cannot be decoded raise `GameFault` then, as they would on
-  arrival;
-- so do numbers that are not finite, which no type of the protocol rules out: a NaN would reach the
-  task's hooks, and what they make of it would be called an error of the user's. One sum stands for
-  many numbers, because a sum is finite only if all of its terms are (they have 32 bits, so it
-  cannot overflow); which of them is not is found afterwards.
+- A part is decoded once. Undecodable bytes raise `GameFault` at that time, as they would on
+  arrival.
+- Numbers that are not finite raise `GameFault`, too, as the protocol's types do not exclude them.
+  Otherwise a NaN would reach the task's hooks, and its effects would count as the user's errors.
+- One sum checks many numbers, because a sum is finite only if all its terms are. (The terms have 32
+  bits, so the sum cannot overflow.) The number that is not finite is searched afterwards.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class Observed:
         read: the payload read by the compiled path, or decoded as a `sparse.Head`.
 
     Attributes:
-        game_loop: of the observation.
+        game_loop: the observation's game loop.
         score: the game's own score so far.
-        plain: what the compiled path has read; None if it took no part.
+        plain: the compiled path's reading. None without it.
     """
 
     def __init__(self, payload: bytes, read: Any) -> None:
@@ -73,7 +73,7 @@ class Observed:
 
     @classmethod
     def of(cls, response: sc_pb.ResponseObservation) -> Observed:
-        """An observation that is already decoded."""
+        """Make an `Observed` from a decoded observation."""
         payload = sc_pb.Response(observation=response).SerializeToString()
         return cls(payload, Head.FromString(payload))
 
@@ -82,13 +82,13 @@ class Observed:
         """The whole reply.
 
         Raises:
-            GameFault: BAD_REPLY; it cannot be decoded, or a number in it is not finite.
+            GameFault: BAD_REPLY; the reply cannot be decoded, or a number in it is not finite.
         """
         try:
             reply: sc_pb.Response = sc_pb.Response.FromString(self._payload)
         except DecodeError as error:
             raise _undecodable(error) from None
-        if self.plain is None:  # else the compiled path has looked at all numbers of all units
+        if self.plain is None:  # else the compiled path has checked all numbers of all units
             _require_units(self._units)
         _require_score(self._head.score.score_details)
         return reply.observation
@@ -103,7 +103,7 @@ class Observed:
         """The visible units, as columns.
 
         Raises:
-            GameFault: BAD_REPLY; they cannot be decoded, or a place is not finite.
+            GameFault: BAD_REPLY; the units cannot be decoded, or a coordinate is not finite.
         """
         if self.plain is not None:
             return UnitColumns(*self.plain.columns())
@@ -118,7 +118,7 @@ class Observed:
         """The units of these rows of the columns, each decoded on first use.
 
         Raises:
-            GameFault: BAD_REPLY; one cannot be decoded, or a number of a unit is not finite.
+            GameFault: BAD_REPLY; a unit cannot be decoded, or a number of a unit is not finite.
         """
         return [self._decoded.get(row) or self._decode(row) for row in rows]
 
@@ -166,12 +166,12 @@ def _undecodable(error: Exception) -> GameFault:
 _NAMES: Final = ("pos.x", "pos.y", "pos.z", "health", "shield", "energy", "weapon_cooldown")
 _numbers_of_unit: Final = attrgetter(*_NAMES)
 _ENDS_LIKE_NAN: Final = re.compile(rb"[\x80-\xff][\x7f\xff]")
-"""The last two bytes of a 32-bit number, little-endian, that is NaN or infinite; the end of one
-number and the begin of the next may look like it, too."""
+"""The last two bytes of a little-endian 32-bit number that is NaN or infinite. The end of one
+number and the beginning of the next may match, too."""
 
 
 def _require_places(columns: Any) -> None:
-    """Check where the units are.
+    """Check the coordinates of the units.
 
     Args:
         columns: the `units` of a `sparse.RawColumns`.
@@ -188,9 +188,9 @@ def _require_unit(unit: raw_pb2.Unit) -> None:
     """Check one unit.
 
     Raises:
-        GameFault: BAD_REPLY; a number of it is NaN or infinite.
+        GameFault: BAD_REPLY; a number of the unit is NaN or infinite.
     """
-    place = unit.pos  # `_numbers_of_unit` takes longer
+    place = unit.pos  # faster than `_numbers_of_unit`
     vitals = unit.health + unit.shield + unit.energy + unit.weapon_cooldown
     if not isfinite(place.x + place.y + place.z + vitals):
         _complain("a unit", _NAMES, _numbers_of_unit(unit))
@@ -210,7 +210,7 @@ def _require_units(columns: Any) -> None:
 
 
 def _require_score(details: bytes) -> None:
-    """Check the details of the score, a serialized message; the score itself is a whole number.
+    """Check the details of the score, a serialized message. The score itself is a whole number.
 
     Raises:
         GameFault: BAD_REPLY; a number is NaN or infinite.

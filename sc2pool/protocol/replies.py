@@ -1,15 +1,15 @@
-"""Checks of a reply: does it answer the request, and was the request carried out?
+"""Checks of a reply: does it answer the request, and did the request succeed?
 
-That a reply parses proves nothing: the empty frame and most frames with a flipped bit parse. So it
-is checked in three steps, each a pure function:
+Parsing proves nothing: the empty frame and most frames with a flipped bit parse. So a reply is
+checked in three steps, each a pure function:
 
     check    it answers the request: id, kind and status fit            else GameFault BAD_REPLY
-    require  the request was carried out, neither refused nor failed    else GameFault, ConfigError
+    require  the request succeeded; it was neither refused nor failed   else GameFault, ConfigError
     check_observation  its state is complete and of the expected loop   else GameFault BAD_REPLY
 
-Rules: a game that cannot create or join a game is a fault SETUP_FAILED, because a fresh process may
-cure it. An error in a replay's file or options is a `ConfigError`. Every other is a `GameFault`,
-after which the game gets no more requests. Text in `error` beside the reply that was asked for is a
+Rules: a failure to create or join a game is a fault SETUP_FAILED, because a new process may cure
+it. An error in a replay's file or options is a `ConfigError`. All other errors are `GameFault`s,
+after which the game gets no more requests. Text in `error` next to the requested reply is a
 warning. The end of a game is data, not an error: `is_game_over` recognises that refusal.
 """
 
@@ -37,13 +37,13 @@ class Status(IntEnum):
 
 
 LAST_LOOP: Final = 1 << 19
-"""The largest game loop: a game ends there."""
+"""The largest game loop, at which a game ends."""
 HARD_RESET_LOOP: Final = 1 << 18
-"""From this game loop on the game requires a new game instead of a restart."""
+"""From this game loop on, the game cannot be restarted; a new game must be created."""
 FIRST_LOOP_MAX: Final = 16
-"""Largest accepted game loop of a first observation; the expected one is 0."""
+"""The largest accepted game loop of a first observation; the expected one is 0."""
 _WORDS: Final = 500
-"""Characters of a game's own words that a message shows."""
+"""The most characters of a game's own words in a message."""
 _STUB_LOOP: Final = (1 << 32) - 1
 """The game loop of an empty observation."""
 
@@ -56,7 +56,7 @@ STATUS_AFTER: dict[str, frozenset[int]] = {
     "available_maps": _ANY,
     "save_map": _ANY,
     "create_game": frozenset({Status.INIT_GAME}),
-    # A game that cannot use the map's file stays launched, and gives the player the id 0.
+    # A game that cannot use the map's file stays LAUNCHED, and gives the player the id 0.
     "join_game": frozenset({Status.IN_GAME, Status.LAUNCHED}),
     "restart_game": _RUNNING,
     "leave_game": frozenset({Status.LAUNCHED, Status.ENDED}),
@@ -73,7 +73,7 @@ STATUS_AFTER: dict[str, frozenset[int]] = {
     "quick_save": _RUNNING,
     "quick_load": _RUNNING,
 }
-"""The statuses that a game may report after a request was carried out."""
+"""The statuses that a game may report after a successful request."""
 
 _GAME_OVER_ERRORS = frozenset(
     {
@@ -87,16 +87,15 @@ _ReplayInfo = sc_pb.ResponseReplayInfo
 _Replay = sc_pb.ResponseStartReplay
 
 _SETUP: Final = frozenset({"create_game", "join_game", "save_map"})
-"""Requests whose errors are about the map or the players, or about what the process has left
-behind."""
+"""Requests whose errors concern the map, the players, or remains of the process's earlier games."""
 _PERMANENT: dict[str, frozenset[int]] = {
-    # Every other error is about the file or the options.
+    # All other errors concern the file or the options.
     "replay_info": frozenset(_ReplayInfo.Error.values()) - {_ReplayInfo.DownloadError},
     "start_replay": frozenset(_Replay.Error.values()) - {_Replay.LaunchError},
 }
 """The errors of each request that a new game would not cure."""
 _MAY_FAIL: Final = _SETUP | _PERMANENT.keys() | {"restart_game"}
-"""Requests whose reply has an error of its own."""
+"""Requests whose reply has its own field `error`."""
 
 
 def _bad(detail: str) -> GameFault:
@@ -109,10 +108,12 @@ def check(reply: sc_pb.Response, request_id: int, kind: str) -> None:
     A refusal (a reply with only `error`) is an answer. Old games omit the id.
 
     Args:
-        kind: the name of the request's field; the reply's has the same name.
+        reply: the reply.
+        request_id: the id of the request.
+        kind: the name of the request's field. The reply's field has the same name.
 
     Raises:
-        GameFault: BAD_REPLY; the detail names what was received and what was expected.
+        GameFault: BAD_REPLY; the detail names the received and the expected value.
     """
     if reply.id != request_id and reply.HasField("id"):
         raise _bad(f"the reply to {kind} has id {reply.id}, expected {request_id}")
@@ -129,12 +130,12 @@ def check(reply: sc_pb.Response, request_id: int, kind: str) -> None:
 
 
 def require(reply: sc_pb.Response, kind: str) -> None:
-    """Raises unless `reply`, which passed `check`, confirms that the request was carried out.
+    """Raises unless `reply`, which passed `check`, confirms that the request succeeded.
 
     Raises:
         ConfigError: the request cannot succeed: a replay's file or options are wrong.
-        GameFault: BAD_REPLY (the game refused the request, or could not carry it out), or
-            SETUP_FAILED (it cannot create or join the game).
+        GameFault: BAD_REPLY (the request was refused or failed), or SETUP_FAILED (the game cannot
+            be created or joined).
     """
     if is_refusal(reply):
         status = _status(reply)
@@ -154,7 +155,7 @@ def require(reply: sc_pb.Response, kind: str) -> None:
 
 
 def is_refusal(reply: sc_pb.Response) -> bool:
-    """True if `reply` is an error in place of the reply that was asked for."""
+    """True if `reply` is an error in place of the requested reply."""
     return bool(reply.error) and reply.WhichOneof("response") is None
 
 
@@ -166,7 +167,7 @@ def is_game_over(reply: sc_pb.Response) -> bool:
 
 
 def is_stub(answer: sc_pb.ResponseObservation) -> bool:
-    """True if the observation holds no state; the game may still tell its result with it."""
+    """True if the observation holds no state; it may still contain the game's result."""
     return not answer.HasField("observation") or answer.observation.game_loop == _STUB_LOOP
 
 
@@ -176,7 +177,7 @@ def check_observation(
     """Raises unless the observation holds a state, of a loop in `first_loop` … `last_loop`.
 
     Raises:
-        GameFault: BAD_REPLY; it is empty, a part is missing, or its game loop is wrong.
+        GameFault: BAD_REPLY; the observation is empty, lacks a part, or has a wrong game loop.
     """
     if not answer.HasField("observation"):
         raise _bad("the observation reply holds no observation")
@@ -194,7 +195,7 @@ def check_observation(
 
 
 def result_of(answer: sc_pb.ResponseObservation, player_id: int) -> int | None:
-    """The player's `Result`, or None while the game has none for it."""
+    """The player's `Result`; None while the game has not reported it."""
     for outcome in answer.player_result:
         if outcome.player_id == player_id:
             return int(outcome.result)
@@ -202,16 +203,16 @@ def result_of(answer: sc_pb.ResponseObservation, player_id: int) -> int | None:
 
 
 def expected_kind(request: sc_pb.Request) -> str:
-    """The name of the field set in `request`; its reply must have the same.
+    """The name of the field that is set in `request`. Its reply must have the same field.
 
     Raises:
-        ValueError: no field is set, or the request has no reply, or none that is known.
+        ValueError: no field is set, or the request has no known reply.
     """
     kind = request.WhichOneof("request")
     if kind is None:
-        raise ValueError("a request without content was to be sent")
+        raise ValueError("cannot send a request without content")
     if kind not in STATUS_AFTER:
-        raise ValueError(f"{kind} is no request with a reply")
+        raise ValueError(f"{kind} is not a request with a known reply")
     return kind
 
 

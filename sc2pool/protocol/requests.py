@@ -1,4 +1,4 @@
-"""Builders of the requests a client sends; nothing is sent here.
+"""Builders of the requests that a client sends; nothing is sent here.
 
 Rule: each builder returns a new `sc2api_pb2.Request` with exactly one field set. The connection
 sets the id when it sends the request.
@@ -16,7 +16,7 @@ from sc2pool.config import GameSetup
 
 
 class MatchPorts(NamedTuple):
-    """The ports by which two games of one match find each other; both join with the same."""
+    """The ports by which the two games of a match find each other; both join with the same ones."""
 
     server_game: int
     server_base: int
@@ -67,8 +67,8 @@ def join_game(
 
     Args:
         setup: race and options.
-        ports: those of a game of two API players; None for the only one.
-        player_name: of two players, each must have another one.
+        ports: the ports of a game of two API players. None for a single API player.
+        player_name: the player's name. Two players must have different names.
     """
     options = sc_pb.InterfaceOptions(
         raw=True,
@@ -102,12 +102,12 @@ def restart_game() -> sc_pb.Request:
 
 
 def leave_game() -> sc_pb.Request:
-    """Leaves a running game; the process is then as after its launch."""
+    """Leaves a running game. The process is then in the same state as after its launch."""
     return sc_pb.Request(leave_game=sc_pb.RequestLeaveGame())
 
 
 def observation(game_loop: int | None = None, disable_fog: bool = False) -> sc_pb.Request:
-    """The state that the player sees.
+    """Asks for the player's view of the state.
 
     Args:
         game_loop: in real time, the loop to wait for; otherwise the game ignores it.
@@ -120,7 +120,7 @@ def observation(game_loop: int | None = None, disable_fog: bool = False) -> sc_p
 
 
 def save_replay() -> sc_pb.Request:
-    """The replay file of the game so far."""
+    """Asks for the replay file of the game so far."""
     return sc_pb.Request(save_replay=sc_pb.RequestSaveReplay())
 
 
@@ -130,23 +130,23 @@ def step(loops: int) -> sc_pb.Request:
 
 
 def action(actions: Sequence[sc_pb.Action]) -> sc_pb.Request:
-    """The player's commands; they take effect with the next step."""
+    """Gives the player's commands, which take effect with the next step."""
     return sc_pb.Request(action=sc_pb.RequestAction(actions=actions))
 
 
 def step_burst(actions: Sequence[sc_pb.Action], loops: int) -> list[sc_pb.Request]:
-    """All of one step: the commands, if there are any, the step, and the state after it."""
+    """The requests of one step: the commands, if any, the step, and the state after it."""
     asked = [step(loops), observation()]
     return [action(actions), *asked] if actions else asked
 
 
 def game_info() -> sc_pb.Request:
-    """Map, players and terrain, which do not change during a game, except pathing."""
+    """Asks for map, players and terrain. Only pathing changes during a game."""
     return sc_pb.Request(game_info=sc_pb.RequestGameInfo())
 
 
 def data() -> sc_pb.Request:
-    """Names, costs and attributes of all units, abilities, upgrades, buffs and effects."""
+    """Asks for names, costs and attributes of all units, abilities, upgrades, buffs, effects."""
     everything = sc_pb.RequestData(
         ability_id=True, unit_type_id=True, upgrade_id=True, buff_id=True, effect_id=True
     )

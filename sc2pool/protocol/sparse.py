@@ -1,16 +1,16 @@
-"""Message types for the API's bytes that decode only what a step needs.
+"""Message types for the API's bytes that decode only the parts that a step needs.
 
     payload ─► Head: id, status, errors, game loop, score, results; the raw data stays bytes
                  ├─► RawColumns: a column per field instead of an object per unit
                  └─► RawUnits: each unit's bytes, to decode only the selected ones
 
-Most of an observation is grids and units that a task does not read, and building their objects is
-most of a client's work. The types are made from the API's own descriptors, with the same field
-names and numbers, so `replies` can check a `Head` like a `Response`.
+An observation mostly consists of grids and units that a task does not read. Building objects for
+them is most of a client's work. The types here are made from the API's own descriptors, with the
+same field names and numbers, so `replies` can check a `Head` like a `Response`.
 
-The columns follow from a rule of the wire format: if a singular message field occurs several times,
-the occurrences are *merged*, which appends their repeated fields. So the units, sent one after
-another, are read as one unit whose fields are lists. See "Last One Wins" in
+The columns use a rule of the wire format: if a singular message field occurs several times, the
+occurrences are *merged*, which concatenates their repeated fields. So units that are sent one after
+another can be read as one unit whose fields are lists. See "Last One Wins" in
 https://protobuf.dev/programming-guides/encoding/.
 """
 
@@ -62,9 +62,9 @@ _TYPES: Final[dict[str, tuple[Any, dict[str, str]]]] = {
     "Point": (common_pb2.Point, {"x": _COLUMN, "y": _COLUMN, "z": _COLUMN}),
     "RawUnits": (raw_pb2.ObservationRaw, {"units": _BYTES}),
 }
-"""The types of this module: the API's type each one reads, and how some of its fields are read: as
-another type of this module, as undecoded bytes, or as a column. Plain values are read as they are,
-other messages as bytes."""
+"""The types of this module: the API's type that each one reads, and how some of its fields are
+read. A field is read as another type of this module, as undecoded bytes, or as a column. Plain
+values that are not listed are read unchanged, other messages as bytes."""
 
 _ONCE: Final = frozenset({"ObservationRaw"})
 """Types whose repeated messages are merged into one."""
@@ -83,7 +83,7 @@ def _descriptor(name: str) -> Any:
         elif name in _ONCE and fate is not None:
             field.label = _Field.LABEL_OPTIONAL
         if field.type == _Field.TYPE_ENUM:
-            field.type = _Field.TYPE_INT32  # on the wire it is one
+            field.type = _Field.TYPE_INT32  # an enum has this type on the wire
             field.ClearField("type_name")
             field.ClearField("default_value")
         elif field.type == _Field.TYPE_MESSAGE and fate in _TYPES:
@@ -110,7 +110,7 @@ _POOL.Add(
 )
 
 Head: Final = _make("Response")
-"""A reply; an observation in it is decoded without its raw data."""
+"""A reply. An observation in it is decoded without its raw data."""
 
 RawColumns: Final = _make("ObservationRaw")
 """An `ObservationRaw` whose `units` is one message of columns: `tag`, `unit_type`, `alliance`,

@@ -1,6 +1,6 @@
 """sc2pool on Ray: games on the nodes of a cluster, for RLlib and for Stable-Baselines3.
 
-The names load on first use: `import sc2pool.ray` needs no Ray.
+The names are imported on first use, so `import sc2pool.ray` works without Ray.
 """
 
 from __future__ import annotations

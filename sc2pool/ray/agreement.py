@@ -1,8 +1,8 @@
-"""Checks that all pools of a cluster play the same: the games, the task and the package.
+"""Checks that all pools of a cluster have the same game, task and package.
 
-Each node finds its game and its packages by itself, so they may differ. Rule: pools that differ are
-an error before the first step, which names the nodes. The commit that a package was made from is
-compared too, because that says more than a version.
+Each node finds its game and its packages by itself, so they may differ. Rule: if pools differ, an
+error before the first step names the nodes. The commits of the packages are compared too, because
+they are more exact than versions.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Played:
     """A pool's game, task and package.
 
     Attributes:
-        commit: that the package there was made from; None if it tells none.
-        task: its name; None for envs of the user.
+        commit: the commit of the pool's package. None if unknown.
+        task: the task's name. None for envs of the user.
         observation_space: of one env.
     """
 
@@ -44,7 +44,12 @@ class Played:
 
     @classmethod
     def of(cls, pool: VecPool, stats: PoolStats) -> Played:
-        """The game, task and package of a pool of this process, which has these statistics."""
+        """The game, task and package of a pool of this process.
+
+        Args:
+            pool: the pool.
+            stats: the pool's statistics.
+        """
         return cls(
             sc2pool.__version__,
             installed_commit(),
@@ -57,13 +62,13 @@ class Played:
 
 
 def check_agreement(pools: Sequence[tuple[str, Played]]) -> None:
-    """Check that all pools play the same.
+    """Check that all pools have the same game, task and package.
 
     Args:
-        pools: where each is, in the words of an error, such as "node 10.0.0.2", and what it plays.
+        pools: the place of each pool, for error messages, such as "node 10.0.0.2", and its facts.
 
     Raises:
-        ConfigError: two differ.
+        ConfigError: two pools differ.
     """
     here = ("this process", sc2pool.__version__, installed_commit())
     packages = [here, *((where, one.sc2pool_version, one.commit) for where, one in pools)]
@@ -100,18 +105,18 @@ def _listed(facts: Sequence[tuple[str, str]]) -> str:
 
 
 _GIT_S = 10.0
-"""How long git may take: a checkout may lie on a network's disk."""
+"""Time limit for git, as a checkout may lie on a network disk."""
 
 
 def commit_of(root: Path) -> str | None:
-    """The commit of a checkout, "-dirty" after it if tracked files differ from it.
+    """The commit of a checkout, followed by "-dirty" if tracked files have changed.
 
     Returns:
-        None if `root` is no checkout, or if git is missing or fails.
+        The commit. None if `root` is not a checkout, or if git is missing or fails.
     """
-    if not (root / ".git").exists():  # a package installed into a folder of another project's
+    if not (root / ".git").exists():  # a parent folder may be another project's checkout
         return None
-    # Without locks: a checkout on a network's disk may be another node's, too.
+    # Without locks, as other nodes may use a checkout on a network disk at the same time.
     command = ["git", "--no-optional-locks", "describe", "--always", "--dirty"]
     command += ["--abbrev=12", "--exclude=*"]
     try:
@@ -125,9 +130,9 @@ def commit_of(root: Path) -> str | None:
 
 @cache
 def installed_commit() -> str | None:
-    """The commit of this process's package, asked for once; None if it came from a package index.
+    """The commit of this process's package, computed once; None for one from a package index.
 
-    A checkout's is git's. That of `pip install git+https://…` was kept by pip:
+    For a checkout it comes from git. For `pip install git+https://…` pip has stored it, see
     https://packaging.python.org/en/latest/specifications/direct-url/.
     """
     commit = commit_of(Path(sc2pool.__file__).parents[1])

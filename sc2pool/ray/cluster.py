@@ -1,12 +1,12 @@
-"""The Ray cluster that games are played on: connecting to it, its nodes, whether it has room.
+"""Connects to a Ray cluster, lists its nodes, and checks whether it has room for games.
 
-A node says how many games it can play by the resource `sc2_game`:
+A node declares how many games it can play by the resource `sc2_game`:
 
     ray start --head --resources '{"sc2_game": 8}'
 
-Rules: if one node of a cluster has this resource, games go only where it is; if none has, they go
-anywhere. What a cluster cannot do is a `ConfigError` within seconds, where Ray itself would wait
-for ever for a node that may still come.
+Rules: if a node of the cluster has this resource, games go only to nodes with it. Otherwise they
+can go to any node. Impossible requests raise `ConfigError` within seconds; Ray itself would wait
+for ever, as another node may still join.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ GAME_RESOURCE = "sc2_game"
 """One game of StarCraft II, or of the stand-in."""
 _PROBE_S = 5.0
 ANSWER_S = 180.0
-"""A process of Ray's starts and imports sc2pool in some seconds; where the cores are full, in more
-than a minute: its niceness is 15, which gives way to all else."""
+"""Time limit for the start of a Ray process. It imports sc2pool in some seconds, but on busy cores
+in more than a minute, because its niceness of 15 gives priority to all other processes."""
 _AGAIN_S = 0.2
 _HEAD_S = 30.0
-"""For the cluster's head to answer; it does within milliseconds."""
+"""Time limit for the cluster's head, which normally answers within milliseconds."""
 _HTTP2_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes.fromhex("000000040000000000")
 """The connection preface of a gRPC client (RFC 9113, 3.4): the server answers with its settings."""
 _connected_by: set[str | None] = set()
-"""Addresses that this process has connected by: a cluster may be known by several names."""
+"""The addresses by which this process has connected. A cluster may have several names."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """A node of the cluster that is alive.
+    """A living node of the cluster.
 
     Attributes:
         node_id: Ray's id, hexadecimal.
-        name: its address, and its host's name if that is another.
-        cpus: how many CPUs Ray has there.
-        games: how many games it can play; 0 if it does not say.
-        free_games: how many of those games can still be started; the others are reserved.
+        name: the node's address, followed by the host's name if it differs.
+        cpus: the number of CPUs that Ray has on the node.
+        games: how many games the node can play. 0 if it does not declare it.
+        free_games: how many of these games are not reserved yet.
     """
 
     node_id: str
@@ -72,7 +72,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Need:
-    """The resources that some actors take of a cluster; each is on one node as a whole."""
+    """The resources that some actors need. Each actor needs its resources on a single node."""
 
     name: str
     actors: int
@@ -81,10 +81,10 @@ class Need:
 
 
 class _Job(JobConfig):
-    """A job whose processes import nothing from a folder that this process would not import from.
+    """A job whose processes import only from folders on this process's import path.
 
-    Ray puts the working directory first on their path, even if this process has not got it on its
-    own; what lies there may be another user's.
+    Ray puts the working directory first on their path, even if this process does not import from
+    it. Its files may belong to another user.
     """
 
     _py_driver_sys_path: list[str]
@@ -101,11 +101,12 @@ def connect(address: str | None = None) -> None:
     """Connect this process to a cluster, unless it is connected already.
 
     Args:
-        address: "auto" for a cluster with a node on this machine, or a head node's HOST:PORT; None
-            as Ray does it: $RAY_ADDRESS, a cluster on this machine, or a new one in this process.
+        address: "auto" for a cluster with a node on this machine, or a head node's HOST:PORT. None
+            for Ray's default: $RAY_ADDRESS, a cluster on this machine, or a new one in this
+            process.
 
     Raises:
-        ConfigError: no cluster answers there; or this process is in another one.
+        ConfigError: no cluster answers there, or this process is connected to another one.
     """
     if ray.is_initialized():
         here = ray.get_runtime_context().gcs_address
@@ -121,33 +122,33 @@ def connect(address: str | None = None) -> None:
         ray.init(address=address, job_config=_Job(), log_to_driver=False, logging_level="warning")
     except (OSError, ValueError, RuntimeError, RayError) as error:
         raise _no_cluster(address, error) from error
-    _connected_by.clear()  # a process may go from one cluster to another
+    _connected_by.clear()  # a process may connect to one cluster after another
     _connected_by.add(address)
 
 
 def connection() -> Any:
-    """What tells this process's connection to Ray from an earlier one; None if there is none."""
+    """A value that identifies this process's current connection to Ray; None without one."""
     return global_worker.current_cluster_and_job if ray.is_initialized() else None
 
 
 def _probe(address: str | None) -> None:
-    """Raise if no gRPC server answers there, because Ray would try for ever, or end the process."""
+    """Raise unless a gRPC server answers there: Ray would try for ever, or end the process."""
     if address in (None, "auto"):
         try:
             address = canonicalize_bootstrap_address(address)
         except (ConnectionError, ValueError) as error:  # ValueError: of $RAY_ADDRESS
             raise _no_cluster(address, error) from error
         if address is None:
-            return  # Ray will start a cluster, or say that there is none
+            return  # Ray will start a cluster, or report that none exists
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdecimal():
         raise ConfigError(f'the address of a Ray cluster is "auto" or HOST:PORT, got {address!r}')
     try:
         with socket.create_connection((host, int(port)), timeout=_PROBE_S) as connection:
             connection.sendall(_HTTP2_PREFACE)
-            with suppress(ConnectionResetError):  # it speaks TLS; a stopped process says nothing
+            with suppress(ConnectionResetError):  # a TLS server resets; a stopped process is silent
                 connection.recv(1)
-    except (OSError, UnicodeError) as error:  # UnicodeError: no host can have such a name
+    except (OSError, UnicodeError) as error:  # UnicodeError: the host's name is impossible
         raise ConfigError(f"no Ray cluster answers at {address}: {error}") from error
 
 
@@ -159,10 +160,10 @@ def _no_cluster(address: str | None, error: Exception) -> ConfigError:
 
 
 def answered(call: Callable[[], T]) -> T:
-    """The result of a call of Ray's that asks the cluster's head and has no time limit of its own.
+    """The result of a Ray call that asks the cluster's head and has no time limit of its own.
 
     Raises:
-        NodeLostError: it has not returned in time.
+        NodeLostError: the call has not returned in time.
     """
     result: Future[T] = Future()
 
@@ -182,7 +183,7 @@ def answered(call: Callable[[], T]) -> T:
 
 
 def nodes() -> list[Node]:
-    """The nodes that are alive, of the cluster that this process is connected to.
+    """The living nodes of the cluster to which this process is connected.
 
     Raises:
         NodeLostError: the cluster's head does not answer.
@@ -207,10 +208,11 @@ def nodes() -> list[Node]:
 def on_each(
     chosen: Sequence[Node], call: Callable[..., Any], *arguments: Any
 ) -> list[tuple[Node, Any]]:
-    """The result of a call in a process of each of these nodes that is alive.
+    """The results of a call in a process on each of these nodes; dead nodes are left out.
 
     Raises:
-        ConfigError: it raised, as if a module of the user is missing there; or no answer came.
+        ConfigError: the call raised, for instance because a module of the user is missing there, or
+            no answer came.
     """
     remote = ray.remote(num_cpus=0, max_retries=0)(call)
 
@@ -226,7 +228,7 @@ def on_each(
         try:
             found.append((node, ray.get(reference, timeout=deadline.remaining_s())))
         except TaskUnschedulableError as error:
-            # It has just joined, or has died; either takes Ray some seconds to know everywhere.
+            # The node has just joined or died. Ray needs some seconds to spread either.
             if deadline.expired():
                 raise ConfigError(f"node {node.name} takes no work: {error}") from error
             time.sleep(_AGAIN_S)
@@ -238,24 +240,24 @@ def on_each(
 
 
 def declares_games(alive: Sequence[Node]) -> bool:
-    """True if a node says how many games it can play, so that games go only to nodes that do."""
+    """True if a node declares how many games it can play. Games then go only to such nodes."""
     return any(node.games for node in alive)
 
 
 def resources_of(games: int, alive: Sequence[Node]) -> dict[str, float]:
-    """What an actor with this many games asks Ray for, as its `resources`."""
+    """The `resources` that an actor with this many games requests from Ray."""
     return {GAME_RESOURCE: float(games)} if declares_games(alive) else {}
 
 
 def check_room(alive: Sequence[Node], *needs: Need) -> None:
-    """Check that all actors fit on the nodes, if nothing else ran there.
+    """Check that all actors fit on the nodes, assuming that the nodes are otherwise idle.
 
     Raises:
-        ConfigError: they do not; says what each node has.
+        ConfigError: the actors do not fit; the message lists each node's resources.
     """
     declared = declares_games(alive)
     left = [[node.cpus, node.games if declared else math.inf] for node in alive]
-    for need in needs:  # the games first: they fit on fewer nodes
+    for need in needs:  # games come first, because they fit on fewer nodes
         for placed in range(need.actors):
             room = (
                 node for node in left if node[0] >= need.cpus_each and node[1] >= need.games_each

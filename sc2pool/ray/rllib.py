@@ -1,26 +1,26 @@
-"""RLlib on pools of games: `configure`, in one call for any algorithm, and `GamesCallback`.
+"""RLlib on pools of games: `configure`, one call for any algorithm, and `GamesCallback`.
 
     config = PPOConfig().env_runners(num_env_runners=2)
     configure(config, task="MoveToBeacon", n=8)
     algorithm = config.build_algo()
 
 Each env runner has a pool of n games, stepped together (`vector_entry_point`), on a node that has
-room for them. Rule: what can be known without an actor is checked here, because RLlib waits for
-ever for actors that the cluster has no room for.
+room for them. Rule: everything that can be checked without an actor is checked here, because RLlib
+waits for ever for actors for which the cluster has no room.
 
-`GamesCallback` has what RLlib must be told of its env runners' pools:
+`GamesCallback` connects RLlib with its env runners' pools:
 
     env runner   env made ─► seeds of its own      fragment sampled ─► figures of the pool, as sums
                  ReportingEnv ── step raises ──► Ray's key-value store
-    algorithm    all runners made, or one made again ─► do all play the same?
+    algorithm    all runners made, or one replaced ─► do all have the same game?
                  after each training step ◄── failure_of(run): has a pool failed for good?
 
-An env runner's process may die with its games, and RLlib makes another. But a pool that has failed
-for good (a task that raises, a crash loop) ends the training: RLlib only logs what an env raises,
-makes the runner again, and asks again, up to a thousand times; a task with a mistake would train on
-nothing. Rule: only errors of sc2pool end a training. They are those that a new pool would meet
-again. A run is named by its algorithm, not by the configuration: of one configuration a user makes
-several, at once (Tune) or after each other.
+If an env runner's process dies with its games, RLlib makes another. But a pool that has failed for
+good (a task that raises, a crash loop) ends the training. RLlib itself would only log the env's
+exception, make the runner again and repeat the call, up to a thousand times. A faulty task would
+then train without samples. Rule: only errors of sc2pool, which would recur in a new pool, end a
+training. The algorithm names a run, not the configuration: a user may make several algorithms from
+one configuration, at the same time (Tune) or one after another.
 """
 
 from __future__ import annotations
@@ -77,13 +77,14 @@ from sc2pool.tasks.registry import DEFAULT_TASK, resolve
 Config = TypeVar("Config", bound=AlgorithmConfig)
 
 _PROBE_S = 0.25
-"""How long each training step waits for a runner that is gone. RLlib's own 30 s would stop the
-training for as long as a node is away."""
+"""How long each training step waits for a dead runner. With RLlib's default of 30 s the training
+would stop while a node is away."""
 _RESTART_S = 1.0
-"""How long a runner that raised lives on, with its samples missing; RLlib's own is 60 s."""
+"""How long a runner that raised stays, without giving samples, before its restart. RLlib's default
+is 60 s."""
 _POLL_S = 0.02
-"""How long IMPALA and APPO wait for samples at one time. Without it RLlib asks without a pause,
-which takes a core from the games: on two busy cores it got no sample in 15 s."""
+"""How long IMPALA and APPO wait for samples in one call. Without it RLlib polls without a pause,
+which takes a core from the games: on two busy cores no sample came in 15 s."""
 
 
 def configure(
@@ -98,18 +99,18 @@ def configure(
     max_loops: int | None = None,
     pool: PoolConfig | None = None,
 ) -> Config:
-    """Let the env runners of an algorithm play games. Connects to Ray if that has not been done.
+    """Let the env runners of an algorithm play games. Connects to Ray if not yet connected.
 
-    Set the numbers of env runners and learners before. Callbacks that the config has are kept.
-    Games in real time are paused while a synchronous algorithm updates (`RLlibPauseCallback`);
-    IMPALA's and APPO's runners act during updates. See `GamesCallback` for what results contain,
-    for seeds, and for the check that all runners play the same.
+    Set the numbers of env runners and learners first. Existing callbacks of the config are kept.
+    Games in real time are paused while a synchronous algorithm updates (`RLlibPauseCallback`).
+    IMPALA's and APPO's runners act during updates. See `GamesCallback` for the figures in results,
+    for seeds, and for the check that all runners have the same game.
 
     Args:
-        config: of the algorithm; changed.
+        config: the algorithm's configuration, which is changed.
         task: a built-in task's name, or a task class.
-        n: games of each env runner.
-        game: on each node: "auto", "real", or the path of an installation there.
+        n: the number of games of each env runner.
+        game: the game on each node: "auto", "real", or the path of an installation there.
         pool: limits and policies of each runner's pool.
 
     The other keywords are those of `SC2VectorEnv`.
@@ -118,8 +119,8 @@ def configure(
         `config`.
 
     Raises:
-        ConfigError: a wrong keyword; no cluster answers; it has no room for the runners and
-            learners; one of its nodes has no such game, map or task.
+        ConfigError: a keyword is wrong. Or no cluster answers. Or the cluster has too little room
+            for the runners and learners. Or a node lacks the game, the map or the task.
     """
     if not isinstance(config, AlgorithmConfig):
         raise ConfigError(f"config must be an AlgorithmConfig of RLlib, got {config!r}")
@@ -141,7 +142,7 @@ def configure(
         needs = _needs_of(config, n)
         check_room(nodes(), *needs)
         _check_games(nodes(), games)
-        check_room(nodes(), *needs)  # a node that has just died was listed until now
+        check_room(nodes(), *needs)  # again, as a node may have died during the check
     else:
         _check_players(games)
     register_env(f"sc2pool/{name}", _make_games)
@@ -165,9 +166,9 @@ def configure(
 
 
 def _make_games(settings: dict[str, Any]) -> ReportingEnv:
-    """Make the env of an env runner; RLlib calls it."""
+    """Make the env of an env runner; called by RLlib."""
     folders: list[Path] = []
-    if ray.get_runtime_context().get_actor_id() is not None:  # not with RLlib's runner in a driver
+    if ray.get_runtime_context().get_actor_id() is not None:  # not for a runner in the driver
         end_with_node(folders)
     env = ReportingEnv(**settings)
     folders.append(env.pool.run_dir)
@@ -175,7 +176,7 @@ def _make_games(settings: dict[str, Any]) -> ReportingEnv:
 
 
 def _check_games(alive: Sequence[Node], games: dict[str, Any]) -> None:
-    """Raise if a node that a runner may go to cannot play; RLlib would not say why."""
+    """Raise if a possible node of a runner cannot play; RLlib would not report the reason."""
     declared = declares_games(alive)
     candidates = [node for node in alive if node.games or not declared]
     found = [(node, problem) for node, problem in on_each(candidates, _problem, games) if problem]
@@ -183,14 +184,14 @@ def _check_games(alive: Sequence[Node], games: dict[str, Any]) -> None:
         return
     node, problem = found[0]
     advice = f"; if it shall not, start the nodes that shall with the resource {GAME_RESOURCE}"
-    # If no node can, the arguments are to blame.
+    # If no node can play, the arguments are to blame.
     raise ConfigError(
         f"node {node.name} cannot play: {problem}{advice * (len(found) < len(candidates))}"
     )
 
 
 def _problem(games: dict[str, Any]) -> str:
-    """Why the node of this process cannot play; empty if it can."""
+    """The reason why the node of this process cannot play; empty if it can."""
     try:
         _check_players(games)
     except ConfigError as error:
@@ -215,14 +216,14 @@ def _needs_of(config: AlgorithmConfig, n: int) -> list[Need]:
 
 
 def _callbacks_of(config: AlgorithmConfig) -> list[type]:
-    """The classes of callbacks that the user has given, as far as they are not ours."""
+    """The user's callback classes, without ours."""
     given = config.callbacks_class
     classes = given if isinstance(given, list | tuple) else [given]
     return [one for one in classes if one not in (GamesCallback, RLlibPauseCallback)]
 
 
 _RUN = "sc2pool_run"
-"""The attribute of an env runner that names its training."""
+"""The env runner's attribute with the name of its training."""
 
 
 class GamesCallback(RLlibCallback):
@@ -230,20 +231,19 @@ class GamesCallback(RLlibCallback):
 
     **Figures**: `result["env_runners"]["pool"]` has sums over all env runners since the training
     began: `env_steps`, `episodes`, `launches`, `faults`, `recoveries` (faults whose env plays
-    again), `recycles` by cause, and `misses` (actions that came too late, in real time); and, of
-    the runner where it is highest, `recovery_s_max`, the longest time from a fault to the next
-    first observation. In real time also `gap_s_p50`, `gap_s_p99` and `gap_s_max`, how long a game
+    again), `recycles` by cause, and `misses` (actions that came too late, in real time). Other
+    figures are maxima over the runners: `recovery_s_max`, the longest time from a fault to the next
+    first observation, and in real time `gap_s_p50`, `gap_s_p99` and `gap_s_max`, how long a game
     waited for its action.
 
-    **Seeds**: with `config.debugging(seed=s)` equal seeds give equal episodes, and no two envs of
-    the training have an episode in common. A runner that is made again does not repeat the episodes
-    of the one before.
+    **Seeds**: with `config.debugging(seed=s)` equal seeds give equal episodes, and all envs of the
+    training have different episodes. A replaced runner does not repeat its predecessor's episodes.
 
-    **Agreement**: all runners must play the same version of the game with the same sc2pool.
+    **Agreement**: all runners must have the same version of the game and of sc2pool.
 
     Raises:
-        ConfigError: the env is not an `SC2VectorEnv`, or runners play different versions; the
-            message names their nodes.
+        ConfigError: the env is not an `SC2VectorEnv`, or the runners' versions differ. The message
+            names their nodes.
         ClosedError: a runner's pool has failed for good.
     """
 
@@ -258,17 +258,17 @@ class GamesCallback(RLlibCallback):
     def on_environment_created(
         self, *, env_runner: EnvRunner, metrics_logger: MetricsLogger, env: Any, **keywords: Any
     ) -> None:
-        """Give the runner a seed of its own; begin to count again."""
+        """Give the runner its own seed, and restart the count."""
         del metrics_logger, keywords
         if not isinstance(env, SC2VectorEnv):
             raise ConfigError(f"GamesCallback needs an SC2VectorEnv, got {env!r}")
         self._logged = {}
         if isinstance(env, ReportingEnv):
-            env.run = getattr(env_runner, _RUN, "")  # it has one if it makes its env anew
+            env.run = getattr(env_runner, _RUN, "")  # set if the runner replaces its env
         config = env_runner.config
         if config.seed is not None:
-            # RLlib's own is the run's seed plus the runner's number, which repeats among runners,
-            # because each env's number is added to it in turn.
+            # RLlib's seed is the run's seed plus the runner's number. Each env's number is added to
+            # it, so the envs of two runners could have the same seed.
             life = (config.in_evaluation, env_runner.worker_index or 0, self._envs_made)
             env_runner._seed = runner_seed(config.seed, life, _made_anew())
         self._envs_made += 1
@@ -276,7 +276,7 @@ class GamesCallback(RLlibCallback):
     def on_sample_end(
         self, *, env_runner: EnvRunner, metrics_logger: MetricsLogger, samples: Any, **keywords: Any
     ) -> None:
-        """Log what the pool has counted since the fragment before."""
+        """Log the growth of the pool's counters since the previous fragment."""
         del samples, keywords
         stats = env_runner.env.unwrapped.stats()
         self._logged = log_growth(metrics_logger, "pool", self._logged, sums(stats))
@@ -288,25 +288,25 @@ class GamesCallback(RLlibCallback):
     def on_algorithm_init(
         self, *, algorithm: Algorithm, metrics_logger: MetricsLogger, **keywords: Any
     ) -> None:
-        """Check that all runners play the same, before the first step."""
+        """Check that all runners have the same game, task and package, before the first step."""
         del metrics_logger, keywords
         try:
             check_agreement(_all_played(algorithm, self._run))
         except ConfigError:
-            algorithm.cleanup()  # the caller never gets the algorithm, so it cannot stop it
+            algorithm.cleanup()  # the caller never gets the algorithm, so cannot stop it
             raise
         after_each_training_step(algorithm, lambda: _raise_failure(self._run))
 
     def on_env_runners_recreated(
         self, *, algorithm: Algorithm, env_runner_group: EnvRunnerGroup, **keywords: Any
     ) -> None:
-        """Check again, with the runner that came back."""
+        """Repeat the check with the replaced runner."""
         del env_runner_group, keywords
         check_agreement(_all_played(algorithm, self._run))
 
 
 def sums(stats: PoolStats) -> dict[str, float]:
-    """The pool's figures that add up over the runners and over time."""
+    """The pool's figures that are summed over the runners and over time."""
     found: dict[str, float] = {
         "env_steps": stats.env_steps,
         "episodes": stats.episodes,
@@ -319,7 +319,7 @@ def sums(stats: PoolStats) -> dict[str, float]:
 
 
 def highest(stats: PoolStats) -> dict[str, float]:
-    """The pool's figures of which the highest of all runners is shown."""
+    """The pool's figures of which results show the maximum over the runners."""
     found = {}
     if stats.recovery_s is not None:
         found["recovery_s_max"] = stats.recovery_s.max
@@ -333,9 +333,9 @@ def runner_seed(seed: int, life: tuple[int, ...], made_anew: bool) -> int:
     """The seed of a vector env.
 
     Args:
-        seed: of the run.
-        life: what tells it from all others of the run.
-        made_anew: whether its process follows one that died; it must not repeat its episodes.
+        seed: the run's seed.
+        life: numbers that identify the env within the run.
+        made_anew: whether the process replaces a dead one, whose episodes must not be repeated.
     """
     key = (*map(int, life), secrets.randbits(32)) if made_anew else tuple(map(int, life))
     return int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1)[0])
@@ -348,7 +348,7 @@ def _raise_failure(run: str) -> None:
 
 
 def _all_played(algorithm: Algorithm, run: str) -> list[tuple[str, Played]]:
-    """All env runners' games and their nodes; tells each the name of the training."""
+    """The nodes and games of all env runners. Also gives each the name of the training."""
     groups = (algorithm.env_runner_group, algorithm.eval_env_runner_group)
     found: list[tuple[str, Played]] = []
     for group in groups:
@@ -361,7 +361,7 @@ def _all_played(algorithm: Algorithm, run: str) -> list[tuple[str, Played]]:
 
 
 def _played(runner: EnvRunner, run: str) -> tuple[str, Played] | None:
-    """An env runner's games and their node; None if it has no env."""
+    """An env runner's node and game; None without an env. Also gives it the training's name."""
     if runner.env is None:
         return None
     setattr(runner, _RUN, run)
@@ -372,9 +372,9 @@ def _played(runner: EnvRunner, run: str) -> tuple[str, Played] | None:
 
 
 def _made_anew() -> bool:
-    """True if Ray has restarted the actor that this process is."""
+    """True if this process is an actor that Ray has restarted."""
     context = ray.get_runtime_context()
-    with warnings.catch_warnings():  # Ray calls what it has deprecated
+    with warnings.catch_warnings():  # Ray calls its own deprecated functions
         warnings.simplefilter("ignore")
         return context.get_actor_id() is not None and context.was_current_actor_reconstructed
 
@@ -383,21 +383,21 @@ _NAMESPACE = "sc2pool"
 
 
 class ReportingEnv(SC2VectorEnv):
-    """An `SC2VectorEnv` of an env runner, of whose failure the algorithm hears.
+    """An `SC2VectorEnv` of an env runner that reports its failure to the algorithm.
 
     Attributes:
-        run: names the training; empty until the algorithm has told it.
+        run: the name of the training. Empty until the algorithm has set it.
     """
 
     run = ""
 
     def reset(self, **keywords: Any) -> Any:
-        """As the env's."""
+        """Reset the env; see `SC2VectorEnv.reset`."""
         with self._reported():
             return super().reset(**keywords)
 
     def step(self, actions: Any) -> Any:
-        """As the env's."""
+        """Step the env; see `SC2VectorEnv.step`."""
         with self._reported():
             return super().step(actions)
 
@@ -407,7 +407,7 @@ class ReportingEnv(SC2VectorEnv):
             yield
         except SC2PoolError as error:
             words = f"on node {ray.util.get_node_ip_address()}: {type(error).__name__}: {error}"
-            with suppress(NodeLostError):  # the head cannot be told; the runner's own error counts
+            with suppress(NodeLostError):  # the head does not answer; raise the runner's own error
                 answered(
                     lambda: _internal_kv_put(
                         self.run.encode(), words.encode(), False, namespace=_NAMESPACE
@@ -417,7 +417,7 @@ class ReportingEnv(SC2VectorEnv):
 
 
 def failure_of(run: str) -> str:
-    """The error that has ended a pool of this training, in words; empty if none has.
+    """The text of the error that has ended a pool of this training; empty without one.
 
     Raises:
         NodeLostError: the cluster's head does not answer.

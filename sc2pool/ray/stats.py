@@ -1,12 +1,12 @@
-"""The statistics of several pools as those of one, and their curves.
+"""Merges the statistics and curves of several pools into those of one.
 
-Rules: counters are summed. Envs and spares are numbered through, in the order of the pools. Times
-of events are moved to this process's clock. An approximation: percentiles of durations are the
-pools' own, weighted by how many durations each had; their `count` and `max` are exact.
+Rules: counters are summed. Envs and spares are numbered consecutively, in the order of the pools.
+Times of events are converted to this process's clock. Percentiles of durations are approximate:
+they are the pools' percentiles, weighted by the pools' counts. `count` and `max` are exact.
 
-Curves are on the time axis of the pool that is oldest. A pool's value at some time is its newest
-sample until then; steps and steps per second are sums, the mean return is a mean, and what a model
-logs is the same for all its pools.
+Curves have the time axis of the oldest pool. A pool's value at a time is its newest sample until
+then. Steps and steps per second are summed. All other figures are averaged; those that a model
+logs are the same in all its pools.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def merge(
     losses: Sequence[PoolEvent] = (),
     recovery_s: Durations | None = None,
 ) -> PoolStats:
-    """One pool's statistics, of several.
+    """Merge the statistics of several pools.
 
     Args:
         parts: the node's name and the statistics of each pool, at least one.
-        past: the last statistics of pools that are gone; only their counters are used.
+        past: the last statistics of pools that have ended. Only their counters are used.
         losses: faults of whole pools, one event per env, numbered as in the result.
-        recovery_s: how long those took.
+        recovery_s: the recovery times of those faults.
     """
     now_s = time.monotonic()
     living = [part for _, part in parts]
@@ -117,7 +117,7 @@ def merge(
 
 
 def _names(parts: Sequence[PoolStats]) -> dict[tuple[int, str], str]:
-    """The seat's name in the whole, by the part's index and its name there."""
+    """The seats' names in the result, by the part's index and the seat's name in the part."""
     seats = [(index, row.seat) for index, part in enumerate(parts) for row in part.instances]
     envs = [seat for seat in seats if not seat[1].startswith(_SPARE)]
     spares = [seat for seat in seats if seat[1].startswith(_SPARE)]
@@ -131,7 +131,7 @@ def _sum_of_known(values: Sequence[float | None]) -> float | None:
 
 
 def _mean_return(parts: Sequence[PoolStats]) -> float | None:
-    """Of the newest episodes: each part's mean counts as often as it has episodes in it."""
+    """The mean return of the newest episodes: the parts' means, weighted by their episodes."""
     known = [
         (part.mean_return, min(part.episodes, RETURNS_KEPT))
         for part in parts
@@ -179,7 +179,7 @@ def _realtime(
 
 
 def from_dict(data: Mapping[str, Any]) -> PoolStats:
-    """The statistics that `PoolStats.as_dict` has made plain data of."""
+    """The inverse of `PoolStats.as_dict`."""
     late = data["realtime"]
     realtime = {
         **_lateness(late),
@@ -213,16 +213,16 @@ Curves = Mapping[str, Any]
 
 
 def merge_curves(parts: Sequence[tuple[float, Curves]]) -> dict[str, Any]:
-    """One pool's curves, of several.
+    """Merge the curves of several pools.
 
     Args:
-        parts: how long each pool has run, in seconds, and its curves; at least one.
+        parts: each pool's uptime in seconds and its curves, at least one.
     """
     oldest_s, axis = max(parts, key=lambda part: part[0])
     times_s = axis["at_s"]
 
     def column(at_s: float, name: str | None) -> list[float]:
-        """The values of all pools at a time; of the steps for None."""
+        """The pools' values of a figure at a time; `name` None means the steps."""
         found = []
         for uptime_s, curves in parts:
             values = curves["steps"] if name is None else curves["figures"].get(name)

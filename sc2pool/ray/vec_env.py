@@ -1,6 +1,6 @@
 """`RaySC2VecEnv`: games on the nodes of a Ray cluster as one Stable-Baselines3 `VecEnv`.
 
-It is `SubprocSC2VecEnv` over another pool, so the same wrappers and callbacks take it.
+It is like `SubprocSC2VecEnv` with another pool, so it works with the same wrappers and callbacks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sc2pool.ray.cluster import connect
 from sc2pool.ray.pool.cluster_pool import ClusterPool
 
 NODE_TIMEOUT_S = 600.0
-"""A machine that is started again is back within minutes."""
+"""Longer than the restart of a machine, which takes minutes."""
 
 
 class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
@@ -30,33 +30,34 @@ class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
 
         RaySC2VecEnv("MoveToBeacon", n=64, address="auto")
 
-    Each node plays its share in one actor, in proportion to its `sc2_game` resource, or to its CPUs
-    if no node has that. Everything else is as in `SubprocSC2VecEnv`. A node that dies is one
-    truncation in each of its envs (`sc2pool.fault` has the kind "node-lost"), and the step waits
-    until its games play on another node, or on the same one once it is back.
+    Each node plays its share in one actor. The share is proportional to the node's `sc2_game`
+    resource, or to its CPUs if no node has that resource. The rest is as in `SubprocSC2VecEnv`. If
+    a node dies, each of its envs gets one truncation (`sc2pool.fault` has the kind "node-lost").
+    The step waits until the games play on another node, or on the same one after its return.
 
     Args:
         env_fns: as in `SubprocSC2VecEnv`.
-        address: "auto" for a cluster with a node on this machine, or a head node's HOST:PORT; None
-            as Ray does it.
-        n: number of envs of all nodes together; 8 if not given.
+        address: "auto" for a cluster with a node on this machine, or a head node's HOST:PORT. None
+            for Ray's default.
+        n: the number of envs on all nodes together. 8 if not given.
         num_envs: the same as n.
-        task: as in `SubprocSC2VecEnv`; a class of a module must be installed on every node.
-        game: as in `SubprocSC2VecEnv`, on each node: each finds its own installation.
+        task: as in `SubprocSC2VecEnv`. A class in a module must be installed on every node.
+        game: as in `SubprocSC2VecEnv`, for each node. Each node finds its own installation.
         seed: makes the run repeatable on the same nodes.
-        spares: how many more games each node keeps ready.
-        render_mode: `"rgb_array"` or None; `sc2pool watch --ray` shows the games in a browser.
-        config: limits and policies of each node's pool; `restart` is also the policy for nodes.
-        realtime: as in `SubprocSC2VecEnv`; an action comes later by the way over the network.
+        spares: how many additional games each node keeps ready.
+        render_mode: `"rgb_array"` or None. `sc2pool watch --ray` shows the games in a browser.
+        config: limits and policies of each node's pool. `restart` is also the policy for nodes.
+        realtime: as in `SubprocSC2VecEnv`. Actions come later by the network's delay.
         step_mul: as in `SubprocSC2VecEnv`.
         max_loops: as in `SubprocSC2VecEnv`.
-        node_timeout_s: how long a step waits for room for the games of a node that died.
+        node_timeout_s: how long a step waits for room for the games of a dead node.
 
-    Attributes: SB3's, and `pool`, which has the pool's methods but `send` and `recv` of some envs.
+    Attributes: SB3's, and `pool`, which has the pool's methods except `send` and `recv` for a part
+    of the envs.
 
     Raises:
-        ConfigError: no cluster answers, it has no room, a node has no such game, the nodes have
-            different versions of the game or of sc2pool, or a wrong keyword.
+        ConfigError: no cluster answers, the cluster has too little room, a node lacks the game, the
+            nodes have different versions of the game or of sc2pool, or a keyword is wrong.
         UserCodeError: a function of `env_fns` raised.
         NodeLostError: at a step or reset, after `node_timeout_s`.
         CrashLoopError: at a step or reset, if the games of a node keep dying.

@@ -1,10 +1,10 @@
-"""The pools of a cluster's nodes, read from their files, for `sc2pool top --ray` and `watch --ray`.
+"""Reads the pools of a cluster's nodes from their files, for `sc2pool top --ray` and `watch --ray`.
 
     node: Viewer ─► the live files of the pools of Ray's processes there ─► driver: all of them
 
-Rules: it only reads, so no pool is disturbed, and it listens nowhere: Ray carries the answers, to
-those who may join the cluster. A node's viewer shows the pools of its own node's processes, of
-which it knows by their parent, which is also its own.
+Rules: viewers only read, so they disturb no pool. They do not listen on a port: Ray carries the
+answers, to users who may join the cluster. A viewer shows the pools of its own node's processes,
+which have the same parent process as the viewer.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from sc2pool.pool.report import live_files
 from sc2pool.ray.cluster import nodes
 
 _ANSWER_S = 5.0
-"""For all nodes to answer; one that does not is left out until it does."""
+"""Time limit for all nodes' answers. A node without an answer is left out until it answers."""
 _FIRST_ANSWER_S = 60.0
-"""The same for a new viewer, whose process has to start: `top --once` asks it only once."""
+"""The time limit for a new viewer, whose process has to start. `top --once` asks it only once."""
 _NODES_EVERY_S = 2.0
 """Poll interval for new nodes."""
 
@@ -40,9 +40,9 @@ class Seen:
     """A pool as its files show it.
 
     Attributes:
-        node: of the cluster.
-        stats: the data of its file and their age, as `live_files.read` returns them.
-        files: its other files, by their paths in the run's folder.
+        node: the name of the pool's node.
+        stats: the data of the pool's file and their age, as from `live_files.read`.
+        files: the pool's other files, by their paths in the run's folder.
     """
 
     node: str
@@ -58,10 +58,10 @@ class Viewer:
         self._raylet = os.getppid()
 
     def read(self, *, closely: bool) -> list[Seen]:
-        """The pools that have answered; asks all of them to keep their files fresh.
+        """Read the pools that have written their files, and ask all pools to keep them fresh.
 
         Args:
-            closely: with curves, views and maps.
+            closely: whether to read curves, views and maps, too.
         """
         found = []
         for run, trainer in sorted(living(Path(tempfile.gettempdir())).items()):
@@ -76,7 +76,7 @@ class Viewer:
         return found
 
     def _is_here(self, trainer: int) -> bool:
-        """True if a process is of this node's Ray: several nodes may share a machine."""
+        """True if a process belongs to this node, as several nodes may share a machine."""
         with suppress(psutil.Error):
             return self._raylet in (psutil.Process(trainer).ppid(), trainer)
         return False
@@ -85,7 +85,7 @@ class Viewer:
 def _read_details(
     run: Path, instances: Sequence[dict[str, Any]]
 ) -> dict[str, tuple[dict[str, Any], float]]:
-    """The curves, the view of each instance, and its map: one object for all that play on it."""
+    """Read the curves, and each instance's view and map. Instances on a map share one object."""
     paths = [live_files.CURVE_FILE]
     for row in instances:
         paths += [
@@ -100,14 +100,14 @@ def _read_details(
 
 
 class Viewers:
-    """A viewer on each node of the cluster that this process is connected to."""
+    """A viewer on each node of the cluster to which this process is connected."""
 
     def __init__(self) -> None:
         self._actors: dict[str, Any] = {}
         self._next_nodes_s = 0.0
 
     def read(self, *, closely: bool) -> list[Seen]:
-        """The pools of all nodes that answer, in the order of the nodes."""
+        """Read the pools of all nodes that answer, in the order of the nodes' ids."""
         timeout_s = _FIRST_ANSWER_S if self._follow_nodes() else _ANSWER_S
         asked = {
             node_id: actor.read.remote(closely=closely) for node_id, actor in self._actors.items()
@@ -120,7 +120,7 @@ class Viewers:
         return found
 
     def _follow_nodes(self) -> bool:
-        """Have a viewer on each node that lives; True if one was made."""
+        """Have a viewer on each living node; returns True if a viewer was made."""
         now_s = time.monotonic()
         if now_s < self._next_nodes_s:
             return False

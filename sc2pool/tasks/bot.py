@@ -1,8 +1,8 @@
 """`RLBotAI`: a task written with python-sc2's `BotAI`.
 
-The user writes `act`, `observe`, `reward`, and can use all of BotAI; `on_step` is sc2pool's: it
-puts a transition on the queue pair and gets the next action. So python-sc2 calls `on_step`, a
-learner in another process or thread calls `env.step()`, and neither blocks the other.
+The user writes `act`, `observe` and `reward`, and can use all of BotAI. sc2pool defines `on_step`,
+which puts a transition on the queue pair and gets the next action. Python-sc2 calls `on_step`; the
+learner, in another process or thread, calls `env.step()`. Neither blocks the other.
 
     class Walker(RLBotAI):
         map_name = "MoveToBeacon"
@@ -12,9 +12,9 @@ learner in another process or thread calls `env.step()`, and neither blocks the 
         def act(self, action): ...
         def observe(self): ...
 
-Rules: a new object per episode. Every hook may be `async`. No attribute shadows one of BotAI's. The
-same class plays in the pool and, with `QueuePair.local()` or a policy, under python-sc2's
-`run_game`.
+Rules: each episode has a new object. Every hook may be `async`. No attribute shadows one of
+BotAI's. The same class plays in the pool and, with `QueuePair.local()` or a policy, under
+python-sc2's `run_game`.
 """
 
 from __future__ import annotations
@@ -38,12 +38,13 @@ from sc2pool.tasks.queue_pair import PolicyPair, QueuePair
 
 
 class RLBotAI(TaskDefinition, BotAI):
-    """A bot that a learner plays through its queue pair.
+    """A bot whose actions a learner chooses through its queue pair.
 
     Args:
-        queue_pair: where actions come from and transitions go; the pool gives its own.
-        policy: instead of a queue pair, a function (it may be `async`) from an observation to an
-            action, for playing without a learner.
+        queue_pair: the source of actions and the destination of transitions. The pool passes its
+            own.
+        policy: a function from an observation to an action, in place of a queue pair. It may be
+            `async`. With it the bot plays without a learner.
     """
 
     def __init__(
@@ -59,7 +60,8 @@ class RLBotAI(TaskDefinition, BotAI):
         self.options = {}
         self._rules = EpisodeRules(self)
         self._owns_game = True
-        """Under `run_game` it leaves the game at the episode's end; in the pool others end it."""
+        """True under `run_game`: the bot leaves the game at the episode's end. The pool sets it to
+        False and ends the game itself."""
 
     @property
     def episode_over(self) -> bool:
@@ -67,15 +69,15 @@ class RLBotAI(TaskDefinition, BotAI):
         return self._rules.over
 
     def _end_episode(self) -> None:
-        """Let no further transition be made: the other player of a match has ended the episode."""
+        """Make no further transition: the other player of the match has ended the episode."""
         self._rules.over = True
 
     @abstractmethod
     def act(self, action: Any) -> Awaitable[None] | None:
         """Give the orders that `action` stands for, as any bot does (`unit.move(…)`, `self.do`).
 
-        Orders are sent together with the step; their results are not returned. What `act` itself
-        returns is not used.
+        Orders are sent together with the step; their results are not returned. The return value of
+        `act` is ignored.
         """
 
     async def on_step(self, iteration: int) -> None:  # noqa: ARG002
@@ -90,14 +92,15 @@ class RLBotAI(TaskDefinition, BotAI):
             action = await self._pair.get_action()
             await awaited(self.act(action))
             self.last_action = action
-            self.client.game_step = self.step_mul  # in both, whatever `act` has set
+            self.client.game_step = self.step_mul  # `act` may have changed it
             if self.realtime:  # in the pool, the player sets a more exact value later
                 self.delay_s = time.monotonic() - observed_s
 
     async def on_end(self, game_result: Result) -> None:  # noqa: ARG002
-        """The game is over: put the last transition, from the game's final state.
+        """Put the last transition, from the game's final state.
 
-        If the task has ended the episode, it has been put already, and the result is a tie.
+        If the task has ended the episode, the last transition has already been put, and the result
+        is a tie.
         """
         if self.episode_over:
             return

@@ -1,7 +1,7 @@
 """The class attributes that `Task` and `RLBotAI` share: they name a game and its spaces.
 
-Rules: a definition is read from the class before a game is launched, so all of it is class
-attributes; an instance lives for one episode.
+Rules: a definition consists of class attributes, because it is read before a game is launched. An
+instance lives for one episode.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ class TaskDefinition(ABC):
 
     Attributes:
         map_name: file name of the map without suffix, or a path to a `.SC2Map` file.
-        observation_space: what `observe()` returns.
-        action_space: what `act()` takes.
-        step_mul: game loops per env step (22.4 loops are one second of real time). A pool may
-            override it, as it may `max_loops`; the object then has the pool's value.
-        max_loops: an episode that lasts this many game loops is truncated; None for no limit.
+        observation_space: the space of the values that `observe()` returns.
+        action_space: the space of the actions that `act()` takes.
+        step_mul: game loops per env step. (22.4 loops are one second of real time.) A pool may
+            override `step_mul` and `max_loops`. The object then has the pool's values.
+        max_loops: an episode of this many game loops is truncated. None for no limit.
         race_requested: the learner's race, a `common_pb2.Race` value or python-sc2's `Race`.
-        players: how many play it. With 2 each env is a match: two games that play each other, and
-            both sides have a task object of this class.
-        opponents: built-in opponents of a task for one player; none for the mini-games, whose
+        players: the number of players, 1 or 2. With 2 each env is a match: two games that play each
+            other. Both sides have a task object of this class.
+        opponents: built-in opponents of a task for one player. Empty for the mini-games, whose
             enemies belong to the map.
         disable_fog: whether the whole map is visible.
-        restart: "auto" begins an episode by restart_game where that is proven to bring everything
-            back; "never" creates a game for each episode, which takes longer.
-        metadata: as in `gymnasium.Env`; `render_fps` is that of real time unless it is given.
+        restart: "auto" begins an episode by restart_game where that is proven to restore
+            everything. "never" creates a game for each episode, which takes longer.
+        metadata: as in `gymnasium.Env`. Without `render_fps`, frames are shown in real time.
         render_mode: None, or one of the metadata's `render_modes`.
 
     A task may have a method `action_masks()`: which actions are possible now, a bool array of
@@ -73,7 +73,7 @@ class TaskDefinition(ABC):
     last_action: Any = None
     """The action before the newest observation; None before the episode's first."""
     delay_s: float = 0.0
-    """In real time: the time from an observation to the action that answered it; else 0."""
+    """In real time, the seconds from an observation to the action that answered it; else 0."""
     options: Mapping[str, Any]
     """The options of this episode's reset; empty if there were none."""
 
@@ -85,27 +85,27 @@ class TaskDefinition(ABC):
         """Return the learner's observation. May be `async`.
 
         Returns:
-            An element of the observation space: its shape and dtype, no NaN. Anything else is
-            raised in the trainer, as `ObservationError`; an exception, as `UserCodeError`.
+            An element of the observation space: its shape and dtype, no NaN. Any other value raises
+            `ObservationError` in the trainer, and an exception raises `UserCodeError` there.
         """
 
     def reward(self) -> float | Awaitable[float]:
-        """The reward of the last step; by default the change of the game's score."""
+        """Return the reward of the last step; by default the change of the game's score."""
         return self.score_change
 
     def terminated(self) -> bool | Awaitable[bool]:
-        """True if the task ends the episode here; the game's end is handled anyway."""
+        """True if the task ends the episode here. The game's own end is handled without it."""
         return False
 
     def info(self) -> dict[str, Any] | Awaitable[dict[str, Any]]:
-        """More about this step, for the `info` dict; empty by default, which costs nothing.
+        """Return further facts about this step, for the `info` dict; by default none.
 
-        Keys that begin with `sc2pool.` are the pool's, and a `UserCodeError` here.
+        Keys that begin with `sc2pool.` are reserved for the pool: here they raise `UserCodeError`.
         """
         return {}
 
     def render(self) -> Any:
-        """A frame of the game as it is now; see `sc2pool.render.frame.draw`.
+        """Draw a frame of the game as it is now; see `sc2pool.render.frame.draw`.
 
         Returns:
             uint8, (480, 640, 3). A task's own `render` may return another shape, the same for
@@ -135,10 +135,10 @@ class TaskDefinition(ABC):
 
     @classmethod
     def check_values(cls) -> None:
-        """Check the values of the class attributes; a kind of task that has more extends it.
+        """Check the values of the class attributes. Subclasses with more attributes extend it.
 
         Raises:
-            ConfigError: one is wrong.
+            ConfigError: a value is wrong.
         """
         check_loops("step_mul", cls.step_mul)
         if cls.max_loops is not None:
@@ -155,8 +155,8 @@ class TaskDefinition(ABC):
         """The game that this task is played on.
 
         Raises:
-            ConfigError: `race_requested` is no race, `opponents` are not `Computer`s, `players` is
-                neither 1 nor 2, or a task of two players has `opponents`.
+            ConfigError: `race_requested` is not a race, `opponents` are not `Computer`s, `players`
+                is neither 1 nor 2, or a task of two players has `opponents`.
         """
         opponents = cls.opponents
         if type(cls.players) is not int or cls.players not in (1, 2):

@@ -1,7 +1,7 @@
 """Drives a `Task` through one episode. Its game is stepped by the pool, a match, or python-sc2.
 
 begin ─► transition ─► turn ─► see ─► turn ─► see …
-                       commands  the transition of what the step has brought
+                       commands  the transition of the step's observation
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class DrivenTask:
     """Calls the hooks of one task object.
 
     Attributes:
-        rules: of the episode; they know if it is over.
+        rules: the rules of the episode. They also record whether it is over.
     """
 
     def __init__(self, task: Task) -> None:
@@ -32,10 +32,10 @@ class DrivenTask:
         self.rules = EpisodeRules(task)
 
     async def begin(self, game: Any, observed: Observed, game_info: sc_pb.ResponseGameInfo) -> None:
-        """Show the first observation and the map.
+        """Give the task its game, the map and the first observation, and call `on_start`.
 
         Args:
-            game: the task's `game`: it answers `request`, and has a `result`.
+            game: the task's `game`. It has a method `request` and an attribute `result`.
         """
         task = self._task
         task.lazy_observation = observed
@@ -46,11 +46,12 @@ class DrivenTask:
     async def transition(
         self, observed: Observed | None = None, *, game_ended: bool = False
     ) -> Transition:
-        """The transition of this observation.
+        """The transition of an observation.
 
         Args:
-            observed: None for the one that the task has: `on_start` may have stepped the game.
-            game_ended: whether the game has ended with it.
+            observed: the observation. None for the task's newest one: `on_start` may have stepped
+                the game.
+            game_ended: whether the game has ended with this observation.
         """
         if observed is None:
             observed = self._task.lazy_observation
@@ -60,7 +61,7 @@ class DrivenTask:
         )
 
     async def turn(self, action: Any) -> list[sc_pb.Action]:
-        """The commands that the task makes of this action."""
+        """The commands into which the task turns this action."""
         task = self._task
         acts = task.act(action)
         commands = as_actions(acts if type(acts) in PLAIN else await awaited(acts))
@@ -68,10 +69,11 @@ class DrivenTask:
         return commands
 
     async def see(self, step: Step, tick: Tick | None) -> Transition:
-        """Show what a step has brought.
+        """The transition of the observation after a step.
 
         Args:
-            tick: how late it was, in real time.
+            step: the result of the step.
+            tick: in real time, how late the step was; else None.
         """
         task, observed = self._task, step.observed
         note_delay(task, tick)
@@ -83,6 +85,6 @@ class DrivenTask:
 
 
 def note_delay(task: TaskDefinition, tick: Tick | None) -> None:
-    """Set the task's `delay_s` to how late the newest step was, in real time."""
+    """In real time, set the task's `delay_s` to the delay of the newest step."""
     if tick is not None:
         task.delay_s = tick.gap_s

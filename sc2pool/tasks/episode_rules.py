@@ -1,17 +1,19 @@
-"""The rules of an episode: what an observation of the game means for the learner.
+"""The rules of an episode: they turn an observation of the game into a transition.
 
     `Task` in the pool, `Task` under python-sc2's loop, `RLBotAI` under both
         └─ each observation ─► EpisodeRules ─► Transition
 
 Rules, the same for all of them:
-- the hooks are called once for each observation, in this order: `observe`, `reward`,
-  `terminated`, `info`, `action_masks`; so the later ones can use what `observe` has found;
-- the first observation has reward 0, and asks neither `reward` nor `terminated`: no step led to it;
-- an episode that reaches `max_loops` is truncated; one that the game ends before is terminated;
-- an episode of `max_episode_steps` steps is truncated, too;
-- `terminated` is asked on the last observation too, so an episode can be terminated and truncated;
-- `score_change` is the change of the game's score since the observation before;
-- what a task's hooks return is checked; an error names the hook, its class and its place.
+- The hooks are called once for each observation, in this order: `observe`, `reward`,
+  `terminated`, `info`, `action_masks`. So the later hooks can use values that `observe` stored.
+- The first observation has reward 0; `reward` and `terminated` are not called, as no step led to
+  it.
+- An episode that reaches `max_loops` is truncated. If the game ends earlier, it is terminated.
+- An episode of `max_episode_steps` steps is truncated, too.
+- `terminated` is also called on the last observation, so an episode can be both terminated and
+  truncated.
+- `score_change` is the change of the game's score since the observation before.
+- The return values of the hooks are checked. An error names the hook, its class and its place.
 """
 
 from __future__ import annotations
@@ -35,11 +37,11 @@ class EpisodeRules:
     """Turns the observations of one episode into transitions.
 
     Args:
-        task: the episode's task object; its hooks see the newest observation already.
+        task: the episode's task object. It must have the newest observation before `transition`.
 
     Attributes:
-        begun: the first transition has been made.
-        over: the last transition has been made.
+        begun: True once the first transition has been made.
+        over: True once the last transition has been made.
     """
 
     def __init__(self, task: TaskDefinition) -> None:
@@ -58,12 +60,12 @@ class EpisodeRules:
         """The transition of the newest observation.
 
         Raises:
-            ObservationError: a hook returned what it must not; names it.
+            ObservationError: a hook returned a wrong value; the error names the hook.
         """
         task, before = self._task, self._score
         self._score = score
         task.score_change = 0.0 if before is None else float(score - before)
-        # `awaited` by itself would do; a call of it costs as much as a usual hook.
+        # `awaited` alone would be correct, but calling it costs as much as a usual hook.
         observation = task.observe()
         if type(observation) not in PLAIN:
             observation = await awaited(observation)
@@ -99,21 +101,22 @@ class EpisodeRules:
 def how_it_ends(
     game_loop: int, max_loops: int | None, *, game_ended: bool, task_ends: bool
 ) -> tuple[bool, bool]:
-    """Two flags: a step's observation terminates the episode, truncates it.
+    """Two flags: whether an observation terminates the episode, and whether it truncates it.
 
     Args:
-        game_loop: the observation's.
+        game_loop: the observation's game loop.
         max_loops: the task's time limit, or None.
-        game_ended: whether the game has ended. Mini-games end by themselves at their time limit:
-            if that is the task's limit too, the episode is truncated, not terminated.
-        task_ends: what the task's `terminated` says.
+        game_ended: whether the game has ended. Mini-games end by themselves at their time limit.
+            If the task has the same limit, the episode is truncated, not terminated.
+        task_ends: the value of the task's `terminated`.
     """
     truncated = max_loops is not None and game_loop >= max_loops
     return task_ends or (game_ended and not truncated), truncated
 
 
 PLAIN = frozenset({np.ndarray, np.float64, float, int, bool, dict, list, tuple, type(None)})
-"""Types that nearly every hook returns; `isawaitable` would cost a microsecond for each."""
+"""Types that nearly every hook returns. For them the call of `isawaitable`, which costs a
+microsecond, is left out."""
 
 
 async def awaited(value: Any) -> Any:
@@ -124,12 +127,12 @@ async def awaited(value: Any) -> Any:
 
 
 def as_reward(task: object, value: Any) -> float:
-    """What `reward` returned.
+    """The value that `reward` returned, as a float.
 
     Raises:
-        ObservationError: it is no number, or NaN or infinite.
+        ObservationError: the value is not a number, or NaN or infinite.
     """
-    # An array without dimensions is what numpy's functions return for one number.
+    # numpy's functions return an array without dimensions for a single number.
     is_array = isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "biuf"
     if is_array or isinstance(value, Real | np.bool_):
         with suppress(OverflowError):  # an int may be too large
@@ -140,10 +143,10 @@ def as_reward(task: object, value: Any) -> float:
 
 
 def as_flag(task: object, value: Any) -> bool:
-    """What `terminated` returned.
+    """The value that `terminated` returned, as a bool.
 
     Raises:
-        ObservationError: it is an array, or another value that is neither true nor false.
+        ObservationError: the value is neither true nor false, such as an array.
     """
     try:
         return bool(value)
@@ -152,10 +155,10 @@ def as_flag(task: object, value: Any) -> bool:
 
 
 def as_info(task: object, value: Any) -> Mapping[str, Any]:
-    """What `info` returned; None is an empty one.
+    """The dict that `info` returned; an empty dict for None.
 
     Raises:
-        ObservationError: it is no dict.
+        ObservationError: the value is not a dict.
     """
     if value is None:
         return {}
@@ -165,10 +168,10 @@ def as_info(task: object, value: Any) -> Mapping[str, Any]:
 
 
 def as_result(task: object, value: Any) -> int | None:
-    """What `result` returned; None is undecided.
+    """The value that `result` returned; None means undecided.
 
     Raises:
-        ObservationError: it is no `sc2api_pb2.Result`.
+        ObservationError: the value is not a `sc2api_pb2.Result`.
     """
     if value is None or (isinstance(value, int) and value in sc_pb.Result.values()):
         return value
@@ -176,13 +179,16 @@ def as_result(task: object, value: Any) -> int | None:
 
 
 def wrong(task: object, hook: str, value: object, expected: str) -> ObservationError:
-    """The error that names the hook and what it returned."""
+    """An error that names the hook and its return value."""
     given = f"{value!r:.80} of type {type(value).__name__}" if value is not None else "nothing"
     return ObservationError(f"{place_of(task, hook)} returned {given}, expected {expected}")
 
 
 def place_of(task: object, hook: str) -> str:
-    """`Walk.reward() (my_tasks.py, line 12)`; the name alone if it is not written in Python."""
+    """The hook's name and place: `Walk.reward() (my_tasks.py, line 12)`.
+
+    The name alone if the hook is not written in Python.
+    """
     function = getattr(type(task), hook, None)
     code = getattr(function, "__code__", None)
     place = f" ({code.co_filename}, line {code.co_firstlineno})" if code else ""

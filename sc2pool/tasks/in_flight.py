@@ -1,15 +1,15 @@
 """`ActionInFlight`: adds the last action and its delay to the observation.
 
 In real time an observation alone is not a Markov state: the last action may not have taken effect
-yet, and its delay predicts the delay of the next one. With both in the observation the task is a
+yet, and its delay predicts the delay of the next action. With both in the observation the task is a
 Markov decision process again (Ramstedt & Pal, "Real-Time Reinforcement Learning", 2019; Bouteiller
 et al., "Reinforcement Learning with Random Delays", 2021).
 
     class InFlight(ActionInFlight, MoveToBeacon):
         ...
 
-Rule: the space is computed from the task's own when the class is defined, so it always fits what
-`observe` returns; a wrong combination of classes raises at once.
+Rule: the space is computed from the task's own space when the class is defined, so it always fits
+the values of `observe`. A wrong combination of classes raises when the class is defined.
 """
 
 from __future__ import annotations
@@ -29,19 +29,20 @@ _KEYS = ("observation", "last_action", "delay_periods")
 
 
 class ActionInFlight(TaskDefinition):
-    """Mixed into a task, before it: the observation becomes a dict of three parts.
+    """A mixin for tasks, listed before the task: the observation becomes a dict of three parts.
 
-    - `observation`: what the task itself observes.
-    - `last_action`: the action before this observation. For `Discrete(n)` a `Discrete(n + 1)`,
-      whose last value means "none yet"; for `MultiDiscrete` likewise in each component. Both are
-      int64, because the actions' own dtype may not hold one value more. For `Box` and
-      `MultiBinary` the space is the action's own, and zeros (clipped to the bounds) mean none.
-    - `delay_periods`: float32, (1,): the delay of that action in decision periods; 0 if the game
-      waits for actions.
+    - `observation`: the task's own observation.
+    - `last_action`: the action before this observation. For `Discrete(n)` the space is
+      `Discrete(n + 1)`, whose last value means "none yet". For `MultiDiscrete` the same holds in
+      each component. Both are int64, because the actions' own dtype may not hold one value more.
+      For `Box` and `MultiBinary` the space is the action's own, and zeros (clipped to the bounds)
+      mean "none yet".
+    - `delay_periods`: float32, (1,): the delay of that action in decision periods. It is 0 if the
+      game waits for actions.
 
     Raises:
-        ConfigError: it is not the first base class, the task is a team's, or the action space is of
-            another kind.
+        ConfigError: `ActionInFlight` is not the first base class, the task is a team's, or the
+            action space is of another kind.
     """
 
     _nothing_done: Any
@@ -62,7 +63,7 @@ class ActionInFlight(TaskDefinition):
         cls.observation_space = spaces.Dict(dict(zip(_KEYS, parts, strict=True)))
 
     async def observe(self) -> dict[str, Any]:
-        """The three parts."""
+        """Return the dict of the three parts."""
         task: Any = super()  # the task that this is mixed into
         last = self._nothing_done if self.last_action is None else self.last_action
         last = np.asarray(last, self._dtype)

@@ -3,19 +3,19 @@
     Melee       the task with a vector
     MeleeImage  the same with an image of the whole map, for convolutional policies
     Home        the learner's town on a map with cliffs and several bases
-    Front       the learner's marines, and what is known of the opponent
-    play_melee  a player that needs no learning, and sees what a policy sees
+    Front       the learner's marines, and the known units and structures of the opponent
+    play_melee  a scripted player, which has the same observation as a policy
 
 Rules:
-- only what lies near the command centre belongs to the town; structures stand on cells of the
-  placement grid, with a cell between two of them, so that units can pass;
-- marines that are sent to attack go to the nearest enemy that is known, else to where the opponent
-  began, else to the nearest ground that was never seen, until nothing is left to find.
+- Only mineral fields and geysers near the command centre belong to the town. Structures stand on
+  cells of the placement grid, with a cell between two of them, so that units can pass.
+- Attacking marines go to the nearest known enemy structure, else to the nearest known enemy unit.
+  Without either they go to the opponent's start, then to the nearest ground that was never seen.
 
-In the image the playable area fills the longer side, its middle is the middle of the image; row 0
-is the farthest up and column 0 the farthest left. Units and structures are squares of their size,
-as bright as they are finished. The last two planes are the same everywhere: money and free supply,
-which have no place on the map.
+In the image the longer side of the playable area fills the image, and the area's middle is the
+image's middle. Row 0 is the farthest up and column 0 the farthest left. Units and structures are
+squares of their size; the more finished they are, the brighter. The last two planes are constant:
+minerals and free supply, which have no place on the map.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ OBSERVATION_SIZE = TOWN_SIZE + 9
 HOME_CELLS = 20.0
 """Enemies nearer to the command centre than this threaten it."""
 VALUE_OF_A_WIN = 10_000.0
-"""Minerals and gas: what was destroyed counts as much as a win if it was worth this."""
+"""Minerals and gas. Destroying units and structures of this cost counts as much as a win."""
 
 
 class Melee(Task):
@@ -79,9 +79,9 @@ class Melee(Task):
     - 0: nothing,
     - 1: idle SCVs gather minerals, each at the nearest field with fewer than two SCVs,
     - 2: train an SCV,
-    - 3: build a supply depot, 4: build a barracks; a place and an SCV are chosen,
-    - 5: train a marine, in the barracks with the fewest in its queue,
-    - 6: idle marines attack: the nearest known enemy, else where the opponent began,
+    - 3: build a supply depot, 4: build a barracks, with a place and an SCV chosen by rules,
+    - 5: train a marine, in the barracks with the shortest queue,
+    - 6: idle marines attack the nearest known enemy, else the opponent's start; see `Front`,
     - 7: all marines come home.
 
     An action that is not possible, for lack of minerals, supply, a structure, a place or marines,
@@ -89,9 +89,9 @@ class Melee(Task):
 
     Observation space: `Box(0, 1, (18,), float32)`, see `observe`.
 
-    Reward: 1 for a win, −1 for a defeat, and the cost of what was destroyed / 10,000.
+    Reward: 1 for a win, −1 for a defeat, and the cost of destroyed units and structures / 10,000.
 
-    The opponent is the easiest computer; a subclass with other `opponents` has a stronger one.
+    The opponent is the easiest computer. For a stronger one, set `opponents` in a subclass.
     """
 
     map_name: ClassVar[str] = "Simple64"
@@ -116,10 +116,10 @@ class Melee(Task):
             (18,) float32, each in [0, 1]:
 
             0 to 8: see `Town.vector`,
-            9: barracks / 10, 10: barracks that are coming / 4, 11: barracks that train nothing
-            / 10, 12: marines / 100, 13: marines without an order / 100,
-            14: enemy units that are seen / 50, 15: those of them near the command centre / 20,
-            16: enemy structures that are known / 20, 17: loops played / 20160.
+            9: barracks / 10, 10: barracks that are coming / 4, 11: idle barracks / 10,
+            12: marines / 100, 13: idle marines / 100,
+            14: known enemy units / 50, 15: known enemy units near the command centre / 20,
+            16: known enemy structures / 20, 17: loops played / 20160.
         """
         self.read_observation()
         town, front = self.town, self.front
@@ -149,7 +149,7 @@ class Melee(Task):
         return gained + self._result()
 
     def _result(self) -> float:
-        """1 for a win, −1 for a defeat, 0 for all else."""
+        """1 for a win, −1 for a defeat, 0 in all other cases."""
         me = self.observation.player_common.player_id
         for one in self.response.player_result:
             if one.player_id == me:
@@ -173,9 +173,9 @@ MINERAL_FIELDS = frozenset({341, 483, 146, 147, 665, 666, 796, 797, 884, 885, 88
 GEYSERS = frozenset({342, 343, 344, 880, 881})
 """The types of geysers."""
 NEAR_CELLS = 12.0
-"""How far from the command centre its mineral fields and geysers lie at most."""
+"""The largest distance of the town's mineral fields and geysers from the command centre."""
 BUILD_CELLS = 15.0
-"""How far from the command centre structures are put."""
+"""The largest distance of structures from the command centre, along each axis."""
 PASSAGE_CELLS = 1.0
 """Free cells between two structures."""
 
@@ -184,7 +184,7 @@ class Home(Town):
     """The town around the first command centre of an observation.
 
     Attributes:
-        centre: where the command centre stands.
+        centre: the command centre's position.
     """
 
     def __init__(self, game_info: sc_pb.ResponseGameInfo, observation: sc_pb.Observation) -> None:
@@ -212,9 +212,9 @@ class Home(Town):
 
 
 STRUCTURE_RADIUS = 1.1
-"""Units with a larger radius are taken for structures: Terran units on foot are smaller."""
+"""Enemies with a larger radius count as structures: Terran units on foot are smaller."""
 REACHED_CELLS = 6.0
-"""Ground that is nearer to a marine than this was looked at."""
+"""A start location nearer to the marines than this counts as searched."""
 LOST_GROUND, UNKNOWN = 1, 0
 """Values of the visibility grid."""
 
@@ -252,14 +252,14 @@ class Front:
         return sum(math.dist(at(unit), place) < cells for unit in self.enemies)
 
     def attack(self) -> Commands:
-        """Send the marines that do nothing to the enemy."""
+        """Send the idle marines to the enemy."""
         idle = [unit for unit in self.marines if not unit.orders]
         if not idle:
             return []
         return [commands.attack([unit.tag for unit in idle], self._target(at(idle[0])))]
 
     def defend(self, place: Point) -> Commands:
-        """Send all marines to a place; they attack what they meet."""
+        """Send all marines to a place; they attack enemies on the way."""
         tags = [unit.tag for unit in self.marines]
         return [commands.attack(tags, place)] if tags else []
 
@@ -278,7 +278,7 @@ class Front:
         return int(self._visibility[int(place[1]), int(place[0])]) if inside else UNKNOWN
 
     def _dark_ground(self, here: Point) -> Point:
-        """The nearest ground that was never seen, else the nearest that is not seen now."""
+        """The nearest ground that was never seen, else the nearest ground that is not visible."""
         if self._visibility.shape != self._walkable.shape:
             return here
         for value in (UNKNOWN, LOST_GROUND):
@@ -299,9 +299,12 @@ class MeleeImage(Melee):
     Action space: `Discrete(8)`, as in `Melee`.
 
     Observation space: `Box(0, 255, (9, 64, 64), uint8)`, channel first; see the file's docstring.
-    Plane 0: own SCVs, 1: command centres and supply depots, 2: barracks, 3: marines, 4: enemy
-    units, 5: enemy structures, 6: terrain height, 0 where no unit can walk, 7: minerals, 255 is
-    1000, 8: free supply, 255 is 20.
+    The planes:
+
+    - 0: own SCVs, 1: command centres and supply depots, 2: barracks, 3: marines,
+    - 4: enemy units, 5: enemy structures,
+    - 6: terrain height, 0 where no unit can walk,
+    - 7: minerals (255 is 1000), 8: free supply (255 is 20).
     """
 
     observation_space = spaces.Box(0, 255, (N_PLANES, IMAGE_SIZE, IMAGE_SIZE), np.uint8)
@@ -333,14 +336,14 @@ class MeleeImage(Melee):
 
 
 class _Canvas:
-    """Where a point of the map is in the image."""
+    """Draws points of the map into the image."""
 
     def __init__(self, area: PlayableArea) -> None:
         self._centre_x, self._centre_y = area.centre
         self._scale = IMAGE_SIZE / area.longer_side
 
     def draw(self, plane: NDArray[np.uint8], unit: Unit) -> None:
-        """Draw a unit as a square of its size, as bright as it is finished."""
+        """Draw a unit as a square of its size; the more finished, the brighter."""
         half = max(unit.radius, 0.5) * self._scale
         column = IMAGE_SIZE / 2 + (unit.pos.x - self._centre_x) * self._scale
         row = IMAGE_SIZE / 2 - (unit.pos.y - self._centre_y) * self._scale
@@ -367,11 +370,11 @@ class _Canvas:
 
 
 ENOUGH_MARINES = 16
-"""Marines with which the first attack begins."""
+"""The number of marines with which the first attack begins."""
 
 
 def play_melee(observation: NDArray[np.float32]) -> int:
-    """Sixteen SCVs, four barracks, supply for what they train; sixteen marines attack."""
+    """Train sixteen SCVs, build four barracks and enough depots, attack with sixteen marines."""
     minerals, free_supply, workers = observation[[0, 3, 4]] * (1000, 20, 50)
     training, depots, depots_coming = observation[6:9] * (5, 20, 4)
     barracks, barracks_coming, empty = observation[9:12] * (10, 4, 10)

@@ -1,10 +1,10 @@
 """The players that a worker runs behind its queue pair.
 
-A player plays whole episodes: `play(episode, pair)` puts the first observation, then for each
-action it gets puts one transition, and returns when the episode is over. One coroutine per
+A player plays whole episodes. `play(episode, pair)` puts the first observation, then one transition
+for each action that it gets, and returns when the episode is over. There is one coroutine per
 episode, because python-sc2's `on_step` has that shape. Rules: a player never touches shared memory
-or the trainer. Every failure of its game is raised as `GameFault`. What the user's code raises is
-passed on unchanged.
+or the trainer. Every failure of its game is raised as `GameFault`. Exceptions of the user's code
+are passed on unchanged.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Episode:
     """One episode to be played.
 
     Attributes:
-        number: its index in the run, from 0; for an env of the user's, its index in that env.
+        number: its index in the run, from 0. For an env of the user's, its index in that env.
         seed: the game's random seed, or None for the game's own choice.
         options: as given to `reset(options=…)`.
-        both_keywords: whether an env's `reset` gets seed and options even if they are empty, as
-            gymnasium's vector envs call it when the user resets.
+        both_keywords: whether an env's `reset` gets seed and options even if they are empty.
+            Gymnasium's vector envs pass both when the user resets.
     """
 
     number: int
@@ -55,9 +55,9 @@ class GameFacts:
     """The facts that the trainer records about a launched game.
 
     Attributes:
-        pid: of the process that listens.
-        root_pid: of the process that was started, which may be a script that starts the game.
-        listener_proven: the system confirmed that this game listens on the port.
+        pid: the pid of the process that listens.
+        root_pid: the pid of the process that was started. It may be a script that starts the game.
+        listener_proven: whether the system confirmed that this game listens on the port.
     """
 
     pid: int
@@ -72,15 +72,16 @@ class Player(ABC):
     """Plays episodes; lives as long as its worker.
 
     Attributes:
-        strict: observations must match the space in shape and dtype and be finite (tasks);
-            otherwise they are cast to it (envs of the user).
+        strict: True for tasks, whose observations must be finite and match the space in shape and
+            dtype. False for envs of the user, whose observations are cast to the space.
         rows: how many rows its env has in a batch: one for each of its learning players or agents.
             The spaces are those of one row.
-        attributes: what `set_attr` set earlier, to be set on the next new object; one for each row.
-        realtime: the game runs by itself.
-        is_a_pool: it is an env of sc2pool's, with a pool of its own.
-        directory: for the temporary files of its game; None for the system's.
-        warn: called with a sentence about its game that the user should read once.
+        attributes: one dict for each row: the values that `set_attr` set earlier. They are set
+            again on the next new object.
+        realtime: True if the game runs by itself.
+        is_a_pool: True for an env of sc2pool's, which has a pool of its own.
+        directory: for the temporary files of its game. None for the system's.
+        warn: called with a sentence about the game that the user should read once.
     """
 
     strict: bool
@@ -97,7 +98,7 @@ class Player(ABC):
     _paused: ProcessTree | None = None
 
     async def launch(self, deadline: Deadline) -> Sequence[GameFacts]:  # noqa: ARG002
-        """Start its games: one, two for a match, none if the player has none."""
+        """Start its games, and return their facts: one game, two for a match, or none."""
         return ()
 
     def exit_fault(self) -> GameFault:
@@ -111,35 +112,36 @@ class Player(ABC):
 
     @abstractmethod
     async def play(self, episode: Episode, pair: QueuePair) -> None:
-        """Play one episode. Cancelled at `get_action` if the trainer resets before the end."""
+        """Play one episode. It is cancelled at `get_action` if the trainer resets before the
+        end."""
 
     @abstractmethod
     def target(self, row: int = 0) -> Any:
-        """The object that `get_attr`, `set_attr` and `env_method` of this row act on."""
+        """The object on which `get_attr`, `set_attr` and `env_method` of this row act."""
 
     def reset_kind(self) -> str:
-        """How the running episode was begun: "restart" or "create" of a game, or "reset"."""
+        """How the running episode began: by "restart" or "create" of a game, or by "reset"."""
         return "reset"
 
     @property
     def recycle_due(self) -> str:
-        """Why the game should be replaced once its episode is over, one of `RECYCLE_CAUSES`.
+        """Why the game should be replaced after its episode, one of `RECYCLE_CAUSES`.
 
-        Empty if it need not be.
+        Empty if the game can stay.
         """
         return ""
 
     def loop_cost_growth(self) -> float:
-        """An episode is over: how many times the CPU time of its first episodes a game loop costs.
+        """The CPU time of a game loop now, as a multiple of that in the game's first episodes.
 
-        0 if that is not known.
+        Called when an episode is over. 0 if unknown.
         """
         return 0.0
 
     def latest_view(self) -> tuple[Any, Any] | None:
         """The game's newest observation and the map's description, the messages themselves.
 
-        None if there is no game, or no observation yet.
+        None without a game, or before the first observation.
         """
         return None
 
@@ -148,22 +150,22 @@ class Player(ABC):
         return b""
 
     def tick(self) -> Tick | None:
-        """In real time: how late the newest step was; None before the first step."""
+        """In real time, how late the newest step was; None before the first step."""
         return None
 
     def delay(self, loops: int) -> None:  # noqa: B027 - only players in real time have periods
-        """In real time: make the next decision period this many game loops longer."""
+        """In real time, make the next decision period this many game loops longer."""
 
     async def pause(self) -> None:
         """Stop its processes; called while the player waits for an action.
 
         Raises:
-            PauseError: not all could be stopped; all go on.
+            PauseError: a process could not be stopped. All run again.
         """
         self.hold()
 
     def hold(self) -> None:
-        """As `pause`, right after an observation: the game is not asked for another."""
+        """Like `pause`, right after an observation: the game is not asked for another one."""
         # Only a worker that is paused needs psutil.
         from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree  # noqa: PLC0415
 
@@ -174,27 +176,27 @@ class Player(ABC):
 
     @property
     def processes(self) -> tuple[Sequence[int], bool]:
-        """The pids of processes below which its own are, and whether those are among them."""
-        # Not the worker itself: it must receive the message to resume.
+        """The pids of the roots of its process trees, and whether the roots are its own too."""
+        # The worker, the root here, keeps running: it must receive the message to resume.
         return (os.getpid(),), False
 
     async def resume(self) -> int | None:
-        """Let every stopped process go on.
+        """Let every stopped process continue.
 
         Returns:
-            How many game loops passed while they were stopped; None if that is not known.
+            How many game loops passed while the processes were stopped; None if unknown.
         """
         self.resume_now()
         return None
 
     def resume_now(self) -> None:
-        """Let every stopped process go on, without asking the game."""
+        """Let every stopped process continue, without asking the game."""
         tree, self._paused = self._paused, None
         if tree is not None:
             tree.resume()
 
     def log_tail(self) -> str:
-        """The last lines of the log of each of its games; empty without a game."""
+        """The last lines of the logs of its games; empty without a game."""
         return ""
 
     def close(self) -> None:  # noqa: B027 - not every player has something to close

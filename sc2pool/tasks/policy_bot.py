@@ -2,11 +2,12 @@
 
     run_game(map, [Bot(Race.Terran, PolicyBot(MoveToBeacon, PPO.load("model.zip")))], …)
 
-The task class that the policy was trained on turns observations and actions into the policy's and
-back, as in the pool: a `Task` is driven by `TaskEpisode`, an `RLBotAI` by the bot itself. Rules:
-- a new task object per game; the hooks are called in the pool's order, at the same game loops, so
-  the same game and the same policy give the same actions, and `await self.game.request(…)` works;
-- neither SB3 nor torch is imported: a policy is any object with SB3's `predict`.
+The policy's own task class makes the policy's observations and turns its actions into commands, as
+in the pool. A `Task` is driven by `TaskEpisode`, an `RLBotAI` by the bot itself. Rules:
+- Each game has a new task object. The hooks are called in the pool's order, at the same game loops,
+  so the same game and the same policy give the same actions.
+- A `Task` can `await self.game.request(…)`.
+- Neither SB3 nor torch is imported: a policy is any object with SB3's `predict`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from sc2pool.tasks.task import Task
 
 
 class PolicyBot(BotAI):
-    """Plays a policy; for `run_game`, and for the packages that ladders want.
+    """Plays a policy, under `run_game` or in a ladder's package.
 
     Wrappers around the env (VecNormalize, VecFrameStack) are not applied here: pass a policy whose
     `predict` applies them.
@@ -42,14 +43,14 @@ class PolicyBot(BotAI):
     Args:
         task: a built-in task's name, or a subclass of `Task` or `RLBotAI`. Its map, race and
             opponents are not used: `run_game` chooses them.
-        policy: a trained SB3 model, or another object with its `predict`.
+        policy: a trained SB3 model, or another object with SB3's `predict`.
         deterministic: whether the policy returns its best action instead of a random one.
 
     Attributes:
         game_version: the game's version; empty before the first game.
 
     Raises:
-        ConfigError: no such task, or a policy for another action space.
+        ConfigError: the task is unknown, or the policy is for another action space.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class PolicyBot(BotAI):
             await self._bot.on_end(game_result)
 
     def _prepare_bot(self, bot: RLBotAI) -> None:
-        """Prepare the `RLBotAI` as python-sc2 has prepared this bot."""
+        """Prepare the `RLBotAI` in the way that python-sc2 has prepared this bot."""
         bot._initialize_variables()
         bot._prepare_start(
             self.client,
@@ -170,7 +171,7 @@ class TaskEpisode:
         await self._driven.begin(game, observed, self._game_info)
 
     async def step(self, state: GameState) -> None:
-        """Put the transition that led here; then act, or leave if the episode is over."""
+        """Put the transition of this state; then act, or leave the game if the episode is over."""
         self._client.game_step = self._task.step_mul  # for python-sc2's own loop
         observed_s = time.monotonic()
         await self._put(Observed.of(state.response_observation), game_ended=False)
@@ -185,18 +186,18 @@ class TaskEpisode:
             try:
                 reply = await self._client._execute(action=sc_pb.RequestAction(actions=commands))
             except ProtocolError as error:
-                if not error.is_game_over_error:  # in real time it may end at any moment
+                if not error.is_game_over_error:  # in real time the game may end at any moment
                     raise
             else:
                 self._task.action_results = tuple(reply.action.result)
 
     async def end(self) -> None:
-        """The game is over: put the last transition, seen from the game's final state."""
+        """Put the last transition, from the game's final state."""
         if self._driven.rules.over or not self._driven.rules.begun:
             return
         observed = self._task.lazy_observation
-        # python-sc2 ends the game without the last observation; request it here. Not by
-        # `client.observation`, which expects the result again: the game reports it once.
+        # python-sc2 ends the game without the last observation, so request it here. Not by
+        # `client.observation`, which expects the result again: the game reports it only once.
         with suppress(ProtocolError, ConnectionAlreadyClosedError):
             response = await self._client._execute(observation=sc_pb.RequestObservation())
             observed = Observed.of(response.observation)
@@ -207,7 +208,7 @@ class TaskEpisode:
 
 
 class ClientGame:
-    """A task's `game` if the game belongs to python-sc2: it answers requests, and has a result."""
+    """A task's `game` if the game belongs to python-sc2."""
 
     def __init__(self, client: Client, *, realtime: bool) -> None:
         self._client = client
@@ -221,7 +222,7 @@ class ClientGame:
         return None if result is None else int(result.value)
 
     async def request(self, request: sc_pb.Request) -> sc_pb.Response:
-        """As `Game.request`: a refusal is a reply with `error` set."""
+        """Send a request. Like `Game.request`, it returns a refusal as a reply with `error`."""
         kind = str(request.WhichOneof("request"))
         try:
             return await self._client._execute(**{kind: getattr(request, kind)})

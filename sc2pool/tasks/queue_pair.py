@@ -1,16 +1,18 @@
-"""The queue pair as a bot sees it: it puts what it observes, and gets the action to take.
+"""The bot's side of the queue pair: the bot puts transitions and gets actions.
 
     learner                         bot
     send(action)  ── action ──────► await get_action()
     receive()     ◄─ transition ──  put(observation, reward, terminated, truncated, info)
 
-There are three kinds: the pool's (shared memory, `sc2pool.pool.queues.slots`), `QueuePair.local()`
-for a bot and a learner in two threads of one process, and `PolicyPair`, whose learner is a
-function.
+There are three kinds of queue pairs:
+- the pool's (shared memory, `sc2pool.pool.queues.slots`),
+- `QueuePair.local()`, for a bot and a learner in two threads of one process,
+- `PolicyPair`, whose learner is a function.
 
-Rules: a transition is put before each `get_action`; the first of an episode has reward 0. An env of
-several rows (two players of a match, the agents of a team) puts and gets those of all its rows at
-once, because its game continues when all have acted.
+Rules: a transition is put before each `get_action`; the first of an episode has reward 0. An env
+may have several rows: two players of a match, or the agents of a team. Such an env puts the
+transitions of all rows in one call and gets all their actions in one call, because its game
+continues only when all have acted.
 """
 
 from __future__ import annotations
@@ -46,14 +48,14 @@ class Transition(NamedTuple):
 
 
 _POOLS_KEYS: Final = "sc2pool."
-"""The info's keys that begin with this are the pool's."""
+"""The prefix of the info's keys that are reserved for the pool."""
 
 
 def check_info(info: Any) -> None:
-    """Check that an info of the user's has no key of the pool's.
+    """Check that the user's info has no reserved key.
 
     Raises:
-        UserCodeError: it has one.
+        UserCodeError: a key is reserved for the pool.
     """
     for key in info or ():
         if isinstance(key, str) and key.startswith(_POOLS_KEYS):
@@ -78,16 +80,16 @@ class QueuePair(ABC):
         """
 
     async def get_actions(self) -> Sequence[Any]:
-        """Wait for the next action of each row, in their order."""
+        """Wait for the next action of each row; returns them in the order of the rows."""
         return [await self.get_action()]
 
     def put_rows(self, transitions: Sequence[Transition]) -> None:
-        """Hand the learner a transition for each row, in their order.
+        """Hand the learner a transition for each row, in the order of the rows.
 
-        All say the same of the episode's end: it is one episode.
+        The rows share one episode, so `terminated` and `truncated` must be the same in all of them.
 
         Raises:
-            ObservationError: as `put`.
+            ObservationError: as in `put`.
         """
         (transition,) = transitions
         self.put(transition)
@@ -96,14 +98,14 @@ class QueuePair(ABC):
     def local() -> LocalQueuePair:
         """A pair for a bot and a learner in two threads of one process.
 
-        For playing an `RLBotAI` under python-sc2's own `run_game`: give the pair to the bot, run
-        the game in one thread, and `receive()` / `send()` in another.
+        Use it to play an `RLBotAI` under python-sc2's own `run_game`: give the pair to the bot, run
+        the game in one thread, and call `receive()` and `send()` in another.
         """
         return LocalQueuePair()
 
 
 class LocalQueuePair(QueuePair):
-    """A queue pair between two threads; the bot's runs an event loop, the learner's blocks."""
+    """A queue pair between two threads: the bot's runs an event loop, the learner's blocks."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -123,7 +125,7 @@ class LocalQueuePair(QueuePair):
         """The next transition, in the order they were put; called by the learner.
 
         Raises:
-            TimeoutError: none came within `timeout_s` seconds.
+            TimeoutError: no transition came within `timeout_s` seconds.
         """
         try:
             return self._transitions.get(timeout=timeout_s)

@@ -1,7 +1,7 @@
-"""Task names to task classes.
+"""Finds task classes by name.
 
-A built-in task's class is imported when it is used, so listing the names (for gymnasium's
-registry, at `import sc2pool`) imports nothing.
+A built-in task's class is imported only when it is used. So `import sc2pool`, which lists the names
+for gymnasium's registry, imports no task.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ SMAC = tuple(
     "3s_vs_4z 3s_vs_5z 1c3s5z 2m_vs_1z corridor 6h_vs_8z 2s_vs_1sc so_many_baneling bane_vs_bane "
     "2c_vs_64zg".split()
 )
-"""SMAC's scenarios, tasks of teams."""
+"""SMAC's scenarios, which are team tasks."""
 
 
 SMAC_DUELS = tuple(
@@ -73,7 +73,7 @@ SMACV2 = (
     "10gen_protoss",
     "10gen_zerg",
 )
-"""SMACv2's scenarios of random teams, and its maps: ten units on either side."""
+"""SMACv2's scenarios of random teams. A map's own name stands for ten units on either side."""
 
 PLACES = (
     BUILT_IN
@@ -81,7 +81,7 @@ PLACES = (
     | {name: f"sc2pool.tasks.teams.smac.duel:{name}" for name in SMAC_DUELS}
     | {name: f"sc2pool.tasks.teams.smacv2.task:{name}" for name in SMACV2}
 )
-"""Where the class of each built-in task is, by its name."""
+"""The `module:Class` of each built-in task, by the task's name."""
 GROUPS = {
     "mini-games": tuple(name for name, place in BUILT_IN.items() if ".minigames." in place),
     "melee": ("Melee", "MeleeImage"),
@@ -93,18 +93,21 @@ GROUPS = {
 
 
 def spelled(task: str) -> str:
-    """The built-in name that a text means, whatever its case; the text itself if it means none."""
+    """The built-in name that equals a text, ignoring case; else the text itself."""
     return next((name for name in PLACES if name.lower() == task.lower()), task)
 
 
 def built_in_name(task: type[TaskDefinition]) -> str | None:
-    """The name of a built-in task's class; None for a user's class, also one of the same name."""
+    """The name of a built-in task's class.
+
+    None for a user's class, even if it has the name of a built-in task.
+    """
     name = task.__name__
     return name if PLACES.get(name) == f"{task.__module__}:{name}" else None
 
 
 def available(names: Iterable[str] = BUILT_IN) -> list[str]:
-    """Those of these built-in tasks whose packages are installed."""
+    """The tasks among `names` whose packages are installed."""
     found = []
     for name in names:
         with suppress(MissingPackageError):
@@ -114,11 +117,12 @@ def available(names: Iterable[str] = BUILT_IN) -> list[str]:
 
 
 def resolve(task: str | type[TaskDefinition]) -> type[TaskDefinition]:
-    """The class of a task given by name, as `module:Class`, or by class.
+    """The class of a task, which is given by name, as `module:Class`, or as a class.
 
     Raises:
-        ConfigError: no such name, module or class, not a task class, or an incomplete definition.
-        MissingPackageError: the task is written with a package that is not installed.
+        ConfigError: the name, module or class is unknown, the class is not a task, or its
+            definition is incomplete.
+        MissingPackageError: the task needs a package that is not installed.
     """
     from sc2pool.tasks.definition import TaskDefinition, check_definition  # noqa: PLC0415
 
@@ -136,7 +140,7 @@ def resolve(task: str | type[TaskDefinition]) -> type[TaskDefinition]:
 
 
 def _imported(task: str) -> object:
-    """The object with this name; an error in the user's own module is raised unchanged."""
+    """Import the object with this name; an error in the user's own module is raised unchanged."""
     if task not in PLACES and ":" not in task:
         close = difflib.get_close_matches(task, PLACES, n=1, cutoff=0.5)
         own = _as_module_and_class(task)
@@ -168,12 +172,12 @@ def _imported(task: str) -> object:
 
 
 def _module_of(file: str) -> str:
-    """The module that a file's name means."""
+    """The module of a file's name."""
     return file.removeprefix("./").removesuffix(".py").replace("/", ".")
 
 
 def _as_module_and_class(text: str) -> str:
-    """What may have been meant by a file, or by `module.Class`; empty if it is no such text."""
+    """The `module:Class` for a file's name or for `module.Class`; empty for any other text."""
     if text.endswith(".py"):
         return f"{_module_of(text)}:CLASS"
     module, dot, name = text.rpartition(".")

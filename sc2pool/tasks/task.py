@@ -1,4 +1,4 @@
-"""`Task`: a task written straight on the protobuf observation, the fast way.
+"""`Task`: a task written directly on the protobuf observation, which is the fast way.
 
     class Greedy(Task):
         map_name = "MoveToBeacon"
@@ -11,7 +11,7 @@
         def observe(self):            # self.lazy_observation -> observation
             return np.array(...)
 
-Rules: a new object per episode. Every hook may be `async`. Hooks read the newest observation:
+Rules: each episode has a new object. Every hook may be `async`. Hooks read the newest observation:
 `self.lazy_observation` decodes only the parts that are read, `self.observation` the whole message.
 """
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from sc2pool.game.game import Game
 
 _LOOKS_PER_LOOP = 20
-"""How often `advance` looks at a game that plays by itself, for each loop, before it gives up."""
+"""How often per game loop `advance` requests an observation in real time before it gives up."""
 
 
 class Task(TaskDefinition):
@@ -43,9 +43,9 @@ class Task(TaskDefinition):
 
     Attributes:
         lazy_observation: the game's newest observation, which decodes only the parts that are
-            read; the fastest input of `sc2pool.units.select`.
+            read. It is the fastest input of `sc2pool.units.select`.
         game_info: the map's description, a `sc2api_pb2.ResponseGameInfo`, fetched once per game.
-        action_results: the `ActionResult` values the game gave to the last step's commands.
+        action_results: the game's `ActionResult` values for the last step's commands.
         game: the running game, for queries and debug requests (`await self.game.request(…)`).
     """
 
@@ -61,9 +61,9 @@ class Task(TaskDefinition):
 
     @property
     def observation(self) -> sc_pb.Observation:
-        """The newest observation, as a whole; decoding it costs some 20 µs, once per step.
+        """The whole newest observation; decoding it costs some 20 µs, once per step.
 
-        It can be set, to test a task without a game.
+        Set it to test a task without a game.
         """
         return self.lazy_observation.observation
 
@@ -78,16 +78,16 @@ class Task(TaskDefinition):
     async def advance(self, loops: int = 2) -> None:
         """Play game loops in `on_start`; the observation after them is the episode's first one.
 
-        Debug commands take effect with the next loops: a unit that is created, killed or changed is
-        so in an observation only after two loops. The time limit begins after these loops.
+        Use it after debug commands: an observation shows a created, killed or changed unit only two
+        loops later. The time limit begins after these loops.
 
         Args:
             loops: at least 1. In real time the game plays them by itself.
 
         Raises:
             ConfigError: `loops` is not a whole number of at least 1.
-            UserCodeError: the task has two players, whose games step together; or the game does not
-                play on, for instance because it has ended.
+            UserCodeError: the task has two players, whose games step together, or the game does not
+                continue, for instance because it has ended.
         """
         check_loops("loops", loops)
         until = self.lazy_observation.game_loop + loops
@@ -102,15 +102,15 @@ class Task(TaskDefinition):
             await asyncio.sleep(1 / LOOPS_PER_S)
         else:
             words = ", ".join(reply.error) or f"it is at loop {self.lazy_observation.game_loop}"
-            raise UserCodeError(f"the game does not play to loop {until}: {printable(words)}")
+            raise UserCodeError(f"the game does not reach loop {until}: {printable(words)}")
         if self.max_loops is not None:
-            self.max_loops += loops  # type: ignore[misc]  # of this episode's object alone
+            self.max_loops += loops  # type: ignore[misc]  # only of this episode's object
 
     def result(self) -> int | None:
-        """How an episode came out for this side of a match, a `sc2api_pb2.Result`.
+        """The episode's result for this side of a match, a `sc2api_pb2.Result`.
 
-        Called at the episode's end; it becomes `sc2pool.result`. By default the game's own result;
-        None, which is undecided, if the game continues.
+        Called at the episode's end; the value becomes `sc2pool.result`. By default it is the game's
+        own result, or None (undecided) if the game continues.
         """
         return self.game.result
 
@@ -125,6 +125,6 @@ class Task(TaskDefinition):
         May be `async`.
 
         Returns:
-            The unit commands of this step; None, like an empty list, for no command. Anything else
-            is raised in the trainer, as `UserCodeError`; so is an exception.
+            The unit commands of this step; None or an empty list for no command. Any other value,
+            or an exception, raises `UserCodeError` in the trainer.
         """

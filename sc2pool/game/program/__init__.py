@@ -1,1 +1,1 @@
-"""The game as a program: find it, lease a port, launch it, keep the end of its output, end it."""
+"""The game as a program: find it, lease a port, launch it, keep the end of its output, kill it."""

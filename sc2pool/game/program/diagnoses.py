@@ -1,11 +1,11 @@
 """Known causes of a game's end, recognised by its last words, its exit code or its build.
 
-    diagnose      log, exit code, build  →  one line of advice, empty if nothing is known
-    known_faults  build                  →  what is known to be wrong with it, empty if nothing is
+    diagnose      log, exit code, build  →  one line of advice, empty without a known cause
+    known_faults  build                  →  the build's known faults, empty without one
 
-Rules: both are pure. The log's words come first, because they are the most exact; a build's faults
-count only if they fit the way in which the game ended. A pattern is a text that games were seen to
-print, so this file may say nothing about an end, but should not say something wrong.
+Rules: both functions are pure. The log is searched first, because it is the most exact. A build's
+faults count only if they fit the way in which the game ended. Patterns are texts that games were
+seen to print. So this file may give no advice, but should not give wrong advice.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _REPAIR: Final = (
     "unpack Blizzard's package again, into an empty folder, or let Battle.net scan and repair it"
 )
 _EMULATED: Final = (
-    "this is an x86-64 game under emulation (Rosetta or QEMU on an ARM processor, as Apple "
-    "Silicon), which StarCraft II does not survive, in Docker neither: use an x86-64 machine, or "
-    "play the stand-in"
+    "this is an x86-64 game under emulation (Rosetta or QEMU on an ARM processor, such as Apple "
+    "Silicon), under which StarCraft II crashes, also in Docker: use an x86-64 machine, or play "
+    "the stand-in"
 )
 
 _PATTERNS: Final[tuple[tuple[str, str], ...]] = (
-    # Emulators first: under them the game's own messages are only consequences.
+    # Emulators first: in an emulator the game's own messages are only consequences.
     (r"rosetta error:|qemu: uncaught target signal|qemu-x86_64(-static)?: ", _EMULATED),
     (
         r"version [`']?GLIBC_[\d.]+'? not found",
@@ -61,7 +61,7 @@ _PATTERNS: Final[tuple[tuple[str, str], ...]] = (
     ),
     (
         r"A game has not been started yet",
-        "the game could not read the map and says so only now: unpack the map's archive again, "
+        "the game could not read the map and reports it only now: unpack the map's archive again, "
         "with the password that stands for Blizzard's licence; a wrong one leaves unreadable files",
     ),
     (
@@ -70,7 +70,7 @@ _PATTERNS: Final[tuple[tuple[str, str], ...]] = (
         "hundred games: a new process helps; put the map into the installation's folder Maps",
     ),
 )
-"""Texts that games print, and the advice; the first that is found counts."""
+"""Texts that games print, and the advice for each; the first match counts."""
 
 _SEGMENTATION_FAULT: Final = (-11, 139, 0xC0000005)
 """SIGSEGV as `subprocess` and as a shell reports it, and Windows' code for the same."""
@@ -116,16 +116,16 @@ _BUILDS: Final = (
         "4.10 reports a wrong display type of some units on high ground (fixed in 5.0.4)",
     ),
 )
-"""Versions with faults that were reported independently."""
+"""Builds with faults that several sources have reported independently."""
 
 
 def diagnose(log: str, exit_code: int | None, base_build: int | None = None) -> str:
-    """One line of advice about a game that failed; empty if its failure is not known.
+    """One line of advice about a failed game; empty if the failure is unknown.
 
     Args:
-        log: the end of the game's output, with the API's error texts if there are any.
-        exit_code: negative for a signal; None if the game still runs.
-        base_build: the number of its build, if it is known.
+        log: the end of the game's output, followed by the API's error texts, if any.
+        exit_code: negative for a signal. None if the game still runs.
+        base_build: the number of the game's build, if known.
     """
     for pattern, advice in _PATTERNS:
         if re.search(pattern, log):
@@ -141,10 +141,10 @@ def diagnose(log: str, exit_code: int | None, base_build: int | None = None) -> 
 
 
 def known_faults(base_build: int) -> str:
-    """What is known to be wrong with a build; empty if nothing is."""
+    """The known faults of a build, as text; empty without one."""
     known = [build.fault for build in _BUILDS if build.first <= base_build <= build.last]
     return _listed(known, base_build) if known else ""
 
 
 def _listed(faults: list[str], base_build: int | None) -> str:
-    return f"known of Base{base_build}: {'; '.join(faults)}"
+    return f"known faults of Base{base_build}: {'; '.join(faults)}"

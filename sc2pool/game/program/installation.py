@@ -1,14 +1,14 @@
-"""Where the game is: the installation to play, its executable, its maps.
+"""Finds the installation to play, its executable and its maps.
 
     find("auto")   SC2PATH, else the platform's usual place, else the stand-in in the user's cache
     find("real")   the same without the stand-in
-    find(PATH)     the installation at PATH and no other
+    find(PATH)     only the installation at PATH
 
-Rules: all three end in the same check of the directory, and no code after it knows which game it
-is. A path that was given and is no installation is an error; only a usual place that does not
-exist leads on to the next. Nothing is cached, nothing is changed.
+Rules: all three check the directory in the same way, and no later code knows whether the game is
+the real one. A given path without an installation is an error. Only if a usual place does not exist
+is the next one tried. Results are not cached, and installations are not changed.
 
-Inside WSL the Linux game is looked for; a Windows game under `/mnt/c` is played from Windows.
+Inside WSL only the Linux game is searched for; play a Windows game under `/mnt/c` from Windows.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ MAP_SUFFIX: Final = ".SC2Map"
 _BASE_FOLDER: Final = re.compile(r"Base(\d+)")
 
 _CACHE_VARIABLE: Final = "WIN_PD_OVERRIDE_LOCAL_APPDATA" if WINDOWS else "XDG_CACHE_HOME"
-"""What platformdirs takes for the user's folder of caches, in place of the system's."""
+"""The environment variable by which platformdirs overrides the user's cache folder."""
 STAND_IN_S: Final = 120.0
-"""How long it may take to write the stand-in: the start of an interpreter, and some small files."""
+"""Time limit for writing the stand-in, which starts an interpreter and writes some small files."""
 
 
 @dataclass(frozen=True)
 class Platform:
-    """Where things are on one operating system."""
+    """The game's paths on one operating system."""
 
     usual_places: tuple[str, ...]
     executable: str
     """Relative to the folder of a version."""
     working_directory: str | None
-    """Relative to the installation; None if any will do."""
+    """Relative to the installation; None if any directory will do."""
     execute_info: str | None
-    """A file in the home directory in which the game notes where it was last started from."""
+    """A file in the home directory, in which the game stores the path of its last start."""
 
 
 PLATFORMS: Final = {
@@ -78,7 +78,7 @@ PLATFORMS: Final = {
 
 @dataclass(frozen=True)
 class Installation:
-    """A directory that was checked to hold a game."""
+    """A directory that has been checked to hold a game."""
 
     root: Path
     executable: Path
@@ -86,14 +86,14 @@ class Installation:
     maps: Path | None
     """The folder of maps; a new retail installation has none."""
     cwd: Path | None
-    """The working directory the game wants; None if any will do."""
+    """The working directory that the game needs; None if any directory will do."""
     found_by: str = ""
-    """How it was found: the `game` argument, SC2PATH, the usual place, or the stand-in."""
+    """How it was found: by the `game` argument, SC2PATH, the usual place, or as the stand-in."""
 
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """Raise `ConfigError` if the block may not look at a file or folder."""
+    """Raise `ConfigError` if the block has no permission to read a file or folder."""
     try:
         yield
     except PermissionError as error:
@@ -109,8 +109,8 @@ def find(game: str | os.PathLike[str] = "auto", *, says: bool = True) -> Install
         says: log once, as a warning, that "auto" plays the stand-in.
 
     Raises:
-        ConfigError: there is none, or it may not be read; the message says what was searched, and
-            where.
+        ConfigError: no installation was found, or it may not be read. The message lists the
+            searched places.
     """
     if not isinstance(game, str | os.PathLike):
         raise ConfigError(
@@ -149,9 +149,9 @@ def _say_no_game(root: Path) -> None:
 
 
 def usual_places(system: Platform) -> list[Path]:
-    """Where an installation may be on `system`, the likeliest first."""
+    """The usual places of an installation on `system`, the likeliest first."""
     places = []
-    with suppress(RuntimeError):  # without a home directory there is nothing in it
+    with suppress(RuntimeError):  # there may be no home directory
         noted = _from_execute_info(system)
         if noted is not None:
             places.append(noted)
@@ -160,13 +160,14 @@ def usual_places(system: Platform) -> list[Path]:
 
 
 def read_installation(root: Path, why: str) -> Installation:
-    """Checks that `root` holds a game and reads what is needed to play it.
+    """Checks that `root` holds a game, and returns its paths and build.
 
     Args:
-        why: what led there; begins the message of an error.
+        root: the installation's directory.
+        why: how `root` was found. An error's message begins with it.
 
     Raises:
-        ConfigError: something is missing; the message says what.
+        ConfigError: a folder or file is missing; the message names it.
     """
     system = _this_platform()
     root = Path(os.path.abspath(root))  # noqa: PTH100  # links in the path keep their names
@@ -194,15 +195,16 @@ def read_installation(root: Path, why: str) -> Installation:
 
 @_readable()
 def find_map(installation: Installation, name: str) -> Path:
-    """The file of a map, searched for in the installation's map folder and all below it.
+    """The file of a map, searched for in the installation's map folder and its subfolders.
 
     Args:
+        installation: the installation to search.
         name: a file name or a path within the map folder, with or without `.SC2Map`, or the
             absolute path of a map file. Upper and lower case matter only if both exist.
 
     Raises:
-        ConfigError: no such map, or a folder that may not be read; the message names the folder
-            and similar names.
+        ConfigError: the map was not found, or a folder may not be read. The message names the
+            folder and similar names.
     """
     wanted = Path(name if name.lower().endswith(MAP_SUFFIX.lower()) else name + MAP_SUFFIX)
     if wanted.is_absolute():
@@ -212,7 +214,7 @@ def find_map(installation: Installation, name: str) -> Path:
         raise ConfigError(f"no map {name!r}: there is no file {wanted}")
     if installation.maps is None:
         raise ConfigError(f"no map {name!r}: {installation.root} has no folder Maps")
-    # In a folder that may not be read `rglob` finds nothing.
+    # `rglob` skips a folder without read permission silently; this raises.
     os.listdir(installation.maps)  # noqa: PTH208
     known = sorted(
         file
@@ -230,29 +232,29 @@ def find_map(installation: Installation, name: str) -> Path:
 def made_with(map_path: Path) -> str:
     """The version of the editor that saved a map, as `4.7.0 (build 70154)`.
 
-    The archive's `DocumentHeader` holds it: the letters H2CS, two words, one byte, three bytes with
-    the version's numbers, and the build as a little-endian word. Read off maps whose versions are
-    known.
+    It is in the archive's `DocumentHeader`: the letters H2CS, two words, one byte, three bytes with
+    the version's numbers, and the build as a little-endian word. This format was derived from maps
+    of known versions.
 
     Returns:
-        Empty if the file cannot be read, is no archive, or if mpyq is not installed, which
-        python-sc2 brings.
+        The version. Empty if the file cannot be read or is not an archive, or if mpyq, a dependency
+        of python-sc2, is not installed.
     """
     try:
         import mpyq  # type: ignore[import-untyped]  # noqa: PLC0415 - only a map that cannot be played is looked into
 
         header = mpyq.MPQArchive(str(map_path)).read_file("DocumentHeader")
         magic, *version, build = struct.unpack_from("<4s8x x3B I", header)
-    except Exception:  # of an archive that is broken it raises whatever comes
+    except Exception:  # for a broken archive mpyq raises many kinds
         return ""
     return "{}.{}.{} (build {})".format(*version, build) if magic == b"H2CS" else ""
 
 
 def _require_utf8(path: Path) -> None:
-    """A path is sent to the game in its API's messages, which hold UTF-8 only.
+    """Check that a path is UTF-8. It is sent to the game in API messages, which only hold UTF-8.
 
     Raises:
-        ConfigError: it has bytes that are no UTF-8.
+        ConfigError: the path is not UTF-8.
     """
     try:
         str(path).encode()
@@ -294,7 +296,7 @@ def _this_platform() -> Platform:
 
 
 def _from_execute_info(system: Platform) -> Path | None:
-    """The installation named in the file the game writes, `executable = …/Versions/Base…/…`."""
+    """The installation in the file that the game writes, `executable = …/Versions/Base…/…`."""
     if system.execute_info is None:
         return None
     try:
@@ -314,20 +316,21 @@ def _similar(stem: str, known: list[Path]) -> str:
 
 
 def _is_noexec(path: Path) -> bool:
-    """True if nothing on the path's file system may be executed."""
+    """True if the path's file system forbids executing files."""
     return not WINDOWS and bool(os.statvfs(path).f_flag & getattr(os, "ST_NOEXEC", 0))
 
 
 def write_stand_in() -> Path:
-    """Writes the stand-in's installation in the user's cache, anew so that it is never stale.
+    """Writes the stand-in's installation in the user's cache, each time, so that it is never
+    stale.
 
     Returns:
-        Its folder.
+        The installation's folder.
 
     Raises:
-        ConfigError: it cannot be written.
+        ConfigError: the installation cannot be written.
     """
-    # Its launcher names this interpreter and this package, so each of them has its own.
+    # The launcher contains the paths of this interpreter and package, so each has its own folder.
     origin = hashlib.sha256(f"{sys.prefix}\n{__file__}".encode()).hexdigest()[:8]
     root = cache_folder() / f"standin-{metadata.version('sc2pool')}-{origin}"
     failure = f"cannot write the stand-in game to {root}"
@@ -337,17 +340,17 @@ def write_stand_in() -> Path:
         raise ConfigError(f"{failure} within {STAND_IN_S:g} s") from None
     if done.returncode != 0:
         *_, reason = done.stderr.strip().split(f"{root}: ")
-        raise ConfigError(f"{failure}: {reason}; {_CACHE_VARIABLE} says where it goes")
+        raise ConfigError(f"{failure}: {reason}; set {_CACHE_VARIABLE} to use another folder")
     return root
 
 
 def cache_folder() -> Path:
-    """This user's folder for what sc2pool may write again, as the system has it.
+    """This user's cache folder for sc2pool, at the system's usual place.
 
     Raises:
         ConfigError: this user has no home directory.
     """
-    import platformdirs  # noqa: PLC0415 - workers import this module, and need none
+    import platformdirs  # noqa: PLC0415 - workers import this module, but need no cache folder
 
     with suppress(RuntimeError):
         folder = Path(platformdirs.user_cache_dir("sc2pool", appauthor=False))
@@ -363,4 +366,4 @@ def _expanded(path: str | os.PathLike[str]) -> Path:
     try:
         return Path(path).expanduser()
     except RuntimeError:
-        raise ConfigError(f"{os.fspath(path)!r} has no meaning: {_NO_HOME}") from None
+        raise ConfigError(f"cannot expand {os.fspath(path)!r}: {_NO_HOME}") from None

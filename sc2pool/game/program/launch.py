@@ -1,16 +1,15 @@
 """From an installation to a game that answers: lease, spawn, wait, prove, connect.
 
 Rules:
-- no byte is sent to a listener before its process is known to be our game (if the system cannot
-  say, the launch continues and is marked unproven);
-- a game has one seat, a single websocket: it is connected to as soon as it listens, and if another
-  program has the seat, the game is replaced by one on another port at once;
-- the wait ends at once when the process does, and at its deadline otherwise;
-- a port that turns out to be taken costs one try; an executable that is missing, may not be
-  executed or is being written may be in the middle of an update, and is tried again until the
-  deadline; anything else that fails is final;
-- two games never start in the same instant;
-- whatever fails, process, port, descriptors and files are given back.
+- Nothing is sent to a listener before its process is known to be our game. If the system does not
+  reveal the listener, the launch continues and is marked unproven.
+- A game has one seat, a single websocket. We connect as soon as the game listens. If another
+  program has the seat, the game is replaced immediately by one on another port.
+- The wait ends as soon as the process ends, and otherwise at its deadline.
+- A taken port costs one try. An executable that is missing, not executable or being written may be
+  in the middle of an update, and is tried again until the deadline. All other failures are final.
+- Two games never start at the same moment.
+- After any failure, process, port, descriptors and files are released.
 """
 
 from __future__ import annotations
@@ -40,20 +39,20 @@ from sc2pool.processes.filelock import try_lock, unlock_and_remove
 from sc2pool.processes.shortage import is_shortage
 
 _POLL_S: Final = 0.004
-"""Poll interval until the game listens: half of it is how long, on average, another program
-could connect before us. Looking this often takes 3 % of a core."""
+"""Poll interval until the game listens. Another program can connect before us for half of it, on
+average. Polling this often takes 3 % of a core."""
 _SEAT_POLL_S: Final = 0.25
 """Poll interval for the owner of the port, while the game does not answer the handshake."""
 _APART_S: Final = 0.1
-"""Least time between the starts of two games."""
+"""The least time between the starts of two games."""
 _TURN_POLL_S: Final = 0.01
 _TURN_WAIT_S: Final = 10.0
-"""The longest wait for a turn: a process that was stopped may have it."""
+"""The longest wait for a turn, as a stopped process may hold it."""
 _UPDATE_POLL_S: Final = 0.2
 """Time between two tries to start an executable that may be in the middle of an update."""
 _PORT_TRIES: Final = 5
 _Connects = Callable[[socket.socket], Coroutine[Any, Any, Connection]]
-"""Opens the websocket over a socket that is connected to the game's port."""
+"""A function that opens the websocket over a socket that is connected to the game's port."""
 
 
 async def launch(
@@ -70,16 +69,19 @@ async def launch(
     """Starts a game and connects to it.
 
     Args:
-        directory: for the game's temporary files; None for the system's.
+        installation: the game's installation.
+        deadline: for the whole launch.
+        directory: for the game's temporary files. None for the system's folder.
         core_file_bytes: see `GameProcess.spawn`.
-        warn: called with what the game says beside a reply that did what was asked.
+        warn: called with the game's error texts in the reply to a request that succeeded.
+        lease_port: returns a lease of a free port.
         connection_type: the class of the connection.
-        in_turn: whether to keep a distance to the start of every other game.
+        in_turn: whether to keep a distance in time to the start of every other game.
 
     Raises:
         ConfigError: the executable cannot be started at all, or not before the deadline.
-        GameFault: LAUNCH_FAILED (it ended, or the system refuses what it needs), GAME_EXITED (it
-            was killed), PORT_TAKEN (again and again), DEADLINE.
+        GameFault: LAUNCH_FAILED (the game ended, or the system refused a resource), GAME_EXITED
+            (the game was killed), PORT_TAKEN (in all tries), DEADLINE.
     """
     spawn = partial(
         GameProcess.spawn, installation, directory=directory, core_file_bytes=core_file_bytes
@@ -103,7 +105,7 @@ async def launch(
 
 @contextmanager
 def refusals_as_faults() -> Iterator[None]:
-    """What the system refuses in the block is a failed launch.
+    """Turn a system error in the block into a failed launch.
 
     Raises:
         GameFault: LAUNCH_FAILED, for an OSError.
@@ -155,9 +157,9 @@ async def _spawn(
 class _Turn:
     """The right to start a game: no other game of this user starts within `_APART_S`.
 
-    Games that are started in the same instant were seen to fail on Linux. The right is a lock that
-    all pools of this user ask for; it ends with the process that has it. If there can be no lock,
-    or a process keeps it, games are started without one.
+    Games that started at the same moment were seen to fail on Linux. The right is a lock that all
+    pools of this user take; it ends with the process that holds it. If the lock cannot be made, or
+    a process keeps it, games start without it.
     """
 
     def __init__(self) -> None:
@@ -165,7 +167,7 @@ class _Turn:
         self._over_s = 0.0
 
     async def take(self, deadline: Deadline) -> None:
-        """Wait for the right, but not for ever, and not beyond the deadline."""
+        """Wait for the right, at most `_TURN_WAIT_S`, and not beyond the deadline."""
         wait = Deadline.after(min(_TURN_WAIT_S, deadline.remaining_s()))
         with suppress(ConfigError, OSError):
             path = lease_directory() / "launch-turn"
@@ -176,19 +178,19 @@ class _Turn:
         self._over_s = time.monotonic() + _APART_S
 
     def end_in_time(self) -> None:
-        """Give the right up once it is over."""
+        """Release the right if its time is over."""
         if time.monotonic() >= self._over_s:
             self.end()
 
     def end(self) -> None:
-        """Give the right up; may be called again."""
+        """Release the right; may be called again."""
         held, self._held = self._held, None
         if held is not None:
             unlock_and_remove(*held)
 
 
 def _is_being_replaced(executable: Path, error: ConfigError) -> bool:
-    """True if a program could not be started because an update may be replacing it."""
+    """True if the start may have failed because an update is replacing the executable."""
     cause = error.__cause__
     written = isinstance(cause, OSError) and (
         cause.errno == errno.ETXTBSY or getattr(cause, "winerror", None) == BEING_WRITTEN
@@ -201,11 +203,11 @@ async def _when_ready(
 ) -> tuple[Connection, int | None]:
     while True:
         turn.end_in_time()
-        code = process.exit_code()  # first: what it printed before it ended is there then
+        code = process.exit_code()  # first: then all output of an ended game can be read
         if process.port_refused():
             raise GameFault(FaultKind.PORT_TAKEN, f"the game could not listen on port {port}")
         if code is not None:
-            # A game that the kernel kills (memory pressure) has not failed: the next may start.
+            # The kernel may have killed the game (memory pressure). Then the next may start.
             kind = FaultKind.GAME_EXITED if code == KILLED else FaultKind.LAUNCH_FAILED
             raise process.exit_fault(kind)
         if deadline.expired():
@@ -222,11 +224,11 @@ async def _when_ready(
 
 
 def _prove_listener(process: GameProcess, port: int, sock: socket.socket) -> int | None:
-    """The pid of our game's process that listens on `port`; None if the system does not say.
+    """The pid of our game's process that listens on `port`; None if unknown.
 
     Raises:
-        GameFault: PORT_TAKEN; it is another process.
-        NotReadyError: by now nothing listens there.
+        GameFault: PORT_TAKEN; another process listens.
+        NotReadyError: now no process listens on the port.
     """
     try:
         pid = find_listener(process.family(), port)
@@ -234,9 +236,9 @@ def _prove_listener(process: GameProcess, port: int, sock: socket.socket) -> int
         return None
     if pid is None:
         sock.close()
-        connect(port).close()  # was it our game after all, which has ended this moment?
+        connect(port).close()  # raises if the listener was our game, which has just ended
         raise GameFault(
-            FaultKind.PORT_TAKEN, f"port {port} is listened on by another process than the game"
+            FaultKind.PORT_TAKEN, f"a process other than the game listens on port {port}"
         )
     return pid
 
@@ -248,7 +250,7 @@ async def _take_seat(
 
     Raises:
         GameFault: PORT_TAKEN; another program has the seat, or our peer is not the game.
-        NotReadyError: the game does not answer yet, or it has ended.
+        NotReadyError: the game does not answer yet, or has ended.
     """
     own_port: int = sock.getsockname()[1]
     opening = asyncio.ensure_future(connects(sock))
@@ -267,7 +269,7 @@ async def _take_seat(
     if clients is not None and own_port not in clients:
         connection.abort()
         if process.exit_code() is not None:
-            raise NotReadyError  # it has ended, and so has its connection: `_when_ready` says how
+            raise NotReadyError  # the game and its connection have ended: `_when_ready` says how
         raise GameFault(FaultKind.PORT_TAKEN, f"the peer on port {port} is not the game")
     return connection
 
@@ -282,7 +284,7 @@ def _require_free_seat(process: GameProcess, port: int, own_port: int) -> None:
 
 
 def _clients(process: GameProcess, port: int) -> set[int] | None:
-    """The ports that the game's clients have; None if the system does not say."""
+    """The ports of the game's clients; None if unknown."""
     clients = set()
     try:
         for one in process.family():
@@ -299,10 +301,10 @@ def _clients(process: GameProcess, port: int) -> set[int] | None:
 
 
 def find_listener(processes: list[psutil.Process], port: int) -> int | None:
-    """The pid of the one that listens on the port; None if none of them does.
+    """The pid of the process that listens on the port; None if none of `processes` does.
 
     Raises:
-        psutil.Error, OSError: the system does not say.
+        psutil.Error, OSError: the system does not reveal the listener.
     """
     for process in processes:
         with suppress(psutil.NoSuchProcess):

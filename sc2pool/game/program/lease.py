@@ -1,14 +1,14 @@
-"""The locked right to a port, so that no two games of this user ever ask for the same one.
+"""Leases ports with locks, so that two games of this user never use the same port.
 
 Another process can take a free port before the game listens on it. A lease is a lock on a file
 named after the port:
 
     candidate outside the ephemeral range → lock its file → bind it once, as proof → lease
 
-Rules: the kernel never hands out a port from outside its ephemeral range by itself. The lock is
-inherited by the game, so the lease lasts as long as the worker or the game lives. Files lie in one
-place per user, whatever its environment says, so all trainers of a user see each other. The file of
-a killed worker stays; the next lease deletes it.
+Rules: the kernel never assigns a port outside its ephemeral range by itself. The game inherits the
+lock, so the lease lasts as long as the worker or the game lives. Each user has one folder of lock
+files, independent of the environment, so all trainers of a user see each other. The file of a
+killed worker stays until the next lease deletes it.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from sc2pool.platform import WINDOWS
 from sc2pool.processes.filelock import try_lock, unlock_and_remove
 
 HOST: Final = "127.0.0.1"
-"""The only address games listen on."""
+"""The only address on which games listen."""
 
 _FIRST_PORT: Final = 10_000
-"""Below are ports that services are configured to use."""
+"""Services are often configured to use lower ports."""
 _PORTS_END: Final = 65_536
 MOST_GAMES: Final = _PORTS_END - 1
-"""Of one machine, since each game has a port."""
+"""The most games of one machine, as each game has a port."""
 _EPHEMERAL_FILE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _EPHEMERAL_ELSEWHERE: Final = (49_152, 65_535)
-"""The range IANA sets aside; macOS and Windows use it."""
+"""IANA's ephemeral range, which macOS and Windows use."""
 
 
 def candidate_ports(ephemeral: tuple[int, int]) -> range:
-    """The larger span of ports that lies outside the `ephemeral` range (first, last).
+    """The larger span of ports outside the `ephemeral` range (first, last).
 
     Raises:
-        ConfigError: the ephemeral range leaves none.
+        ConfigError: the ephemeral range leaves no port.
     """
     first, last = ephemeral
     below = range(_FIRST_PORT, min(first, _PORTS_END))
@@ -53,7 +53,7 @@ def candidate_ports(ephemeral: tuple[int, int]) -> range:
 
 
 def ephemeral_range() -> tuple[int, int]:
-    """First and last port the kernel hands out by itself."""
+    """The first and the last port that the kernel assigns by itself."""
     try:
         first, last = _EPHEMERAL_FILE.read_text().split()
     except (OSError, ValueError):
@@ -62,13 +62,14 @@ def ephemeral_range() -> tuple[int, int]:
 
 
 def lease_directory() -> Path:
-    """The user's own directory of lock files; created if it is missing.
+    """The user's own directory of lock files; created if missing.
 
-    Another user can make a directory under the first name before this user does. Then the next
-    place is taken; as long as that directory stays, all trainers of this user take the same one.
+    Another user may have created a directory under the first name. Then the next place is used. All
+    trainers of this user use the same place as long as that directory exists.
 
     Raises:
-        ConfigError: another user owns each directory that can be had, or may write there.
+        ConfigError: each possible directory belongs to another user or is writable by others, or it
+            cannot be created.
     """
     if WINDOWS:
         local = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
@@ -85,26 +86,27 @@ def lease_directory() -> Path:
 
 
 def _places(uid: int) -> list[Path]:
-    """Where the directory may be, the usual place first; none depends on the environment.
+    """The possible places of the directory, the usual one first; independent of the environment.
 
-    Not the temporary directory: TMPDIR may differ between two trainers that must not collide.
+    The temporary directory is not used: TMPDIR may differ between two trainers that must not
+    collide.
     """
     if WINDOWS:
-        return []  # it has none of what follows
+        return []  # Windows has no uids and no `pwd`
     import pwd  # noqa: PLC0415
 
     places = [Path(f"/tmp/sc2pool-ports-{uid}"), Path(f"/run/user/{uid}/sc2pool-ports")]
-    with suppress(KeyError):  # a user that the system does not know
+    with suppress(KeyError):  # the system may not know the user
         places.append(Path(pwd.getpwuid(uid).pw_dir) / ".cache" / "sc2pool-ports")
     return places
 
 
 def _why_not(directory: Path) -> str:
-    """Why this directory cannot be the user's own; empty if it is, made here if need be."""
+    """Create the directory if missing. Return why it is unsafe; empty if it is the user's own."""
     if WINDOWS:
         return ""
     try:
-        with suppress(FileExistsError):  # whatever is there, a file or a link, is looked at below
+        with suppress(FileExistsError):  # the check below also rejects a file or a link
             if directory.parent.name == ".cache":
                 directory.parent.mkdir(exist_ok=True)
             directory.mkdir(mode=0o700)
@@ -125,7 +127,8 @@ class PortLease:
     def __init__(self, port: int, path: Path, fd: int) -> None:
         self.port = port
         self.fd = fd
-        """Pass it on to the game (`pass_fds`): the lease then outlives this process."""
+        """The lock's descriptor. If the game inherits it (`pass_fds`), the lease outlives this
+        process."""
         self._path = path
         self._held = True
 
@@ -134,17 +137,17 @@ class PortLease:
         """Leases a port that is free right now.
 
         Args:
-            directory: where the lock files lie; None means the user's own place.
+            directory: the folder of the lock files. None means the user's own folder.
 
         Raises:
             GameFault: PORT_TAKEN; every port is leased or in use.
-            ConfigError: the place of the lock files is not safe to use.
+            ConfigError: the folder of the lock files is not safe to use.
             OSError: the system refuses a descriptor or a file.
         """
         directory = directory or lease_directory()
         _delete_unlocked(directory)
         ports = candidate_ports(ephemeral_range())
-        # Trainers begin at different ports, so they rarely try each other's.
+        # Begin at a random port, so that trainers rarely try the same ports.
         start = int.from_bytes(os.urandom(4)) % len(ports)
         for offset in range(len(ports)):
             port = ports[(start + offset) % len(ports)]
@@ -162,7 +165,7 @@ class PortLease:
         )
 
     def release(self) -> None:
-        """Gives the port up; may be called again."""
+        """Releases the port; may be called again."""
         if self._held:
             self._held = False
             unlock_and_remove(self.fd, self._path)
@@ -171,14 +174,14 @@ class PortLease:
 def _delete_unlocked(directory: Path) -> None:
     """Delete the files of leases that have ended with their processes."""
     for path in directory.glob("*.lock"):
-        # Another process that tries this port now takes the next one instead.
+        # If another process tries this port now, it continues with the next one.
         fd = try_lock(path)
         if fd is not None:
             unlock_and_remove(fd, path)
 
 
 def _is_free(port: int) -> bool:
-    # The games of a match may also find each other by datagrams: nobody documents it.
+    # Check UDP too: it is undocumented whether the games of a match find each other by datagrams.
     for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
         with socket.socket(socket.AF_INET, kind) as probe:
             if WINDOWS:

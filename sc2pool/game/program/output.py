@@ -1,20 +1,20 @@
-"""The end of what a child process prints, in a file whose size is fixed before the child starts.
+"""Keeps the end of a child process's output, in a file of fixed size.
 
     child ── pipe ──► thread ──► ring of 64 KiB, and its copy in a file ──► `tail`; `read_tail`
 
-Why a pipe and a ring: a file that the child writes by itself grows as fast as the disk takes it,
-however often it is cut (800 MB in 8 s), and a limit of the system (RLIMIT_FSIZE) would hold for
-the child's other files, too, and kill it. Why a thread: the event loop of a worker may be blocked.
-Why a file: a process that is killed leaves the ring behind, for the one that asks why. It is not
-mapped, because who cuts a mapped file ends the process that writes into it.
+Why a pipe and a ring: a file that the child writes itself grows as fast as the disk allows (800 MB
+in 8 s), even if it is truncated often. A limit of the system (RLIMIT_FSIZE) would also apply to the
+child's other files, and kill the child. Why a thread: the event loop of a worker may be blocked.
+Why a file: it survives if this process is killed, and can still explain the end. The file is not
+memory-mapped: if another process truncated it, writing into it would kill this process.
 
 Rules:
-- a flood costs this process little: after each read the thread rests, so the pipe
-  is full and the child waits for it, at 32 MB/s;
-- a child that is no flood never waits for long: while this process is stopped, or does not let
-  the thread run, the child can print what the pipe holds (64 KiB on Linux) before it has to wait.
-  A game that is stepped gets no requests then, so only one in real time can lose anything;
-- on a full disk the ring is in memory only; nothing but that is lost.
+- A child that prints a flood costs this process little. The thread rests after each read, so the
+  pipe is full and the child waits, at 32 MB/s.
+- Other children never wait for long. While this process is stopped, or does not let the thread run,
+  the child can fill the pipe (64 KiB on Linux) before it has to wait. A stepped game then gets no
+  requests, so only a game in real time can lose time.
+- On a full disk the ring is only in memory.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from sc2pool.processes.shortage import start_thread
 
 RING_BYTES: Final = 1 << 16
 _TOTAL: Final = struct.Struct("<Q")
-"""Before the ring: how many bytes were written into it so far."""
+"""The header before the ring: the number of bytes written into the ring so far."""
 _SIZE_BYTES: Final = _TOTAL.size + RING_BYTES
 _REST_S: Final = 0.002
 _END_S: Final = 1.0
-"""How long a child that has ended may take to be read to its end. Only another process that holds
-the pipe makes it take any time."""
+"""Time limit for reading the output of an ended child to its end. It takes long only if another
+process holds the pipe."""
 
 
 class Output:
@@ -62,11 +62,11 @@ class Output:
             undo.pop_all()
 
     def hand_over(self) -> None:
-        """Only the child holds the writing end from now on, if it could be started."""
+        """Close our copy of the writing end, after the start of the child."""
         os.close(self.writing_end)
 
     def _run(self) -> None:
-        # This thread owns the descriptor: another process may hold the pipe for longer.
+        # This thread owns the descriptor, as another process may hold the pipe after `close`.
         with os.fdopen(self._reading_end, "rb", buffering=0) as reading_end:
             while printed := reading_end.read(RING_BYTES):
                 with self._lock:
@@ -92,14 +92,14 @@ class Output:
 
     @property
     def total_bytes(self) -> int:
-        """How many bytes of the output were read so far."""
+        """The number of bytes read so far."""
         return self._total
 
     def tail(self, *, ended: bool) -> bytes:
-        """The newest `RING_BYTES` that were printed.
+        """The newest `RING_BYTES` of the output.
 
         Args:
-            ended: whether the child has ended; then all that it printed is read before.
+            ended: whether the child has ended. Then its whole output is read first.
         """
         if ended:
             self._wait_for_end()
@@ -112,8 +112,8 @@ class Output:
             self._thread.join(_END_S)
 
     def close(self) -> None:
-        """Keep no more of it, once it has ended; may be called again. The file is not deleted."""
-        self._wait_for_end()  # else the thread's descriptor would be open for a moment longer
+        """Stop recording, once the child has ended; may be called again. The file stays."""
+        self._wait_for_end()  # else the thread's descriptor would stay open a little longer
         with self._lock:
             self._closed = True
             self._close_file()
@@ -125,7 +125,7 @@ class Output:
 
 
 def read_tail(path: Path) -> bytes:
-    """As `Output.tail`, of a process that may be gone; empty if there is no such file."""
+    """Like `Output.tail`, from the file alone; empty if the file does not exist."""
     with suppress(OSError):
         content = path.read_bytes()
         if len(content) == _SIZE_BYTES:
@@ -134,10 +134,10 @@ def read_tail(path: Path) -> bytes:
 
 
 def _open(path: Path) -> int | None:
-    """A new file of the ring's size; None if there is no room for it."""
+    """The descriptor of a new file of the ring's size; None if it cannot be written."""
     try:
         path.write_bytes(bytes(_SIZE_BYTES))
-        return os.open(path, os.O_WRONLY | getattr(os, "O_BINARY", 0))  # on Windows "\n" grows else
+        return os.open(path, os.O_WRONLY | getattr(os, "O_BINARY", 0))  # else Windows expands "\n"
     except OSError:
         return None
 

@@ -1,14 +1,15 @@
 """One game's operating-system process: started, watched, and always killed.
 
 Rules:
-- the game gets an allow-list of environment variables, listens on 127.0.0.1 only, and writes
-  into a temporary directory of its own, which goes away with it;
-- it dies with the program that started it (`die_with_parent`, or `end_with_this_process`); it stays
-  in a worker's process group, while a program that is no worker starts it in a group of its own,
-  from a thread that lives on;
-- of its output only the end is kept, in a file of fixed size (`output.py`), which explains a
-  failure, also to a trainer whose worker has died (`log_left_in`);
-- `kill` needs nothing from the game: SIGKILL also ends a stopped process, and it is reaped.
+- The game gets an allow-list of environment variables, listens only on 127.0.0.1, and writes into
+  its own temporary directory, which is removed with it.
+- The game dies with the program that started it (`die_with_parent`, or `end_with_this_process`). A
+  worker starts it in its own process group. Any other program starts it in a new group, from a
+  thread that keeps running.
+- Only the end of its output is kept, in a file of fixed size (`output.py`). It explains a failure,
+  even to a trainer whose worker has died (`log_left_in`).
+- `kill` does not need the game's cooperation: SIGKILL also ends a stopped process. The process is
+  then reaped.
 """
 
 from __future__ import annotations
@@ -47,15 +48,16 @@ if not WINDOWS:
 KILLED: Final = -9
 """The exit code that `subprocess` gives for SIGKILL."""
 _REAP_S: Final = 5.0
-"""How long a killed process may take to be gone; only one stuck in the kernel takes any time."""
+"""Time limit for the end of a killed process. Only a process stuck in the kernel needs it."""
 _FOLDER_PREFIX: Final = "sc2pool-game-"
 _LOG: Final = "game.log"
 _LINES: Final = 20
 """How many of the log's last lines are shown."""
 BEING_WRITTEN: Final = 32
-"""Windows' code for a file that another program has opened for itself."""
+"""Windows' code for a file that another program has opened exclusively."""
 _FILE_ERRORS: Final = (2, 3, 5, BEING_WRITTEN, 193, 216, 740)
-"""Windows' codes: no such file or path, no access, in use, no program, other CPUs, for an admin."""
+"""Windows' codes: file or path not found, no access, in use, not a program, for other CPUs, needs
+an administrator."""
 _PORT_REFUSED_LINE: Final = b"Failed to create the socket."
 
 _POSIX_NAMES = "HOME USER LOGNAME SHELL PATH LANG LANGUAGE TZ LD_LIBRARY_PATH XDG_RUNTIME_DIR"
@@ -72,12 +74,12 @@ _ALLOWED_PREFIX: Final = "LC_"
 _limiting_core_files = threading.Lock()
 _CREATION_FLAGS = 0
 if WINDOWS:
-    # A console of its own, without a window: a Ctrl-C in ours is for this program alone.
+    # The game gets its own console without a window, so that a Ctrl-C in ours does not reach it.
     _CREATION_FLAGS = subprocess.CREATE_NO_WINDOW
 
 
 def game_environment(environment: Mapping[str, str], temp_dir: Path) -> dict[str, str]:
-    """The part of `environment` that a game gets: the allow-list, and its own temp directory."""
+    """A game's environment: the allowed part of `environment`, and its own temporary directory."""
     allowed = {
         name: value
         for name, value in environment.items()
@@ -87,7 +89,7 @@ def game_environment(environment: Mapping[str, str], temp_dir: Path) -> dict[str
 
 
 def command_line(installation: Installation, port: int, temp_dir: Path) -> list[str]:
-    """How a game is started. Without `-verbose`, which logs every message."""
+    """The command that starts a game. It lacks `-verbose`, which would log every message."""
     return [
         str(installation.executable),
         "-listen",
@@ -104,7 +106,7 @@ def command_line(installation: Installation, port: int, temp_dir: Path) -> list[
 
 
 class GameProcess:
-    """A running game; the object owns all that the process leaves on this machine."""
+    """A running game; the object owns the process, its folder and its log."""
 
     def __init__(
         self, child: subprocess.Popen[bytes], temp_dir: Path, output: Output, base_build: int
@@ -115,7 +117,7 @@ class GameProcess:
         self._output = output
         self._stats = psutil.Process(child.pid)  # first: the watch may reap the child
         self._watch = watch_exit(child)
-        # Last, because what fails after it would leave a guard behind.
+        # Last, because a later failure would leave a guard behind.
         self._let_go: Callable[[], None] | None = end_with_this_process(child)
         self._closed_log: bytes | None = None
         self.pid = child.pid
@@ -132,12 +134,14 @@ class GameProcess:
         """Starts the game on the leased port; does not wait for it to be ready.
 
         Args:
-            directory: in which it gets a folder of its own; None for the system's.
-            core_file_bytes: the largest core file that it may write if it crashes: the real game's
-                is as large as its memory, 0.8 to 2.7 GB.
+            installation: the game's installation.
+            lease: the port's lease, which the game inherits.
+            directory: the parent of the game's own temporary folder. None for the system's.
+            core_file_bytes: the largest core file that the game may write in a crash. The real
+                game's is as large as its memory, 0.8 to 2.7 GB.
 
         Raises:
-            ConfigError: the executable is missing, not executable, or no program of this system.
+            ConfigError: the executable is missing, not executable, or not for this system.
             OSError: the system refuses a process, a thread, a descriptor or a folder.
         """
         with ExitStack() as undo:
@@ -158,7 +162,7 @@ class GameProcess:
 
     @property
     def exited_fd(self) -> int:
-        """A descriptor that is readable once the game has ended; it belongs to this object."""
+        """A descriptor that is readable once the game has ended; owned by this object."""
         return self._watch.fileno()
 
     def exit_code(self) -> int | None:
@@ -167,22 +171,22 @@ class GameProcess:
 
     @property
     def was_killed(self) -> bool:
-        """True if SIGKILL ended the game: memory pressure, or a person, but not the game itself."""
+        """True if SIGKILL ended the game. Memory pressure or a person sends it, not the game."""
         return self._child.poll() == KILLED
 
     def exit_fault(self, kind: FaultKind = FaultKind.GAME_EXITED) -> GameFault:
-        """The fault that says how the game has ended, with advice if its cause is known."""
+        """A fault that describes how the game ended, with advice if the cause is known."""
         code = self._child.poll()
         how = "exit code unknown" if code is None else describe_exit(code)
         advice = diagnose(self.log_tail(), code, self._base_build)
-        # Without the pid: two games that end alike must have equal faults, which shows a start that
-        # can never succeed.
+        # Without the pid, so that two games that end alike have equal faults. Equal faults show
+        # that a start can never succeed.
         return GameFault(
             kind, f"the game ended: {how}{f' ({advice})' if advice else ''}{self.log_note()}"
         )
 
     def port_refused(self) -> bool:
-        """True if the game's output says that it could not have its port."""
+        """True if the game's output says that it could not listen on its port."""
         return _PORT_REFUSED_LINE in self._log_end()
 
     def is_stopped(self) -> bool:
@@ -194,16 +198,16 @@ class GameProcess:
         return False
 
     def cpu_seconds(self) -> float:
-        """CPU time used so far by the game and its children; 0.0 once it is gone."""
+        """CPU time used so far by the game and its children; 0.0 after the game's end."""
         return _cpu_seconds(self.family())
 
     def activity(self) -> Activity:
-        """What the game and its children have done so far; zeros once it is gone."""
+        """The activity of the game and its children so far; zeros after the game's end."""
         family = self.family()
         return Activity(_cpu_seconds(family), sum(waited_s(process.pid) for process in family))
 
     def rss_bytes(self) -> int:
-        """Resident memory of the game and its children; 0 once it is gone."""
+        """Resident memory of the game and its children; 0 after the game's end."""
         total_bytes = 0
         for process in self.family():
             with suppress(*UNREADABLE):
@@ -211,13 +215,14 @@ class GameProcess:
         return total_bytes
 
     def family(self) -> list[psutil.Process]:
-        """The game and its children: an executable may be a script that starts the game."""
+        """The started process and its children. The executable may be a script that starts the
+        game."""
         with suppress(*UNREADABLE):
             return [self._stats, *descendants(self._stats)]
         return [self._stats]
 
     def printed_bytes(self) -> int:
-        """Size of the game's output so far, of which only the end is kept."""
+        """The size of the game's whole output so far; only its end is kept."""
         return self._output.total_bytes
 
     def log_tail(self, lines: int = _LINES) -> str:
@@ -230,16 +235,16 @@ class GameProcess:
         return f"; its log ends with:\n{tail}" if tail else "; its log is empty"
 
     def kill(self) -> None:
-        """Ends the game and its children, and reaps it; may be called again."""
+        """Kills the game and its children, and reaps the game; may be called again."""
         if self._child.poll() is not None:
             return
         kill_tree(self._stats)
-        self._child.kill()  # by its pid alone, which is ours until it is reaped
+        self._child.kill()  # uses only the pid, which is ours until the process is reaped
         with suppress(subprocess.TimeoutExpired):
             self._child.wait(_REAP_S)
 
     def close(self) -> None:
-        """Kills the game and removes all it leaves but the log's tail; may be called again."""
+        """Kills the game and removes its files; the log's tail is kept. May be called again."""
         self.kill()
         self._watch.close()
         if self._let_go is not None:
@@ -257,7 +262,7 @@ class GameProcess:
 
 
 def log_left_in(directory: Path) -> str:
-    """The last lines of each game whose worker was killed; empty if there are none.
+    """The last log lines of each game whose worker was killed; empty without such a game.
 
     Args:
         directory: the worker's folder for temporary files.
@@ -280,8 +285,8 @@ def _cpu_seconds(processes: Sequence[psutil.Process]) -> float:
 
 @contextmanager
 def _core_files_limited(size_bytes: int) -> Iterator[None]:
-    """Let processes that are started in the block write core files of at most this size."""
-    if WINDOWS:  # which writes none
+    """Limit the core files of processes that are started in the block."""
+    if WINDOWS:  # Windows writes no core files
         yield
     else:
         with _limiting_core_files:  # another thread would restore this thread's limit
@@ -313,7 +318,7 @@ def _start(
             stderr=output,
             preexec_fn=die_with_parent(),  # noqa: PLW1509  # it takes no lock
             pass_fds=_inherited(lease.fd),
-            # Elsewhere the terminal's Ctrl-C is for this program alone.
+            # In a new group, so that the terminal's Ctrl-C does not reach the game.
             process_group=None if in_worker or WINDOWS else 0,
             creationflags=_CREATION_FLAGS,
         )
@@ -328,7 +333,7 @@ def _start(
 
 def _is_about_the_file(error: OSError) -> bool:
     """True if the executable is to blame for a failed start, False if the system is."""
-    if WINDOWS:  # it names no file
+    if WINDOWS:  # its errors do not name the file
         return getattr(error, "winerror", None) in _FILE_ERRORS
     return error.filename is not None and not is_shortage(error)
 
@@ -336,9 +341,9 @@ def _is_about_the_file(error: OSError) -> bool:
 def _remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     with suppress(OSError):
-        folder.rmdir()  # if it is empty, this needs no descriptor
+        folder.rmdir()  # removes an empty folder even without free descriptors
 
 
 def _inherited(fd: int) -> tuple[int, ...]:
-    # Windows cannot pass descriptors on, nor does its kind of lock outlive this process.
+    # Windows cannot pass descriptors on, and its locks do not outlive this process.
     return (fd,) if not WINDOWS else ()

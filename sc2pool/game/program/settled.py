@@ -1,14 +1,14 @@
-"""What `sc2pool doctor --full` has settled about a game, kept for later pools on the same build.
+"""Stores the findings of `sc2pool doctor --full` about a game for later pools on the same build.
 
     doctor ── settle ──► cache/settled/Base75689-….json ──► settled_on ── a pool
 
-The file's name holds the build and a hash that identifies the executable, so an update of the game
-makes the facts unknown again. A small executable is a start script: its content is hashed, because
-a script that passes other options starts another game. Of a large one path, size and time of
-change are hashed.
+The file's name contains the build and a hash that identifies the executable, so an update of the
+game makes the facts unknown again. A small executable is a start script. Its content is hashed,
+because a script with other options starts another game. For a large executable, its path, size and
+modification time are hashed.
 
-Rules: `settled_on` never raises, and trusts only a regular file that belongs to this user and that
-nobody else may write to; a fact that is unknown is None.
+Rules: `settled_on` never raises. It trusts only a regular file that belongs to this user and is not
+writable by others. Unknown facts are None.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from sc2pool.replacing import replacing
 logger = logging.getLogger("sc2pool")
 
 SMALL_BYTES: Final = 1 << 16
-"""An executable below this size is taken for a start script."""
+"""An executable below this size counts as a start script."""
 _MOST_BYTES: Final = 1 << 16
-"""Size of the largest file that is read."""
+"""The largest size of a file that is read."""
 AFTER_STOP: Final = ("freeze", "catch-up", "in part")
 """The values of `Settled.after_stop`."""
 
@@ -43,28 +43,27 @@ class Settled:
     """Facts about one game that its documentation leaves open; None if a fact was not measured."""
 
     restart_faithful: bool | None = None
-    """restart_game brings back everything that an episode has used up, minerals among it."""
+    """restart_game restores everything that an episode has used up, such as minerals."""
     restart_with_computer: bool | None = None
-    """The same holds for games with a computer, and for players of a Random race."""
+    """restart_game does so in games with a computer, and for players of a Random race."""
     bursts_in_matches: bool | None = None
     """In a match, bursts of requests give the same observations as single requests."""
     silent_end: bool | None = None
     """In real time, a request for a future loop is never answered if the game ends first."""
     after_stop: str | None = None
-    """What a real-time game does when it was stopped by a signal and continues: one of
-    `AFTER_STOP`."""
+    """How a game in real time continues after a signal has stopped it: one of `AFTER_STOP`."""
     measured: str = ""
     """The date of the measurement (ISO 8601); empty if nothing was measured."""
 
 
 NOTHING_SETTLED: Final = Settled()
-"""No fact was measured."""
+"""All facts are unknown."""
 
 
 def settled_on(installation: Installation) -> Settled:
-    """The facts that were settled on this installation; all unknown if none were.
+    """The stored facts about this installation.
 
-    A file that is missing, not this user's own, writable by others or unreadable counts as none.
+    All are unknown if the file is missing, unreadable, not this user's own, or writable by others.
     """
     try:
         path = _path(installation)
@@ -82,7 +81,7 @@ def settled_on(installation: Installation) -> Settled:
 
 
 def settle(installation: Installation, settled: Settled) -> Path:
-    """Keep these facts in place of all earlier ones; returns their file, which is private.
+    """Store these facts in place of all earlier ones; returns their private file.
 
     Raises:
         ConfigError: this user has no cache folder.
@@ -91,7 +90,7 @@ def settle(installation: Installation, settled: Settled) -> Path:
     path = _path(installation)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with replacing(path) as unfinished:
-        unfinished.unlink(missing_ok=True)  # its mode may be another
+        unfinished.unlink(missing_ok=True)  # an old file may have another mode
         unfinished.touch(mode=0o600)
         unfinished.write_text(json.dumps(asdict(settled), indent=2) + "\n", encoding="utf-8")
     return path
@@ -103,7 +102,7 @@ def _path(installation: Installation) -> Path:
 
 
 def _identity(executable: Path) -> str:
-    """A hash that changes if another program is started by this path."""
+    """A hash that changes if the path starts another program."""
     found = executable.stat()
     if found.st_size < SMALL_BYTES:
         known = executable.read_bytes()
@@ -116,9 +115,9 @@ def _own_content(path: Path) -> bytes:
     """The content of a private file.
 
     Raises:
-        OSError: it is missing or unreadable, no regular file, or not this user's alone.
+        OSError: the file is missing, unreadable, not a regular file, or not private to this user.
     """
-    # Without O_NONBLOCK a named pipe would be waited for.
+    # O_NONBLOCK, because opening a named pipe would wait.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     descriptor = os.open(path, flags | getattr(os, "O_BINARY", 0))
     try:
@@ -137,7 +136,7 @@ def _parsed(content: bytes) -> Settled:
     """The facts in a file's content.
 
     Raises:
-        ValueError, RecursionError: it is not what `settle` writes.
+        ValueError, RecursionError: `settle` cannot have written this content.
     """
     if len(content) > _MOST_BYTES:
         raise ValueError(f"it is larger than {_MOST_BYTES} bytes")

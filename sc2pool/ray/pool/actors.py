@@ -1,8 +1,8 @@
-"""The actors of a cluster's pool together: started, asked, and made again where they have died.
+"""All actors of a cluster's pool: starts them, calls them, and replaces dead ones.
 
-Rules: an actor that dies is made again where there is room, at once, whatever it was asked; if its
-deaths are too many, or no room comes in time, the pool has failed, and all actors are ended. Only
-here an actor is replaced.
+Rules: a dead actor is made again immediately, on a node with room, whatever its last call was. If
+there are too many deaths, or no room comes in time, the pool has failed, and all actors are ended.
+Only this module replaces actors.
 """
 
 from __future__ import annotations
@@ -41,27 +41,29 @@ from sc2pool.ray.stats import merge
 log = logging.getLogger(__name__)
 
 _CLOSE_S = 4.0
-"""For all actors together to end their games by themselves."""
+"""Time limit for all actors together to end their games by themselves."""
 _STATS_TIMEOUT_S = 2.0
-"""For all actors together to send their statistics."""
+"""Time limit for all actors together to send their statistics."""
 _BROUGHT_S = 0.2
-"""For statistics that have been sent."""
+"""Time limit for receiving statistics that have been sent."""
 
 ResetArguments = tuple[Any, ...]
-"""Of `NodeGames.reset`."""
+"""The arguments of `NodeGames.reset`."""
 
 
 class Actors:
     """Starts the games of all actors.
 
     Args:
-        every: the games of each, in the order of their envs.
+        every: the games of each actor, in the order of their envs.
         restart: how often actors may die.
-        node_timeout_s: how long to wait for room for the games of one that died.
-        begin: the reset of an actor that was made again between two steps; None for no reset.
+        node_timeout_s: how long to wait for room for the games of a dead actor.
+        begin: returns the reset of an actor that was replaced between two steps, or None for no
+            reset.
 
     Raises:
-        ConfigError: a node has no room or no such game, or the nodes disagree; nothing is left.
+        ConfigError: a node has no room or lacks the game, or the nodes differ. All actors are then
+            ended.
     """
 
     def __init__(
@@ -99,7 +101,7 @@ class Actors:
             except NoPlaceError:
                 raise ConfigError(
                     f"node {games.node.name} has not started {games.games} games within "
-                    f"{ANSWER_S:g} s: what else plays there must end, or play fewer games"
+                    f"{ANSWER_S:g} s: end other games there, or play fewer games"
                 ) from None
             except LostError as error:
                 raise ConfigError(f"node {games.node.name} starts no process: {error}") from error
@@ -108,7 +110,7 @@ class Actors:
         for games, reference in zip(self._every, references, strict=True):
             try:
                 games.about = games.result(reference)
-            except Exception as error:  # all are awaited: a pool that still opens cannot be closed
+            except Exception as error:  # await all, as a pool cannot be closed while it opens
                 errors.append(error)
         if errors and isinstance(errors[0], LostError):
             words = f"a node died while its games were launched: {errors[0]}"
@@ -120,7 +122,7 @@ class Actors:
             games.count_anew()
 
     def _check_agreement(self) -> None:
-        """Raise unless all nodes play the same, with the same package."""
+        """Raise unless all nodes have the same game, task and package."""
         check_agreement([(f"node {one.node.name}", one.about.played) for one in self._every])
 
     def replies(
@@ -129,11 +131,12 @@ class Actors:
         phase: Phase,
         begin: Callable[[RemoteGames], ResetArguments | None],
     ) -> list[Reply]:
-        """The reply of each actor; of one that has died the first one of its successor.
+        """The reply of each actor; for a dead actor, the first reply of its successor.
 
         Args:
-            references: to the replies; None for an actor that is new.
-            begin: the reset of a successor.
+            references: references to the replies. None for a new actor.
+            phase: the phase of the call, for fault reports.
+            begin: returns the reset of a successor.
 
         Raises:
             NodeLostError: games of a dead node found no room in time.
@@ -156,7 +159,7 @@ class Actors:
         ]
 
     def ask(self, games: RemoteGames, method: str, *arguments: Any) -> Any:
-        """Call a method of an actor's pool; if the actor dies meanwhile, that of its successor."""
+        """Call a method of an actor's pool. If the actor dies during it, call its successor's."""
         while True:
             try:
                 return games.call("call", method, *arguments)
@@ -171,7 +174,7 @@ class Actors:
         phase: Phase,
         begin: Callable[[RemoteGames], ResetArguments | None],
     ) -> None:
-        """Make a dead actor again, wherever there is room, and begin episodes in its envs."""
+        """Make a dead actor again, on any node with room, and begin episodes in its envs."""
         lost_at_s = time.monotonic()
         where, deadline = games.node.name, Deadline.after(self._node_timeout_s)
         try:
@@ -179,8 +182,7 @@ class Actors:
                 self.check_usable()
                 self._count_loss(games, error, phase)
                 log.warning(
-                    "%s; its %d games start anew, on a node that has room or comes back within "
-                    "%.0f s",
+                    "%s; its %d games start again, on a node that gets room within %.0f s",
                     error,
                     games.n,
                     self._node_timeout_s,
@@ -216,7 +218,7 @@ class Actors:
                 f"{self._node_timeout_s:g} s (node_timeout_s): start the node again, or another"
             ) from error
         except BaseException:
-            games.kill()  # it may be half made
+            games.kill()  # the new actor may be unfinished
             raise
 
     def _count_loss(self, games: RemoteGames, error: LostError, phase: Phase) -> None:
@@ -234,7 +236,7 @@ class Actors:
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
-        """In the block, an error ends the pool and its games for good, an interrupt does not."""
+        """Let an error in the block, but not an interrupt, end the pool and its games for good."""
         try:
             yield
         except Exception as error:
@@ -265,12 +267,12 @@ class Actors:
     def _connected(self) -> bool:
         """False after `ray.shutdown()`, which ends the actors, and in a forked process.
 
-        A call of Ray's would connect it again, or never return.
+        There a Ray call would connect again, or never return.
         """
         return os.getpid() == self._owner_pid and bool(connection() == self._connection)
 
     def stats(self) -> PoolStats:
-        """Counters of all actors together; see `merge` for what an approximation is."""
+        """The merged statistics of all actors; see `merge` for the approximate ones."""
         if self._connected:
             self._update_stats(self._every)
         parts = [(one.node.name, one.stats) for one in self._every if one.stats is not None]
@@ -279,7 +281,7 @@ class Actors:
 
     @staticmethod
     def _update_stats(some: Sequence[RemoteGames]) -> None:
-        """Bring the statistics of these actors up to date, as far as they answer soon."""
+        """Update the statistics of those of these actors that answer soon."""
         with suppress(RayError):
             references = [games.submit("call", "stats") for games in some]
             ray.wait(references, num_returns=len(references), timeout=_STATS_TIMEOUT_S)
@@ -288,7 +290,7 @@ class Actors:
                     games.stats = ray.get(one, timeout=_BROUGHT_S)
 
     def close(self) -> None:
-        """End all actors; bounded, and may be called again."""
+        """End all actors, in bounded time; may be called again."""
         if os.getpid() != self._owner_pid:
             warn_of_owner(self._owner_pid)
         elif not self.closed:
@@ -296,7 +298,7 @@ class Actors:
             self._end()
 
     def _end(self) -> None:
-        """Each actor closes its pool, which leaves no file behind, then it is killed."""
+        """Let each actor close its pool, which removes the pool's files, then kill the actor."""
         if not self._connected:
             return
         asked: list[Any] = []

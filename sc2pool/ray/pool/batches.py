@@ -1,6 +1,6 @@
-"""The nodes' batches as one, and the batch of a node that died: pure functions.
+"""Pure functions that join the nodes' batches, and make the batch of a dead node.
 
-Rule: what is handed out is the caller's own; the arrays that Ray brings cannot be written to.
+Rule: the caller owns the results. They are copies, because the arrays from Ray are read-only.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sc2pool.pool.stepping.batch import Batch
 
 
 def together(layout: SpaceLayout, batches: Sequence[Batch]) -> Batch:
-    """One batch of all envs, in the order of the batches, each of which is of one node."""
+    """One batch of all envs, in the order of `batches`, which has one batch per node."""
 
     def joined(name: str) -> Array:
         return np.concatenate([getattr(batch, name) for batch in batches])
@@ -43,11 +43,13 @@ def together(layout: SpaceLayout, batches: Sequence[Batch]) -> Batch:
 
 
 def truncation(layout: SpaceLayout, last: Batch, first: Batch, fault: Mapping[str, Any]) -> Batch:
-    """The marked truncation of every env of a node that died, as `synthetic_outcome` is of one.
+    """The marked truncation of every env of a dead node, like `synthetic_outcome` for one env.
 
     Args:
+        layout: the layout of the observation space.
         last: the node's newest batch.
-        first: the first batch of what took over.
+        first: the first batch of the node's successor.
+        fault: the fault's description for the infos.
     """
     n = len(first.rewards)
     return Batch(

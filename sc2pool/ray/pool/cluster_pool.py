@@ -1,17 +1,17 @@
-"""A pool whose games live on the nodes of a Ray cluster, with the calls of `Pool`.
+"""A pool whose games run on the nodes of a Ray cluster, with the methods of `Pool`.
 
     send(actions) ─► one call per node ─► recv(): all replies, then new actors for those that died,
                                           then one batch in the order of the envs
 
-Rules: every env gets exactly one transition for each action; if its actor or its node dies, that is
-one marked truncation, as for any fault, and the actor is made again where there is room (see
-`Actors`). The nodes play the same game and have the same spaces, or none plays. A node's own pool
-replaces the games that fail there; nothing of that is repeated here.
+Rules: every env gets exactly one transition for each action. If its actor or node dies, the
+transition is a marked truncation, as after any fault. The actor is then made again where there is
+room (see `Actors`). All nodes must have the same game and the same spaces. A node's own pool
+replaces failed games; this module does not.
 
-Which node plays how many games is a pure decision, `spread`. Games go to the nodes in proportion to
-their room, which is the free `sc2_game` if any node declares it, else the CPUs; a node takes no
-more games than it declares; each node's share of the envs is one run of rows, those of the largest
-node first, so the same nodes give the same spread, also after Ray was started again.
+The pure function `spread` decides which node plays how many games. Games go to the nodes in
+proportion to their room, which is the free `sc2_game` if any node declares it, else the CPUs. A
+node never takes more games than it declares. Each node's envs are consecutive rows, those of the
+largest node first. So the same nodes give the same spread, even after a restart of Ray.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ from sc2pool.ray.pool.node_games import About, Book, Reply
 from sc2pool.ray.pool.remote_games import RemoteGames
 
 _FREE_S = 3.0
-"""For Ray to notice that games of before, which have just been closed, have left room."""
+"""Time limit for Ray to notice the room of games that have just been closed."""
 _POLL_S = 0.1
 
 
 class ClusterPool:
-    """Owns n envs on the nodes of the cluster that this process is connected to.
+    """Owns n envs on the nodes of the cluster to which this process is connected.
 
     Args:
-        keywords: those of `make_players`, without `n` and `env_fns`.
-        n: envs in all.
-        env_fns: a function for each env; None for a task.
-        node_timeout_s: how long a step waits for room for the games of a node that died.
+        keywords: the keywords of `make_players`, without `n` and `env_fns`.
+        n: the total number of envs.
+        env_fns: a function for each env. None for a task.
+        node_timeout_s: how long a step waits for room for the games of a dead node.
 
     Raises:
-        ConfigError: the cluster has no room, a node has no such game, or the nodes disagree.
+        ConfigError: the cluster has too little room, a node lacks the game, or the nodes differ.
     """
 
     __reduce__ = refuse_to_travel
@@ -100,15 +100,15 @@ class ClusterPool:
     # Episodes.
 
     def seed(self, seed: int | None, seeded: int | None = None) -> None:
-        """The seeds of the episodes from the next reset on; None for the game's own.
+        """Set the seeds of the episodes from the next reset on; None for the game's own choice.
 
-        Each node has a book of its own (see `EpisodeBook`), seeded with the run's seed and the
-        node's number, so no two rows share an episode, and the same seed on the same nodes gives
-        the same run. An actor that takes over for a dead one begins a new book.
+        Each node has its own book (see `EpisodeBook`), seeded with the run's seed and the node's
+        number. So all rows have different episodes, and the same seed on the same nodes gives the
+        same run. The successor of a dead actor begins a new book.
 
         Args:
-            seed: of the run.
-            seeded: None to seed all episodes; a number for the first ones only.
+            seed: the run's seed.
+            seeded: None to seed all episodes, or the number of first episodes to seed.
         """
         self._actors.check_usable()
         self._book = Book(None if seed is None else [seed], seeded)
@@ -125,16 +125,16 @@ class ClusterPool:
         seeds: Sequence[int | None] | None = None,
         options: Sequence[Mapping[str, Any]] | None = None,
     ) -> Batch:
-        """Begin a new episode in every env, whatever it is doing, and receive them all."""
+        """Begin a new episode in every env, in any state, and receive their first observations."""
         self._actors.check_usable()
-        self._sent = None  # the nodes drop it when they reset
+        self._sent = None  # the nodes drop a pending step when they reset
 
         def asked(games: RemoteGames, *, begun: bool = False) -> ResetArguments:
             of_rows = [None if given is None else given[games.rows] for given in (seeds, options)]
             return None if begun else self._book_of(games), *of_rows
 
         begun, self._book_is_new = not self._book_is_new, False
-        at_rest = [games.reborn for games in self._actors]  # deaths that no batch has shown
+        at_rest = [games.reborn for games in self._actors]  # deaths not yet shown in a batch
         for games in self._actors:
             games.reborn = None
         references = [games.submit("reset", *asked(games, begun=begun)) for games in self._actors]
@@ -154,9 +154,9 @@ class ClusterPool:
         """Send one action to each env.
 
         Raises:
-            ActionError: an action is outside its space; nothing has been sent to any node.
-            AlreadyPendingCallError: the step before has not been received.
-            ResetNeeded: no episode of the task has begun.
+            ActionError: an action is outside its space; then no node has got an action.
+            AlreadyPendingCallError: the previous step has not been received.
+            ResetNeeded: the first episode of the task has not begun.
         """
         self._actors.check_usable()
         if self._sent is not None:
@@ -180,7 +180,7 @@ class ClusterPool:
         Raises:
             NodeLostError: games of a dead node found no room in time.
             CrashLoopError: the actors of a node keep dying.
-            NoAsyncCallError: nothing is pending.
+            NoAsyncCallError: no step is pending.
         """
         self._actors.check_usable()
         if self._sent is None:
@@ -199,7 +199,7 @@ class ClusterPool:
         return self._together(replies)
 
     def _next_episodes(self, games: RemoteGames) -> ResetArguments | None:
-        """The reset that begins the next episodes, as an autoreset would; None before the first."""
+        """The reset that begins the next episodes, like an autoreset; None before the first."""
         return (self._book_of(games), None, None) if self._began else None
 
     def _together(self, replies: Sequence[Reply]) -> Batch:
@@ -207,7 +207,7 @@ class ClusterPool:
             games.newest = reply
         return together(self._layout, [reply.batch for reply in replies])
 
-    # Everything beside the step path.
+    # Everything except the step path.
 
     def action_mask(self, row: int) -> Array | None:
         """See `Pool.action_mask`."""
@@ -217,7 +217,7 @@ class ClusterPool:
         return games.newest.masks[row - games.first]
 
     def call(self, rows: Sequence[int], operation: str, *arguments: Any) -> list[Any]:
-        """See `Pool.call`; if an actor dies during it, its successor is asked."""
+        """See `Pool.call`. If an actor dies during the call, its successor is called."""
         return self._spread(rows, "call", operation, *arguments)
 
     def render(self, rows: Sequence[int]) -> list[Any]:
@@ -256,7 +256,7 @@ class ClusterPool:
             games.submit("call", "void_episodes")
 
     def show_figures(self, figures: Mapping[str, float]) -> None:
-        """Figures of the training, which `sc2pool watch --ray` shows; see `Pool.show_figures`."""
+        """Pass on the training's figures for `sc2pool watch --ray`; see `Pool.show_figures`."""
         for games in self._actors:
             games.submit("call", "show_figures", dict(figures))
 
@@ -266,7 +266,7 @@ class ClusterPool:
         return next(games for games in self._actors if env < games.first + games.n)
 
     def _spread(self, envs: Sequence[int], method: str, *arguments: Any) -> list[Any]:
-        """Call a method of the nodes' pools for their envs among these; results in their order."""
+        """Call a method of each node's pool for its envs among `envs`; results in that order."""
         self._actors.check_usable()
         results: dict[int, Any] = {}
         for games in self._actors:
@@ -278,11 +278,11 @@ class ClusterPool:
         return [results[env] for env in envs]
 
     def stats(self) -> PoolStats:
-        """Counters of all nodes together; see `merge` for what an approximation is."""
+        """The merged statistics of all nodes; see `merge` for the approximate ones."""
         return replace(self._actors.stats(), env_steps=self._steps)
 
     def games_by_node(self) -> dict[str, int]:
-        """How many envs each node plays."""
+        """The number of envs of each node."""
         counts: Counter[str] = Counter()
         for games in self._actors:
             counts[games.node.name] += games.n
@@ -290,7 +290,7 @@ class ClusterPool:
 
     @property
     def game_version(self) -> str | None:
-        """The version that all games report; None without games."""
+        """The version of all games; None without games."""
         return self.about.played.game_version
 
     @property
@@ -304,12 +304,12 @@ class ClusterPool:
         )
 
     def close(self) -> None:
-        """End the games of all nodes; bounded, and may be called again."""
+        """End the games of all nodes, in bounded time; may be called again."""
         self._actors.close()
 
 
 def _room(n: int, spares: int) -> list[tuple[Node, int]]:
-    """See `spread`; room that is just becoming free counts, too."""
+    """Like `spread`, but wait a little for room that is becoming free."""
     deadline = Deadline.after(_FREE_S)
     while True:
         alive = nodes()
@@ -322,20 +322,22 @@ def _room(n: int, spares: int) -> list[tuple[Node, int]]:
 
 
 def spread(n: int, spares: int, alive: Sequence[Node]) -> list[tuple[Node, int]]:
-    """The nodes that play, and how many of the n envs each has.
+    """The playing nodes, and the number of envs of each.
 
     Args:
-        spares: more games on each node that plays.
+        n: the total number of envs.
+        spares: additional games on each playing node.
+        alive: the cluster's living nodes.
 
     Raises:
-        ConfigError: the nodes have too little room; the message says how much each has.
+        ConfigError: the nodes have too little room; the message lists each node's room.
     """
     declared = declares_games(alive)
     ordered = sorted(alive, key=lambda node: (-node.games, -node.cpus, node.name, node.node_id))
     room = [node.free_games - spares if declared else node.cpus for node in ordered]
     envs = [0] * len(ordered)
     for _ in range(n):
-        # The node that is the least full with one more; D'Hondt's method.
+        # D'Hondt's method: choose the node that would be least full with one more env.
         fits = [
             index
             for index, most in enumerate(room)
@@ -356,5 +358,5 @@ def _no_room(n: int, spares: int, alive: Sequence[Node], *, declared: bool) -> s
     )
     return (
         f"the Ray cluster has no room for {wanted} ({found}); add nodes, play fewer games, or end "
-        "what else plays there"
+        "other games there"
     )

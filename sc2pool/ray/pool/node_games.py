@@ -3,11 +3,11 @@
     driver: RemoteGames ── a call, one array each way ──► node: NodeGames ─► Pool ─► workers, games
 
 Rules: the node finds its own installation of the game. The process imports neither torch nor
-Stable-Baselines3; when it ends, however that happens, the pool's workers and games end with it, as
-with any trainer's process. It ends at once when its node ends: when a raylet is killed, an actor of
-its that computes nothing lives on until it is called, and its games with it (seen for 20 s with Ray
-2.60). Then it ends without closing its pool, because a call that waits would raise, as if that were
-the trainer's doing.
+Stable-Baselines3. When it ends in any way, the pool's workers and games end too, as with any
+trainer's process. It ends as soon as its node ends. Without this rule, an idle actor of a killed
+raylet would live on with its games until its next call (seen for 20 s with Ray 2.60). It then ends
+without closing its pool: closing would make a waiting call raise, as if the trainer had closed the
+pool.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class About:
     """A node's description of its pool.
 
     Attributes:
-        played: what must be the same on all nodes.
-        stats: its first statistics.
-        metadata: of the envs.
-        render_mode: of the envs.
+        played: the facts that must be the same on all nodes.
+        stats: the pool's first statistics.
+        metadata: the envs' metadata.
+        render_mode: the envs' render mode.
         strict: whether actions are checked.
-        is_task: whether the envs play a task; if not, they are the user's.
+        is_task: whether the envs play a task. If not, they are the user's.
     """
 
     played: Played
@@ -54,7 +54,7 @@ class About:
 
 
 class Book(NamedTuple):
-    """The seeds of the episodes to come; see `Pool.seed`."""
+    """The seeds of the next episodes; see `Pool.seed`."""
 
     seed: Sequence[int] | None
     seeded: int | None
@@ -65,7 +65,7 @@ class Reply(NamedTuple):
 
     batch: Batch
     masks: Sequence[Array | None] | None
-    """The action mask of each env; None if none has one."""
+    """The action mask of each env; None for envs without masks."""
 
 
 class NodeGames:
@@ -84,10 +84,10 @@ class NodeGames:
         """Start the games.
 
         Args:
-            keywords: those of `make_players`, pickled.
+            keywords: the pickled keywords of `make_players`.
 
         Raises:
-            ConfigError: they are wrong, this node has no such game, or the task has several
+            ConfigError: a keyword is wrong, this node lacks the game, or the task has several
                 learning players.
         """
         players = make_players(**pickle.loads(keywords))
@@ -143,10 +143,10 @@ _CHECK_S = 0.1
 
 
 def end_with_node(folders: Sequence[Path]) -> None:
-    """End this process, an actor's, when its raylet ends.
+    """End this actor's process when its raylet ends.
 
     Args:
-        folders: what is to be removed then; the caller may still add some.
+        folders: the folders to remove then. The caller may add to them later.
     """
     raylet_pid = os.getppid()
 

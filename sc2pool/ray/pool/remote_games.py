@@ -1,10 +1,10 @@
-"""The driver's end of one node's games: starts the actor, calls it, knows when it is dead.
+"""The driver's end of one node's games: it starts and calls the actor, and notices its death.
 
-Rules: every wait for a place has a deadline. A call lasts as long as it has to, because the node's
-pool keeps its own limits, but after the limit of a step the actor must answer something else, which
-a stopped process does not. What a node raises is raised here as what it was, with a note that names
-the node. Whatever Ray says of an actor that does not answer becomes one error, `LostError`, and the
-actor is killed: there is one way to go on, a new one.
+Rules: every wait for a place has a deadline. A call has no time limit, because the node's pool has
+its own limits. But after the limit of a step the actor must answer another question, which a
+stopped process does not. A node's exception is raised here with the same type and a note that names
+the node. If an actor does not answer, any error of Ray becomes `LostError`, and the actor is
+killed. The caller then needs a new actor.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from sc2pool.ray.pool.node_games import About, NodeGames, Reply
 
 _POLL_S = 0.2
 _ANSWER_S = 10.0
-"""For an actor that works to say that it is there."""
+"""Time limit for a working actor's answer to the question whether it is alive."""
 _HEALTH = "health"
-"""The concurrency group of that question: another thread than the games' answers it."""
+"""The concurrency group of that question: its own thread answers, not the games' thread."""
 _Actor = ray.remote(concurrency_groups={_HEALTH: 1})(NodeGames)
-"""Made once: Ray keeps what it knows of each such class for ever."""
+"""Made only once, because Ray keeps its data about each such class for ever."""
 
 
 class LostError(SC2PoolError):
@@ -42,7 +42,7 @@ class NoPlaceError(SC2PoolError):
 
 
 class Reborn(NamedTuple):
-    """The first reply of an actor that was made again, and the fault before it, for the infos."""
+    """The first reply of a replaced actor, and the fault of its predecessor, for the infos."""
 
     fault: dict[str, Any]
     reply: Reply
@@ -53,23 +53,24 @@ class RemoteGames:
     """The games of one actor.
 
     Attributes:
-        index: of the actor, from 0.
+        index: the actor's index, from 0.
         first: its first env in the whole pool.
-        n: how many envs it has.
-        games: how many games, spares included.
+        n: the number of its envs.
+        games: the number of its games, including spares.
         keywords: see `NodeGames.open`.
-        node: where it plays.
-        declared: whether it reserves games; fixed at construction, also if all nodes that declare
-            some have died.
-        patience_s: how long a call may take before the actor is asked whether it is there.
-        about: what it said of itself when its games were open.
-        losses_s: monotonic times of the deaths of the actors before this one.
-        attributes: what `set_attr` set, by env and name.
+        node: the actor's node.
+        declared: whether the actor reserves games. It is fixed at construction, even if all nodes
+            that declare games die later.
+        patience_s: how long a call may take before the actor is asked whether it is alive.
+        about: the actor's description of its pool, from the start of its games.
+        losses_s: monotonic times of the deaths of earlier actors.
+        attributes: the values that `set_attr` has set, by env and name.
         newest: the last good reply.
-        reborn: what a new actor has brought that no batch has shown; None if there is none.
-        stats: the newest statistics, also of one that has died, until another begins.
-        past: the last statistics of those that died.
-        has_place: whether the actor runs, so that it can be asked.
+        reborn: the first reply of a new actor that no batch has shown yet. Else None.
+        stats: the newest statistics. After the actor's death, those of the dead actor until its
+            successor begins.
+        past: the last statistics of dead actors.
+        has_place: whether the actor runs, so that it can be called.
     """
 
     index: int
@@ -92,17 +93,17 @@ class RemoteGames:
 
     @property
     def rows(self) -> slice:
-        """Its rows in a batch of all envs."""
+        """The actor's rows in a batch of all envs."""
         return slice(self.first, self.first + self.n)
 
     def create(self, node: Node | None) -> Any:
-        """Ask Ray for the actor.
+        """Request the actor from Ray.
 
         Args:
-            node: where it shall be; None for wherever there is room.
+            node: the actor's node. None for any node with room.
 
         Returns:
-            A reference that is ready once it has its place.
+            A reference that is ready once the actor has its place.
         """
         there = node and NodeAffinitySchedulingStrategy(node.node_id, soft=False)
         self._actor = _Actor.options(
@@ -118,8 +119,8 @@ class RemoteGames:
         """Wait until the actor has its place.
 
         Raises:
-            NoPlaceError: it has none within the deadline.
-            LostError: the node died meanwhile.
+            NoPlaceError: the actor has no place at the deadline.
+            LostError: the node died during the wait.
         """
         self.has_place = False
         try:
@@ -133,19 +134,20 @@ class RemoteGames:
         self.node = next((node for node in nodes() if node.node_id == node_id), self.node)
 
     def count_anew(self) -> None:
-        """Begin with the first statistics of a new actor, which has said `about` itself."""
+        """Begin with the first statistics of a new actor, which are in `about`."""
         if self.stats is not None:
             self.past.append(self.stats)
         self.stats = self.about.stats
 
     def place_anew(self, deadline: Deadline) -> None:
-        """Make the actor again on any node that has room, or that comes to have it.
+        """Make the actor again on any node that has room, or gets room before the deadline.
 
         Raises:
-            NoPlaceError: there was none within the deadline.
+            NoPlaceError: no node had room within the deadline.
         """
         while not deadline.expired():
-            # Ray knows best where declared games have room; CPUs are not reserved for games.
+            # Let Ray choose the node for declared games. Choose it here by CPUs, which games do not
+            # reserve.
             best = None if self.declared else max(nodes(), key=lambda node: node.cpus, default=None)
             if self.declared or (best is not None and best.cpus):
                 with suppress(LostError):
@@ -154,7 +156,7 @@ class RemoteGames:
         raise NoPlaceError
 
     def submit(self, method: str, *arguments: Any) -> Any:
-        """Begin a call of `NodeGames`; returns Ray's reference to its result."""
+        """Begin a call of a method of `NodeGames`; returns Ray's reference to the result."""
         return getattr(self._actor, method).remote(*arguments)
 
     def result(self, reference: Any) -> Any:
@@ -162,7 +164,7 @@ class RemoteGames:
 
         Raises:
             LostError: the actor has died, or is stopped.
-            Exception: what the call raised.
+            Exception: the call raised it.
         """
         while True:
             try:
@@ -188,7 +190,7 @@ class RemoteGames:
     def _lost(self, error: RayError) -> LostError:
         self.kill()
         if isinstance(error, ActorUnavailableError | GetTimeoutError):
-            why = "they do not answer any more"
+            why = "they no longer answer"
         else:
             why = str(error).strip().partition("\n")[0] or type(error).__name__
         return LostError(f"the games of node {self.node.name} are gone: {why}")
@@ -206,7 +208,7 @@ class RemoteGames:
         return cause
 
     def kill(self) -> None:
-        """End the actor at once, with its games; may be called again."""
+        """Kill the actor and its games; may be called again."""
         self.has_place = False
         if self._actor is not None:
             with suppress(RayError, ValueError):

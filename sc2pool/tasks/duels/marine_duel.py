@@ -1,12 +1,12 @@
 """MarineDuel: five marines against five, a learner on either side.
 
-Who shoots together, and saves the hurt, wins. Both sides see the same: each looks at the map from
-its own end (`facing`), so one policy plays both. What one side wins the other loses, but a tie is a
-defeat for both.
+The side wins that concentrates its fire and saves hurt marines. Each side looks at the map from its
+own end (`facing`), so both see the same and one policy plays both. The game is zero-sum, except
+that a tie is a defeat for both.
 
-StarCraft II has no such map; it is the stand-in's, `sc2standin/maps/MarineDuel.SC2Map`: two
-columns at the two ends of an open field; chance decides which side gets which. A side without
-marines has lost; after 1920 loops it is a tie.
+StarCraft II has no such map; it belongs to the stand-in: `sc2standin/maps/MarineDuel.SC2Map`. The
+marines begin in two columns at the two ends of an open field, and each side gets one end by chance.
+A side without marines has lost. After 1920 loops the duel is a tie.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ N_ACTIONS = FIRST_WALK + N_DIRECTIONS
 N_MARINES = 5
 MARINE_HEALTH = 45.0
 COOLDOWN_LOOPS = 15.0
-"""A little more than a marine's weapon needs between two shots."""
+"""A little more than a marine's time between two shots."""
 HURT = 18.0
-"""A marine with this many hit points, or fewer, dies of three more hits."""
+"""A marine with at most this many hit points dies after three more hits."""
 NEAR = 10.0
-"""The unit of distances within a fight."""
+"""The unit of distances within a fight, in cells."""
 VALUES_PER_MARINE = 5
 FIRST_OWN = 7
 FIRST_ENEMY = FIRST_OWN + N_MARINES * VALUES_PER_MARINE
 OBSERVATION_SIZE = FIRST_ENEMY + N_MARINES * VALUES_PER_MARINE
 _BONUS: Final[dict[int | None, float]] = {sc_pb.Victory: 1.0, sc_pb.Defeat: -1.0, sc_pb.Tie: -1.0}
-"""A tie costs both sides as much as a defeat: else two learners that flee from each other lose
-nothing, and stay so."""
+"""A tie costs both sides as much as a defeat. Otherwise two learners could flee from each other
+without a loss, and would never stop."""
 _TURNED = tuple((N_DIRECTIONS // 2 - k) % N_DIRECTIONS for k in range(N_DIRECTIONS))
 """Each direction, with left and right exchanged."""
 
@@ -71,17 +71,19 @@ class MarineDuel(Task):
     - 2: each attacks the enemy nearest to it,
     - 3: the marine nearest to the enemies walks away if three more hits would kill it, and the
       others attack as with 0,
-    - 4: all stand still, and shoot at what comes into range,
-    - 5 to 12: all walk; 5 is ahead, towards the enemy's end, then counter-clockwise in steps of 45°
-      as this side sees it, which is clockwise on the map for the side that began on the right.
+    - 4: all stand still, and shoot at enemies in range,
+    - 5 to 12: all walk. 5 is ahead, towards the enemy's end, the others follow counter-clockwise in
+      steps of 45° as this side sees the map. That is clockwise on the map for the side that began
+      on the right.
 
-    Actions 0 to 3 are masked, and do nothing, while one side has no marines; 3 is masked also while
-    the nearest marine is not hurt or the only one, and is the same as 0 then.
+    Actions 0 to 3 are masked, and do nothing, while one side has no marines. Action 3 is also
+    masked while the nearest marine is not hurt or is the only one. It then equals action 0.
 
     Observation space: `Box(-1, 1, (57,), float32)`, see `observe`.
 
-    Reward: the change of (own strength - the enemy's), where a side's strength is half its share of
-    living marines and half its share of hit points; 1 more for a win, 1 less for a defeat or a tie.
+    Reward: the change of (own strength - the enemy's strength). A side's strength is half its share
+    of living marines plus half its share of hit points. A win adds 1, a defeat or a tie subtracts
+    1.
     """
 
     map_name: ClassVar[str] = "MarineDuel"
@@ -93,7 +95,7 @@ class MarineDuel(Task):
 
     area: PlayableArea
     facing: float = 1.0
-    """1 if the own marines began on the left, -1 on the right: the latter see the map mirrored."""
+    """1 if the own marines began on the left. -1 if on the right; they see the map mirrored."""
     own: Units
     enemies: Units
     own_health: Floats
@@ -103,10 +105,10 @@ class MarineDuel(Task):
 
     @staticmethod
     def scripted(observation: NDArray[np.float32]) -> int:
-        """A player that does not learn: all shoot at the nearest enemy.
+        """A scripted player: all marines shoot at the nearest enemy.
 
-        Of 100 games each it won all against random actions, and 34 against a player that always
-        shoots at the weakest.
+        It won 100 of 100 games against random actions, and 34 of 100 against a player that always
+        shoots at the weakest enemy.
         """
         return FOCUS_NEAREST if observation[1] > 0 else HOLD
 
@@ -128,9 +130,9 @@ class MarineDuel(Task):
             2: game loop / 1920,
             3, 4: the own centre (x, y) from the area's, in halves of its longer side,
             5, 6: the enemy's centre (x, y),
-            7 to 31: own marines, the nearest to the enemy's centre first, because it is shot at
-            first; for each its place (x, y), hit points / 45, loops until its weapon is ready / 15,
-            distance to the nearest enemy in tens of cells,
+            7 to 31: own marines, the nearest to the enemy's centre first, because enemies shoot at
+            it first. For each: place (x, y), hit points / 45, loops until its weapon is ready / 15,
+            distance to the nearest enemy in tens of cells.
             32 to 56: enemy marines, the nearest to the own centre first; the same for each.
         """
         own, enemies = select(self.lazy_observation, OWN_MARINES, ENEMY_MARINES)
@@ -194,7 +196,7 @@ class MarineDuel(Task):
         return masks
 
     def _foremost_is_hurt(self) -> bool:
-        """True if few hits would kill the own marine that is shot at first, and others are left."""
+        """True if a few hits would kill the foremost own marine, and others are left."""
         if len(self.own) < 2 or not len(self.enemies):
             return False
         return bool(self.own_health[nearest_first(self.own, self.enemies)[0]] <= HURT)
@@ -215,10 +217,10 @@ class MarineDuel(Task):
         """Write the values of one side's marines, in the order of their tags.
 
         Args:
-            rows: one for each marine that a side has at first; those without one stay 0.
-            units: the side's.
-            centre: of the own marines.
-            to_others: the distance of each unit to each of the other side.
+            rows: one row for each marine that a side has at first. Rows without a marine stay 0.
+            units: the side's marines.
+            centre: the centre of the learner's marines.
+            to_others: the distances from each unit to each marine of the other side.
         """
         shown = rows[: len(units)]
         n = len(shown)
@@ -229,12 +231,12 @@ class MarineDuel(Task):
             shown[:, 4] = to_others.min(axis=1)[:n] / NEAR
 
     def _walk(self, direction: int) -> Commands:
-        """Every marine walks the same way, so the group keeps its shape."""
+        """All marines walk in the same direction, so the group keeps its shape."""
         on_map = direction if self.facing > 0 else _TURNED[direction]
         return walks(self.own, repeat(on_map), self.area)
 
     def _rescue(self, one: int, target_tag: int) -> Commands:
-        """One marine walks away from the enemy that is nearest to it, the others attack."""
+        """One marine walks away from the enemy nearest to it; the others attack."""
         own, enemies = self.own, self.enemies
         away = flight_target(own.positions[one], enemies.positions, self.area)
         fighters = [tag for i, tag in enumerate(own.tags) if i != one]

@@ -70,7 +70,7 @@ def shards_vector(marines: Floats, shards: Floats, area: PlayableArea) -> NDArra
         0, 1: the marine's position (x, y) from the area's centre, in halves of its longer side,
         2, 3, 4: its next shard: unit vector (x, y) towards it, and its distance in lengths of the
         area's longer side, in [0, 1],
-        5, 6, 7 and 8, 9, 10: the same of the second and the third.
+        5, 6, 7 and 8, 9, 10: the same for its second and third shard.
 
         A missing shard has the vector 0, 0 and the distance 1. A missing marine has the position
         0, 0 and no shards.
@@ -88,9 +88,10 @@ def shards_vector(marines: Floats, shards: Floats, area: PlayableArea) -> NDArra
 
 
 def preferences(marines: Floats, shards: Floats) -> NDArray[np.intp]:
-    """For each marine the indices of all shards, best first.
+    """For each marine the indices of all shards, the best first.
 
-    First those to which no other marine is nearer, then the others; by distance within each group.
+    Shards to which no other marine is nearer come first, then the others. Each group is sorted by
+    distance.
 
     Returns:
         (len(marines), len(shards)) indices.

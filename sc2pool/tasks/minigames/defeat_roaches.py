@@ -1,7 +1,7 @@
 """DefeatRoaches: nine marines against four roaches; +10 a roach, -1 a marine, then the next wave.
 
-Marines outrange roaches by one cell and walk as fast, so the choice of target and the position of
-hurt marines decide a fight. The actions are such orders to the whole group.
+Marines outrange roaches by one cell and walk as fast as they do. So the choice of targets and the
+position of hurt marines decide a fight. The actions are such orders to the whole group.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class DefeatRoaches(Task):
 
     - 0: all attack the roach nearest to the group's centre,
     - 1: all attack the roach with the fewest hit points (of several, the nearest),
-    - 2: marines that one more hit would kill walk away from the nearest roach, the others attack
-      as with 1,
+    - 2: marines that would die after one more hit walk away from the nearest roach, the others
+      attack as in 1,
     - 3 to 10: all walk; 3 is right (east), then counter-clockwise in steps of 45°.
 
     Actions 0 to 2 are masked, and do nothing, while no roach is in sight.
@@ -89,7 +89,7 @@ class DefeatRoaches(Task):
             7: distance between the nearest marine and roach, in tens of cells, at most 1,
             8: distance between the marine with the fewest hit points and the roach nearest to it,
             in tens of cells, at most 1 (a roach hits a marine from 0.5 away),
-            9 to 24: the four roaches nearest to the marines' centre, for each the unit vector
+            9 to 24: the four roaches nearest to the marines' centre. For each: the unit vector
             (x, y) towards it, its distance in lengths of the longer side, and its hit points / 145.
         """
         self.marines, self.roaches = select(self.lazy_observation, OWN_MARINES, ENEMY_ROACHES)
@@ -122,7 +122,7 @@ class DefeatRoaches(Task):
 
     def act(self, action: int) -> Commands:
         if action >= FIRST_WALK:
-            # All walk the same way, so the group keeps its shape.
+            # All walk in the same direction, so the group keeps its shape.
             return walks(self.marines, repeat(int(action) - FIRST_WALK), self.area)
         if not (len(self.marines) and len(self.roaches)):
             return []
@@ -139,7 +139,7 @@ class DefeatRoaches(Task):
         return masks
 
     def _rescue_hurt(self, target_tag: int) -> Commands:
-        """The marines that one more hit would kill walk away, the others attack."""
+        """Marines that would die after one more hit walk away; the others attack."""
         orders = []
         fighters = []
         for i, tag in enumerate(self.marines.tags):

@@ -1,8 +1,8 @@
 """The plane geometry that tasks share: directions, the playable area, bearings, grids of the map.
 
-Rules: pure functions on map coordinates (x to the right, y up, one unit is one grid cell). What
-goes into an observation lies within [-1, 1] whatever the game reports. What a grid's message lacks
-is 0.
+Rules: all functions are pure and work on map coordinates (x to the right, y up, one unit is one
+grid cell). Values for an observation lie within [-1, 1], whatever the game reports. Cells that a
+grid's message lacks are 0.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ DIRECTIONS: tuple[tuple[float, float], ...] = tuple(
 """Unit vectors: 0 is right (east), then counter-clockwise in steps of 45°; 2 is up, 4 is left."""
 
 WALK_LENGTH = 4.0
-"""How far ahead a walk is ordered: no unit covers it within one env step of 8 loops, so it never
-stands still between two actions."""
+"""The distance of a walk order, in cells. No unit covers it within one env step of 8 loops, so it
+never stands still between two actions."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,14 @@ class PlayableArea:
 
     @classmethod
     def of(cls, game_info: sc_pb.ResponseGameInfo) -> PlayableArea:
-        """The playable area the game reports."""
+        """The playable area that the game reports."""
         area = game_info.start_raw.playable_area
         return cls(area.p0.x, area.p0.y, area.p1.x, area.p1.y)
 
     @cached_property
     def longer_side(self) -> float:
-        """Length of the longer side, at least one cell; the unit of distances in observations."""
+        """Length of the longer side, at least one cell. It is the unit of distances in
+        observations."""
         return max(self.right - self.left, self.top - self.bottom, 1.0)
 
     @cached_property
@@ -63,23 +64,23 @@ class PlayableArea:
         return min(max(x, self.left), self.right), min(max(y, self.bottom), self.top)
 
     def relative(self, x: float, y: float) -> tuple[float, float]:
-        """(x, y) as seen from the centre: ±1 is the end of the longer side, clipped beyond."""
+        """(x, y) relative to the centre, in halves of the longer side, clipped to [-1, 1]."""
         centre_x, centre_y = self.centre
         half = self.longer_side / 2
         return _clip((x - centre_x) / half), _clip((y - centre_y) / half)
 
 
 def walk_target(x: float, y: float, direction: int, area: PlayableArea) -> tuple[float, float]:
-    """Where a unit at (x, y) is sent to walk in one of the eight directions, inside the area.
+    """The target for a unit at (x, y) that walks in one of the eight directions, inside the area.
 
-    Each coordinate is clamped by itself, so a unit that is sent against a wall slides along it.
+    Each coordinate is clamped separately, so a unit that walks against the edge slides along it.
     """
     step_x, step_y = DIRECTIONS[direction]
     return area.clamp(x + WALK_LENGTH * step_x, y + WALK_LENGTH * step_y)
 
 
 def walks(units: Units, directions: Iterable[int], area: PlayableArea) -> Commands:
-    """The orders by which each of these units walks in its direction."""
+    """The commands that make each unit walk in its direction."""
     return [
         commands.move([tag], walk_target(x, y, direction, area))
         for tag, (x, y), direction in zip(
@@ -89,7 +90,7 @@ def walks(units: Units, directions: Iterable[int], area: PlayableArea) -> Comman
 
 
 def flight_target(place: Floats, threats: Floats, area: PlayableArea) -> tuple[float, float]:
-    """Where a unit at this place is sent to walk away from the nearest of the threats."""
+    """The target for a unit that walks away from the nearest of the threats."""
     x, y = place.tolist()
     near_x, near_y = threats[distances(place[None], threats)[0].argmin()].tolist()
     return walk_target(x, y, nearest_direction(x - near_x, y - near_y), area)
@@ -102,25 +103,25 @@ def nearest_first(units: Units, others: Units) -> NDArray[np.intp]:
 
 
 def nearest_direction(offset_x: float, offset_y: float) -> int:
-    """The direction that leads best along an offset."""
+    """The direction nearest to that of an offset."""
     return round(math.atan2(offset_y, offset_x) / math.tau * N_DIRECTIONS) % N_DIRECTIONS
 
 
 def bearing_of(
     offset_x: float, offset_y: float, longest_distance: float
 ) -> tuple[float, float, float]:
-    """As `bearings`, for one target at this offset; without numpy it takes a tenth of the time."""
+    """Like `bearings`, for one target at this offset; ten times as fast, as it avoids numpy."""
     length = math.hypot(offset_x, offset_y)
     unit = max(length, 1e-6)
     return _clip(offset_x / unit), _clip(offset_y / unit), _clip(length / longest_distance)
 
 
 def bearings(x: float, y: float, targets: Floats, longest_distance: float) -> NDArray[np.float32]:
-    """How each target lies from the point (x, y).
+    """The direction and distance of each target from the point (x, y).
 
     Args:
         targets: (n, 2) map coordinates.
-        longest_distance: the distance that becomes 1; anything farther is 1 too.
+        longest_distance: the distance that becomes 1. Larger distances become 1 too.
 
     Returns:
         (n, 3) float32: the unit vector (x, y) towards the target, zero at the target, and
@@ -139,9 +140,10 @@ def _clip(value: float) -> float:
 
 
 def bits_of(grid: common_pb2.ImageData) -> NDArray[np.bool_]:
-    """A grid of true and false, as (y, x).
+    """A grid of bools, as (y, x).
 
-    Newer versions of the game have a bit for each cell, older ones a byte, and begin at the top.
+    Newer versions of the game send a bit for each cell. Older ones send a byte, from the top row
+    down.
     """
     if grid.bits_per_pixel == 8:
         return np.flipud(bytes_of(grid)).astype(np.bool_)
@@ -149,7 +151,7 @@ def bits_of(grid: common_pb2.ImageData) -> NDArray[np.bool_]:
 
 
 def walkable_of(pathing: common_pb2.ImageData) -> NDArray[np.bool_]:
-    """Where units can walk, as (y, x); older versions of the game tell where they cannot."""
+    """The cells on which units can walk, as (y, x). Older versions of the game send the inverse."""
     cells = bits_of(pathing)
     return ~cells if pathing.bits_per_pixel == 8 else cells
 

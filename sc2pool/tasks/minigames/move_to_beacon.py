@@ -1,14 +1,13 @@
 """MoveToBeacon: one marine, one beacon; +1 each time the marine reaches it.
 
-`MoveToBeacon` is a whole task as a `Task`, and a good first one to read. A task defines what the
-learner can do (`act`), what it observes (`observe`) and its reward (`reward`; the inherited one is
-the change of the game's score, which fits this map). It reads the game's messages directly and
+`MoveToBeacon` is a complete `Task`, and a good first one to read. A task defines the learner's
+actions (`act`), observations (`observe`) and rewards (`reward`). The inherited `reward` is the
+change of the game's score, which fits this map. The task reads the game's messages directly and
 builds no object per unit. `move_to_beacon_bot.py` is the same task with python-sc2's `BotAI`.
 
-`MoveToBeaconImage` is the same game with images as observations, for convolutional policies; only
-the observation differs. The camera follows the marine, so the beacon's place in the image is the
-direction to walk in. With a fixed camera a network would first have to find two places and subtract
-them.
+`MoveToBeaconImage` is the same game with images as observations, for convolutional policies. Its
+camera follows the marine, so the beacon's place in the image is the direction to walk in. With a
+fixed camera a network would first have to find two places and subtract them.
 """
 
 from __future__ import annotations
@@ -105,10 +104,10 @@ class MoveToBeaconImage(MoveToBeacon):
     Action space: `Discrete(8)`, as in `MoveToBeacon`.
 
     Observation space: `Box(0, 255, (2, 64, 64), uint8)`, channel first. The first marine is always
-    in the middle, row 0 is the farthest up and column 0 the farthest left. The image shows as much
-    to each side as the playable area's longer side, so all of the area is always in it. Plane 0
-    is 255 where a beacon lies (a disc of radius 2.5 map units), plane 1 where the playable area
-    is; elsewhere they are 0. Without a marine the image is black.
+    in the middle, row 0 is the farthest up and column 0 the farthest left. The image extends in
+    each direction by the length of the playable area's longer side, so it always shows the whole
+    area. Plane 0 is 255 on a beacon (a disc of radius 2.5 map units), plane 1 on the playable area.
+    All other values are 0. Without a marine the image is black.
     """
 
     observation_space = spaces.Box(0, 255, (2, IMAGE_SIZE, IMAGE_SIZE), np.uint8)
@@ -129,8 +128,8 @@ def draw_beacon(plane: NDArray[np.uint8], x: float, y: float, pixels_per_unit: f
     """Set the pixels of a beacon to 255.
 
     Args:
-        plane: (64, 64), changed in place; what falls outside it is not drawn.
-        x, y: the beacon's place as seen from the middle, in map units.
+        plane: (64, 64), changed in place. Parts of the beacon outside it are not drawn.
+        x, y: the beacon's place relative to the middle of the image, in map units.
     """
     squared_distance = (_X - x * pixels_per_unit) ** 2 + (_Y - y * pixels_per_unit) ** 2
     radius = max(BEACON_RADIUS * pixels_per_unit, SMALLEST_RADIUS_PX)
@@ -140,7 +139,7 @@ def draw_beacon(plane: NDArray[np.uint8], x: float, y: float, pixels_per_unit: f
 def draw_area(
     plane: NDArray[np.uint8], x: float, y: float, area: PlayableArea, pixels_per_unit: float
 ) -> None:
-    """Set the pixels of the playable area to 255, as seen from the map point (x, y)."""
+    """Set the pixels of the playable area to 255. The map point (x, y) is the image's middle."""
     map_x = x + _X / pixels_per_unit
     map_y = y + _Y / pixels_per_unit
     inside = (map_x >= area.left) & (map_x <= area.right)

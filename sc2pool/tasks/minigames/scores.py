@@ -1,10 +1,10 @@
-"""Scores to hold one's own against: of the paper on the real game, and of ours on the stand-in.
+"""Scores for comparison: published ones of the real game, and measured ones of the stand-in.
 
-From the SC2LE paper: Vinyals et al., "StarCraft II: A New Challenge for Reinforcement Learning",
-2017, arXiv:1708.04782, its table of mini-game results: the random policy, the DeepMind human
-player, the StarCraft grandmaster, and the FullyConv agent's best mean. The random policy there
-acts in the game's full function space; how a random policy of a task scores depends on the task's
-action space.
+The published scores are those of the SC2LE paper, from its table of mini-game results: Vinyals et
+al., "StarCraft II: A New Challenge for Reinforcement Learning", 2017, arXiv:1708.04782. The table
+has the random policy, the DeepMind human player, the StarCraft grandmaster, and the FullyConv
+agent's best mean. Its random policy acts in the game's full function space. A random policy's score
+here differs, because it depends on the task's action space.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ PUBLISHED: dict[str, PublishedScores] = {
     "CollectMineralsAndGas": PublishedScores(12, 750, 6880, 7566, 3978),
     "BuildMarines": PublishedScores(1, 5, 138, 133, 3),
 }
-"""By map name. The paper gives BuildMarines' random mean as "< 1"; it stands here as 1."""
+"""By map name. The paper gives BuildMarines' random mean as "< 1"; here it is 1."""
 
 
 class StandInScores(NamedTuple):
-    """Mean returns on the stand-in; `sc2standin/README.md` has the episodes and the ranges."""
+    """Mean returns on the stand-in. `sc2standin/README.md` has the episodes and the ranges."""
 
     random: float
-    """Of uniformly random possible actions."""
+    """The mean of uniformly random possible actions."""
     scripted: float
-    """Of the scripted player; in SMAC's scenarios, of SMAC's heuristic."""
+    """The mean of the scripted player, which is SMAC's heuristic in SMAC's scenarios."""
 
 
 ON_THE_STANDIN: dict[str, StandInScores] = {

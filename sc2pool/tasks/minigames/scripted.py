@@ -1,8 +1,8 @@
 """Scripted players, which play the mini-games well without learning.
 
-Each is a pure function from an observation to an action, as a trained policy is. They show that a
-task's spaces allow good play, and their scores show whether the stand-in is as difficult as the
-real game. `scripts/studies/scores.py` measures them.
+Each is a pure function from an observation to an action, like a trained policy. They show that a
+task's spaces allow good play. Their scores show whether the stand-in is as difficult as the real
+game. `scripts/studies/scores.py` measures them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sc2pool.tasks.minigames.zerglings import find_and_defeat_zerglings as zergl
 Observation = NDArray[np.float32]
 
 ROACH_REACH = 4.0 + 0.5 + 0.375
-"""Centre to centre: a roach's range, its radius, and a marine's."""
+"""A roach's range, from centre to centre: its weapon's range, its radius and a marine's radius."""
 
 
 def move_to_beacon(observation: Observation) -> int:
@@ -45,14 +45,14 @@ def collect_mineral_shards(observation: Observation) -> NDArray[np.int64]:
 
 
 def defeat_roaches(observation: Observation) -> int:
-    """Shoot one roach after the other, but get the weakest marine out of reach before it falls."""
+    """Shoot one roach after the other, but move the weakest marine out of range before it dies."""
     lowest_health = observation[5] * MARINE_HEALTH
     danger = observation[8] * NEAR < ROACH_REACH
     return RESCUE_HURT if danger and lowest_health <= ROACH_DAMAGE else FOCUS_WEAKEST
 
 
 def find_and_defeat_zerglings(observation: Observation) -> int:
-    """Shoot the nearest zergling; without one in sight, walk to where none was looked for."""
+    """Shoot the nearest zergling. Without one in sight, walk to the nearest unsearched ground."""
     if observation[1] > 0:
         return zerglings.FOCUS_NEAREST
     return zerglings.FIRST_WALK + nearest_direction(observation[24], observation[25])
@@ -64,7 +64,7 @@ def defeat_zerglings_and_banelings(_observation: Observation) -> int:
 
 
 def collect_minerals_and_gas(observation: Observation) -> int:
-    """All SCVs at the minerals, always one more in training, supply before it is used up."""
+    """Send all SCVs to minerals, always train another, build depots before supply is used up."""
     minerals, free_supply = observation[0] * 1000, observation[3] * 20
     training, depots_coming = observation[6] * 5, observation[8] * 4
     if observation[5] > 0:
@@ -75,7 +75,7 @@ def collect_minerals_and_gas(observation: Observation) -> int:
 
 
 def build_marines(observation: Observation) -> int:
-    """Sixteen SCVs, eight barracks, and supply for all marines that they train."""
+    """Train sixteen SCVs, build eight barracks and enough depots, and train marines."""
     minerals, free_supply, workers = observation[[0, 3, 4]] * (1000, 20, 50)
     training, depots, depots_coming = observation[6:9] * (5, 20, 4)
     barracks, barracks_coming, empty = observation[9:12] * (10, 4, 10)

@@ -1,11 +1,11 @@
 """python-sc2's ordinary bots as opponents: a bot plays its side of the match by itself.
 
-    MyBot                                 its class: a new object for each episode
+    MyBot                                 a bot's class: a new object for each episode
     MyBot(arguments)                      an object: a copy of it for each episode
-    Bot(Race.Zerg, MyBot(), name="…")     python-sc2's player: with a race and a name of its own
+    Bot(Race.Zerg, MyBot(), name="…")     python-sc2's player, with its own race and name
 
-Rules: python-sc2 is not imported here; a program that has a bot has imported it. A bot gets neither
-the task's observations nor its actions: it sees and commands its own game.
+Rules: python-sc2 is not imported here, because a program that has a bot has imported it already. A
+bot gets neither the task's observations nor its actions: it sees and commands its own game.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class PlainBot:
     """A bot that plays one episode.
 
     Attributes:
-        bot: a new one.
-        race: that it plays, a `common_pb2.Race` value; None for the task's.
+        bot: a new bot.
+        race: the bot's race, a `common_pb2.Race` value. None for the task's race.
     """
 
     bot: BotAI
@@ -42,8 +42,8 @@ class BotOpponent:
     """Plays every episode with a python-sc2 bot.
 
     Attributes:
-        name: how it is called.
-        bot: the bot's class, or an object of it that never plays itself.
+        name: the opponent's name.
+        bot: the bot's class, or an object of it. Only copies of the object play.
         race: as in `PlainBot`.
     """
 
@@ -57,10 +57,11 @@ class BotOpponent:
 
 
 def bot_opponent(opponent: Any) -> BotOpponent | None:
-    """The opponent that a bot of python-sc2 makes; None if it is no such bot.
+    """The opponent for a bot of python-sc2; None if `opponent` is not such a bot.
 
     Raises:
-        ConfigError: it is an `RLBotAI`, which has no policy of its own, or a player without a bot.
+        ConfigError: the bot is an `RLBotAI`, which has no policy of its own, or python-sc2's player
+            has no bot.
     """
     bots, players = (sys.modules.get(f"sc2.{name}") for name in ("bot_ai", "player"))
     if bots is None:
@@ -75,7 +76,7 @@ def bot_opponent(opponent: Any) -> BotOpponent | None:
         return None
     if issubclass(bot_class, TaskDefinition):
         raise ConfigError(
-            f"opponent must act by itself, and {bot_class.__name__} is an RLBotAI: give the policy "
-            f"that is to play it instead"
+            f"opponent must act by itself, but {bot_class.__name__} is an RLBotAI: give the policy "
+            f"that plays it"
         )
     return BotOpponent(name or bot_class.__name__, bot, race)

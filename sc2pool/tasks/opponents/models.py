@@ -4,11 +4,11 @@
                 policy.pth  the policy's weights
                 …           optimizers and others, which only training needs: never read
 
-Rules: the trainer reads the two spaces as data, which runs no code of the file's, and imports
-neither torch nor SB3 for it. No part of a file becomes much larger than the file. A worker loads
-each file once, with one thread for torch; to load a policy's class and arguments may run code of
-the file's, as SB3's own `load` does. A policy draws its actions from random numbers of its own, so
-a seeded episode is the same whatever else the worker plays.
+Rules: the trainer reads the two spaces as data. It runs no code from the file and imports neither
+torch nor SB3. No part of a file may grow much larger than the file when it is unpacked. A worker
+loads each file once, with one thread for torch. Loading a policy's class and arguments may run code
+from the file, as SB3's own `load` does. Each policy has its own random numbers, so a seeded episode
+does not depend on the other episodes of the worker.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 
 KIND = "a model that SB3 has saved"
 _SERIALIZED = ":serialized:"
-"""How SB3 marks a value of `data` that is pickled, as base64."""
+"""SB3's key for a value of `data` that is pickled and encoded in base64."""
 _MOST_LOADED = 64
-"""Policies that a worker keeps loaded; those that it has not used for longest are dropped."""
+"""Policies that a worker keeps loaded; the least recently used are dropped."""
 
 
 class Saveable(Protocol):
@@ -53,10 +53,10 @@ class Saveable(Protocol):
 
 
 def save_model(model: Saveable, path: Path) -> None:
-    """Write the model, replacing the file in one piece.
+    """Write the model, replacing the file atomically.
 
     Raises:
-        OSError: it cannot be written; the file that was there stays.
+        OSError: the file cannot be written; the old file stays.
     """
     with replacing(path) as unfinished:
         model.save(unfinished)
@@ -67,7 +67,7 @@ class SavedModel:
     """A model in a file, or the content of such a file.
 
     Attributes:
-        name: how the opponent is called; a model is the same under another name.
+        name: the opponent's name. It is ignored when models are compared.
         source: the file, or its content.
     """
 
@@ -78,7 +78,7 @@ class SavedModel:
         """The spaces of observations and actions.
 
         Raises:
-            ConfigError: there is no such file, or it is no model that SB3 has saved.
+            ConfigError: the file does not exist, or is not a model that SB3 has saved.
         """
         with self._opened() as archive:
             data = self._data(archive)
@@ -90,7 +90,7 @@ class SavedModel:
         """Check that the model can play a task with these spaces.
 
         Raises:
-            ConfigError: it cannot; names both spaces. Or as `read_spaces`.
+            ConfigError: a space differs; the error names both. Also as in `read_spaces`.
         """
         observed, acted = self.read_spaces()
         check_spaces(self._what, observed, acted, observation_space, action_space)
@@ -99,25 +99,25 @@ class SavedModel:
         """True if `VecNormalize` was around the env that the model was trained on.
 
         Raises:
-            ConfigError: as `read_spaces`.
+            ConfigError: as in `read_spaces`.
         """
         with self._opened() as archive:
             # SB3 keeps the observation before it is normalised; without VecNormalize it is None.
             return self._data(archive).get("_last_original_obs") is not None
 
     def load(self) -> Policy:
-        """The policy; the same object as long as the file stays as it is.
+        """The policy; the same object until the file changes.
 
         Raises:
-            ConfigError: as `read_spaces`, or the policy cannot be made from the file.
+            ConfigError: as in `read_spaces`, or the policy cannot be made from the file.
         """
         return _loaded(self, self._version())
 
     def _load(self) -> Policy:
         with needed_for(f"the model {self.name}"):
-            # SB3's own classes are named in the file; torch is needed in any case.
+            # The file names SB3's classes, which are imported later. torch is always needed.
             import torch  # noqa: PLC0415
-        # The games and the neighbours need the cores.
+        # The games and the other workers need the cores.
         torch.set_num_threads(1)
         with self._opened() as archive, needed_for(f"the model {self.name}"):
             data = self._data(archive)
@@ -131,13 +131,13 @@ class SavedModel:
                     _no_learning,
                     **arguments,
                 )
-                archive.check("policy.pth")  # it is an archive, for which torch knows no limits
+                archive.check("policy.pth")  # an archive itself, which torch unpacks without limits
                 content = BytesIO(archive.read("policy.pth"))
                 weights = torch.load(content, map_location="cpu", weights_only=True)
                 policy.load_state_dict(weights)
             except (ConfigError, ModuleNotFoundError):
                 raise
-            except Exception as error:  # of a damaged file zipfile, zlib, pickle, torch raise many
+            except Exception as error:  # zipfile, zlib, pickle and torch raise many kinds
                 raise self._not_a_model(error) from error
         policy.set_training_mode(False)
         return policy  # type: ignore[no-any-return]
@@ -147,7 +147,7 @@ class SavedModel:
         return f"model {self.source if isinstance(self.source, Path) else self.name}"
 
     def _version(self) -> object:
-        """What changes if the file does."""
+        """A value that changes when the file changes; None for a model in memory."""
         if isinstance(self.source, bytes):
             return None
         try:
@@ -165,13 +165,13 @@ class SavedModel:
         content = archive.read("data")
         try:
             return dict(parse_json(content))
-        except Exception as error:  # RecursionError for brackets within brackets
+        except Exception as error:  # also RecursionError, for deeply nested brackets
             raise self._not_a_model(error) from error
 
     def _space(self, data: dict[str, Any], name: str) -> spaces.Space[Any]:
         try:
             return load_space(base64.b64decode(data[name][_SERIALIZED]))
-        except Exception as error:  # what unpickling raises depends on the damage
+        except Exception as error:  # the kind depends on the damage
             raise self._not_a_model(error) from error
 
     def _value(self, data: dict[str, Any], name: str) -> Any:
@@ -181,8 +181,8 @@ class SavedModel:
             if isinstance(value, dict) and _SERIALIZED in value:
                 return pickle.loads(base64.b64decode(value[_SERIALIZED]))
         except ModuleNotFoundError:
-            raise  # `needed_for` says what to install
-        except Exception as error:  # what unpickling raises depends on the class
+            raise  # `needed_for` names the package to install
+        except Exception as error:  # the kind depends on the pickled class
             raise self._not_a_model(error) from error
         return value
 
@@ -197,7 +197,7 @@ def _loaded(model: SavedModel, version: object) -> Policy:  # noqa: ARG001 - par
 
 
 def _no_learning(_: float) -> float:
-    """The learning rate that a policy's class asks for."""
+    """The learning rate, which a policy's class requires."""
     return 0.0
 
 
@@ -208,10 +208,17 @@ def check_spaces(
     observation_space: spaces.Space[Any],
     action_space: spaces.Space[Any],
 ) -> None:
-    """Check a policy's spaces, as far as it has any, against a task's.
+    """Check that a policy's spaces are the task's. A space that is None is not checked.
+
+    Args:
+        what: the policy, for the error message.
+        observed: the policy's observation space.
+        acted: the policy's action space.
+        observation_space: the task's.
+        action_space: the task's.
 
     Raises:
-        ConfigError: they differ; names both.
+        ConfigError: two spaces differ; the error names both.
     """
     for kind, space, wanted in (
         ("observes", observed, observation_space),
@@ -226,7 +233,7 @@ def check_spaces(
 
 
 def _fits(space: spaces.Space[Any], wanted: spaces.Space[Any]) -> bool:
-    """True if a model with this space can play a task with the wanted one."""
+    """True if a model with `space` can play a task with `wanted`."""
     if isinstance(space, spaces.Dict) and isinstance(wanted, spaces.Dict):
         return space.keys() == wanted.keys() and all(
             _fits(part, wanted[name]) for name, part in space.items()
@@ -235,7 +242,8 @@ def _fits(space: spaces.Space[Any], wanted: spaces.Space[Any]) -> bool:
 
 
 def _may_be_stacked(space: spaces.Space[Any], wanted: spaces.Space[Any]) -> bool:
-    """True if one axis of a shape is a multiple of the wanted one, and the others are equal."""
+    """True if exactly one axis differs and is a multiple of the wanted one, as in stacked
+    frames."""
     shape, of_task = space.shape or (), wanted.shape or ()
     if len(shape) != len(of_task):
         return False
@@ -244,7 +252,10 @@ def _may_be_stacked(space: spaces.Space[Any], wanted: spaces.Space[Any]) -> bool
 
 
 def channels_first(space: spaces.Space[Any]) -> spaces.Space[Any] | None:
-    """How SB3 gives an image (height, width, channels) to its networks; None for another space."""
+    """The space of an image (height, width, channels) as SB3's networks get it: channels first.
+
+    None for another space.
+    """
     if not isinstance(space, spaces.Box) or len(space.shape) != 3:
         return None
     low, high = (np.moveaxis(bound, -1, 0) for bound in (space.low, space.high))
@@ -252,13 +263,14 @@ def channels_first(space: spaces.Space[Any]) -> spaces.Space[Any] | None:
 
 
 class ModelPair(PredictPair):
-    """A pair of a loaded policy, with random numbers of its own: it predicts for all its agents.
+    """The queue pair of a loaded policy, which plays all agents of its side.
 
-    `episode_return` is that of an agent: a team's agents have the same rewards.
+    It has its own random numbers. `episode_return` is the return of a single agent, because all
+    agents of a team have the same rewards.
     """
 
     _n = 1
-    """How many agents it plays."""
+    """The number of agents."""
 
     def __init__(self, policy: Policy, space: spaces.Space[Any], seed: int) -> None:
         super().__init__(policy, space, deterministic=False)
@@ -292,18 +304,18 @@ class ModelPair(PredictPair):
 
 
 def batch_of(observations: Sequence[Any]) -> Any:
-    """Observations as SB3's policies take several: arrays, or a dict of them."""
+    """Observations as one batch for SB3's policies: an array, or a dict of arrays."""
     if isinstance(observations[0], Mapping):
         return {name: np.stack([one[name] for one in observations]) for name in observations[0]}
     return np.stack(observations)
 
 
 def model_pair(policy: Policy, space: spaces.Space[Any], episode: Episode) -> QueuePair:
-    """The pair of a loaded policy that plays an episode's agents."""
+    """The queue pair with which a loaded policy plays an episode's agents."""
     return ModelPair(policy, space, int(draws_of(episode).integers(2**62, size=1)[0]))
 
 
 def draws_of(episode: Episode) -> np.random.Generator:
-    """Random numbers that belong to this episode: of its seed, else of its number."""
+    """A random generator for this episode, seeded with its seed, or without one its number."""
     key = (0, episode.number) if episode.seed is None else (1, episode.seed)
     return np.random.default_rng(key)

@@ -1,11 +1,11 @@
-"""Spaces out of the file of a model, read as data: nothing that the file names is called.
+"""Reads the spaces in a model's file as data: no function that the file names is called.
 
     pickle's opcodes ─► a tree of plain values and of `_Noted` calls ─► gymnasium's own spaces
 
-A pickle says which functions to call, with which arguments. The trainer reads an opponent's file
-as soon as it is given the name, and even numpy's own functions read memory of the file's choice if
-they are called with arguments of the file's. So a call is only noted. The notes of spaces, arrays
-and numbers are then checked part by part, and gymnasium and numpy get only what has been checked.
+A pickle says which functions to call with which arguments. The trainer reads an opponent's file as
+soon as the user has named it. Even numpy's own functions would be unsafe: with arguments from the
+file they can read any memory. So calls are only recorded. The records of spaces, arrays and numbers
+are then checked part by part, and gymnasium and numpy get only checked values.
 """
 
 from __future__ import annotations
@@ -23,22 +23,29 @@ from numpy.typing import NDArray
 from sc2pool.foreign import shown
 
 _MOST_OPCODES: Final = 200_000
-"""The longest pickle; some thousand opcodes make a space of several parts."""
+"""The largest number of opcodes. A space of several parts needs some thousand."""
 _MOST_SPACES: Final = 2_000
-"""Parts of a space, each counted as often as it is named."""
+"""The largest number of parts of a space; a part counts each time that it is named."""
 _MOST_AXES: Final = 32
-"""The axes that an array has at most, as in NumPy 1."""
+"""The largest number of an array's axes, as in NumPy 1."""
 _TYPES: Final[Mapping[str, np.dtype[Any]]] = {
     f"{kind}{size}": np.dtype(f"<{kind}{size}")
     for kind, sizes in {"i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8)}.items()
     for size in sizes
 }
-"""The types of numbers, by the name that a pickle has for them."""
+"""The types of numbers, by their names in a pickle."""
 _MARK: Final = object()
 
 
 class _Noted:
-    """A call of a function that the pickle names, and what shall be done with its result."""
+    """A recorded call of a function that the pickle names.
+
+    Attributes:
+        module, name: of the function.
+        arguments: the call's arguments.
+        state: the state that the pickle would set on the result.
+        items: the items that the pickle would set on the result.
+    """
 
     def __init__(self, function: tuple[str, str], arguments: Any) -> None:
         self.module, self.name = function
@@ -54,21 +61,21 @@ def load_space(pickled: bytes) -> spaces.Space[Any]:
     """The space in this pickle.
 
     Raises:
-        UnpicklingError: it is no space of gymnasium's, or has other parts than those have.
-        Exception: the pickle is damaged; which exception depends on the damage.
+        UnpicklingError: the pickle is not a gymnasium space, or has parts that such spaces lack.
+        Exception: the pickle is damaged. The kind of exception depends on the damage.
     """
     return _Spaces().space_of(_Machine().run(pickled))
 
 
 class _Machine:
-    """Carries out the opcodes that pickle has for values, and notes calls."""
+    """Executes pickle's opcodes for values, and records calls."""
 
     def __init__(self) -> None:
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
 
     def run(self, pickled: bytes) -> Any:
-        """The value that the pickle leaves."""
+        """The value that the pickle leaves on the stack."""
         for count, (opcode, argument, _) in enumerate(pickletools.genops(pickled)):
             if count > _MOST_OPCODES:
                 raise pickle.UnpicklingError("it is longer than a space's")
@@ -83,43 +90,43 @@ class _Machine:
         return self.stack.pop()
 
     def combine(self, count: int) -> None:
-        """Make a tuple of the last values."""
+        """Replace the last `count` values by a tuple of them."""
         self.stack[-count:] = [tuple(self.stack[-count:])]
 
     def marked(self) -> list[Any]:
-        """Take the values since the last mark, and the mark."""
+        """Pop the values since the last mark, and the mark; return the values."""
         at = len(self.stack) - 1 - self.stack[::-1].index(_MARK)
         _, *parts = self.stack[at:]
         del self.stack[at:]
         return parts
 
     def add(self, parts: list[Any]) -> None:
-        """Put these into the list or set that is last."""
+        """Add values to the list or set on top of the stack."""
         last = self.stack[-1]
         (last.extend if isinstance(last, list) else last.update)(parts)
 
     def set_items(self, parts: list[Any]) -> None:
-        """Put keys and values, in turns, into the dict that is last."""
+        """Add alternating keys and values to the dict on top of the stack."""
         last = self.stack[-1]
         held = last.items if isinstance(last, _Noted) else last
         held.update(zip(parts[::2], parts[1::2], strict=True))
 
     def remember(self, index: int | None) -> None:
-        """Keep the last value under a number; None for the next one."""
+        """Store the last value in the memo under `index`; None for the next free index."""
         self.memo[len(self.memo) if index is None else index] = self.stack[-1]
 
     def global_(self, argument: str) -> None:
-        """Name a function in one text."""
+        """Push the function of the text "module name"."""
         module, _, name = argument.partition(" ")
         self.stack.append((module, name))
 
     def call(self, _: Any) -> None:
-        """Note a call."""
+        """Record a call."""
         arguments, function = self.stack.pop(), self.stack.pop()
         self.stack.append(_Noted(function, arguments))
 
     def build(self, _: Any) -> None:
-        """Note the state of the object that a call would have made."""
+        """Record the state of the object that a call would have made."""
         state = self.stack.pop()
         self.stack[-1].state = state
 
@@ -164,13 +171,13 @@ _ACTIONS: Final[Mapping[str, Callable[[_Machine, Any], None]]] = {
 
 
 class _Spaces:
-    """Makes spaces of notes."""
+    """Makes spaces from recorded calls."""
 
     def __init__(self) -> None:
         self._made = 0
 
     def space_of(self, noted: Any) -> spaces.Space[Any]:
-        """The space that a note means."""
+        """The space of a recorded call."""
         if not isinstance(noted, _Noted):
             raise pickle.UnpicklingError(f"expected a space, got {type(noted).__name__}")
         make = _KINDS.get(noted.name)
@@ -213,7 +220,7 @@ class _Spaces:
         parts = state["spaces"]
         if isinstance(parts, _Noted):  # an OrderedDict
             parts = parts.items
-        # As pairs: a Dict sorts the names of a dict.
+        # Pass pairs, because Dict would sort the keys of a dict.
         return spaces.Dict([(name, self.space_of(part)) for name, part in parts.items()])
 
     def tuple(self, state: Any) -> spaces.Space[Any]:
@@ -245,7 +252,7 @@ _KINDS: Final[Mapping[str, Callable[[_Spaces, Any], spaces.Space[Any]]]] = {
 
 
 def _array(noted: Any) -> NDArray[Any]:
-    """The array that a note means: numbers of a known type, as many as its shape says."""
+    """The array of a recorded call: numbers of a known type, as many as its shape says."""
     match noted:
         case _Noted(name="_reconstruct", state=(_, shape, kind, fortran, content)):
             order = "F" if fortran else "C"
@@ -264,7 +271,7 @@ def _is_side(side: Any) -> bool:
 
 
 def _numbers(kind: Any, content: Any, count: int) -> NDArray[Any]:
-    """An array of `count` numbers from these bytes, of the type that the note names."""
+    """An array of `count` numbers from these bytes, of the recorded type."""
     dtype = _type(kind)
     if not isinstance(content, bytes | bytearray) or len(content) != count * dtype.itemsize:
         raise pickle.UnpicklingError(f"expected {count} numbers, got {shown(content)}")
@@ -272,7 +279,7 @@ def _numbers(kind: Any, content: Any, count: int) -> NDArray[Any]:
 
 
 def _whole(noted: Any) -> int:
-    """The whole number that a value means: Python's own, or one of numpy's."""
+    """The whole number of a value, which may be an int or a recorded numpy scalar."""
     match noted:
         case _Noted(name="scalar", arguments=(kind, content)):
             return int(_numbers(kind, content, 1)[0])
@@ -282,7 +289,7 @@ def _whole(noted: Any) -> int:
 
 
 def _type(noted: Any) -> np.dtype[Any]:
-    """The type of numbers that a note means; their bytes are in the order of most machines."""
+    """The recorded type of numbers. Only little-endian bytes are accepted."""
     match noted:
         case _Noted(name="dtype", arguments=(str(name), *_), state=(_, "<" | "|", *_)):
             if name in _TYPES:

@@ -1,4 +1,4 @@
-"""A trained policy behind a queue pair: each transition that is put is what it predicts from.
+"""A trained policy behind a queue pair: it predicts each action from the newest transition.
 
 Rule: a policy is any object with SB3's `predict`; neither SB3 nor torch is imported.
 """
@@ -17,7 +17,7 @@ from sc2pool.tasks.queue_pair import PolicyPair, QueuePair, Transition
 
 
 class Policy(Protocol):
-    """The methods of every SB3 model: PPO, A2C, DQN, SAC, MaskablePPO, RecurrentPPO and others."""
+    """The method of every SB3 model: PPO, A2C, DQN, SAC, MaskablePPO, RecurrentPPO and others."""
 
     def predict(
         self,
@@ -57,7 +57,7 @@ class PredictPair(QueuePair):
         )
 
     def _predict(self, observation: Any, action_masks: Any, n: int = 1) -> Any:
-        """The policy's action, or its actions for a batch of n observations."""
+        """The policy's action, or the actions for a batch of n observations."""
         masks = {"action_masks": action_masks} if self._takes_masks else {}
         predicted, self._state = self._policy.predict(
             observation,
@@ -82,10 +82,11 @@ class FunctionPair(PolicyPair):
 
 
 class SharedPair(QueuePair):
-    """The pairs of a team's agents, all of which one policy plays.
+    """The pairs of a team's agents, which all play the same policy.
 
     Args:
-        pairs: one for each agent, because a policy may have a state, or random numbers, for each.
+        pairs: one for each agent, because a policy may have its own state or random numbers for
+            each agent.
     """
 
     def __init__(self, pairs: Sequence[QueuePair]) -> None:
@@ -107,10 +108,10 @@ class SharedPair(QueuePair):
 
 
 def action_of(space: spaces.Space[Any], predicted: Any) -> Any:
-    """The action as a task gets it in the pool: in the space's dtype, a Box action clipped.
+    """The action as a task gets it in the pool: in the space's dtype, clipped for a Box.
 
     Raises:
-        ActionError: it is outside the space.
+        ActionError: the action is outside the space.
     """
     action = predicted
     if isinstance(space, spaces.Box):

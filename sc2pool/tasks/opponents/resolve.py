@@ -1,18 +1,18 @@
-"""`resolve`: what the user gives as `opponent=`, checked and made an `Opponent`.
+"""`resolve`: turns the user's `opponent=` into an `Opponent`, after checking it.
 
     None             no opponent: both sides are rows of the learner
     a function       observation → action
-    an object        with SB3's `predict`; an SB3 model travels as what it would be saved as
+    an object        with SB3's `predict`; an SB3 model is sent to workers in its saved form
     a path           of a model that SB3 has saved
     a SnapshotStore  earlier policies of the learner
     a python-sc2 bot its class, an object of it, or a `Bot(race, …)`; see `bots`
     an Opponent      it acts inside the worker
     a Computer       the game's own; it needs no second process
 
-Rules: everything wrong is a `ConfigError` before any process starts. An opponent travels to each
-worker, so it is cheap to pickle, and what is heavy is loaded when its first episode begins.
-Functions and policies draw their actions as in training, not the best one; if the task is a team's,
-they play each of its agents, which sees its own observation and not the state.
+Rules: all errors are raised as `ConfigError` before any process starts. An opponent is sent to each
+worker, so it is cheap to pickle, and large parts are loaded when its first episode begins. Policies
+sample their actions, as in training, and do not take the best one. In a team task they play each
+agent of the side, and each agent sees its own observation, not the state.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class Opponent(Protocol):
     """Plays the other side of every episode of an env."""
 
     def begin(self, episode: Episode) -> tuple[str, QueuePair | PlainBot]:
-        """Who plays this episode.
+        """The name and the player of this episode.
 
         Returns:
-            Its name, for `sc2pool.opponent` in the last info, and who plays: a python-sc2 bot, or
-            the pair that gets the opponent's transitions and gives its actions, by `put_rows` and
-            `get_actions` those of all agents of its side, by `put` and `get_action` that of a
-            single one. Both are of this episode alone.
+            The opponent's name, which the last info has as `sc2pool.opponent`, and its player for
+            this episode. The player is a python-sc2 bot or a queue pair. A queue pair gets the
+            opponent's transitions and gives its actions: `put_rows` and `get_actions` for all
+            agents of its side, `put` and `get_action` for a single agent.
         """
         ...
 
@@ -81,7 +81,7 @@ class ModelOpponent:
 
 @dataclass(frozen=True)
 class InTurn:
-    """Several opponents that take turns, two episodes each: one for each side of the learner."""
+    """Several opponents that take turns. Each plays two episodes: the learner plays both sides."""
 
     opponents: tuple[Opponent, ...]
 
@@ -93,8 +93,9 @@ def resolve(opponent: Any, task: type[TaskDefinition]) -> Opponent | Computer | 
     """The opponent that a user has given for a task.
 
     Raises:
-        ConfigError: it is none of these; no such file, or not a model; a model of other spaces; a
-            task for one player; a computer against a team.
+        ConfigError: the opponent is of another kind. Or its file does not exist or is not a model.
+            Or the model is for other spaces. Or the task has one player. Or a computer shall play
+            against a team.
     """
     if opponent is None:
         return None
@@ -154,7 +155,7 @@ def _predicting(opponent: Any, task: type[TaskDefinition]) -> Opponent:
         task.action_space,
     )
     if hasattr(opponent, "policy_class") and callable(getattr(opponent, "save", None)):
-        # An SB3 model holds its env, its buffers and its log, which cannot travel.
+        # An SB3 model holds its env, its buffers and its log, which cannot be pickled.
         content = BytesIO()
         opponent.save(content)
         return _model(SavedModel(name, content.getvalue()), task)

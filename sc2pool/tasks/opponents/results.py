@@ -1,8 +1,8 @@
 """The learner's win rates against each of its opponents, in a small file.
 
-The trainer counts what the infos of ended episodes say (`sc2pool.opponent`, `sc2pool.result`) and
-writes the file; the workers read it. Rules: the file is replaced in one piece. Older games count
-less and less, because the learner changes. An episode that a fault cut short has no result.
+The trainer counts the results in the infos of ended episodes (`sc2pool.opponent`, `sc2pool.result`)
+and writes the file; the workers read it. Rules: the file is replaced atomically. Older games count
+less and less, because the learner changes. An episode that a fault ended has no result.
 """
 
 from __future__ import annotations
@@ -23,17 +23,16 @@ from sc2pool.replacing import replacing
 OPPONENT = "sc2pool.opponent"
 RESULT = "sc2pool.result"
 UNTOLD_END = "sc2pool.untold_end"
-"""The sign by which the end was noticed, if the game did not tell it; the result is undecided
-then."""
+"""How the end was noticed, if the game did not report it. The result is then undecided."""
 CONTRADICTION = "sc2pool.contradiction"
-"""The results that the sides of a match were told, if they contradict each other; it is
-undecided."""
+"""The results that the two games of a match reported, if they contradict each other. The result is
+then undecided."""
 
 _POINTS = {"win": 1.0, "loss": 0.0, "tie": 0.5, "undecided": 0.5}
 _KEPT = 0.99
-"""Weight of a game after one more game against the same opponent."""
+"""The factor on a game's weight with each further game against the same opponent."""
 UNKNOWN_RATE = 0.5
-"""The win rate against an opponent that has not been met."""
+"""The win rate against an opponent without games."""
 
 
 @dataclass
@@ -41,9 +40,9 @@ class Score:
     """The games against one opponent.
 
     Attributes:
-        games: how many, the newest counting 1 and older ones less.
-        points: of these games, counted in the same way: 1 for a win, 0.5 for a tie.
-        played: how many, each counting 1.
+        games: the weighted number of games. The newest counts 1, older ones less.
+        points: the weighted sum of points: 1 for a win, 0.5 for a tie or an undecided game.
+        played: the number of games.
     """
 
     games: float = 0.0
@@ -63,19 +62,19 @@ class Score:
 
 
 def outcome_of(info: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The opponent's name and the result, if this is the last info of a match against one."""
+    """The opponent's name and the result; None unless this is the last info of such a match."""
     opponent, result = info.get(OPPONENT), info.get(RESULT)
     return None if opponent is None or result is None else (opponent, result)
 
 
 class WinRates:
-    """The scores against all opponents; the trainer's.
+    """The scores against all opponents, in the trainer.
 
     Args:
-        path: the file; what it says is continued.
+        path: the file. Its scores are continued.
 
     Raises:
-        ConfigError: as `read_scores`.
+        ConfigError: as in `read_scores`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -93,16 +92,16 @@ class WinRates:
                 self._changed = True
 
     def keep(self, names: Iterable[str]) -> None:
-        """Forget the opponents that are not named."""
+        """Keep only the scores against these opponents."""
         kept = set(names)
         self._changed |= bool(self.scores.keys() - kept)
         self.scores = {name: score for name, score in self.scores.items() if name in kept}
 
     def save(self) -> None:
-        """Write the file, if there is something new.
+        """Write the file if a score has changed.
 
         Raises:
-            OSError: it cannot be written; the file that was there stays.
+            OSError: the file cannot be written; the old file stays.
         """
         if not self._changed:
             return
@@ -112,10 +111,10 @@ class WinRates:
 
 
 def read_scores(path: Path) -> dict[str, Score]:
-    """The scores in a file, by the opponent's name; none if there is no file.
+    """The scores in a file, by the opponent's name; empty if the file does not exist.
 
     Raises:
-        ConfigError: the file cannot be read, or has something else in it.
+        ConfigError: the file cannot be read, or does not contain scores.
     """
     if not path.exists():
         return {}
@@ -129,6 +128,6 @@ def read_scores(path: Path) -> dict[str, Score]:
 
 
 def _is_score(score: Score) -> bool:
-    """True if games can have led to this score."""
+    """True if all numbers of a score are finite and at least 0."""
     numbers = (score.games, score.points, score.played)
     return all(is_number(one) and 0 <= one < math.inf for one in numbers)

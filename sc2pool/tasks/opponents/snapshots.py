@@ -1,17 +1,17 @@
 """`SnapshotStore`: earlier policies of the learner, in a folder, as its opponents.
 
-    trainer   store.add(model, steps)   at equal distances; first before the training
+    trainer   store.add(model, steps)   at equal distances, and once before the training
               rates = store.win_rates()
               rates.note(infos)         after each step
-              rates.save()              now and then
-    worker    who plays this episode: chosen among the files that are there when it begins
+              rates.save()              from time to time
+    worker    chooses each episode's opponent among the files that exist when the episode begins
 
-    step-0.zip, step-20000.zip, …   SB3's format, with the env steps the policy was trained for
+    step-0.zip, step-20000.zip, …   SB3's format; the number is the policy's env steps of training
     win_rates.json                  the learner's win rate against each; see `results`
 
-Rules: files appear and are replaced in one piece, because workers read them at any time. The first
-snapshot is never removed; which one is chosen depends on the episode's seed, or on its number if it
-has none, on the files and on nothing else.
+Rules: files are created and replaced atomically, because workers read them at any time. The first
+snapshot is never removed. The choice depends only on the files and on the episode's seed, or on its
+number if it has no seed.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from sc2pool.tasks.queue_pair import QueuePair
 Rule = Literal["latest", "uniform", "prioritised"]
 RULES: Final[tuple[Rule, ...]] = get_args(Rule)
 WIN_RATES_FILE = "win_rates.json"
-_NAME = re.compile("step-(0|[1-9][0-9]*)")  # as `add` writes it: nothing else is ours
+_NAME = re.compile("step-(0|[1-9][0-9]*)")  # exactly as `add` writes it: other files are not ours
 _TRIES = 5
-"""Choices before a worker gives up: the trainer may remove a file between choosing and loading."""
+"""Choices before a worker gives up. The trainer may remove a file between choice and loading."""
 
 
 @dataclass(frozen=True)
@@ -47,19 +47,19 @@ class SnapshotStore:
     """A folder of the learner's snapshots, and the rule by which an episode's opponent is chosen.
 
     Args:
-        folder: made with the first snapshot.
-        rule: "latest"; "uniform", each snapshot as often; "prioritised", those more often that the
-            learner wins less against: with a weight of (1 − win rate)^power. That is prioritised
-            fictitious self-play (Vinyals et al., Grandmaster level in StarCraft II using
-            multi-agent reinforcement learning, Nature 575, 2019, equation for f_hard).
-        power: of "prioritised".
-        latest_share: of the episodes, this share is against the newest snapshot, and only the
-            others follow the rule.
-        most: how many snapshots are kept. With one more, every second one is removed, but neither
-            the first nor the newest.
+        folder: created with the first snapshot.
+        rule: "latest": always the newest snapshot. "uniform": all snapshots with equal probability.
+            "prioritised": each snapshot with the weight (1 − win rate)^power, so strong opponents
+            play more often. This is prioritised fictitious self-play. (Vinyals et al., Grandmaster
+            level in StarCraft II using multi-agent reinforcement learning, Nature 575, 2019,
+            equation for f_hard.)
+        power: the exponent of "prioritised".
+        latest_share: the share of episodes against the newest snapshot. The others follow the rule.
+        most: how many snapshots are kept. With one more, every second one is removed, except the
+            first and the newest.
 
     Raises:
-        ConfigError: an unknown rule, or a number out of range.
+        ConfigError: the rule is unknown, or a number is out of range.
     """
 
     folder: Path
@@ -80,7 +80,7 @@ class SnapshotStore:
             raise ConfigError(f"most must be a whole number of at least 3, got {self.most!r}")
 
     def snapshots(self) -> list[SavedModel]:
-        """Those in the folder, in the order of their steps."""
+        """The snapshots in the folder, in the order of their steps."""
         try:
             found = [path for path in self.folder.glob("step-*.zip") if path.is_file()]
         except OSError:
@@ -93,10 +93,10 @@ class SnapshotStore:
         """Save a snapshot of the model, and thin out the folder if it is full.
 
         Args:
-            steps: env steps that it has been trained for.
+            steps: the env steps for which the model has been trained.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the file cannot be written.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         snapshot = self._snapshot(steps)
@@ -105,19 +105,19 @@ class SnapshotStore:
         present = self.snapshots()
         if len(present) > self.most:
             for old in present[1:-1:2]:
-                with suppress(PermissionError):  # Windows removes no file that a worker reads
+                with suppress(PermissionError):  # Windows cannot remove a file that is being read
                     _remove(old)
         return snapshot
 
     def drop_later(self, steps: int) -> None:
-        """Remove the snapshots of more than these env steps, for a run that continues from
+        """Remove the snapshots of more than `steps` env steps, before a run continues from
         there."""
         for snapshot in self.snapshots():
             if steps_of(snapshot) > steps:
                 _remove(snapshot)
 
     def win_rates(self) -> WinRates:
-        """The learner's win rates, for the trainer to continue; one object for a training."""
+        """The learner's win rates, which the trainer continues. Make one object per training."""
         self.folder.mkdir(parents=True, exist_ok=True)
         return WinRates(self.folder / WIN_RATES_FILE)
 
@@ -134,17 +134,17 @@ class SnapshotStore:
             )
         scores: Mapping[str, Score] = {}
         if self.rule == "prioritised":
-            with suppress(ConfigError):  # the trainer, which writes it, has said so
+            with suppress(ConfigError):  # the trainer, which writes the file, reports its damage
                 scores = read_scores(self.folder / WIN_RATES_FILE)
         weights = self.weights([snapshot.name for snapshot in present], scores)
         return present[int(draws_of(episode).choice(len(present), p=weights))]
 
     def weights(self, names: Sequence[str], scores: Mapping[str, Score]) -> NDArray[np.float64]:
-        """How probable each snapshot is.
+        """The probability of each snapshot.
 
         Args:
-            names: of the snapshots, the newest last.
-            scores: against some of them.
+            names: the snapshots' names, the newest last.
+            scores: the scores against some of the snapshots.
         """
         newest = np.zeros(len(names))
         newest[-1] = 1.0
@@ -165,7 +165,7 @@ class SnapshotStore:
 
 
 def steps_of(snapshot: SavedModel) -> int:
-    """Env steps that a snapshot was trained for."""
+    """The env steps for which a snapshot was trained."""
     found = _NAME.fullmatch(snapshot.name)
     assert found is not None, "the store has named it"
     return int(found[1])
@@ -185,10 +185,10 @@ class SnapshotOpponent:
     action_space: spaces.Space[Any]
 
     def begin(self, episode: Episode) -> tuple[str, QueuePair]:
-        """A snapshot that the store chooses.
+        """The name and the queue pair of a snapshot that the store chooses.
 
         Raises:
-            ConfigError: there is none, or it has other spaces.
+            ConfigError: the store is empty, or the snapshot has other spaces.
         """
         for _ in range(_TRIES):
             chosen = self.store.choose(episode)
@@ -205,7 +205,7 @@ class SnapshotOpponent:
 
 @dataclass(frozen=True)
 class FirstOpponent:
-    """Plays each episode with the store's first snapshot, which may not be there yet."""
+    """Plays each episode with the store's first snapshot, which may be added later."""
 
     store: SnapshotStore
     action_space: spaces.Space[Any]

@@ -1,1 +1,1 @@
-"""Team tasks: several agents in one game, each a row of the env; SMAC's scenarios are in `smac`."""
+"""Team tasks: several agents in one game, each a row of the env. `smac` has SMAC's scenarios."""

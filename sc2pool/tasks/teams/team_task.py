@@ -6,16 +6,15 @@
         observation_space = spaces.Box(-1, 1, (9,), np.float32)    # of one agent
         action_space = spaces.Discrete(5)                          # of one agent
 
-        def act(self, actions):     # an action of each agent -> commands
+        def act(self, actions):     # one action per agent -> commands
             return [...]
 
-        def observe(self):          # an observation of each agent, as an array or a list
+        def observe(self):          # one observation per agent, as an array or a list
             return np.array([...])
 
-Rules: what is given or returned for each agent is in the order of `agents`. The reward, the info
-and the end of the episode are the team's. An agent whose unit is dead continues acting, without
-effect, until the episode ends. With `players = 2` there is a team on either side of a match, each
-with a task object of its own.
+Rules: actions, observations and masks are in the order of `agents`. The agents share the reward,
+the info and the end of the episode. An agent whose unit is dead continues acting, without effect,
+until the episode ends. With `players = 2` each side of a match is a team with its own task object.
 """
 
 from __future__ import annotations
@@ -36,16 +35,16 @@ class TeamTask(Task):
     """One episode of a team's task.
 
     Attributes:
-        agents: their names, each different. An env has a row for each of them, and in a match of
-            two learning teams for each agent of both, the first player's before the second's.
-        observation_space: of one agent; `action_space` likewise.
-        state_space: what `state()` returns; None if the task has no state.
-        shares_state: whether each row's observation is the agent's with the state, as a dict of
-            "observation" and "state", for a critic that sees the whole battle.
-        last_action: the actions before the newest observation, one for each agent; None before the
-            episode's first.
+        agents: the agents' names, all different. An env has a row for each agent. In a match of two
+            learning teams, the first player's rows come before the second's.
+        observation_space, action_space: of one agent.
+        state_space: the space of `state()`. None if the task has no state.
+        shares_state: whether each row's observation also contains the state, for a critic that sees
+            the whole battle. The observation is then a dict of "observation" and "state".
+        last_action: the actions before the newest observation, one for each agent. None before the
+            episode's first action.
 
-    `action_masks()`, if the task has it, returns a mask for each agent, as an array or a list.
+    `action_masks()`, if the task has it, returns one mask per agent, as an array or a list.
     """
 
     agents: ClassVar[tuple[str, ...]] = ()
@@ -54,19 +53,22 @@ class TeamTask(Task):
 
     @abstractmethod
     def act(self, action: Sequence[Any]) -> Commands | Awaitable[Commands | None] | None:
-        """Turn an action of each agent into unit commands."""
+        """Turn one action per agent into unit commands."""
 
     @abstractmethod
     def observe(self) -> Any:
-        """Return each agent's observation, an element of the observation space. May be `async`."""
+        """Return one observation per agent, each an element of the observation space.
+
+        May be `async`.
+        """
 
     def state(self) -> Any:
-        """The whole battle as the newest observation shows it, an element of the state space."""
+        """Return the whole battle of the newest observation, an element of the state space."""
         raise NotImplementedError(f"{type(self).__name__} has no state")
 
     @classmethod
     def check_values(cls) -> None:
-        """As every task's; the agents must have different names, a shared state a space."""
+        """Also check that the agents' names differ, and that a shared state has a space."""
         super().check_values()
         agents: object = cls.agents
         if (
@@ -85,7 +87,7 @@ class TeamTask(Task):
 
 
 def agents_of(task: type[TaskDefinition]) -> int:
-    """How many agents each learning player of a task has."""
+    """The number of agents of each learning player of a task."""
     return len(task.agents) if issubclass(task, TeamTask) else 1
 
 

@@ -38,15 +38,15 @@ class BuildMarines(Task):
     - 0: nothing,
     - 1: idle SCVs gather minerals, each at the nearest field with fewer than two SCVs,
     - 2: train an SCV,
-    - 3: build a supply depot, 4: build a barracks; a place and an SCV are chosen,
-    - 5: train a marine, in the barracks with the fewest in its queue.
+    - 3: build a supply depot, 4: build a barracks, with a place and an SCV chosen by rules,
+    - 5: train a marine, in the barracks with the shortest queue.
 
-    An action takes 32 game loops: shorter steps would mostly have no choice but to wait.
+    A step lasts 32 game loops: in most shorter steps only waiting would be possible.
 
     An action that is not possible, for lack of minerals, supply, a structure or a place, is masked
-    and does nothing. A supply depot is also masked while supply is ample: three free for each
-    structure that trains. It is built all the same if it is chosen. Without this mask random
-    possible actions would spend most minerals on supply depots.
+    and does nothing. Action 3 is also masked while at least three supply are free for each
+    structure that trains units. If it is chosen then, the depot is still built. Without this mask
+    random possible actions would spend most minerals on supply depots.
 
     Observation space: `Box(0, 1, (14,), float32)`, see `observe`.
     """
@@ -69,8 +69,8 @@ class BuildMarines(Task):
             (14,) float32, each in [0, 1]:
 
             0 to 8: see `Town.vector`,
-            9: barracks / 10, 10: barracks that are coming / 4, 11: barracks that train nothing
-            / 10, 12: marines / 200, 13: loops played / 14400.
+            9: barracks / 10, 10: barracks that are coming / 4, 11: idle barracks / 10,
+            12: marines / 200, 13: loops played / 14400.
         """
         town = self.town
         town.update(self.observation)

@@ -1,7 +1,7 @@
 """CollectMineralsAndGas: twelve SCVs, sixteen mineral fields, four geysers.
 
-+1 for each mineral and each unit of gas that is brought to the command centre. All SCVs
-are idle at first. More SCVs gather more, and need supply; gas needs refineries.
++1 for each mineral and each unit of gas that is brought to the command centre. All SCVs are idle at
+first. More SCVs gather more, but need supply. Gas needs refineries.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class CollectMineralsAndGas(Task):
     - 0: nothing,
     - 1: idle SCVs gather minerals, each at the nearest field with fewer than two SCVs,
     - 2: train an SCV,
-    - 3: build a supply depot, 4: build a refinery; a place and an SCV are chosen,
-    - 5: one SCV more gathers gas, at a refinery with fewer than three.
+    - 3: build a supply depot, 4: build a refinery, with a place and an SCV chosen by rules,
+    - 5: one more SCV gathers gas, at a refinery with fewer than three.
 
-    An action takes 32 game loops: shorter steps would mostly have no choice but to wait.
+    A step lasts 32 game loops: in most shorter steps only waiting would be possible.
 
     An action that is not possible, for lack of minerals, supply or a place, is masked and does
     nothing.
@@ -69,7 +69,7 @@ class CollectMineralsAndGas(Task):
 
             0 to 8: see `Town.vector`,
             9: gas / 1000, 10: refineries / 4, 11: refineries that are coming / 4,
-            12: places for SCVs at refineries that are free / 12, 13: loops played / 6720.
+            12: free places for SCVs at refineries / 12, 13: loops played / 6720.
         """
         town = self.town
         town.update(self.observation)

@@ -1,9 +1,9 @@
 """The mini-games with an economy as images, for convolutional policies.
 
-The playable area fills the width of the image, its middle is the middle of the image; row 0 is the
-farthest up and column 0 the farthest left. Structures are rectangles, as bright as they are
-finished; units are squares of one cell. The last two planes are the same everywhere: money and free
-supply, which have no place on the map.
+The longer side of the playable area fills the image, and the area's middle is the image's middle.
+Row 0 is the farthest up and column 0 the farthest left. Structures are rectangles; the more
+finished they are, the brighter. Units are squares of one cell. The last two planes are constant:
+minerals and free supply, which have no place on the map.
 
 Rule: only the observation differs from the task with a vector; the actions are inherited.
 """
@@ -44,7 +44,7 @@ class CollectMineralsAndGasImage(CollectMineralsAndGas):
 
     Observation space: `Box(0, 255, (6, 64, 64), uint8)`, channel first; see the file's docstring.
     Plane 0: SCVs, 1: command centres and supply depots, 2: mineral fields, 3: geysers (half as
-    bright) and refineries, 4: minerals, 255 is 1000, 5: free supply, 255 is 20.
+    bright) and refineries, 4: minerals (255 is 1000), 5: free supply (255 is 20).
     """
 
     observation_space = spaces.Box(0, 255, (N_PLANES, IMAGE_SIZE, IMAGE_SIZE), np.uint8)
@@ -61,8 +61,8 @@ class BuildMarinesImage(BuildMarines):
     Action space: `Discrete(6)`, as in `BuildMarines`.
 
     Observation space: `Box(0, 255, (6, 64, 64), uint8)`, channel first; see the file's docstring.
-    Plane 0: SCVs, 1: command centres and supply depots, 2: barracks, 3: marines, 4: minerals, 255
-    is 1000, 5: free supply, 255 is 20.
+    Plane 0: SCVs, 1: command centres and supply depots, 2: barracks, 3: marines, 4: minerals (255
+    is 1000), 5: free supply (255 is 20).
     """
 
     observation_space = spaces.Box(0, 255, (N_PLANES, IMAGE_SIZE, IMAGE_SIZE), np.uint8)
@@ -74,7 +74,7 @@ class BuildMarinesImage(BuildMarines):
 
 
 def town_image(town: Town, kinds: Sequence[tuple[int, ...]]) -> NDArray[np.uint8]:
-    """Draw the units of each group of types into its plane, and money and supply after them."""
+    """Draw each group of unit types into its own plane; the last two are minerals and supply."""
     image = np.zeros((N_PLANES, IMAGE_SIZE, IMAGE_SIZE), dtype=np.uint8)
     centre_x, centre_y = town.area.centre
     scale, middle = IMAGE_SIZE / town.area.longer_side, IMAGE_SIZE / 2
@@ -94,5 +94,5 @@ def town_image(town: Town, kinds: Sequence[tuple[int, ...]]) -> NDArray[np.uint8
 
 
 def _pixel(place: float) -> int:
-    """The pixel at a place in the image, or the nearest one at its edge."""
+    """The index of the pixel at a place, clipped to the image."""
     return min(max(round(place), 0), IMAGE_SIZE)

@@ -1,7 +1,7 @@
 """The next steps of a town. A task's actions are some of these steps.
 
-Rules: a step that is not possible is masked, and gives no orders. A step that is possible but
-useless now is masked too, in tasks that say so; it gives its orders if it is chosen all the same.
+Rules: an impossible step is masked and gives no commands. Some tasks also mask a step that is
+possible but useless now. If a policy chooses it nevertheless, it gives its commands.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from sc2pool.tasks.minigames.towns.town import (
 
 N_GEYSERS = 4
 SUPPLY_AHEAD = 3
-"""Free supply that is ample for a structure that trains: more than it uses up in the time that a
-supply depot takes, with the walk of its builder."""
+"""Enough free supply for each structure that trains units. The structure uses up less while a
+supply depot is built, including its builder's walk."""
 
 
 class Step(NamedTuple):
@@ -38,7 +38,7 @@ class Step(NamedTuple):
 
 
 def needs_depot(town: Town) -> bool:
-    """True if there is no supply depot, or supply that may be used up before the next is built."""
+    """True without a supply depot, or if supply may be used up before another is built."""
     depots = len(town.finished(SUPPLY_DEPOT)) + town.coming(SUPPLY_DEPOT)
     return not depots or town.free_supply < SUPPLY_AHEAD * town.factories
 
@@ -73,7 +73,7 @@ GATHER_GAS = Step(lambda town: town.needs_gas_worker() is not None, lambda town:
 
 
 def take(step: Step, town: Town) -> Commands:
-    """The orders of a step, none if it is not possible."""
+    """The commands of a step; empty if the step is impossible."""
     return step.orders(town) if step.is_possible(town) else []
 
 

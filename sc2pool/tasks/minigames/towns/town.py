@@ -1,8 +1,8 @@
-"""A town: what the learner owns on a map with an economy, and the orders that make it grow.
+"""A town: the learner's units on a map with an economy, and the commands that make it grow.
 
-The tasks of such maps choose what to do next; where a structure is put and which worker goes is
-decided here, by simple rules: the free place nearest to the command centre that is not between it
-and the minerals, and the worker nearest to that place.
+A task's actions choose the next step. This module chooses the structure's place and the worker, by
+simple rules. The place is the free one nearest to the command centre, with a distance from minerals
+and geysers. The worker is the one nearest to that place.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ BUILT_BY = {
 FACTORIES = COMMAND_CENTER, BARRACKS
 """Structures that train units."""
 COSTS = {SCV: 50, SUPPLY_DEPOT: 100, REFINERY: 75, BARRACKS: 150}
-"""Minerals that one costs."""
+"""The price of a unit or structure, in minerals."""
 FROM_RESOURCES = 3.5
-"""Least distance of a structure's middle to those of minerals and geysers, in cells."""
+"""The least distance from a structure's middle to that of a mineral field or geyser, in cells."""
 RESERVED_LOOPS = 320
-"""How long the place of a structure that was ordered stays reserved, in loops."""
+"""How long the place of an ordered structure stays reserved, in loops."""
 QUEUE_PLACES = 5
 FIELD_PLACES = 2
-"""Workers that a mineral field has room for: one gathers while the other one is on its way."""
+"""Workers for which a mineral field has room: one gathers while a second one is on its way."""
 TOWN_SIZE = 9
 
 Unit = raw_pb2.Unit
@@ -63,14 +63,19 @@ Point = tuple[float, float]
 
 
 class Town:
-    """The learner's units and money in one observation.
+    """The learner's units and resources in one observation.
+
+    Args:
+        area: the rectangle in which structures are placed.
+        ground: bool (y, x): the cells on which structures can stand. None for all cells.
+        passage_cells: free cells between two structures.
 
     Attributes:
-        area: where the town is. `ground` are the cells (y, x) on which structures can stand, None
-            for all; `passage_cells` stay free between two structures.
-        minerals, vespene: what can be spent.
-        food_used, food_cap: supply.
-        workers: all SCVs; `idle` those without an order.
+        area: as given.
+        minerals, vespene: the amounts that can be spent.
+        food_used, food_cap: used and provided supply.
+        workers: all SCVs.
+        idle: the SCVs without an order.
     """
 
     def __init__(
@@ -82,9 +87,9 @@ class Town:
         self.area = area
         self._ground, self._passage = ground, passage_cells
         self._workplaces: dict[int, int] = {}
-        """The mineral field that each worker was sent to."""
+        """The tag of each worker's mineral field, by the worker's tag."""
         self._reserved: list[tuple[int, float, float, int]] = []
-        """Places of structures that were ordered: the loop at which it ends, x, y, the type."""
+        """Reserved places of ordered structures: the last loop, x, y, the structure's type."""
         self.update(sc_pb.Observation())
 
     def update(self, observation: sc_pb.Observation) -> None:
@@ -103,7 +108,7 @@ class Town:
         self._reserved = [place for place in self._reserved if place[0] > self.loop]
 
     def all(self, unit_type: int) -> list[Unit]:
-        """The units of a type, without those of the enemy."""
+        """The units of a type, without the enemy's."""
         return self._units.get(unit_type, [])
 
     def finished(self, unit_type: int) -> list[Unit]:
@@ -111,7 +116,7 @@ class Town:
         return [unit for unit in self.all(unit_type) if unit.build_progress >= 1]
 
     def coming(self, unit_type: int) -> int:
-        """Structures of a type that are being built, or that a worker is on its way to build."""
+        """The number of structures of a type that are being built or have been ordered."""
         on_the_way = sum(
             BUILT_BY.get(order.ability_id) == unit_type
             for unit in self.workers
@@ -122,24 +127,26 @@ class Town:
 
     @property
     def free_supply(self) -> int:
-        """Supply that is not used, with that of depots that are coming."""
+        """Unused supply, including the supply of depots that are coming."""
         return self.food_cap + 8 * self.coming(SUPPLY_DEPOT) - self.food_used
 
     @property
     def factories(self) -> int:
-        """Structures that train units, with the barracks that are coming."""
+        """The number of structures that train units, including barracks that are coming."""
         return sum(len(self.finished(one)) for one in FACTORIES) + self.coming(BARRACKS)
 
     def vector(self, *more: float) -> NDArray[np.float32]:
-        """The town in numbers, each in [0, 1], and more numbers of a task, clipped likewise.
+        """The town in numbers, followed by a task's own numbers, all clipped to [0, 1].
+
+        A structure is "coming" if it is being built or has been ordered.
 
         Returns:
             (9 + len(more),) float32:
 
             0: minerals / 1000, 1: supply used / 200, 2: supply provided / 200,
-            3: free supply / 20, with the supply of depots that are coming,
-            4: SCVs / 50, 5: idle SCVs / 12, 6: units that the command centres train and have
-            queued / 5, 7: supply depots / 20, 8: supply depots that are coming / 4.
+            3: free supply / 20, including the supply of depots that are coming,
+            4: SCVs / 50, 5: idle SCVs / 12, 6: units in the queues of the command centres / 5,
+            7: supply depots / 20, 8: supply depots that are coming / 4.
         """
         training = sum(len(unit.orders) for unit in self.all(COMMAND_CENTER))
         shares = (
@@ -157,11 +164,11 @@ class Town:
         return np.clip(np.array(shares, dtype=np.float32), 0.0, 1.0)
 
     def can_pay(self, unit_type: int) -> bool:
-        """True if there are minerals for one, and a worker if it is built."""
+        """True if there are enough minerals for a structure of this type, and a worker."""
         return self.minerals >= COSTS[unit_type] and bool(self.workers)
 
     def can_train(self, factory_type: int) -> bool:
-        """True if a finished structure has a place in its queue, and there is supply for one."""
+        """True if a finished structure has a free place in its queue, and a unit can be paid."""
         return (
             self.minerals >= COSTS[SCV]
             and self.food_used < self.food_cap
@@ -169,7 +176,7 @@ class Town:
         )
 
     def train(self, ability_id: int, factory_type: int) -> Commands:
-        """Train a unit in the structure with the fewest in its queue."""
+        """Train a unit in the structure with the shortest queue."""
         factories = self._factories(factory_type)
         if not factories:
             return []
@@ -177,10 +184,11 @@ class Town:
         return [commands.command(ability_id, [emptiest.tag])]
 
     def gather_minerals(self) -> Commands:
-        """Send each idle worker to the field nearest to a command centre that has fewer than two.
+        """Send each idle worker to a mineral field.
 
-        If all have two, to one with fewer than four, and so on. A worker that brings minerals home
-        still counts at the field that it was sent to.
+        Among the fields with fewer than two workers, it is the one nearest to a command centre. If
+        all fields have two, it is chosen among those with fewer than four, and so on. A worker that
+        brings minerals home still counts at its field.
         """
         fields = self.all(MINERAL_FIELD)
         if not fields:
@@ -210,7 +218,7 @@ class Town:
         return orders
 
     def build(self, ability_id: int) -> Commands:
-        """Build a structure; its worker gathers minerals again afterwards."""
+        """Build a structure. Its worker gathers minerals again afterwards."""
         kind = BUILT_BY[ability_id]
         place = self._free_place(kind)
         return [] if place is None else self._send_builder(ability_id, place, place)
@@ -227,14 +235,15 @@ class Town:
         return self._send_builder(commands.BUILD_REFINERY, at(geyser), geyser.tag)
 
     def needs_gas_worker(self) -> Unit | None:
-        """A refinery with fewer workers than it can employ."""
+        """A refinery that can employ more workers; None if there is none."""
         for refinery in self.finished(REFINERY):
             if refinery.assigned_harvesters < refinery.ideal_harvesters:
                 return refinery
         return None
 
     def gather_gas(self) -> Commands:
-        """Send the nearest worker that does not build to a refinery that needs one."""
+        """Send a worker to a refinery that needs one: the nearest that is idle or mines
+        minerals."""
         refinery = self.needs_gas_worker()
         if refinery is None:
             return []
@@ -277,7 +286,7 @@ class Town:
         return orders
 
     def _free_place(self, kind: int) -> Point | None:
-        """The free place for a structure that is nearest to the command centre."""
+        """The free place for a structure nearest to the command centre."""
         half, area, centre = FOOTPRINTS[kind][0], self.area, self._centre()
         odd = half % 1.0
         columns = np.arange(math.ceil(area.left), math.floor(area.right)) + odd
@@ -308,7 +317,7 @@ class Town:
         return bool(self._ground[rows, columns].all())
 
     def _taken(self) -> Iterable[tuple[float, float, float, float]]:
-        """Middle, half width and half height of all that is built, or will be."""
+        """Middle, half width and half height of all structures, resources and reserved places."""
         for kind, footprint in FOOTPRINTS.items():
             for unit in self.all(kind):
                 yield unit.pos.x, unit.pos.y, *footprint
@@ -317,7 +326,7 @@ class Town:
 
 
 def at(unit: Unit) -> Point:
-    """Where a unit is."""
+    """A unit's position."""
     return unit.pos.x, unit.pos.y
 
 

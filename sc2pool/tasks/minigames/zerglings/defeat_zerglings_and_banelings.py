@@ -1,7 +1,7 @@
 """DefeatZerglingsAndBanelings: nine marines against six zerglings and four banelings.
 
-+5 for each of the enemies, -1 for a marine, then the next wave. A baneling that reaches a group of
-marines hurts all of them, so it must be shot before, or meet few.
++5 for each enemy, -1 for a marine, then the next wave. A baneling that reaches a group of marines
+hurts all of them. So marines must shoot it earlier, or stand apart.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ NEAR = 10.0
 DANGER = 3.5
 """A marine nearer than this to a baneling's middle is about to be hit, in cells."""
 N_SEEN = 4
-"""How many of the nearest enemies of each type the learner sees."""
+"""How many enemies of each type the observation contains, the nearest first."""
 OBSERVATION_SIZE = 10 + 2 * 3 * N_SEEN
 
 
@@ -53,9 +53,9 @@ class DefeatZerglingsAndBanelings(Task):
     Action space: `Discrete(12)`:
 
     - 0: each marine attacks the enemy nearest to it,
-    - 1: each marine attacks the baneling nearest to it; without banelings as 0,
+    - 1: each marine attacks the baneling nearest to it, or acts as in 0 without banelings,
     - 2: each marine walks away from the middle of the marines within 3 cells of it,
-    - 3: the marines within 3.5 cells of a baneling walk away from it, the others attack as with 1,
+    - 3: the marines within 3.5 cells of a baneling walk away from it, the others attack as in 1,
     - 4 to 11: all walk; 4 is right (east), then counter-clockwise in steps of 45°.
 
     Actions 0, 1 and 3 are masked, and do nothing, while no enemy is in sight.
@@ -89,9 +89,9 @@ class DefeatZerglingsAndBanelings(Task):
             7: share of the marines whose weapon is ready,
             8: mean distance of the marines to their centre, in tens of cells,
             9: share of the marines within 3.5 cells of a baneling,
-            10 to 21: the four zerglings nearest to the marines' centre, for each the unit vector
+            10 to 21: the four zerglings nearest to the marines' centre. For each: the unit vector
             (x, y) towards it and its distance in lengths of the longer side,
-            22 to 33: the same of the banelings.
+            22 to 33: the same for the banelings.
         """
         self._read_units()
         vector = np.zeros(OBSERVATION_SIZE, dtype=np.float32)
@@ -142,12 +142,12 @@ class DefeatZerglingsAndBanelings(Task):
         )
 
     def _in_danger(self) -> NDArray[np.bool_]:
-        """For each marine, true if a baneling is about to hit it."""
+        """For each marine, whether a baneling is about to hit it, (n,) bool."""
         to_banelings = distances(self.marines.positions, self.banelings.positions)
         return np.asarray((to_banelings < DANGER).any(axis=1))
 
     def _attack(self, marines: NDArray[np.intp], enemies: list[Units]) -> Commands:
-        """Each of these marines attacks the enemy nearest to it; one command for each target."""
+        """Each of these marines attacks the enemy nearest to it, with one command per target."""
         if not len(marines):
             return []
         tags = [tag for units in enemies for tag in units.tags]

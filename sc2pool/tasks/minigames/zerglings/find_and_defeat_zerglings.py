@@ -1,9 +1,9 @@
 """FindAndDefeatZerglings: three marines, a dark map, 25 zerglings; +1 a zergling, -1 a marine.
 
-Only what the marines see is in the observation. So the task remembers which parts of the map were
-seen when, and tells the learner: a policy without memory can search. For that the map is divided
-into blocks. A block counts as seen if its middle is near a unit; the game's own visibility grid
-says the same in more detail, and takes longer to read.
+The observation contains only zerglings that the marines see. So that a policy without memory can
+search, the task adds when each part of the map was last seen. For that the map is divided into
+blocks. A block counts as seen if its middle is near a marine. The game's own visibility grid is
+more detailed, but takes longer to read.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ OBSERVATION_SIZE = 8 + 4 * N_ZERGLINGS_SEEN + 3 + N_DIRECTIONS
 
 
 class FindAndDefeatZerglings(Task):
-    """Search the map with three marines that stay together, and shoot what comes.
+    """Search the map with three marines that stay together, and shoot the zerglings.
 
     Action space: `Discrete(11)`:
 
     - 0: all attack the zergling nearest to the group's centre,
     - 1: all attack the zergling with the fewest hit points (of several, the nearest),
     - 2: the marine with the fewest hit points walks away from the nearest zergling, the others
-      attack as with 0,
-    - 3 to 10: all walk to one point ahead of the group, and attack what they meet; 3 is right
+      attack as in 0,
+    - 3 to 10: all walk to one point ahead of the group, and attack enemies on the way. 3 is right
       (east), then counter-clockwise in steps of 45°.
 
     Actions 0 to 2 are masked, and do nothing, while no zergling is in sight.
@@ -78,7 +78,7 @@ class FindAndDefeatZerglings(Task):
         self.memory = SearchMemory(self.area)
 
     def observe(self) -> NDArray[np.generic]:
-        """Look at the group, the zerglings in sight, and what was seen before.
+        """Look at the group, the zerglings in sight, and the memory of the search.
 
         Returns:
             (35,) float32, each in [-1, 1]; zeros stand for missing units:
@@ -90,12 +90,13 @@ class FindAndDefeatZerglings(Task):
             6: share of the marines whose weapon is ready,
             7: distance between the marine with the fewest hit points and the zergling nearest to
             it, in tens of cells, at most 1,
-            8 to 23: the four zerglings nearest to the centre, for each the unit vector (x, y)
+            8 to 23: the four zerglings nearest to the centre. For each: the unit vector (x, y)
             towards it, its distance in tens of cells, and its hit points / 35,
-            24, 25, 26: the nearest part of the map that was not seen for 50 seconds, else the one
-            not seen for longest: unit vector (x, y), distance in lengths of the longer side,
-            27 to 34: how long the map in each of the eight directions was not seen, on average up
-            to 12 cells away: 0 is now, 1 is 50 seconds or never.
+            24, 25, 26: the nearest part of the map that has not been seen for 36 seconds (800
+            loops), else the one not seen for longest: unit vector (x, y), distance in lengths of
+            the longer side,
+            27 to 34: for each of the eight directions, the mean time since the map up to 12 cells
+            away was seen: 0 is now, 1 is 36 seconds (800 loops) ago or never.
         """
         self._read_units()
         vector = np.zeros(OBSERVATION_SIZE, dtype=np.float32)
@@ -145,17 +146,17 @@ class FindAndDefeatZerglings(Task):
         return masks
 
     def centre(self) -> tuple[float, float]:
-        """The middle of the marines; there must be one."""
+        """The middle of the marines, of which there must be at least one."""
         x, y = self.marines.positions.mean(axis=0).tolist()
         return x, y
 
     def _read_units(self) -> None:
-        """Read the units, and remember what is seen now."""
+        """Read the units, and store which blocks are seen now."""
         self.marines, self.zerglings = select(self.lazy_observation, OWN_MARINES, ENEMY_ZERGLINGS)
         self.memory.note_seen(self.marines.positions, self.lazy_observation.game_loop)
 
     def _rescue_hurt(self, target_tag: int) -> Commands:
-        """The weakest marine walks away, the others attack."""
+        """The weakest marine walks away; the others attack."""
         hurt = int(health(self.marines).argmin())
         away = flight_target(self.marines.positions[hurt], self.zerglings.positions, self.area)
         orders = [commands.move([self.marines.tags[hurt]], away)]
@@ -166,17 +167,17 @@ class FindAndDefeatZerglings(Task):
 
 
 BLOCK_SIDE = 4.0
-"""Side of a block, in cells; at most, for the last row and column fill the area's edge."""
+"""The approximate side of a block, in cells: a whole number of equal blocks fills the area."""
 CLEAR_SIGHT = 8.0
-"""Distance up to which a marine surely sees a whole unit, in cells; its sight is 9."""
+"""The distance up to which a marine surely sees a whole unit, in cells. Its sight is 9."""
 FORGOTTEN_LOOPS = 800
-"""Age at which a sight is worth nothing: a unit may have come back, or a new wave."""
+"""The age at which a block counts as unseen: zerglings may have come back, or a new wave."""
 SURVEYED_CELLS = 12.0
-"""Range of the ages by direction, in cells."""
+"""The range of `ages_by_direction`, in cells."""
 
 
 class SearchMemory:
-    """When each block of the playable area was last seen."""
+    """Records when each block of the playable area was last seen."""
 
     def __init__(self, area: PlayableArea) -> None:
         columns = max(1, round((area.right - area.left) / BLOCK_SIDE))
@@ -190,17 +191,18 @@ class SearchMemory:
         self._loop = 0
 
     def note_seen(self, eyes: Floats, loop: int) -> None:
-        """Units at these places see the blocks around them, at this loop."""
+        """Mark the blocks around `eyes`, the units' positions, as seen at this loop."""
         self._loop = loop
         if len(eyes):
             self._seen_at[distances(self.middles, eyes).min(axis=1) <= CLEAR_SIGHT] = loop
 
     def ages(self) -> Floats:
-        """Age of each block's last sight, (n,): 0 is now, 1 is forgotten or never."""
+        """The age of each block's last sight, (n,): 0 is now, 1 is forgotten or never seen."""
         return np.clip((self._loop - self._seen_at) / FORGOTTEN_LOOPS, 0.0, 1.0)
 
     def nearest_forgotten(self, x: float, y: float) -> NDArray[np.float64]:
-        """Middle of the block to visit next, (2,): the nearest forgotten one, else the oldest."""
+        """The middle of the block to visit next, (2,): the nearest forgotten one, else the
+        oldest."""
         offsets = self.middles - (x, y)
         ages = self.ages()
         # An age outweighs every distance unless both blocks are forgotten.
@@ -208,7 +210,7 @@ class SearchMemory:
         return np.asarray(self.middles[cost.argmin()])
 
     def ages_by_direction(self, x: float, y: float) -> NDArray[np.float32]:
-        """Mean age of the blocks that lie in each of the eight directions, (8,); 0 for none."""
+        """The mean age of the blocks in each of the eight directions, (8,); 0 without a block."""
         offsets = self.middles - (x, y)
         lengths = np.hypot(offsets[:, 0], offsets[:, 1])
         towards = np.argmax(offsets @ np.array(DIRECTIONS).T, axis=1)

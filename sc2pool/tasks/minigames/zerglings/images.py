@@ -1,8 +1,9 @@
 """The fights of the mini-games as images, for convolutional policies.
 
-The middle of the learner's units is always in the middle of the image, row 0 is the farthest up and
-column 0 the farthest left; the image shows as much to each side as the playable area's longer side,
-so all of the area is always in it. Units are discs, as bright as their share of hit points.
+The middle of the learner's units is always in the middle of the image. Row 0 is the farthest up and
+column 0 the farthest left. The image extends in each direction by the length of the playable area's
+longer side, so it always shows the whole area. Units are discs; the more hit points they have, the
+brighter.
 
 Rule: only the observation differs from the task with a vector; the actions are inherited.
 """
@@ -42,8 +43,8 @@ class FindAndDefeatZerglingsImage(FindAndDefeatZerglings):
     Action space: `Discrete(11)`, as in `FindAndDefeatZerglings`.
 
     Observation space: `Box(0, 255, (3, 64, 64), uint8)`, channel first; see the file's docstring.
-    Plane 0: marines, 1: zerglings in sight, 2: how long each part of the playable area was not
-    seen, from 0 (now, or outside) to 255 (50 seconds or never).
+    Plane 0: marines, 1: zerglings in sight, 2: the time since each part of the playable area was
+    seen, from 0 (seen now, or outside the area) to 255 (36 seconds, 800 loops, ago or never).
     """
 
     observation_space = spaces.Box(0, 255, (3, IMAGE_SIZE, IMAGE_SIZE), np.uint8)
@@ -98,7 +99,7 @@ def draw_units(
     """Draw a disc for each unit, as bright as its share of hit points; the brightest is on top.
 
     Args:
-        plane: (64, 64), changed in place; what falls outside it is not drawn.
+        plane: (64, 64), changed in place. Parts of discs outside it are not drawn.
         full_health: the hit points that are drawn as 255.
         middle: (2,), the map point in the middle of the image.
     """

@@ -1,12 +1,12 @@
-"""Which actions an agent has, and the commands they become.
+"""The available actions of each agent, and their commands.
 
-    0           nothing: the only action of the dead, who alone have it
+    0           nothing: the only action of dead agents, and only of them
     1           stop
     2 to 5      move north, south, east, west
-    6 + i       attack enemy i; of a medivac, heal ally i
+    6 + i       attack enemy i; for a medivac, heal ally i
 
-Source: `StarCraft2Env.get_avail_agent_actions` and `get_agent_action`. Rule: an action that is not
-available becomes no command; SMAC raises an AssertionError.
+Source: `StarCraft2Env.get_avail_agent_actions` and `get_agent_action`. Rule: an unavailable action
+gives no command, where SMAC raises an AssertionError.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ NOTHING, STOP, FIRST_MOVE, N_MOVES = 0, 1, 2, len(MOVES)
 FIRST_TARGET = FIRST_MOVE + N_MOVES
 
 _MOVE, _ATTACK, _STOP, _HEAL = 16, 23, 4, 386
-"""The specific abilities that SMAC orders, not the general ones of `commands`."""
+"""SMAC orders these specific abilities, not the general ones of `commands`."""
 
 
 def available(battle: Battle, ground: Ground) -> Bools:
-    """Which actions each agent has, (agents, actions)."""
+    """The available actions of each agent, (agents, actions)."""
     allies, enemies = battle.allies, battle.enemies
     n_actions = FIRST_TARGET + battle.scenario.n_targets
     masks = np.zeros((len(allies.tags), n_actions), dtype=np.bool_)
@@ -50,7 +50,7 @@ def available(battle: Battle, ground: Ground) -> Bools:
 
 
 def as_commands(battle: Battle, masks: Bools, actions: Sequence[int]) -> Commands:
-    """The commands of a step, in the order of the agents; one that is not available has none."""
+    """The commands of a step, in the order of the agents; none for unavailable actions."""
     allies, enemies = battle.allies, battle.enemies
     length = battle.rules.move_amount
     heals = allies.medivacs
@@ -73,7 +73,7 @@ def as_commands(battle: Battle, masks: Bools, actions: Sequence[int]) -> Command
 
 
 def _in_range(battle: Battle, targets: Side) -> Bools:
-    """True if each unit of a side is in range of each agent, (agents, units)."""
+    """Whether each unit of a side is in range of each agent, (agents, units)."""
     apart = distances(battle.allies.positions, targets.positions)
     near: Bools = apart <= battle.reach[:, None]
     return near

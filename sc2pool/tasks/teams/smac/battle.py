@@ -1,8 +1,8 @@
-"""Both sides' units in arrays, step by step: who lives, how the battle ends, what a step earned.
+"""Both sides' units in arrays, step by step: living units, the battle's outcome, rewards.
 
 Source: `StarCraft2Env.init_units`, `update_units`, `only_medivac_left` and `reward_battle`. Rules:
-a unit keeps its number for the whole battle. One that is not in an observation is dead. What a dead
-unit had last is kept, but nothing reads it.
+a unit keeps its number for the whole battle. A unit that is not in an observation is dead. The last
+shield, cooldown and position of a dead unit are kept, but not read.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from sc2pool.units import Floats, health, shield, weapon_cooldown, with_tags
 Bools = NDArray[np.bool_]
 
 WON, DRAWN, LOST = 1, 0, -1
-"""How a battle ends for the team."""
+"""The outcomes of a battle for the team."""
 
 
 class Side:
     """The units of one side, each with a number from 0.
 
     Args:
-        units: when they are seen for the first time, in the order of their numbers.
+        units: the units of the first observation, in the order of their numbers.
         kinds: the scenario's types of this side.
         kind: the index of each unit's type in `kinds`.
-        turned_on: the size of the map if the positions are those after half a turn of it; else
-            None.
+        turned_on: the size of the map if positions shall be turned by 180° on it. Else None.
 
     Attributes:
-        tags: their tags.
-        full_health: the health of each unit that is unhurt.
-        full_shield: likewise the shield, of this version of the game.
-        present: whether each was in the newest observation.
-        health: the hit points of each, 0 of the dead; `shield` likewise.
-        cooldown: game loops until each one's weapon is ready; of a medivac, its energy.
+        tags: the units' tags.
+        full_health: the full hit points of each unit.
+        full_shield: the full shield of each unit, in this version of the game.
+        present: whether each unit was in the newest observation.
+        health: the hit points of each unit, 0 for dead ones.
+        shield: the shield of each unit.
+        cooldown: game loops until each unit's weapon is ready. For a medivac, its energy.
         positions: (n, 2).
         medivacs: which units are medivacs.
     """
@@ -61,7 +61,7 @@ class Side:
         self.full_shield = np.array([unit.shield_max for unit in units])
         self.turned_on = turned_on
         self.max_cooldown = np.array([kinds[i].max_cooldown for i in kind])
-        # 1 for units without a shield, whose share is 0 then.
+        # 1 for units without a shield, so that their share is 0 / 1.
         self.max_shield = np.array([kinds[i].max_shield or 1.0 for i in kind])
         self.medivacs = np.array([kinds[i] == MEDIVAC for i in kind])
         self.present: Bools = np.zeros(len(units), dtype=np.bool_)
@@ -70,25 +70,25 @@ class Side:
 
     @property
     def alive(self) -> Bools:
-        """Which units live."""
+        """Which units are alive."""
         alive: Bools = self.health > 0
         return alive
 
     @property
     def points(self) -> Floats:
-        """Hit points and shield of each unit; 0 of the dead."""
+        """Hit points plus shield of each unit; 0 for dead ones."""
         return np.where(self.alive, self.health + self.shield, 0.0)
 
     def has_medivacs_alone(self) -> bool:
-        """True if all of it but its medivacs is dead, if it began with any."""
+        """True if the side began with medivacs and all its other units are dead."""
         return bool(self.medivacs.any() and not self.alive[~self.medivacs].any())
 
     def turned(self, places: Floats) -> Floats:
-        """Places on the map as this side's positions are, or the other way round; (…, 2)."""
+        """Turn places from the map's coordinates to this side's, or back; (…, 2)."""
         return places if self.turned_on is None else self.turned_on - places
 
     def update(self, observed: Observed) -> None:
-        """Take over what an observation says of the units."""
+        """Read the units of an observation."""
         self.present, units = with_tags(observed, self.tags)
         self.health[~self.present] = 0.0
         self.health[self.present] = health(units)
@@ -106,14 +106,15 @@ class Battle:
     """Both sides of one battle.
 
     Args:
-        observed: the observation that shows all units for the first time.
+        observed: the first observation with all units.
 
     Attributes:
-        recovery_counts: whether an enemy's recovery beyond the damage that it took is rewarded as
-            if it were damage, which SMAC does, or not, as in SMACv2.
-        sight: how far each agent sees, in cells; `reach` likewise how far it attacks or heals.
-        largest_reward: the best return before it is scaled.
-        reward: what the newest step earned, not scaled and without the end of the battle.
+        recovery_counts: how `reward_only_positive` rewards a step in which the enemy recovers more
+            than it loses. True for the absolute value, as in SMAC. False for 0, as in SMACv2.
+        sight: the sight range of each agent, in cells.
+        reach: the range of each agent's attacks or healing, in cells.
+        largest_reward: the best return before scaling.
+        reward: the newest step's reward before scaling, without the reward of the battle's end.
     """
 
     scenario: Contest
@@ -141,9 +142,9 @@ class Battle:
 
     @classmethod
     def begun(cls, scenario: Scenario, rules: Rules, observed: Observed) -> Battle | None:
-        """The battle that an observation shows; None if not all units are there yet.
+        """The battle of an observation; None if units are still missing.
 
-        Agents are numbered by type and place, enemies as the game lists them.
+        Agents are numbered by type and place, enemies in the game's order.
         """
         own = sorted(units_of(observed, raw_pb2.Self), key=by_type_and_place)
         enemies = units_of(observed, raw_pb2.Enemy)
@@ -154,7 +155,7 @@ class Battle:
         return cls(scenario, rules, allies, side_of(enemies, scenario.enemies, kinds), observed)
 
     def update(self, observed: Observed) -> None:
-        """Take over the observation after a step, and find out what the step earned."""
+        """Read the observation after a step, and compute the step's reward."""
         allies_before, enemies_before = self.allies.points, self.enemies.points
         self.allies.update(observed)
         self.enemies.update(observed)
@@ -171,7 +172,7 @@ class Battle:
             self.reward = earned - scale * (lost + value * allies_lost)
 
     def outcome(self) -> int | None:
-        """How the battle has ended: WON, DRAWN or LOST; None if it continues."""
+        """The battle's outcome: WON, DRAWN or LOST; None if the battle continues."""
         n_allies = int(self.allies.present.sum())
         n_enemies = int(self.enemies.present.sum())
         if (n_allies == 0 and n_enemies > 0) or self.allies.has_medivacs_alone():
@@ -181,18 +182,18 @@ class Battle:
         return DRAWN if n_allies == n_enemies == 0 else None
 
     def _enemy_medivac_alone(self) -> bool:
-        """True if of the enemies a medivac alone is left."""
+        """True if the last enemy is a medivac."""
         alive = self.enemies.alive
         return bool(alive.sum() == 1 and self.enemies.medivacs[alive].all())
 
 
 def _losses(before: Floats, now: Floats) -> tuple[float, int]:
-    """The points that a side has lost, less what recovered, and how many of it have died."""
+    """A side's lost points minus recovered ones, and the number of units that have died."""
     return float((before - now).sum()), int(((before > 0) & (now == 0)).sum())
 
 
 def units_of(observed: Observed, alliance: int) -> list[raw_pb2.Unit]:
-    """The units of the own side or of the enemy, a `raw_pb2.Alliance`, as the game lists them."""
+    """The units of an alliance, a `raw_pb2.Alliance` value, in the game's order."""
     alliances = observed.columns.alliance
     return observed.messages([row for row, whose in enumerate(alliances) if whose == alliance])
 
@@ -203,16 +204,16 @@ def by_type_and_place(unit: raw_pb2.Unit) -> tuple[int, float, float]:
 
 
 def own_kinds(units: Sequence[raw_pb2.Unit]) -> list[int]:
-    """The index of each unit's type among those of a team.
+    """The index of each unit's type among the types of a team.
 
-    The map gives a team's types numbers of their own, one after the other.
+    The ids of a team's types are consecutive on the map.
     """
     types = [unit.unit_type for unit in units]
     return [unit_type - min(types) for unit_type in types]
 
 
 def _standard_kinds(units: Sequence[raw_pb2.Unit], groups: Sequence[Group]) -> list[int]:
-    """The index of each unit's type in the groups; past their end if it is in none."""
+    """The index of each unit's type in the groups; `len(groups)` for a type without a group."""
     index_of = {kind.id: index for index, (kind, _) in enumerate(groups)}
     return [index_of.get(unit.unit_type, len(groups)) for unit in units]
 
@@ -226,12 +227,12 @@ def side_of(
     """The units as a side.
 
     Args:
-        groups: what the scenario gives this side.
+        groups: the scenario's units of this side.
         kinds: the index of each unit's type in the groups.
         turned_on: as in `Side`.
 
     Raises:
-        ConfigError: their types are not those of the scenario.
+        ConfigError: the units' types are not those of the scenario.
     """
     counts = [kinds.count(index) for index in range(len(groups))]
     if counts != [count for _, count in groups]:

@@ -1,13 +1,13 @@
-"""The battle of a team as a task (`BattleTask`), and one for each of SMAC's maps (`SmacTask`).
+"""A team's battle as a task (`BattleTask`), and a task for each of SMAC's maps (`SmacTask`).
 
     from sc2pool.tasks.teams.smac.battle_task import smac_task
     class Sparse(smac_task("3m")):
         rules = Rules(reward_sparse=True)
 
-Rules: a battle ends when a side is dead, which terminates the episode, or at the contest's time
-limit, which truncates it (SMAC calls both terminated). Each episode is a new game of the pool,
-while SMAC kills all units of one long game. SMAC's units are created by the map's own script,
-those of SMACv2's random teams by the task.
+Rules: a dead side terminates the episode, and the contest's time limit truncates it. (SMAC calls
+both terminated.) Each episode is a new game of the pool. SMAC plays one long game and kills all
+units between episodes. The map's own script creates SMAC's units, and the task creates the units of
+SMACv2's random teams.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from sc2pool.tasks.teams.smac.scripted import Heuristic
 from sc2pool.tasks.teams.team_task import TeamTask
 
 STEP_MUL = 8
-"""SMAC's game loops per env step, in which the scenarios' time limits count."""
+"""SMAC's game loops per env step."""
 _LOOPS_FOR_UNITS = 100
-"""Game loops in which all units must be there. SMAC waits for ever, SMACv2 for 1000."""
+"""Game loops within which all units must exist. SMAC waits for ever, SMACv2 for 1000 loops."""
 _RESULTS = {WON: sc2api_pb2.Victory, DRAWN: sc2api_pb2.Tie, LOST: sc2api_pb2.Defeat}
 
 
@@ -46,11 +46,12 @@ class BattleTask(TeamTask):
     Action space: `Discrete(6 + enemies)`, see `actions`. Observation space: a Box, see `features`.
 
     Attributes:
-        scenario: the units of both sides and the time limit. From these and the rules a class gets
-            what it does not define itself: agents, spaces, map, race, opponent, `max_loops`.
+        scenario: the units of both sides and the time limit. The agents, spaces, map, race,
+            opponent and `max_loops` are derived from the scenario and the rules, unless the class
+            defines them itself.
         rules: SMAC's options.
         tells_deaths: whether each step's info has `battle_won`, `dead_allies` and `dead_enemies`,
-            as SMAC's; otherwise only the last one of an episode, because an info costs time.
+            as in SMAC. Otherwise only an episode's last info has them, because an info costs time.
     """
 
     scenario: ClassVar[Contest]
@@ -76,7 +77,7 @@ class BattleTask(TeamTask):
             "agents": scenario.agents,
             "action_space": spaces.Discrete(sizes.n_actions),
             "observation_space": spaces.Box(-1.0, 1.0, (sizes.observation,), np.float32),
-            # A weapon's cooldown can be longer than the one that SMAC divides by.
+            # Unbounded, because a weapon's cooldown can be longer than SMAC's divisor.
             "state_space": spaces.Box(-np.inf, np.inf, (sizes.state,), np.float32),
             "max_loops": scenario.limit * cls.step_mul,
         }
@@ -88,7 +89,7 @@ class BattleTask(TeamTask):
 
     @staticmethod
     def game_of(scenario: Contest) -> dict[str, Any]:
-        """The class attributes that say on which map a scenario is played, and by whom."""
+        """The class attributes of a scenario's map, race and opponent."""
         return {
             "map_name": scenario.map_name,
             "race_requested": scenario.kinds[0].race,
@@ -99,10 +100,10 @@ class BattleTask(TeamTask):
         """Begin the battle with the first observation that shows all units.
 
         Args:
-            begun: the battle that an observation shows; None if units are missing.
+            begun: returns the battle of an observation, or None if units are missing.
 
         Raises:
-            GameFault: SETUP_FAILED; units are missing for too long.
+            GameFault: SETUP_FAILED; units were missing for too long.
         """
         for _ in range(_LOOPS_FOR_UNITS):
             battle = begun(self.lazy_observation)
@@ -110,19 +111,19 @@ class BattleTask(TeamTask):
                 self.begin(battle)
                 return
             # The map's script, or the game, may create the units some loops after the start. The
-            # battle's time begins with them.
+            # time limit begins then.
             self.lazy_observation = (await self.game.step([], 1)).observed
             if self.max_loops is not None:
-                self.max_loops += 1  # type: ignore[misc]  # of this episode's object alone
+                self.max_loops += 1  # type: ignore[misc]  # only of this episode's object
         raise self.not_the_units()
 
     def begin(self, battle: Battle) -> None:
-        """All units are there."""
+        """Begin the battle, whose units are complete."""
         self.battle = battle
         self._heuristic = Heuristic(battle)
 
     def not_the_units(self) -> GameFault:
-        """The fault if the units do not come; another process may have them."""
+        """The fault if units are missing. Another game process may have them."""
         return GameFault(
             FaultKind.SETUP_FAILED,
             f"the map {self.map_name!r} has not the units of the scenario {self.scenario.name!r}: "
@@ -130,7 +131,7 @@ class BattleTask(TeamTask):
         )
 
     def outcome(self) -> int | None:
-        """How the battle has ended: WON, DRAWN or LOST; None if it continues."""
+        """The battle's outcome: WON, DRAWN or LOST; None if the battle continues."""
         return self.battle.outcome()
 
     def result(self) -> int | None:
@@ -157,9 +158,10 @@ class BattleTask(TeamTask):
     def reward(self) -> float:
         """The step's reward.
 
-        The damage dealt (health and shield), `reward_death_value` for each kill and `reward_win` at
-        a victory, divided by the best return and multiplied by `reward_scale_rate`. Without
-        `reward_only_positive`, less the team's damage and deaths times `reward_negative_scale`.
+        It is the sum of the damage dealt (health and shield), `reward_death_value` for each kill,
+        and `reward_win` for a victory. Without `reward_only_positive`, the team's damage and deaths
+        times `reward_negative_scale` are subtracted. With `reward_scale` the sum is divided by the
+        best return and multiplied by `reward_scale_rate`.
         """
         rules, outcome = self.rules, self.outcome()
         reward = self.battle.reward
@@ -221,14 +223,18 @@ def made_task(
     doc: str,
     module: str,
 ) -> type[Made]:
-    """The class for a scenario, always the same one.
+    """The class for a scenario; the same object for the same arguments.
 
     Args:
-        rules: None for those of the base.
-        module: where it is found by its name.
+        base: the base class.
+        name: the class's name.
+        scenario: the class's scenario.
+        rules: the options. None for the rules of the base.
+        doc: the class's docstring.
+        module: the module in which the class is found by its name.
 
     Raises:
-        ConfigError: the rules are of another type.
+        ConfigError: the rules have another type.
     """
     if rules is not None:
         check_rules(rules)
@@ -269,9 +275,10 @@ def smac_task(name: str | Scenario, rules: Rules | None = None) -> type[SmacTask
 
     Args:
         name: SMAC's name of the scenario, or a scenario from `own_scenario`.
+        rules: the options. None for SMAC's defaults.
 
     Raises:
-        ConfigError: SMAC has no such map, or the rules are of another type.
+        ConfigError: SMAC has no such map, or the rules have another type.
     """
     scenario = SCENARIOS.get(name) if isinstance(name, str) else name
     if not isinstance(scenario, Scenario):
@@ -283,7 +290,7 @@ def smac_task(name: str | Scenario, rules: Rules | None = None) -> type[SmacTask
 
 
 def __getattr__(name: str) -> type[SmacTask]:
-    """The tasks by their names, which Python could not give to a class: `….battle_task:3m`."""
+    """The tasks by their names, most of which are not Python names: `….battle_task:3m`."""
     if name in SCENARIOS:
         return smac_task(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,16 +1,15 @@
-"""`SmacDuel`: a scenario of SMAC in which learners play both sides, and one task for each.
+"""`SmacDuel`: a scenario of SMAC in which learners play both sides, with one task per scenario.
 
     SubprocSC2VecEnv("3m_duel")     rows: the first player's agents, then the second's
     smac_duel("3m", ZERO_SUM)       with other options
 
-What an agent sees, does and is rewarded for is what SMAC says of its own side, so a policy of a
-scenario plays its duel, too. Rules: both sides have the same units, so only even scenarios have a
-duel; both act only when they are ordered to. The second player sees and orders everything after
-half a turn of the map, so both begin with the same observations. Enemy i is agent i of the other
-side. A side of which no more than medivacs are left has lost, and if that is so of both, none has
-won.
+Observations, actions and rewards follow SMAC for each side, so a policy of a scenario also plays
+its duel. Rules: both sides have the same units, so only even scenarios have a duel. The units of
+both sides act only on orders. The second player sees the map turned by 180°, so both begin with the
+same observations. Enemy i is agent i of the other side. A side with only medivacs left has lost. If
+both sides have lost, the battle is drawn.
 
-SMAC has no such maps; they are the stand-in's, in `sc2standin/maps/smac_duels`.
+SMAC has no such maps; they belong to the stand-in, in `sc2standin/maps/smac_duels`.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ from sc2pool.tasks.teams.smac.scenarios import SCENARIOS, Contest, Scenario
 from sc2pool.tasks.teams.smac.scripted import EAST, NORTH, choose
 
 SUFFIX = "_duel"
-"""Not `_vs`: in SMAC's names that says that the sides differ."""
+"""Not `_vs`, which in SMAC's names means that the sides differ."""
 DUELS = {f"{one.name}{SUFFIX}": one for one in SCENARIOS.values() if one.is_even}
-"""The scenarios that have a duel, by its name."""
+"""The scenarios that have a duel, by the duel's name."""
 _AHEAD = {"bane_vs_bane": NORTH}
 """The move towards the enemy's end, where it is not east."""
 
@@ -51,8 +50,8 @@ _AHEAD = {"bane_vs_bane": NORTH}
 class SmacDuel(SmacTask):
     """One side of a battle between two learners.
 
-    Action and observation space are the scenario's. Reward: SMAC's, of each side for itself; with
-    the rules `ZERO_SUM` what one side earns the other loses.
+    Action and observation space are the scenario's. Each side's reward is SMAC's. With the rules
+    `ZERO_SUM` the two sides' rewards add up to 0.
     """
 
     players: ClassVar[int] = 2
@@ -63,7 +62,7 @@ class SmacDuel(SmacTask):
 
     @classmethod
     def scripted(cls, observation: NDArray[np.float32]) -> int:
-        """A player that does not learn, for one agent: see `scripted`."""
+        """A scripted player for one agent; see the module `scripted`."""
         ahead = _AHEAD.get(cls.scenario.name, EAST)
         return choose(observation, cls.sizes, ahead)
 
@@ -85,14 +84,14 @@ class SmacDuel(SmacTask):
 
 
 def is_beaten(side: Side) -> bool:
-    """True if no unit of a side is left, but for medivacs."""
+    """True if a side has only medivacs left, or is dead."""
     return not side.alive.any() or side.has_medivacs_alone()
 
 
 def begun(
     scenario: Scenario, rules: Rules, observed: Observed, turned_on: tuple[int, int] | None
 ) -> Battle | None:
-    """The battle that an observation shows to one player; None if it lacks units.
+    """The battle of one player's observation; None if units are missing.
 
     Args:
         turned_on: the size of the map for the second player, None for the first.
@@ -100,11 +99,11 @@ def begun(
     own, enemies = (units_of(observed, whose) for whose in (raw_pb2.Self, raw_pb2.Enemy))
     if (len(own), len(enemies)) != (scenario.n_agents, scenario.n_enemies):
         return None
-    # Each side's are numbered as that side numbers its agents.
+    # Enemies get the numbers that they have as agents of their own side.
     for units, is_turned in ((own, turned_on is not None), (enemies, turned_on is None)):
         units.sort(key=_turned_type_and_place if is_turned else by_type_and_place)
     allies = side_of(own, scenario.allies, own_kinds(own), turned_on)
-    # The same types, but SMAC may number those of enemies in another order.
+    # The types are the same, but SMAC may number the enemy's in another order.
     numbered = [kind for kind, _ in scenario.enemies]
     index_of = [numbered.index(kind) for kind, _ in scenario.allies]
     kinds = [index_of[k] if k < len(index_of) else k for k in own_kinds(enemies)]
@@ -122,7 +121,7 @@ def smac_duel(name: str, rules: Rules | None = None) -> type[SmacTask]:
     """The duel of a scenario, with SMAC's default options or others.
 
     Raises:
-        ConfigError: SMAC has no such map, its sides have different units, or the rules are of
+        ConfigError: SMAC has no such map, the map's sides have different units, or the rules have
             another type.
     """
     scenario = SCENARIOS.get(name)
@@ -135,7 +134,7 @@ def smac_duel(name: str, rules: Rules | None = None) -> type[SmacTask]:
 
 
 def __getattr__(name: str) -> type[SmacTask]:
-    """The tasks by their names, which Python could not give to a class: `….duel:3m_duel`."""
+    """The tasks by their names, most of which are not Python names: `….duel:3m_duel`."""
     if name in DUELS:
         return smac_duel(DUELS[name].name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

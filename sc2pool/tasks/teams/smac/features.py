@@ -1,25 +1,25 @@
 """Observations of SMAC's agents, and the state of the whole battle.
 
-An agent's observation, each part only as far as its options are on:
+An agent's observation. Some numbers are present only if their option is on:
 
-    own moves      for each of the 4 moves whether it can; the ground around it
-    each enemy     whether it can be attacked (by a medivac: whether the ally of that number can be
+    own moves      whether each of the 4 moves is possible, the ground around the agent
+    each enemy     whether it can be attacked (for a medivac: whether the ally of that number can be
                    healed), distance, x, y, health, shield, type
-    each ally      1, distance, x, y, health, shield, type, last action; not itself
-    itself         health, shield, place, type; how much of the time limit has passed
+    each ally      1, distance, x, y, health, shield, type, last action
+    itself         health, shield, place, type, elapsed share of the time limit
 
 The state:
 
-    each ally      health, cooldown (of a medivac: energy), x, y, shield, type
+    each ally      health, cooldown (for a medivac: energy), x, y, shield, type
     each enemy     health, x, y, shield, type
-    last actions, how much of the time limit has passed
+    last actions, elapsed share of the time limit
 
 Source: `StarCraft2Env.get_obs_agent` and `get_state_dict`. Rules: distances and offsets are in
-lengths of the agent's sight range; its own place is in lengths of the map; in the state, x and y
-are from the map's centre, in lengths of the playable area. Health, shield and cooldown are shares
-of the largest. A type is one-hot. A unit that is dead or out of sight is
-all zeros, and so is what a dead agent sees. With `obs_timestep_number` SMAC's observation has one
-more number than its `get_obs_size` says, always 0; it is left out here.
+lengths of the agent's sight range. The agent's own place is in lengths of the map. In the state, x
+and y are relative to the map's centre, in lengths of the playable area. Health, shield and cooldown
+are shares of the largest value. A type is one-hot. A unit that is dead or out of sight is all
+zeros, and so is a dead agent's observation. With `obs_timestep_number` SMAC's observation has one
+number more than its `get_obs_size` says. That number is always 0, and is left out here.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from sc2pool.units import Floats
 Features = NDArray[np.float32]
 
 N_AROUND, N_HEIGHTS = 8, 9
-"""Places around an agent whose ground it sees, and those with its own."""
+"""The number of places around an agent whose ground it sees, and that number plus its own place."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many numbers there are of each kind."""
+    """The sizes of an observation, of its parts, and of the state, as counts of numbers."""
 
     scenario: Contest
     rules: Rules
@@ -67,25 +67,25 @@ class Sizes:
 
     @cached_property
     def move(self) -> int:
-        """An agent's observation of its moves."""
+        """The size of an agent's observation of its moves."""
         rules = self.rules
         return N_MOVES + N_AROUND * rules.obs_pathing_grid + N_HEIGHTS * rules.obs_terrain_height
 
     @cached_property
     def enemy(self) -> int:
-        """An agent's observation of each enemy."""
+        """The size of an agent's observation of one enemy."""
         seen = self.rules.obs_all_health * (1 + self.shield_of_enemies)
         return 4 + seen + self.scenario.n_types
 
     @cached_property
     def ally(self) -> int:
-        """An agent's observation of each ally."""
+        """The size of an agent's observation of one ally."""
         seen = self.rules.obs_all_health * (1 + self.shield_of_allies)
         return 4 + seen + self.scenario.n_types + self.rules.obs_last_action * self.n_actions
 
     @cached_property
     def own(self) -> int:
-        """An agent's observation of itself."""
+        """The size of an agent's observation of itself."""
         rules = self.rules
         seen = rules.sees_own_health * (1 + self.shield_of_allies)
         place = 2 * rules.obs_own_pos
@@ -93,14 +93,14 @@ class Sizes:
 
     @cached_property
     def observation(self) -> int:
-        """All that an agent sees."""
+        """The size of an agent's whole observation."""
         scenario = self.scenario
         others = scenario.n_enemies * self.enemy + (scenario.n_agents - 1) * self.ally
         return self.move + others + self.own
 
     @cached_property
     def state(self) -> int:
-        """The whole battle."""
+        """The size of the state."""
         scenario, rules = self.scenario, self.rules
         if rules.obs_instead_of_state:
             return scenario.n_agents * self.observation
@@ -116,12 +116,12 @@ def observations(
     """The observation of each agent.
 
     Args:
-        masks: which actions each has.
-        last_actions: of each, one-hot; zeros at the start.
-        elapsed: how much of the time limit has passed, from 0 to 1.
+        masks: the available actions of each agent.
+        last_actions: the last action of each agent, one-hot. Zeros at the start.
+        elapsed: the elapsed share of the time limit, from 0 to 1.
 
     Returns:
-        (agents, numbers) float32, zeros for the dead.
+        (agents, numbers) float32. For dead agents zeros, except the elapsed share.
     """
     rules, allies, enemies = battle.rules, battle.allies, battle.enemies
     n = len(allies.tags)
@@ -139,7 +139,7 @@ def observations(
         visible = of_allies[..., :1]
         actions = np.broadcast_to(last_actions, (n, *last_actions.shape)) * visible
         of_allies = np.concatenate([of_allies, actions], axis=2)
-    of_others = of_allies[~np.eye(n, dtype=np.bool_)].reshape(n, -1)  # a unit is no ally of itself
+    of_others = of_allies[~np.eye(n, dtype=np.bool_)].reshape(n, -1)  # without the agent itself
     own = _shares(allies) if rules.sees_own_health else np.zeros((n, 0))
     place = allies.positions / ground.size if rules.obs_own_pos else np.zeros((n, 0))
     parts = [*moves, of_enemies.reshape(n, -1), of_others, own, place, types]
@@ -153,7 +153,12 @@ def observations(
 def state(
     battle: Battle, ground: Ground, last_actions: Features, elapsed: float, seen: Features
 ) -> Features:
-    """The whole battle, as one vector; arguments as of `observations`, and what the agents see."""
+    """The state: the whole battle as one float32 vector.
+
+    Args:
+        last_actions, elapsed: as in `observations`.
+        seen: the agents' observations, which are the state with `obs_instead_of_state`.
+    """
     rules, allies, enemies = battle.rules, battle.allies, battle.enemies
     if rules.obs_instead_of_state:
         return seen.ravel()
@@ -176,8 +181,8 @@ def _seen(battle: Battle, others: Side, first: Bools | Floats, types: Floats) ->
     """Each agent's observation of each unit of a side, (agents, units, numbers).
 
     Args:
-        first: the number that comes first.
-        types: the last ones, of each unit.
+        first: (agents, units), the first number of each observation.
+        types: the last numbers: the type of each unit.
     """
     allies, sight = battle.allies, battle.sight[:, None]
     offsets = others.positions[None, :, :] - allies.positions[:, None, :]
@@ -202,7 +207,8 @@ def _seen(battle: Battle, others: Side, first: Bools | Floats, types: Floats) ->
 
 
 def _shares(side: Side) -> Floats:
-    """The health of each unit, and its shield if its race has shields, as shares of the largest."""
+    """The health of each unit, and its shield if its race has shields, as shares of the largest
+    value."""
     columns = [side.health / side.full_health]
     if side.kinds[0].max_shield > 0:
         columns.append(side.shield / side.max_shield)
@@ -210,6 +216,6 @@ def _shares(side: Side) -> Floats:
 
 
 def _types(side: Side) -> Floats:
-    """The type of each unit, one-hot; no numbers if the side has only one type."""
+    """The type of each unit, one-hot; empty if the side has only one type."""
     n_types = len(side.kinds)
     return np.eye(n_types)[side.kind] if n_types > 1 else np.zeros((len(side.tags), 0))

@@ -1,7 +1,7 @@
 """The map's grids as SMAC reads them: where a unit can move, and how high the ground is.
 
-Source: `StarCraft2Env._launch`, `can_move`, `get_surrounding_points`. Rule: outside of the map no
-unit can move, but what an agent sees of such a place is 1.
+Source: `StarCraft2Env._launch`, `can_move`, `get_surrounding_points`. Rule: units cannot move
+outside the map, but an agent's observation of such a place is 1.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Bools = NDArray[np.bool_]
 MOVES = np.array([(0.0, 1.0), (0.0, -1.0), (1.0, 0.0), (-1.0, 0.0)])
 """North, south, east, west."""
 _AROUND = np.array([(0, 2), (0, -2), (2, 0), (-2, 0), (1, 1), (-1, -1), (1, -1), (-1, 1), (0, 0)])
-"""The places that an agent sees, in lengths of a move; the last one is its own."""
+"""The places that an agent sees, as offsets in lengths of a move; the last one is its own."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class Ground:
     """The grids of one map.
 
     Attributes:
-        size: of the map, (x, y).
+        size: the map's width and height.
         playable: width and height of the playable area.
-        walkable: whether units can walk on a cell, (x, y).
-        height: of a cell, (x, y), from 0 to 1.
+        walkable: whether units can walk on each cell, (x, y).
+        height: the height of each cell, (x, y), from 0 to 1.
     """
 
     size: tuple[int, int]
@@ -48,32 +48,32 @@ class Ground:
             size=(raw.map_size.x, raw.map_size.y),
             playable=(area.p1.x - area.p0.x, area.p1.y - area.p0.y),
             walkable=walkable_of(raw.pathing_grid).T,
-            # SMAC turns this grid over in every version.
+            # SMAC flips this grid in every version of the game.
             height=np.flip(bytes_of(raw.terrain_height).T, axis=1) / 255,
         )
 
     def turned(self) -> Ground:
-        """The ground after half a turn of the map."""
+        """The ground after a turn of the map by 180°."""
         walkable, height = np.flip(self.walkable), np.flip(self.height)
         return replace(self, walkable=walkable, height=height)
 
     def can_move(self, positions: Floats, length: float) -> Bools:
-        """True if half of a move leads each unit to ground that it can walk on.
+        """Whether half a move takes each unit to a walkable cell.
 
         Returns:
             (n, 4): north, south, east, west.
         """
-        # Truncated, as SMAC does: what is less than a cell outside counts as inside.
+        # Truncated as in SMAC: a place less than a cell left of or below the map counts as inside.
         ahead = (positions[:, None, :] + MOVES * (length / 2)).astype(np.int64)
         return self._inside(ahead) & self.walkable[self._clipped(ahead)]
 
     def walkable_around(self, positions: Floats, length: int) -> Bools:
-        """True if units can walk at the 8 places around each unit, (n, 8)."""
+        """Whether units can walk on the 8 places around each unit, (n, 8)."""
         places = positions.astype(np.int64)[:, None, :] + _AROUND[:-1] * length
         return ~self._inside(places) | self.walkable[self._clipped(places)]
 
     def height_around(self, positions: Floats, length: int) -> Floats:
-        """The height of the 8 places around each unit and of its own, (n, 9)."""
+        """The height of the 8 places around each unit and of its own place, (n, 9)."""
         places = positions.astype(np.int64)[:, None, :] + _AROUND * length
         return np.where(self._inside(places), self.height[self._clipped(places)], 1.0)
 
@@ -81,6 +81,6 @@ class Ground:
         return np.asarray(((places >= 0) & (places < self.size)).all(axis=-1))
 
     def _clipped(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The index of the cells at some places; of those outside, the nearest inside."""
+        """The indices of the cells at some places, clipped to the map."""
         x, y = np.moveaxis(np.clip(places, 0, np.subtract(self.size, 1)), -1, 0)
         return x, y

@@ -11,7 +11,7 @@ from sc2pool.errors import ConfigError
 from sc2pool.tasks.teams.smac.scenarios import UnitType
 
 SIGHT_RANGE, SHOOT_RANGE = 9.0, 6.0
-"""How far SMAC lets every unit see and attack, in cells, whatever its weapon."""
+"""SMAC's ranges of sight and attack for every unit, in cells, whatever its weapon."""
 
 
 @dataclass(frozen=True)
@@ -19,29 +19,29 @@ class Rules:
     """Options of observations, rewards and the scripted player.
 
     Attributes:
-        move_amount: how far a move leads, in cells; a whole number.
+        move_amount: the length of a move, in cells; a whole number.
         obs_all_health: agents see the health of all units in sight, and their own.
         obs_own_health: agents see their own health.
         obs_last_action: agents see the last actions of allies in sight.
-        obs_pathing_grid: agents see at which of 8 places around them units can walk.
-        obs_terrain_height: agents see the height of 9 places around and below them.
-        obs_instead_of_state: the state is all agents' observations.
-        obs_timestep_number: agents see how much of the time limit has passed.
-        obs_own_pos: agents see where on the map they are (SMACv2).
+        obs_pathing_grid: agents see on which of 8 places around them units can walk.
+        obs_terrain_height: agents see the height of 8 places around them and of their own.
+        obs_instead_of_state: the state consists of all agents' observations.
+        obs_timestep_number: agents see the elapsed share of the time limit.
+        obs_own_pos: agents see their position on the map (SMACv2).
         use_unit_ranges: each type of unit has its own ranges of sight and attack (SMACv2).
-        min_attack_range: the least of those ranges of attack, in cells (SMACv2).
-        state_last_action: the state has the last actions.
-        state_timestep_number: the state has how much of the time limit has passed.
-        reward_sparse: 1 for a victory, -1 for a defeat, and nothing else.
+        min_attack_range: the lower bound of those ranges of attack, in cells (SMACv2).
+        state_last_action: the state contains the last actions.
+        state_timestep_number: the state contains the elapsed share of the time limit.
+        reward_sparse: the reward is 1 for a victory, -1 for a defeat, and otherwise 0.
         reward_only_positive: damage and deaths of the team cost nothing.
-        reward_death_value: for each enemy killed, and against each ally lost.
+        reward_death_value: added for each killed enemy, subtracted for each lost ally.
         reward_win: added for a victory.
         reward_defeat: added for a defeat.
-        reward_negative_scale: what the team's damage and deaths are multiplied by.
+        reward_negative_scale: the factor on the team's damage and deaths.
         reward_scale: whether rewards are scaled so that the best return is `reward_scale_rate`.
         reward_scale_rate: the best return.
-        heuristic_ai: SMAC's scripted player acts, whatever the actions are; see `heuristic`.
-        heuristic_rest: the scripted player takes only the actions that are available.
+        heuristic_ai: SMAC's scripted player acts, and actions are ignored. See `scripted`.
+        heuristic_rest: the scripted player takes only available actions.
 
     Raises:
         ConfigError: a value has the wrong type, or a length or scale is not positive.
@@ -83,20 +83,21 @@ class Rules:
 
     @property
     def sees_own_health(self) -> bool:
-        """True if agents see their own health, by either option."""
+        """True if either option shows agents their own health."""
         return self.obs_own_health or self.obs_all_health
 
     def sight_of(self, kind: UnitType) -> float:
-        """How far a unit sees, in cells."""
+        """The sight range of a unit, in cells."""
         return kind.sight if self.use_unit_ranges else SIGHT_RANGE
 
     def reach_of(self, kind: UnitType) -> float:
-        """How far a unit attacks or heals, from centre to centre, in cells."""
+        """The range of a unit's attacks or healing, from centre to centre, in cells."""
         return max(kind.reach, self.min_attack_range) if self.use_unit_ranges else SHOOT_RANGE
 
 
 ZERO_SUM = Rules(reward_only_positive=False, reward_negative_scale=1.0, reward_defeat=-200.0)
-"""A zero-sum duel: damage, deaths and the battle's end count for one side and against the other."""
+"""Rules of a zero-sum duel: damage, deaths and the outcome add to one side's reward and subtract
+from the other's."""
 
 
 def check_rules(rules: object) -> None:

@@ -1,9 +1,9 @@
 """SMAC's 23 scenarios, and scenarios of the user's own maps.
 
-A scenario says which units both sides have, and how long a battle may last.
+A scenario consists of both sides' units and the time limit of a battle.
 
 Source: the map parameters of SMAC's repository (`smac/env/starcraft2/maps/smac_maps.py`), and its
-functions `unit_max_cooldown`, `unit_max_shield` and `get_unit_type_id`; the ranges are SMACv2's
+functions `unit_max_cooldown`, `unit_max_shield` and `get_unit_type_id`. The ranges are SMACv2's
 (`unit_sight_range` and `unit_shoot_range`).
 """
 
@@ -22,16 +22,16 @@ from sc2pool.errors import ConfigError
 
 @dataclass(frozen=True)
 class UnitType:
-    """A type of unit as SMAC scales it, and as far as SMACv2 lets it see and attack.
+    """A type of unit, with SMAC's scales and SMACv2's ranges.
 
     Attributes:
-        name: as agents are named.
-        id: the game's standard number, which the enemies have; allies have the map's own.
+        name: the type's name, which is part of the agents' names.
+        id: the game's standard id, which enemies have. Allies have ids of the map.
         race: a `common_pb2.Race` value.
-        max_cooldown: in game loops, the weapon cooldown that becomes 1; of a medivac, the energy.
-        max_shield: the shield that becomes 1; 0 for units without one.
-        sight: how far it sees under the rule `use_unit_ranges`, in cells; `reach` likewise for how
-            far it attacks or heals.
+        max_cooldown: the weapon cooldown that becomes 1, in game loops. For a medivac, the energy.
+        max_shield: the shield that becomes 1. It is 0 for units without a shield.
+        sight: the sight range under the rule `use_unit_ranges`, in cells.
+        reach: the range of attacks or healing under that rule, in cells.
     """
 
     name: str
@@ -70,17 +70,18 @@ Group = tuple[UnitType, int]
 
 @dataclass(frozen=True)
 class Contest:
-    """A battle as far as the sizes of what is seen and done depend on it.
+    """The facts of a battle that determine the sizes of its spaces.
 
     Attributes:
-        name: the task's.
-        map_name: the map's.
+        name: the task's name.
+        map_name: the map's name.
         limit: env steps after which a battle is over.
-        kinds: the types of the team's units, all of one race, in the order of their numbers.
-        enemy_kinds: likewise of the enemy's.
-        n_agents: the number of the team's units; `n_enemies` of the enemy's.
+        kinds: the types of the team's units, all of one race, in the order of their ids.
+        enemy_kinds: the types of the enemy's units, in SMAC's order.
+        n_agents: the number of the team's units.
+        n_enemies: the number of the enemy's units.
         n_targets: how many of an agent's actions have a target.
-        n_types: how many numbers tell a unit's type.
+        n_types: the length of the one-hot vector of a unit's type. 0 with a single type.
         shows_types: whether an agent sees the types of its allies.
         agents: the agents' names.
     """
@@ -103,7 +104,7 @@ class Scenario(Contest):
     """One map of SMAC.
 
     Attributes:
-        allies: the team's units, in the order of their types' numbers on the map.
+        allies: the team's units, in the order of their types' ids on the map.
         enemies: the enemy's units, in the order in which SMAC numbers their types.
     """
 
@@ -127,20 +128,20 @@ def own_scenario(
     allies: Mapping[str | UnitType, int],
     enemies: Mapping[str | UnitType, int],
 ) -> Scenario:
-    """The scenario of a map of your own that works as SMAC's maps do.
+    """The scenario of your own map, which must work like SMAC's maps.
 
         own_scenario("4m_vs_5m", 80, allies={"marine": 4}, enemies={"marine": 5})
 
     Args:
         map_name: the name of the map's file without suffix, or its path.
         limit: env steps after which a battle is over.
-        allies: how many units of each type the team has, in the order of the numbers that the map
-            gives these types. A type is a name of `UNIT_TYPES`, or a `UnitType`.
-        enemies: likewise of the enemy; the order is that of the numbers that tell a unit's type.
+        allies: the number of the team's units by type, in the order of the types' ids on the map.
+            A type is a name of `UNIT_TYPES`, or a `UnitType`.
+        enemies: the number of the enemy's units by type, in the order of their one-hot vectors.
 
     Raises:
-        ConfigError: an unknown type, a side without units or of several races, or a number that is
-            not a whole one of at least 1.
+        ConfigError: a type is unknown, a side is empty or has several races, or a number is not a
+            whole number of at least 1.
     """
     if not isinstance(map_name, str) or not map_name:
         raise ConfigError(f"map_name must be the name or path of a map, got {map_name!r}")
@@ -228,7 +229,7 @@ _ALL = (
         allies=((MARAUDER, 2), (MARINE, 7), (MEDIVAC, 1)),
         enemies=((MARAUDER, 3), (MARINE, 8), (MEDIVAC, 1)),
     ),
-    # SMAC numbers the enemy's zealots before its stalkers, and its own side the other way.
+    # SMAC numbers zealots before stalkers on the enemy's side, and after them on the team's.
     _scenario("2s3z", 120, ((STALKER, 2), (ZEALOT, 3)), ((ZEALOT, 3), (STALKER, 2))),
     _scenario("3s5z", 150, ((STALKER, 3), (ZEALOT, 5)), ((ZEALOT, 5), (STALKER, 3))),
     _scenario("3s5z_vs_3s6z", 170, ((STALKER, 3), (ZEALOT, 5)), ((ZEALOT, 6), (STALKER, 3))),

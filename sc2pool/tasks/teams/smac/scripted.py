@@ -1,19 +1,18 @@
-"""Players that do not learn: SMAC's, which sees the whole battle, and one that sees as agents do.
+"""Scripted players: SMAC's, which sees the whole battle, and one that sees as an agent.
 
-    Heuristic   soldiers attack the nearest enemy until it is dead; medivacs heal the nearest ally
-                that is hurt and no medivac, until it is dead or unhurt
-    choose      soldiers attack the nearest enemy in range, else walk to the nearest that they see;
-                medivacs heal the nearest ally in range that is hurt, else walk to the nearest ally;
-                all walk ahead if they see none
+    Heuristic   soldiers attack the nearest enemy until it is dead. Medivacs heal the nearest hurt
+                ally that is not a medivac, until it is dead or unhurt.
+    choose      soldiers attack the nearest enemy in range, else walk to the nearest visible one.
+                Medivacs heal the nearest hurt ally in range, else walk to the nearest ally. Agents
+                that see no unit walk ahead.
 
-Source of the first: `StarCraft2Env.get_agent_action_heuristic`. Rules: units attack and heal from
-any distance, so they walk as the game lets them; with `heuristic_rest` only where the action is
-available, and otherwise they move towards their target along the axis on which it is further away,
-wherever that leads. SMAC's code means to keep marauders from medivacs, which they cannot hit, but
-never recognises one among the enemies; so it is here.
+`Heuristic` follows `StarCraft2Env.get_agent_action_heuristic`. Rules: its units attack and heal
+from any distance, and the game lets them walk there. With `heuristic_rest` they do so only if the
+action is available. Otherwise they move towards their target, along the axis on which it is further
+away, without regard to obstacles. SMAC's code tries to exclude medivacs from the targets of
+marauders, which cannot hit them. But it never recognises an enemy medivac, and nor does this.
 
-Rules of the second: it has no memory; it reads a vector of `features`, of which it needs no option
-to be on.
+`choose` has no memory. It reads a vector of `features`, with any options.
 """
 
 from __future__ import annotations
@@ -38,10 +37,12 @@ class Heuristic:
         self._targets: list[int | None] = [None] * len(battle.allies.tags)
 
     def actions(self, masks: Bools, *, only_available: bool) -> list[int]:
-        """An action of each agent; it may be one that is not available.
+        """One action per agent, which may be an unavailable one.
 
         Args:
-            only_available: whether a target out of reach is walked to.
+            masks: the available actions of each agent.
+            only_available: whether an agent walks towards its target if the target is out of range.
+                Otherwise the agent gets the unavailable action.
         """
         allies, enemies = self._battle.allies, self._battle.enemies
         hurt = allies.alive & (allies.health < allies.full_health) & ~allies.medivacs
@@ -60,7 +61,7 @@ class Heuristic:
         return chosen
 
     def _target(self, agent: int, others: Side, wanted: Bools) -> int | None:
-        """The agent's target: the one that it has, if it is still wanted, or the nearest."""
+        """The agent's last target if it is still wanted, else the nearest wanted unit."""
         target = self._targets[agent]
         if target is None or not wanted[target]:
             apart = distances(self._battle.allies.positions[agent : agent + 1], others.positions)[0]
@@ -71,7 +72,7 @@ class Heuristic:
 
 
 def towards(offset: Floats) -> int:
-    """The move along the axis on which an offset is longer; of two equal ones north or south."""
+    """The move along the axis on which an offset is longer; north or south if both are equal."""
     x, y = offset.tolist()
     if abs(x) > abs(y):
         return EAST if x > 0 else WEST
@@ -80,18 +81,19 @@ def towards(offset: Floats) -> int:
 
 Vector = NDArray[np.float32]
 _DISTANCE, _OFFSET, _HEALTH = 1, slice(2, 4), 4
-"""Where these are in what an agent sees of another unit; the first number is its mark."""
+"""Their indices in an agent's observation of another unit. Number 0 is 1 for a possible target."""
 
 
 def choose(observation: Vector, sizes: Sizes, ahead: int) -> int:
-    """An action, which is available unless a cliff is in the way.
+    """An action, which is available unless a cliff blocks it.
 
     Args:
-        observation: of one agent.
+        observation: one agent's observation.
+        sizes: the sizes of the observation's parts.
         ahead: the move towards the enemy's end.
     """
     if not observation.any():
-        return NOTHING  # it is dead
+        return NOTHING  # the agent is dead
     scenario, rules = sizes.scenario, sizes.rules
     first, last = sizes.move, sizes.move + scenario.n_enemies * sizes.enemy
     enemies = observation[first:last].reshape(-1, sizes.enemy)
@@ -101,7 +103,7 @@ def choose(observation: Vector, sizes: Sizes, ahead: int) -> int:
         return _approach(enemies, enemies[:, 0] > 0, ahead)
     allies = observation[last : last + (scenario.n_agents - 1) * sizes.ally]
     allies = allies.reshape(-1, sizes.ally)
-    # Medivacs are the last agents: the others have the same numbers among each medivac's allies.
+    # Medivacs are the last agents, so all other agents have the same index in every medivac's list.
     types = 4 + rules.obs_all_health * (1 + sizes.shield_of_allies)
     healed = (allies[:, 0] > 0) & (allies[:, types + kinds.index(MEDIVAC)] == 0)
     in_cells = allies[:, _DISTANCE] * rules.sight_of(MEDIVAC)
@@ -112,7 +114,7 @@ def choose(observation: Vector, sizes: Sizes, ahead: int) -> int:
 
 
 def _approach(units: Vector, targets: NDArray[np.bool_], ahead: int) -> int:
-    """Act on the nearest target; without one walk to the nearest unit that is seen."""
+    """Act on the nearest target, else walk to the nearest visible unit, else ahead."""
     distance = units[:, _DISTANCE]
     if targets.any():
         return FIRST_TARGET + int(np.where(targets, distance, np.inf).argmin())

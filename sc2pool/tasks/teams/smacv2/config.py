@@ -1,4 +1,4 @@
-"""SMACv2's dictionary `capability_config`: read, checked, and the ones of its examples.
+"""Reads and checks SMACv2's dictionary `capability_config`, and makes those of its examples.
 
     {
         "n_units": 5,
@@ -15,13 +15,13 @@
         },
     }
 
-Source: `smacv2/env/starcraft2/distributions.py` and `smacv2/examples/configs`. Rule: everything
-that is wrong, missing or unknown is an error at once, which SMACv2 finds in the first battle or not
-at all. `n_units` and `n_enemies` may be repeated within a part, as in SMACv2's documentation.
+Source: `smacv2/env/starcraft2/distributions.py` and `smacv2/examples/configs`. Rule: all wrong,
+missing or unknown values raise here. SMACv2 finds them in the first battle or not at all. A part
+may repeat `n_units` and `n_enemies`, as in SMACv2's documentation.
 
-The names of an observation's and a state's numbers are here, too, in SMACv2's words. Source:
-`StarCraft2Env.build_obs_feature_names` and `build_state_feature_names`. Rules: the order is that of
-`sc2pool.tasks.teams.smac.features`; an observation is named as agent 0 sees it.
+This module also has SMACv2's names of the numbers of observations and states. Source:
+`StarCraft2Env.build_obs_feature_names` and `build_state_feature_names`. Rules: the names are in the
+order of `sc2pool.tasks.teams.smac.features`. The names of an observation are those for agent 0.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ from sc2pool.tasks.teams.smac.scenarios import MEDIVAC, UnitType
 from sc2pool.tasks.teams.smacv2.teams import LIMIT, MAP_CELLS, MAP_NAME, MAPS, Placing, RandomTeams
 
 MOST_UNITS = 100
-"""Units of a side; SMACv2's largest scenario has 23."""
+"""The largest number of units of a side. SMACv2's largest scenario has 23."""
 _PLACINGS: tuple[Placing, ...] = get_args(Placing)
 _COUNTS = ("n_units", "n_enemies")
 _LEAST_SHARE = 0.001
-"""The least sum of the weights of types that make a team by themselves: a team without one of them
-is drawn again, which may take about 1,000 draws then."""
+"""The least sum of the weights of types that are not exceptions. A team of only exceptions is drawn
+again, which takes about 1,000 draws with this share and one unit."""
 _TOLERANCE = 1e-6
-"""How far from 1 the sum of the weights may be."""
+"""The largest difference between 1 and the sum of the weights."""
 
 
 def example_config(map_name: str, n_units: int, n_enemies: int) -> dict[str, Any]:
     """The capability config of SMACv2's example for a map, with these numbers of units.
 
     Raises:
-        ConfigError: no map of random teams.
+        ConfigError: the map is not one of random teams.
     """
     types = [kind.name for kind in _kinds_of(map_name)]
-    # Only Protoss teams may be made of the rare type alone.
+    # Only Protoss teams may consist of the rare type alone.
     exceptions = {} if map_name == "10gen_protoss" else {"exception_unit_types": [types[2]]}
     return {
         "n_units": n_units,
@@ -78,7 +78,7 @@ def random_teams(name: str, map_name: str, config: Mapping[str, Any]) -> RandomT
     """The random teams of a capability config, on a map such as "10gen_terran".
 
     Raises:
-        ConfigError: something in it is wrong, missing, unknown, or impossible here.
+        ConfigError: a value is wrong, missing, unknown, or impossible here.
     """
     kinds = _kinds_of(map_name)
     whole = _Part("capability_config", config)
@@ -99,7 +99,7 @@ def random_teams(name: str, map_name: str, config: Mapping[str, Any]) -> RandomT
         )
     places = whole.part("start_positions", counts)
     placing: Placing = places.choice("dist_type", _PLACINGS)
-    # The other two have no use for it, but SMACv2 lets it stand there.
+    # The other two placings ignore "p", but SMACv2 allows it for them.
     needed = placing == "surrounded_and_reflect"
     p_reflect = places.number("p", 1.0, default=None if needed else 0.0)
     area = places.number("map_x", MAP_CELLS), places.number("map_y", MAP_CELLS)
@@ -118,7 +118,7 @@ def random_teams(name: str, map_name: str, config: Mapping[str, Any]) -> RandomT
         n_targets=n_targets,
         n_types=len(kinds),
         shows_types=observe,
-        agents=tuple(f"agent_{i}" for i in range(n_units)),  # each battle has other types
+        agents=tuple(f"agent_{i}" for i in range(n_units)),  # types differ between battles
         drawn_kinds=drawn,
         weights=weights,
         exceptions=exceptions,
@@ -136,7 +136,7 @@ def _kinds_of(map_name: str) -> tuple[UnitType, ...]:
 
 
 class _Part:
-    """A dictionary read key by key."""
+    """A dictionary that is read key by key, and its place in the config for error messages."""
 
     def __init__(self, where: str, value: object) -> None:
         if not isinstance(value, Mapping):
@@ -156,7 +156,7 @@ class _Part:
         return value
 
     def number(self, key: str, most: float, default: float | None = None) -> float:
-        """A number from 0 to `most`; without a default it is needed."""
+        """A number from 0 to `most`; required if there is no default."""
         value = self._left.pop(key, default) if default is not None else self.take(key)
         if type(value) not in (int, float) or not 0 <= value <= most:
             raise ConfigError(f"{self.where}.{key} must be 0 to {most:g}, got {value!r}")
@@ -179,7 +179,7 @@ class _Part:
     def types(
         self, key: str, kinds: Sequence[UnitType], default: Sequence[str] | None = None
     ) -> tuple[UnitType, ...]:
-        """Names of types, each once."""
+        """The types of a list of names, in which each occurs once."""
         names = self.take(key) if default is None or key in self._left else default
         by_name = {kind.name: kind for kind in kinds}
         if isinstance(names, str) or not isinstance(names, Sequence | set | frozenset):
@@ -195,7 +195,7 @@ class _Part:
         return tuple(by_name[name] for name in names)
 
     def weights(self, key: str, n: int) -> tuple[float, ...]:
-        """As many probabilities as there are types."""
+        """A list of `n` probabilities, scaled to the sum 1."""
         values = self.take(key)
         is_list = isinstance(values, Sequence) and not isinstance(values, str)
         if not is_list or not all(type(v) in (int, float) and 0 <= v <= 1 for v in values):
@@ -209,7 +209,7 @@ class _Part:
         return tuple(value / math.fsum(values) for value in values)
 
     def part(self, key: str, counts: Mapping[str, int]) -> _Part:
-        """A dictionary in this one, without the counts that it may repeat."""
+        """A dictionary within this one. Its repeated `counts` are checked and removed."""
         part = _Part(f"{self.where}.{key}", self.take(key))
         for name, count in counts.items():
             if part._left.pop(name, count) != count:
@@ -225,7 +225,7 @@ _DIRECTIONS = ("north", "south", "east", "west")
 
 
 def observation_names(sizes: Sizes) -> list[str]:
-    """The name of each number that an agent sees."""
+    """The name of each number of an agent's observation."""
     scenario, rules = sizes.scenario, sizes.rules
     names = [f"move_action_{direction}" for direction in _DIRECTIONS]
     names += [f"pathing_grid_{i}" for i in range(N_AROUND * rules.obs_pathing_grid)]
@@ -247,7 +247,7 @@ def state_names(sizes: Sizes) -> list[str]:
     """The name of each number of the state.
 
     Raises:
-        NotImplementedError: the state is all agents' observations.
+        NotImplementedError: the state consists of all agents' observations.
     """
     scenario, rules = sizes.scenario, sizes.rules
     if rules.obs_instead_of_state:
@@ -266,7 +266,7 @@ def state_names(sizes: Sizes) -> list[str]:
 
 
 def _seen(whose: str, first: str, i: int, sizes: Sizes, *, shield: int) -> Iterator[str]:
-    """An agent's observation of another unit."""
+    """The names of an agent's observation of another unit."""
     for word in (first, "distance", "relative_x", "relative_y"):
         yield f"{whose}_{word}_{i}"
     if sizes.rules.obs_all_health:

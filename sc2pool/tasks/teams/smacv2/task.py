@@ -1,14 +1,14 @@
 """`RandomTeamsTask`: a battle of SMACv2's random teams, and a task for each of its scenarios.
 
-    SubprocSC2VecEnv("terran_5_vs_5")       SMACv2's name of a scenario: an example config of its
+    SubprocSC2VecEnv("terran_5_vs_5")       SMACv2's name of a scenario, one of its example configs
     SubprocSC2VecEnv("10gen_terran")        a map's name: ten units on either side
     smacv2_task("10gen_terran", capability_config)
 
-Rules: a battle's teams and places are drawn from the episode's seed, so an episode repeats. The
-task creates the units by debug commands, as SMACv2 does; of Terran teams a side is beaten when no
-more than medivacs are left, and if that is so of both, the team has lost. Rewards are scaled by the
-best return of the battle itself, so that no episode depends on another one. SMACv2 takes that of
-its first battle for all; so does `StarCraft2Env`, which is SMACv2's interface.
+Rules: a battle's teams and places are drawn from the episode's seed, so an episode can be repeated.
+The task creates the units by debug commands, as SMACv2 does. A Terran side is beaten when only
+medivacs are left; if both sides are beaten, the team has lost. Each battle's rewards are scaled by
+its own best return, so that episodes do not depend on each other. SMACv2 scales all battles by the
+best return of its first one. So does `StarCraft2Env`, which is SMACv2's interface.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sc2pool.tasks.teams.smacv2.config import example_config, random_teams
 from sc2pool.tasks.teams.smacv2.teams import MAPS, Drawn, RandomTeams, begun, copy_ids, create
 
 EXAMPLE_RULES = Rules(obs_own_pos=True, use_unit_ranges=True)
-"""The options in SMACv2's example configs, where they are not the defaults."""
+"""The options of SMACv2's example configs."""
 _SIZES = ((5, 5), (10, 10), (10, 11), (20, 20), (20, 23))
 SCENARIOS: dict[str, tuple[str, int, int]] = {
     **{
@@ -39,17 +39,17 @@ SCENARIOS: dict[str, tuple[str, int, int]] = {
     },
     **{map_name: (map_name, 10, 10) for map_name in MAPS},
 }
-"""SMACv2's scenarios by name: map, units and enemies. A map's own name is that of ten each."""
+"""SMACv2's scenarios by name: map, units and enemies. A map's own name stands for ten each."""
 
 
 class RandomTeamsTask(BattleTask):
     """One battle of random teams.
 
-    Action space: `Discrete(6 + enemies)`, of Terran teams `6 + allies` if these are more.
+    Action space: `Discrete(6 + enemies)`. For Terran teams `6 + allies` if there are more allies.
     Observation space: a Box.
 
     Attributes:
-        tells_best_return: whether each info has `max_reward`, the best return before it is scaled.
+        tells_best_return: whether each info has `max_reward`, the best return before scaling.
     """
 
     scenario: ClassVar[RandomTeams]
@@ -79,7 +79,7 @@ class RandomTeamsTask(BattleTask):
 
 
 def terran_outcome(battle: Battle) -> int | None:
-    """How a battle of Terran teams has ended; None if it continues."""
+    """The outcome of a battle of Terran teams; None if the battle continues."""
     allies, enemies = (
         (side.alive & ~side.medivacs).any() for side in (battle.allies, battle.enemies)
     )
@@ -94,13 +94,14 @@ def smacv2_task(
     """The task of random teams.
 
     Args:
-        name: of a scenario, such as "terran_5_vs_5", or of a map, such as "10gen_terran".
-        capability_config: SMACv2's; None for that of the scenario. With one, `name` is a map's.
-        rules: the options; None for those of SMACv2's example configs.
+        name: a scenario, such as "terran_5_vs_5", or a map, such as "10gen_terran".
+        capability_config: SMACv2's dictionary. With one, `name` must be a map. None for the
+            scenario's own config.
+        rules: the options. None for the options of SMACv2's example configs.
 
     Raises:
-        ConfigError: no such scenario, a config that is wrong or impossible here, or rules of
-            another type.
+        ConfigError: the scenario is unknown, the config is wrong or impossible here, or the rules
+            have another type.
     """
     if capability_config is not None:
         return _made(random_teams(name, name, capability_config), rules)
@@ -117,7 +118,7 @@ def _made(teams: RandomTeams, rules: Rules | None) -> type[RandomTeamsTask]:
 
 
 def __getattr__(name: str) -> type[RandomTeamsTask]:
-    """The tasks by their names, which Python cannot give to all classes: `….task:10gen_zerg`."""
+    """The tasks by their names, some of which are not Python names: `….task:10gen_zerg`."""
     if name in SCENARIOS:
         return smacv2_task(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

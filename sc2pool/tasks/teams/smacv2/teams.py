@@ -1,17 +1,17 @@
-"""Random teams: the units of both sides of a battle, where they begin, and which agent each is.
+"""Random teams: the units of both sides of a battle, their places and the numbers of the agents.
 
-    team        each unit's type is drawn by weight; a team of nothing but exceptions is drawn again
-    enemies     the same team; if there are more of them, the rest is drawn as a team of its own
+    team        each unit's type is drawn by weight; a team of only exceptions is drawn again
+    enemies     the same team; if there are more of them, the rest is drawn as a second team
     reflect     the agents anywhere west of the middle, the enemies at the same places in the east
     surrounded  the agents in the middle; the enemies in 1 to 4 groups on the map's diagonals
 
-The map gives the team's units types of their own, which only obey orders: the last nine of the
-game's types, in the order of the names of the standard types. The enemies have standard types.
+The map has its own types for the team's units, which act only on orders. They are the last nine of
+the game's types, in the order of the standard types' names. The enemies have standard types.
 
 Sources: `smacv2/env/starcraft2/distributions.py`; `StarCraft2Env._init_ally_unit_types`,
-`_create_new_team` and `init_units`. Rules: a draw depends on its generator alone. Agents are
-numbered by type and place, enemies as the game lists them. Nothing of a type is looked up by name,
-which a game in another language has other ones of.
+`_create_new_team` and `init_units`. Rules: a draw depends only on its random generator. Agents are
+numbered by type and place, enemies in the game's order. Types are never looked up by name, because
+names depend on the game's language.
 """
 
 from __future__ import annotations
@@ -56,16 +56,16 @@ MAPS: dict[str, tuple[UnitType, ...]] = {
     "10gen_protoss": (STALKER, ZEALOT, COLOSSUS),
     "10gen_zerg": (ZERGLING, HYDRALISK, BANELING),
 }
-"""The types that each of SMACv2's maps allows, in the order in which SMACv2 numbers them. All are
-the same map of the game."""
+"""The types of each of SMACv2's maps, in the order in which SMACv2 numbers them. All are the same
+map of the game."""
 
 _BESIDE_MIDDLE = 1.0
-"""How far west of the middle agents begin at most: units that are created in one place get in each
-other's way, by SMACv2's word."""
+"""The least distance of agents from the middle, along x, in cells. According to SMACv2, units that
+are created in one place block each other."""
 _OFFSET = 2.0
-"""How near the middle a group of enemies begins, along both axes; for the same reason."""
+"""The least distance of enemies from the middle, along both axes, for the same reason."""
 _DIAGONALS = ((0, 0), (0, 1), (1, 1), (1, 0))
-"""The corners of the map, in lengths of it."""
+"""The corners of the map, in lengths of the map."""
 
 Placing = Literal["surrounded_and_reflect", "reflect_position", "surrounded"]
 
@@ -76,8 +76,8 @@ class Drawn:
 
     Attributes:
         allies: the type of each of the team's units.
-        enemies: of each of the enemy's.
-        ally_places: where they begin, (n, 2); enemy_places likewise.
+        enemies: the type of each of the enemy's units.
+        ally_places, enemy_places: the units' first positions, (n, 2).
     """
 
     allies: tuple[UnitType, ...]
@@ -91,12 +91,12 @@ class RandomTeams(Contest):
     """How battles of random teams are drawn.
 
     Attributes:
-        kinds: all types that there may be, of which a battle may have fewer.
+        kinds: all possible types. A battle may have fewer.
         drawn_kinds: the types that are drawn.
-        weights: how probable each of them is.
-        exceptions: the types that make no team by themselves.
+        weights: the probability of each drawn type.
+        exceptions: the types that do not form a team by themselves.
         placing: how places are drawn.
-        p_reflect: with `surrounded_and_reflect`, how probable it is that they are reflected.
+        p_reflect: with `surrounded_and_reflect`, the probability of reflected places.
         area: width and height of the part of the map on which units begin.
     """
 
@@ -148,15 +148,15 @@ class RandomTeams(Contest):
 
 
 _COPIED = sorted({kind for kinds in MAPS.values() for kind in kinds}, key=lambda kind: kind.name)
-"""The types of which the map has copies, in their order."""
+"""The types of which the map has copies for the team, in the copies' order."""
 _TEAM, _ENEMY = 1, 2
-"""The players."""
+"""The numbers of the players."""
 _first_copies: WeakKeyDictionary[Game, int] = WeakKeyDictionary()
-"""The number of the first copy, which is the same in all episodes of a game process."""
+"""The id of the first copy, which is the same in all episodes of a game process."""
 
 
 async def copy_ids(game: Game) -> dict[UnitType, int]:
-    """The number that the map gives the team's units of each type."""
+    """The id of the team's copy of each type on this map."""
     first = _first_copies.get(game)
     if first is None:
         asked = sc_pb.Request(data=sc_pb.RequestData(unit_type_id=True))
@@ -169,7 +169,7 @@ async def create(game: Game, drawn: Drawn, copies: dict[UnitType, int]) -> None:
     """Let the game create both sides with its next loop.
 
     Raises:
-        ConfigError: it refuses: the map has no such types or places.
+        ConfigError: the game refuses, because the map lacks the types or places.
     """
     own = [copies[kind] for kind in drawn.allies]
     others = [kind.id for kind in drawn.enemies]
@@ -197,7 +197,7 @@ def _births(player: int, unit_types: Sequence[int], places: Floats) -> list[debu
 def begun(
     teams: RandomTeams, rules: Rules, copies: dict[UnitType, int], observed: Observed
 ) -> Battle | None:
-    """The battle that an observation shows; None if not all units are there yet."""
+    """The battle of an observation; None if units are still missing."""
     own = sorted(units_of(observed, raw_pb2.Self), key=by_type_and_place)
     enemies = units_of(observed, raw_pb2.Enemy)
     if (len(own), len(enemies)) != (teams.n_agents, teams.n_enemies):
@@ -212,7 +212,7 @@ def begun(
 def _side(
     units: Sequence[raw_pb2.Unit], kinds: tuple[UnitType, ...], index_of: dict[int, int]
 ) -> Side | None:
-    """The units as a side; None if one is of another type."""
+    """The units as a side; None if a unit has another type."""
     if any(unit.unit_type not in index_of for unit in units):
         return None
     return Side(units, kinds, [index_of[unit.unit_type] for unit in units])
