@@ -79,9 +79,9 @@ class Arena:
     """One adapter of a round.
 
     Attributes:
-        adapter: the env under attack; None before it is made and after it has ended.
+        adapter: the env under attack, or None before it is made and after it has ended.
         games: the installation whose games do harm on order.
-        cluster: the nodes that play the games; None to play on this machine without Ray.
+        cluster: the nodes that play the games, or None to play on this machine without Ray.
         may: the consequences that the attacks so far may have.
         problems: all that is wrong.
         transitions: the number of checked transitions.

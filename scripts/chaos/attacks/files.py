@@ -18,7 +18,7 @@ LONG_AGO_S = 100_000.0
 
 
 def a_run(rng: Random) -> Path | None:
-    """The folder of a run of this trainer or of another one; None if there is none."""
+    """The folder of a run of this trainer or of another one, or None."""
     runs = sorted(Path(tempfile.gettempdir()).glob("sc2pool-run-*"))
     return rng.choice(runs) if runs else None
 

@@ -67,7 +67,7 @@ def at_the_launch(arena: Arena, rng: Random, harm: str) -> None:
 
 
 def _order(arena: Arena, harm: str, at: str, **more: Any) -> None:
-    with suppress(OSError):  # if descriptors or the disk have run out, there is no such attack
+    with suppress(OSError):  # if descriptors or the disk have run out, this attack is skipped
         arena.games.order(harm, at, **more)
 
 
