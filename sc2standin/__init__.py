@@ -1,15 +1,15 @@
 """The stand-in: an embedded game server for machines without StarCraft II.
 
-It is a separate program (`python -m sc2standin`). Clients reach it only through its
-command line and its port, as they reach the real game. README.md beside this file
-says what it simulates.
+It is a separate program (`python -m sc2standin`). Clients reach it only through its command line
+and its port, as they reach the real game. README.md beside this file describes what is simulated.
 
-    process/      the socket (`server`), one client's status machine (`session`), the state
-                  between two requests (`state`)
+    process/      the socket (`server`), a client's status machine (`session`), the state between
+                  two requests (`state`)
     requests/     one handler per request
     multiplayer/  two clients in one game, each in a process of its own
-    replays/      what is recorded of an episode, its file, and playing it again
-    view/         what the client sees of the world, as messages
+    replays/      the record of an episode, its file, and its playback
+    layers/       the screen: feature layers, rendered images and panels
+    view/         the client's view of the world, as messages
     simulation/   one episode (`game`), its units (`world`), one file per mechanism
     map_reader/   the format of map files: units, places, ground, rules, economy
     data/         unit types, abilities, spells, research, the data tables

@@ -6,9 +6,9 @@ import gc
 import sys
 
 if __name__ == "__main__":
-    gc.disable()  # an import makes no garbage; to look for it takes a sixth of the start
+    gc.disable()  # imports make no garbage, and its collection would take a sixth of the start
     from sc2standin.command import main
 
-    gc.freeze()  # nor is it looked at later
+    gc.freeze()  # later collections skip the imported objects
     gc.enable()
     sys.exit(main(sys.argv[1:]))

@@ -4,8 +4,8 @@
     python -m sc2standin -listen 127.0.0.1 -port 5000 -dataDir DIR -tempDir DIR
 
 The second form takes the real game's flags, with one dash. Like the real game it ignores unknown
-flags. The flags with two dashes are ours: an installation puts them into its start script, so
-clients need not know about them.
+flags. The flags with two dashes are the stand-in's own. An installation puts them into its start
+script, so clients need not know about them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
     options, _ignored = parser.parse_known_args(arguments)
     if not 1 <= options.port <= 65535:
         parser.error(f"-port must be 1 to 65535, not {options.port}")
-    if not options.listen:  # an empty one would be every address of the machine
+    if not options.listen:  # an empty text would mean all addresses of the machine
         parser.error("-listen must be an address, not an empty text")
     after_stop = AfterStop(options.after_stop)
     data_dir = options.dataDir.absolute()
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse's, whose complaint is one line, as that of a failed installation."""
+    """An argparse parser whose error is one line, as for a failed installation."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"sc2standin: {message}\n")
@@ -93,7 +93,7 @@ def _add_ours(parser: argparse.ArgumentParser) -> None:
 
 
 def _temper(text: str) -> str:
-    """The text of a choice that can be read."""
+    """Check that a text is a choice of tempers, and return it unchanged."""
     try:
         Temper(text)
     except ValueError as error:

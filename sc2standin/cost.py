@@ -3,8 +3,8 @@
 Burning imitates a game that is busy on this core, sleeping one that is busy on another core. The
 game's replies do not change.
 
-Rules it keeps: burning is measured in CPU time of the thread, so a game that waits for a core
-still burns all of it; sleeping uses no CPU time.
+Rules it keeps: burning is measured in CPU time of the thread, so a game that waits for a core still
+burns the whole time. Sleeping uses no CPU time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 MAX_MS = 1000.0
-"""Upper limit of each cost: the process handles no signal during it."""
+"""The upper limit of each cost, because the process handles no signals while it sleeps or burns."""
 _SPIN = range(50)
 """About one microsecond of work between two readings of the clock, which are system calls."""
 

@@ -3,8 +3,8 @@
     DIR/Versions/Base<N>/SC2_x64          a script that executes this Python with the stand-in; on
                                           Windows SC2_x64.exe, and an empty folder DIR/Support64
     DIR/Maps/mini_games/<name>.SC2Map     the maps of the mini-games
-    DIR/Maps/Melee/<name>.SC2Map          the melee, also under the names that pysc2 asks for: as it
-                                          is (Simple96), and flat (Flat64)
+    DIR/Maps/Melee/<name>.SC2Map          the melee (Simple64), also under names that pysc2 asks
+                                          for: unchanged (Simple96) and flat (Flat64)
     DIR/Maps/Ladder/<name>.SC2Map         the melee under the names of ladder maps (`LADDER`)
     DIR/Maps/SMAC_Maps/<name>.SC2Map      SMAC's and SMACv2's maps, where their packages look
     DIR/Maps/SMAC_Duels/<name>.SC2Map     the same for two players
@@ -32,7 +32,7 @@ from sc2standin.version import BASE_BUILD
 
 MARKER = "sc2pool-standin.txt"
 _TRIES, _PAUSE_S = 100 if sys.platform == "win32" else 1, 0.05
-"""Windows refuses a file for the instant in which another process reads or replaces it."""
+"""Windows refuses to replace a file while another process reads or replaces it."""
 LADDER = (
     *("AcropolisLE", "Acropolis", "Abyssal Reef LE", "AbyssalReefLE", "(2)CatalystLE"),
     *("CatalystLE", "PillarsofGoldLE", "AutomatonLE", "KairosJunctionLE", "EphemeronLE"),
@@ -42,7 +42,7 @@ LADDER = (
 """Names of ladder maps that the examples of python-sc2, and bots of its users, ask for."""
 _MARKER_TEXT = """\
 This is not StarCraft II. It is the stand-in game of sc2pool, which speaks the same protocol
-with simplified rules. The directory may be deleted; sc2pool writes it anew.
+with simplified rules. The directory may be deleted; sc2pool writes it again.
 """
 
 
@@ -54,8 +54,8 @@ def install(directory: Path, options: Sequence[str] = ()) -> Path:
     """Make `directory` an installation; returns the path of its executable.
 
     Args:
-        directory: empty, missing, or an installation already.
-        options: what the start script adds to the command line (see `command`).
+        directory: an empty or missing directory, or an existing installation.
+        options: options that the start script adds to the command line (see `command`).
     """
     try:
         directory = directory.expanduser().absolute()
@@ -91,7 +91,7 @@ def _maps() -> Iterator[tuple[str, str, bytes]]:
             if source.name.endswith(".SC2Map"):
                 yield folder, source.name, source.read_bytes()
     simple = json.loads((ours / "melee" / "Simple64.SC2Map").read_text())
-    # On the flat map clients create units, of any race, up to its edges.
+    # On the flat map clients can create units of any race, up to the edges.
     flat = {key: value for key, value in simple.items() if key != "ground"}
     flat["playable_area"] = [[0, 0], simple["size"]]
     flat["melee"] = simple["melee"] | {"any_race": True}
@@ -122,7 +122,7 @@ def _check_is_ours_or_empty(directory: Path) -> None:
 def _launcher(options: Sequence[str]) -> str:
     """A script that replaces itself with this interpreter and so keeps its process id.
 
-    A client that names no `-dataDir` gets the installation that the script is in.
+    A client without `-dataDir` gets the installation in which the script lies.
     """
     package_parent = str(Path(sc2standin.__path__[0]).resolve().parent)
     ours = "".join(f"{option} " for option in options)
@@ -139,7 +139,7 @@ def _launcher(options: Sequence[str]) -> str:
 
 
 def _windows_launcher(options: Sequence[str]) -> bytes:
-    """A program that runs this interpreter with the stand-in, and ends it with itself."""
+    """A program that runs this interpreter with the stand-in; both end together."""
     package_parent = str(Path(sc2standin.__path__[0]).resolve().parent)
     return windows_program(
         "import os, sys\n"
@@ -154,13 +154,13 @@ def _windows_launcher(options: Sequence[str]) -> bytes:
 def windows_program(main: str) -> bytes:
     """A program that runs this interpreter with these lines.
 
-    It is distlib's, which pip uses for the scripts that it installs: it runs the interpreter that
-    is named behind it, with the archive behind that.
+    It is distlib's launcher, which pip uses for installed scripts. The launcher runs the
+    interpreter that is named after its own bytes, with the archive that follows.
     """
     launcher = resources.files("distlib").joinpath("t64.exe").read_bytes()
     archive = io.BytesIO()
     with zipfile.ZipFile(archive, "w") as file:
-        file.writestr(zipfile.ZipInfo("__main__.py"), main)  # without a time, so it never differs
+        file.writestr(zipfile.ZipInfo("__main__.py"), main)  # a fixed time, so the bytes are equal
     return launcher + f'#!"{sys.executable}" -P\r\n'.encode() + archive.getvalue()
 
 

@@ -1,14 +1,14 @@
 """MPQ archives, the container of the game's replay files.
 
-    user data     in replays of the real game: a block before the header, which says where that is
+    user data     in replays of the real game: a block before the header, with the header's offset
     header        offsets and sizes of the two tables
     contents      each file in one piece or in sectors, compressed if that makes it smaller
     hash table    three hashes of a file's name → its number in the block table
     block table   place, sizes and flags of each file
 
-Rules it keeps: both tables are encrypted with their names, as everywhere in this format. The file
-`(listfile)` names the others. `pack` writes files in one piece, with zlib. Reading checks every
-place and size.
+Rules it keeps: both tables are encrypted with their names, as the format demands. The file
+`(listfile)` lists the other files. `pack` writes files in one piece, with zlib. Reading checks
+every place and size.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ _VERSION, _SECTOR_SHIFT = 0, 3
 _EXISTS, _ONE_PIECE, _COMPRESSED = 0x80000000, 0x01000000, 0x00000200
 _ENCRYPTED, _IMPLODED = 0x00010000, 0x00000100
 _SECTOR_BYTES = 512
-"""Of a sector, times two to the power of the header's shift."""
+"""A sector has this size times two to the power of the header's shift."""
 _MOST_SHIFT = 15
 _ZLIB, _BZIP2 = b"\x02", b"\x10"
 """First bytes of compressed contents."""
 _FREE = 0xFFFFFFFF
-"""Block number of an entry of the hash table that no file has."""
+"""The block number of a free entry of the hash table."""
 _MAX_FILES = 64
 _MASK = 0xFFFFFFFF
 
-# The four hashes that the format takes of a name.
+# The four hashes of a name in this format.
 _PLACE, _NAME_A, _NAME_B, _KEY = range(4)
 
 
 class MpqError(ValueError):
-    """Not an archive that can be read, or it has no such file."""
+    """The archive cannot be read, or has no such file."""
 
 
 def pack(files: Mapping[str, bytes]) -> bytes:
-    """An archive of these files, none of them empty."""
+    """An archive of these files, which must not be empty."""
     files = dict(files) | {LIST_FILE: "\r\n".join(files).encode()}
     contents, blocks = bytearray(), []
     for content in files.values():
@@ -113,7 +113,7 @@ def unpack(archive: bytes, name: str, max_bytes: int) -> bytes:
 
 
 def _sectors(stored: bytes, size: int, sector_bytes: int) -> bytes:
-    """The content of a file in sectors: first where each begins and ends, then the sectors."""
+    """The content of a file in sectors: a table of their offsets, then the sectors."""
     count = -(-size // sector_bytes)
     try:
         places = struct.unpack_from(f"<{count + 1}I", stored)
@@ -127,7 +127,7 @@ def _sectors(stored: bytes, size: int, sector_bytes: int) -> bytes:
 
 
 def _expanded(stored: bytes, size: int) -> bytes:
-    """A file or sector, which is compressed only if that makes it smaller."""
+    """The content of a file or sector, which is compressed only if that makes it smaller."""
     return _inflated(stored, size) if len(stored) < size else stored
 
 
@@ -144,7 +144,7 @@ def _inflated(stored: bytes, size: int) -> bytes:
 
 
 def _hash_table(names: list[str]) -> list[tuple[int, int, int, int, int]]:
-    """The entries: each at the place that its name's hash says, or at the next free one."""
+    """The entries, each at the place of its name's hash, or at the next free place."""
     count = 16
     while count < 2 * len(names):
         count *= 2
@@ -175,7 +175,7 @@ def _table(
 
 
 def _hash(name: str, kind: int) -> int:
-    """One of the four hashes of a name; upper and lower case are the same."""
+    """One of the four hashes of a name, which ignore upper and lower case."""
     table = _numbers()
     first, second = 0x7FED7FED, 0xEEEEEEEE
     for letter in name.upper().encode():

@@ -1,4 +1,4 @@
-"""A file that appears in one piece: another process finds all of it or none."""
+"""Atomic replacement of a file: another process sees the whole new file or the old one."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 
 def replace_file(path: Path, content: bytes, mode: int = 0o600) -> None:
-    """Write the file beside its place, and put it there."""
-    # Not by `tempfile`: on Windows it tries for ever in a folder that may not be written to.
+    """Write a temporary file in the same folder, and move it to `path`."""
+    # On Windows `tempfile` tries for ever in a folder that it may not write to.
     unfinished = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     try:
         with unfinished.open("xb") as file:

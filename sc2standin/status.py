@@ -1,8 +1,8 @@
 """The SC2 API's status machine, as data.
 
-`LEGAL` lists the statuses in which the game accepts a request; source: the table in `protocol.md`
-of Blizzard's s2client-proto; the game allows create_game in a running game too, on which pysc2's
-reset relies. Keys are the names of the fields of `sc2api_pb2.Request`.
+`LEGAL` lists the statuses in which the game accepts a request. Its source is the table in
+`protocol.md` of Blizzard's s2client-proto. In addition, the game allows create_game in a running
+game, which pysc2's reset needs. Keys are the names of the fields of `sc2api_pb2.Request`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LEGAL: dict[str, frozenset[Status]] = {
     "save_map": _ANY,
     "quit": _ANY,
     "create_game": frozenset({Status.LAUNCHED, Status.IN_GAME, Status.ENDED}),
-    # In LAUNCHED it joins a game that another process has created.
+    # In LAUNCHED, join_game joins a game that another process has created.
     "join_game": frozenset({Status.LAUNCHED, Status.INIT_GAME}),
     "restart_game": frozenset({Status.IN_GAME, Status.ENDED}),
     "leave_game": frozenset({Status.IN_GAME, Status.IN_REPLAY, Status.ENDED}),

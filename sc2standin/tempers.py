@@ -1,8 +1,8 @@
 """Tempers: reported behaviours of StarCraft II that are hard on its clients.
 
-`Temper` holds the behaviours that are chosen for a process, and makes their decisions; `State`,
-the session, the requests and the server ask it at one place each, and act. Behaviours that change
-the rules of an episode are its `Quirks`, which its replay keeps.
+`Temper` holds the behaviours that are chosen for a process, and makes their decisions. `State`, the
+session, the requests and the server ask it, and act accordingly. Behaviours that change the rules
+of an episode are its `Quirks`, which its replay keeps.
 
 A choice is a text such as `stub-end,untold-end:still`: names of `TEMPERS`, some with a value, and
 names of `GROUPS`. The README has the same table for readers; a test compares them.
@@ -31,7 +31,7 @@ if sys.platform != "win32":
 STUB_LOOP: Final = (1 << 32) - 1
 """The loop that a stub observation shows."""
 WARNED_EVERY: Final = 7
-"""One reply in so many has a warning."""
+"""One in this many replies has a warning."""
 WARNING: Final = "The command was carried out, with a warning"
 
 
@@ -48,18 +48,18 @@ class Known:
     """Its number in the list of reported behaviours."""
     source: str
     certainty: Literal["S", "1", "W", "P"]
-    """S for several independent reports, 1 for one, W for a client's workaround, P for the
+    """S for several independent reports, 1 for one report, W for a client's workaround, P for the
     protocol's documentation."""
     hangs: bool = False
     """True if a client that behaves as python-sc2 does would wait for ever."""
     rarer: str = ""
-    """Why it is rarer in the real game than here; then an installation has it only if asked."""
+    """Why the behaviour is rarer in the real game; then the group `default` leaves it out."""
     value: str = ""
-    """Notation of the value that may follow the name, after a colon."""
+    """The notation of the value that may follow the name, after a colon."""
     pattern: str = ""
-    """Regular expression for its values."""
+    """A regular expression for its values."""
     default: str = ""
-    """The value if none is given."""
+    """The value if the choice has none."""
 
 
 TEMPERS: Final = (
@@ -224,7 +224,7 @@ TEMPERS: Final = (
         default="4",
     ),
 )
-"""Each behaviour that can be chosen."""
+"""All behaviours that can be chosen."""
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "kind": (),
@@ -234,18 +234,21 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "recorded": tuple(one.name for one in TEMPERS if one.certainty in ("S", "1")),
     "all": tuple(one.name for one in TEMPERS),
 }
-"""Names for several of them. `default` is the choice of an installation for which none is made."""
+"""Names for groups of behaviours. `default` is for an installation without a choice."""
 DEFAULT: Final = "default"
 _NEVER: Final = 1 << 62
 _KNOWN: Final = {one.name: one for one in TEMPERS}
 _PLACES: Final = 64
-"""How many launches and joins are counted, at most."""
+"""The most launches and joins that are counted."""
 _TOGETHER, _TOGETHER_S = 0.1, 0.2
-"""Launches and joins of a crowd are under way together if they begin within this part of its delay,
-and within this many seconds. A join alone takes milliseconds, so without this several joins at once
-could run one after the other on a busy machine."""
+"""Launches and joins of a crowd that begin within a time count as simultaneous.
+
+The time is this share of the crowd's delay, and at most this many seconds. A join alone takes
+milliseconds, so without this time simultaneous joins could run one after the other on a busy
+machine.
+"""
 _TICKS_PER_S: Final = 100
-"""Linux tells when a process started in hundredths of a second."""
+"""Linux reports the start of a process in hundredths of a second."""
 _ITEM: Final = re.compile(r"([a-z-]+)(?::(.+))?")
 
 
@@ -253,9 +256,9 @@ class Temper:
     """The behaviours of one process.
 
     Args:
-        text: the chosen names, separated by commas, each with a value or without. If a name has
+        text: the chosen names, separated by commas, each with or without a value. If a name has
             two values, the last one counts.
-        file: a file of the installation. Its processes see each other's locks on it.
+        file: a file of the installation, on which its processes see each other's locks.
 
     Raises:
         ValueError: a name or a value is unknown; the message lists the known ones.
@@ -265,28 +268,30 @@ class Temper:
         self._chosen = _read(text)
         """The value of each chosen name."""
         self.alters_replies = not self._chosen.keys().isdisjoint(("stub-end", "warnings"))
-        """True if each reply must be given to `altered`."""
+        """True if each reply must pass through `altered`."""
         self.silent_end = "silent-end" in self._chosen
         """True if observations of later loops get no reply after the end, in real time."""
         self.refuses_after_end = "not-in-game" in self._chosen
-        """True if the end of a game in real time puts the status to launched."""
+        """True if the end of a game in real time sets the status to launched."""
         self.untold_end = self._chosen.get("untold-end")
-        """Set if the clients of a match in real time do not learn of its end. If it is not empty,
-        the game stands still."""
+        """Not None if the clients of a match in real time do not learn of its end.
+
+        The game then stands still unless the text is empty.
+        """
         self.takes_any_file = "no-player" in self._chosen
         """True if create_game succeeds with a file that is not a map."""
         self.loads_newer_maps = "map-crash" in self._chosen
         """True if a map of a newer editor is loaded, which ends the process."""
         self.fatal_close = self._chosen.get("fatal-close", "")
-        """The end of the process if its client leaves while a reply is due; empty for none."""
+        """How the process ends if its client leaves while a reply is due; empty if it does not."""
         self.error_box = "error-box" in self._chosen
-        """True if a crash leaves the process, without an answer."""
+        """True if a crash leaves the process alive, without an answer."""
         self.slows = "slowing" in self._chosen
-        """True if loops are played by `slow_down`."""
+        """True if `slow_down` plays the loops."""
         self.crowd: Crowd | None = None
         """Set if launches and joins depend on those of other processes."""
         if file is not None and not self._chosen.keys().isdisjoint(("crowd", "same-instant")):
-            with suppress(OSError):  # no installation, or another user's: a process of its own
+            with suppress(OSError):  # without an own installation, ignore other processes
                 self.crowd = Crowd(
                     file,
                     float(self._chosen.get("crowd", 0.0)),
@@ -299,7 +304,7 @@ class Temper:
         return f"Temper({', '.join(f'{n}:{v}' if v else n for n, v in self._chosen.items())})"
 
     def spoils_map(self) -> bool:
-        """Count a create_game; True if its map has invalid data."""
+        """Count a create_game; True if it must fail with InvalidMapData."""
         self._games_created += 1
         return self._games_created >= int(self._chosen.get("map-data", _NEVER))
 
@@ -307,7 +312,7 @@ class Temper:
         """The odd rules of an episode.
 
         Args:
-            before: the episode before it in the same game; None for the first one.
+            before: the previous episode of the same game; None for the first one.
         """
         stay_spent = "spent-minerals" in self._chosen
         return Quirks(
@@ -319,7 +324,7 @@ class Temper:
     def slow_down(
         self, play: Callable[[Callable[[], bool]], None], stop: Callable[[], bool]
     ) -> None:
-        """Play, and use as much more CPU time as fits the age of the process."""
+        """Play, and use additional CPU time in proportion to the age of the process."""
         period_s = 3600.0 * float(self._chosen["slowing"])
         share = (time.monotonic() - self._began_s) / period_s
         began_s = time.thread_time()
@@ -327,13 +332,13 @@ class Temper:
         burn((time.thread_time() - began_s) * share, stop)
 
     def results(self, true: list[sc_pb.PlayerResult]) -> list[sc_pb.PlayerResult]:
-        """The results that the clients of a match get, from the true ones."""
+        """The results that the clients of a match get, for these true results."""
         if "both-win" not in self._chosen:
             return true
         return [sc_pb.PlayerResult(player_id=p.player_id, result=sc_pb.Victory) for p in true]
 
     def altered(self, reply: bytes, *, is_over: bool) -> bytes:
-        """A reply as it is sent; `is_over` if the game has its result."""
+        """A reply as it is sent; `is_over` is True if the game has its result."""
         self._replies_unwarned += 1
         warns = "warnings" in self._chosen and self._replies_unwarned >= WARNED_EVERY
         stubs = "stub-end" in self._chosen and is_over
@@ -352,12 +357,13 @@ class Temper:
 class Crowd:
     """The launches and joins that are under way now, in all processes of an installation.
 
-    Each holds a lock on a byte of a file. The system drops the locks of a process that ends.
+    Each launch or join holds a lock on a byte of a file. The system drops the locks of a process
+    that ends.
 
     Args:
         file: a file of the installation.
-        wait_s: how much longer a launch or a join takes for each other one.
-        instant_s: a start fails if another one was less than this before or after it.
+        wait_s: the additional time of a launch or a join for each simultaneous one.
+        instant_s: a process may not start within this time of another one.
     """
 
     def __init__(self, file: Path, wait_s: float, instant_s: float) -> None:
@@ -365,15 +371,15 @@ class Crowd:
         self._place: int | None = None
         """The byte that the launch or join of this process has locked."""
         self._count_at_s: float | None = None
-        """When the others are counted; None if no launch or join is under way here."""
+        """The time at which the others are counted; None without a launch or join in progress."""
         self._ends_at_s: float | None = None
-        """When the launch or join is over; None before the others are counted."""
+        """The time at which the launch or join is over; None before the others are counted."""
         self._file = file.open("rb+", buffering=0)
 
     def may_start(self) -> bool:
         """False if another process has started in the same instant.
 
-        A process locks the bytes of its instant as long as it runs, a byte for each tick.
+        A process locks the bytes of its instant while it runs, a byte for each tick.
         """
         ticks = max(1, round(self._instant_s * _TICKS_PER_S))
         return self._instant_s == 0.0 or self._lock(_PLACES + _started_at(), ticks)
@@ -381,7 +387,7 @@ class Crowd:
     def remaining_s(self) -> float:
         """How long the launch or join of this process still takes; the first call begins it.
 
-        It takes a while, in which others may begin. Then they are counted, once.
+        Others may begin during a short first wait. After this wait they are counted, once.
         """
         if self._wait_s == 0.0:
             return 0.0
@@ -397,7 +403,7 @@ class Crowd:
         return max(0.0, self._ends_at_s - now_s)
 
     def leave(self) -> None:
-        """The launch or the join is over."""
+        """End the launch or the join of this process."""
         self._count_at_s = self._ends_at_s = None
         if self._place is not None:
             self._unlock(self._place)
@@ -410,7 +416,7 @@ class Crowd:
         return not is_free
 
     def _lock(self, place: int, length: int = 1, *, exclusive: bool = True) -> bool:
-        if sys.platform != "win32":  # it has no such locks: each process is alone
+        if sys.platform != "win32":  # Windows has no such locks, so each process is alone there
             kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
             try:
                 fcntl.lockf(self._file, kind | fcntl.LOCK_NB, length, place)
@@ -424,9 +430,9 @@ class Crowd:
 
 
 def _started_at() -> int:
-    """The time at which this process started, in ticks; on other systems than Linux, now."""
+    """The time at which this process started, in ticks; the present time except on Linux."""
     if sys.platform == "linux":
-        # Fields after the name, which is in brackets: the 20th is the 22nd of the line.
+        # Field 22 of the line is the 20th after the name, which is in brackets.
         stat = Path("/proc/self/stat").read_bytes()
         return int(stat.rpartition(b")")[2].split()[19])
     return int(time.monotonic() * _TICKS_PER_S)

@@ -1,11 +1,11 @@
-"""An afternoon with the command: what a new user types, right and wrong, and what it says.
+"""Run the commands that a new user may type, right and wrong ones, and check their output.
 
     python scripts/afternoon.py [FOLDER]
 
-Plays with the interpreter that runs this, on the stand-in: from a clone, or from an environment
-that has nothing but the wheel with its extras `train`, `contrib`, `video`, `minari`, `tune` and
-`completion`. Each line says how long it took; the exit code is the number of those that came out
-otherwise.
+The commands run with this interpreter, on the stand-in: in a clone, or in an environment that has
+only the wheel with its extras `train`, `contrib`, `video`, `minari`, `tune` and `completion`. Each
+line shows how long a command took. The exit code is the number of commands with another result than
+expected.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RIGHT = (
     ("train defeatroaches --algo Maskable-PPO --steps 2000 --n 2", "saved after 2,"),
     ("--print-completion bash", "sc2pool"),
 )
-"""Commands that work, and what they say."""
+"""Commands that work, each with a pattern of its output."""
 WRONG = (
     ("", "the following arguments are required: COMMAND"),
     ("trian", "did you mean train"),
@@ -70,7 +70,7 @@ WRONG = (
     ("tasks chess", "no task with 'chess' in its name"),
     ("top --pid 1", "."),
 )
-"""Mistakes, each answered with exit code 2 in three lines or less, without a traceback."""
+"""Mistakes, each with a pattern of its message: exit code 2, at most three lines, no traceback."""
 
 
 def main() -> int:
@@ -89,7 +89,7 @@ def main() -> int:
 
 
 def tried(folder: Path, command: str, said: str, *, right: bool) -> bool:
-    """Whether the command came out as it should; prints a line, and all it said if not."""
+    """True if the command had the expected result; prints a line, and its output otherwise."""
     environment = {**os.environ, "MINARI_DATASETS_PATH": str(folder / "datasets")}
     environment.pop("SC2PATH", None)
     began_s = time.monotonic()

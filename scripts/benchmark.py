@@ -6,12 +6,14 @@
     .venv/bin/python scripts/benchmark.py --against HEAD~1 --case whole-stack --maps Canned
     .venv/bin/python scripts/benchmark.py --against HEAD~1 --equal      # same seeds, same bytes?
 
-All sides are measured in turn in one process tree; each figure is the median of its rounds, each
-ratio the median of the ratios round by round, with the interval that it lies in with 90 %
-certainty; warm-up is not counted. Rounds are repeated until the intervals of the ratios to the
-first side are narrow (a tenth), at most `--most-rounds` times. `--against` adds the pool of an
-earlier commit, on its own stand-in. The CPU time of an env step is given for trainer, workers and
-games. The goals and their figures come at the end, and how quiet the machine was.
+All sides are measured in turn in one process tree. Each figure is the median of its rounds. Each
+ratio is the median of the ratios of single rounds, with its interval of 90 % certainty. Warm-up is
+not counted. Rounds are repeated until the intervals of the ratios to the first side are narrow (a
+tenth), at most `--most-rounds` times.
+
+`--against` adds the pool of an earlier commit, on its own stand-in. The CPU time of an env step is
+given for trainer, workers and games. The goals with their figures come at the end, and a line if
+other programs used the machine.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ from sc2pool.cli.stop import Stop
 from sc2pool.processes.tree import kill_tree
 
 CASES = ("pool-only", "whole-stack", "game-cost", "resets", "recovery", "memory", "training")
-"""Each is a module in `bench.cases`, imported when its turn comes, with a function of its name."""
+"""Each case is a function in a module of `bench.cases`, both of this name with underscores."""
 
 QUICK = {
     "rounds": 2,
@@ -103,7 +105,7 @@ def main() -> int:
             prefix="sc2pool-benchmark-", ignore_cleanup_errors=True
         ) as folder,
     ):
-        # Killed processes leave their temporary files there; they are removed with the folder.
+        # Temporary files of killed processes are removed with the folder.
         os.environ["TMPDIR"] = folder
         revision = None if options.against is None else Path(folder) / "before"
         if revision is not None:
@@ -149,7 +151,7 @@ def main() -> int:
 
 
 def equal(revision: Path, tasks: list[str]) -> int:
-    """Say of each seeded run if it is equal on both commits; 1 if one is not."""
+    """Print for each seeded run whether it is equal on both commits; returns 1 if one differs."""
     runs = [run for run in all_runs() if not tasks or run[1] in tasks]
     found = 0
     for (play, task), difference in differing(revision, runs):
@@ -160,23 +162,23 @@ def equal(revision: Path, tasks: list[str]) -> int:
 
 
 def write(folder: Path, rows: list[Row]) -> None:
-    """Write all that was measured."""
+    """Write all measurements as JSON."""
     result = {"machine": machine_facts(), "rows": [row.as_dict() for row in rows]}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "benchmark.json").write_text(json.dumps(result, indent=1) + "\n")
 
 
 def adopt_orphans() -> None:
-    """Become the parent of what our children leave behind, so that it can be ended."""
+    """Become the parent of processes that our children leave behind, so that we can end them."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def end_all_below() -> None:
-    """End what is left of the baselines, which end their games only in an orderly close."""
+    """End all child processes: baselines end their games only in an orderly close."""
     for process in psutil.Process().children():
         with suppress(psutil.Error):
-            # This one ends with us, and removes what the others have left in /dev/shm.
+            # The resource tracker ends with us, and removes the files of the others in /dev/shm.
             if "resource_tracker" not in " ".join(process.cmdline()):
                 kill_tree(process)
 

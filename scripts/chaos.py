@@ -1,14 +1,15 @@
-"""Attack pools in all known ways, drawn from a seed: nothing may be wrong, stuck or left.
+"""Attack pools in all known ways, drawn from a seed, and report all that is wrong, stuck or left.
 
     python scripts/chaos.py run --minutes 60 --n 8 --seed 1 --report chaos.json
     .venv/ray/bin/python scripts/chaos.py run --ray      with the games on a Ray cluster
-    python scripts/chaos.py shrink chaos.json            the shortest failing list of each round
+    python scripts/chaos.py shrink chaos.json            the shortest failing part of each round
     python scripts/chaos.py interrupts --count 2000      Ctrl-C at random instants in one session
     python scripts/chaos.py kills --count 200            the trainer killed at random instants
 
 Each round makes a pool on one of the adapters, plays it under a list of attacks, and closes it. The
 transitions are checked by `tests.support.audit.checker`. A round that fails is printed as JSON,
-which `shrink` and `run --rounds-from` take. Exit status 1 if anything is wrong.
+and written to the report, which `shrink` and `run --rounds-from` read. The exit status is 1 if
+anything is wrong.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def played(orders: dict[str, Any]) -> Iterator[Line]:
     """Run the program, in a folder, a mount namespace and a control group of its own.
 
     Yields:
-        Its lines; at last "ended", or "died" with the end of what it wrote to standard error.
+        Its lines. The last one is "ended", or "died" with the end of its standard error.
     """
     with folder() as root, own_group(root.name) as group, (root / "stderr").open("w+") as errors:
         process = start(root, group, errors)
@@ -71,7 +72,7 @@ def played(orders: dict[str, Any]) -> Iterator[Line]:
                 yield line
         finally:
             process.stdout.close()
-            process.kill()  # if this is the end of us, and not of it
+            process.kill()  # if this process ends before the program does
             status = process.wait()
         if not ended:
             errors.seek(0)
@@ -80,13 +81,13 @@ def played(orders: dict[str, Any]) -> Iterator[Line]:
 
 @contextmanager
 def folder() -> Iterator[Path]:
-    """For all that a run writes."""
+    """The folder for all files of a run; deleted at the end."""
     with tempfile.TemporaryDirectory(prefix="sc2pool-chaos-", ignore_cleanup_errors=True) as root:
         yield Path(root)
 
 
 def start(root: Path, group: Path | None, errors: TextIO) -> subprocess.Popen[str]:
-    """Start the program with as much of its own as this machine allows."""
+    """Start the program, with its own clock, mount namespace and control group where possible."""
     environment = os.environ | clock.environment(root)
     command = [sys.executable, str(PROGRAM), str(root)]
     if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode == 0:
@@ -107,7 +108,7 @@ def start(root: Path, group: Path | None, errors: TextIO) -> subprocess.Popen[st
 
 @contextmanager
 def own_group(name: str) -> Iterator[Path | None]:
-    """A control group that counts processes, deleted when all in it are gone; None without root."""
+    """A control group that counts processes, deleted when it is empty; None without root."""
     group = PIDS / name
     try:
         group.mkdir()
@@ -125,7 +126,7 @@ def own_group(name: str) -> Iterator[Path | None]:
 
 
 class Run:
-    """What a run has shown so far."""
+    """The results of a run so far."""
 
     def __init__(self) -> None:
         self.attacks: Counter[str] = Counter()
@@ -142,7 +143,7 @@ class Run:
         self.round: dict[str, Any] = {}
 
     def take(self, line: Line) -> None:
-        """One line of the program's."""
+        """Count one line of the program's output."""
         match line["event"]:
             case "prepared":
                 self.samples.append([])
@@ -196,7 +197,7 @@ class Run:
         )
 
     def figures(self) -> dict[str, Any]:
-        """All of it, as plain data."""
+        """All results, as plain data."""
         return {
             "summary": str(self),
             "attacks": dict(self.attacks.most_common()),
@@ -213,7 +214,7 @@ class Run:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Play rounds; a program that dies is followed by another, with the next round."""
+    """Play rounds; if the program dies, another one continues with the next round."""
     seen = Run()
     end_s = time.monotonic() + 60.0 * options.minutes
     given = rounds_in(options.rounds_from) if options.rounds_from else []
@@ -238,19 +239,19 @@ def run(options: argparse.Namespace) -> int:
                 took_s, adapter = line["result"]["took_s"], seen.round["adapter"]
                 print(f"{seen.next:5}  {took_s:6.1f} s  {adapter:40}  {seen}", flush=True)
         if seen.next == before:
-            break  # the next program would not get further
+            break  # the program began no round, and the next one would not either
     write(options, {"passed": seen.passed, **seen.figures()})
     print(("passed: " if seen.passed else "FAILED: ") + str(seen))
     return 0 if seen.passed else 1
 
 
 def rounds_in(report: Path) -> list[dict[str, Any]]:
-    """The rounds that failed in a report."""
+    """The failed rounds of a report."""
     return [failed["round"] for failed in json.loads(report.read_text())["failed"]]
 
 
 def shrink_all(options: argparse.Namespace) -> int:
-    """Print the shortest failing list of each round that has failed."""
+    """Print the shortest failing part of each failed round."""
     for data in rounds_in(options.report):
         whole = Round.of(data)
 
@@ -273,7 +274,7 @@ def shrink_all(options: argparse.Namespace) -> int:
 
 
 def interrupts(options: argparse.Namespace) -> int:
-    """Interrupt one session; 0 if every reset worked or said that the pool is closed."""
+    """Interrupt one session; returns 0 if every reset worked or reported a closed pool."""
     wanted = {name: getattr(options, name) for name in ("count", "adapter", "n", "spares", "seed")}
     result: dict[str, Any] = {"problems": ["the session died"]}
     for line in played({"interrupts": wanted}):
@@ -289,7 +290,7 @@ def interrupts(options: argparse.Namespace) -> int:
 
 
 def kills(options: argparse.Namespace) -> int:
-    """Kill trainers; 0 if no process of theirs lived longer than two seconds."""
+    """Kill trainers; returns 0 if none of their processes lived longer than two seconds."""
     with folder() as root:
         (root / "temp").mkdir()
         os.environ["TMPDIR"] = str(root / "temp")
@@ -303,7 +304,7 @@ def kills(options: argparse.Namespace) -> int:
 
 
 def write(options: argparse.Namespace, figures: dict[str, Any]) -> None:
-    """Write the report, if one is wanted."""
+    """Write the report if the options name a file for it."""
     if options.report:
         given = {name: value for name, value in vars(options).items() if name != "act"}
         text = json.dumps({"options": given, **figures}, indent=1, default=str)
@@ -311,7 +312,7 @@ def write(options: argparse.Namespace, figures: dict[str, Any]) -> None:
 
 
 def part_of_a_name(text: str) -> str:
-    """A word in the name of an adapter; argparse tells what is none."""
+    """Accept text that occurs in the name of an adapter; argparse reports other text."""
     if not any(text in name for name in ADAPTERS):
         raise argparse.ArgumentTypeError(
             f"no adapter has {text!r} in its name: {', '.join(ADAPTERS)}"

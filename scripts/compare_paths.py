@@ -3,11 +3,11 @@
     .venv/bin/python scripts/compare_paths.py --count 1000000 --seed 1
     .venv/bin/python scripts/compare_paths.py --count 1000000 --address-sanitizer
 
-Rule that is checked: what the compiled path accepts, pure Python accepts too, and both say the
-same. A third are observations, a third the frames of all replies to a step, a third what a worker
-puts (`tests.support.fuzz.transitions`). The first on which they differ are printed. With
---address-sanitizer the compiled path is built again, into a temporary folder, so that a read
-outside of a message ends the program; that needs Cython and gcc.
+The checked rule: pure Python accepts every message that the compiled path accepts, and reads the
+same values. A third of the messages are observations, a third are the frames of all replies to a
+step, and a third are transitions of a worker (`tests.support.fuzz.transitions`). The first
+differences are printed. With --address-sanitizer the compiled path is built again, into a temporary
+folder, so that a read outside of a message ends the program; this needs Cython and gcc.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ from tests.support.fuzz import transitions
 ROOT = Path(__file__).parents[1]
 REQUEST_ID = 77
 SHOWN = 5
-"""Differences after which the comparison ends."""
+"""The number of differences after which the comparison ends."""
 FIELDS = (1, 2, 3, 4, 5, 6, 7, 9, 10, 14, 16, 22, 30, 46, 97, 98, 99)
-"""Numbers of the fields that are added."""
+"""The numbers of fields that the damage adds."""
 VALUES = (0, 1, 3, 4, 5, REQUEST_ID, 0x7FFFFFFF, 0xFFFFFFFF, 1 << 32, (1 << 64) - 1)
 NUMBERS = (b"\0\0\0\0", b"\0\0\xc0\x7f", b"\0\0\x80\xff", b"\0\0\x80\x3f", b"\xff\xff\x7f\x7f")
 """Floats: zero, NaN, infinity, one, the largest."""
 
 Rng = random.Random
 Content = int | bytes
-"""What is in a field: a varint, or bytes."""
+"""The content of a field: a varint, or bytes."""
 
 
 # ---- damage -------------------------------------------------------------------------------------
 
 
 def damaged(payload: bytes, rng: Rng) -> bytes:
-    """The message with one to three things changed."""
+    """The message with one to three changes."""
     damage = damaged_fields if rng.random() < 0.5 else damaged_bytes
     for _ in range(rng.randint(1, 3)):
         payload = damage(payload, rng)
@@ -80,7 +80,7 @@ def damaged_bytes(payload: bytes, rng: Rng) -> bytes:
 
 
 def damaged_fields(payload: bytes, rng: Rng) -> bytes:
-    """The message with one field changed, at any depth; the lengths are put right."""
+    """The message with one field changed, at any depth; the lengths are corrected."""
     try:
         fields = list(fields_of(payload))
     except ValueError:
@@ -145,7 +145,7 @@ def fields_of(payload: bytes) -> Iterator[tuple[int, int, Content]]:
     """Number, wire type and content of each field.
 
     Raises:
-        ValueError: it is no message.
+        ValueError: the payload is not a message.
     """
     at = 0
     while at < len(payload):
@@ -194,7 +194,7 @@ def varint(value: int) -> bytes:
 
 
 def a_reply(n_units: int = 6) -> bytes:
-    """A reply that holds something of all that the compiled path looks into."""
+    """A reply with all the fields that the compiled path reads."""
     reply = sc_pb.Response(id=REQUEST_ID, status=sc_pb.in_game)
     answer = reply.observation
     answer.actions.add().action_raw.unit_command.ability_id = 16
@@ -249,7 +249,7 @@ def messages_of(data: bytes) -> list[bytes]:
     """The messages of whole frames.
 
     Raises:
-        ValueError: these are not whole binary messages, and nothing else.
+        ValueError: the data are anything but frames of whole binary messages.
     """
     messages = []
     while data:
@@ -275,7 +275,7 @@ def damaged_step(data: bytes, rng: Rng) -> bytes:
 
 
 def step_difference(data: bytes) -> str | None:
-    """As `difference`, of the frames of a step's replies."""
+    """The same as `difference`, for the frames of a step's replies."""
     plain = compiled.fast.step_replies(data, REQUEST_ID, acts=True)
     if plain is None:
         return None
@@ -297,9 +297,9 @@ def step_difference(data: bytes) -> str | None:
 
 
 def difference(payload: bytes, request_id: int = REQUEST_ID) -> str | None:
-    """How the compiled path differs from pure Python on this reply; None if it does not.
+    """How the compiled path differs from pure Python on this reply; None if it does not differ.
 
-    It does not if it leaves the reply to pure Python.
+    A reply that the compiled path leaves to pure Python is not a difference.
     """
     plain = compiled.fast.observation(payload, request_id)
     if plain is None:
@@ -313,7 +313,7 @@ def difference(payload: bytes, request_id: int = REQUEST_ID) -> str | None:
 
 
 def judged(payload: bytes, request_id: int) -> Any:
-    """The reply as pure Python reads it in the middle of a game; raises if it is at fault."""
+    """The reply as pure Python reads it in the middle of a game; raises if the reply is bad."""
     head = Head.FromString(payload)
     replies.check(head, request_id, "observation")
     replies.require(head, "observation")
@@ -325,7 +325,7 @@ def judged(payload: bytes, request_id: int) -> Any:
 
 
 def shown(payload: bytes, read: Any) -> list[Any]:
-    """All that a task may be shown of an observation, as bytes where it is numbers."""
+    """All that a task can read of an observation, with arrays as bytes."""
     observed = Observed(payload, read)
     columns = [list(column) for column in observed.columns]
     kinds = sorted({Kind(*kind) for kind in zip(columns[1], columns[2], strict=True)})
@@ -344,12 +344,13 @@ def compare(
 
     Args:
         samples: replies with observations.
-        count: how many damaged ones.
-        seed: of the damage.
-        steps: whether the samples are frames of steps' replies.
+        count: the number of damaged copies.
+        seed: the seed of the damage.
+        steps: True if the samples are frames of steps' replies.
 
     Returns:
-        The differences, and how many messages were accepted and left to pure Python.
+        The differences, and the numbers of messages that the compiled path accepted, and that it
+        left to pure Python.
     """
     read: Callable[[bytes], Any] = partial(compiled.fast.observation, request_id=REQUEST_ID)
     damage, differs = damaged, difference
@@ -396,7 +397,7 @@ def run_sanitized(arguments: list[str]) -> int:
         library = subprocess.run(
             ["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
         )
-        # PYTHONMALLOC: each object has memory of its own, so that a read behind it is noticed.
+        # PYTHONMALLOC: each object gets its own block, so that a read beyond its end is noticed.
         environment = {
             "LD_PRELOAD": library.stdout.strip(),
             "PYTHONMALLOC": "malloc",
@@ -432,7 +433,7 @@ def main() -> int:
 
 
 def tell(what: str, found: list[str], verdicts: Counter[str]) -> int:
-    """Print what was found; how many differences there are."""
+    """Print the differences; returns their number."""
     print(f"{what}: {verdicts['accepted']:,} accepted, {verdicts['left']:,} left to pure Python")
     for how in found:
         print(f"DIFFERENT {how}")

@@ -4,8 +4,8 @@
     python scripts/data_tables.py --check RECORDED.data.pb.xz …    # compares them
 
 RECORDED is a serialized `ResponseData` of the real game with all five tables; it may be compressed
-with xz. What is written holds the facts by column (ids, names, costs, times, flags), as
-`sc2standin/data/tables.py` reads it. A check reports every row that differs.
+with xz. The written file holds the facts by column (ids, names, costs, times, flags), in the format
+of `sc2standin/data/tables.py`. A check reports every row that differs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def read(path: Path) -> sc_pb.ResponseData:
 
 
 def as_columns(rows: Iterable[Message]) -> Columns:
-    """The fields of the rows by name; None if a row has no such field."""
+    """The columns of the fields by name, with None for a row without the field."""
     facts = [as_facts(row) for row in rows]
     names = {field.name: None for row in facts for field in row}
     by_name = [{field.name: value for field, value in row.items()} for row in facts]
@@ -47,12 +47,12 @@ def as_columns(rows: Iterable[Message]) -> Columns:
 
 
 def as_facts(row: Message) -> dict[Any, Any]:
-    """The fields of a row that are set, by descriptor, as JSON has them."""
+    """The fields of a row that are set, by descriptor, as values for JSON."""
     return {field: as_json(field, value) for field, value in row.ListFields()}
 
 
 def as_json(field: Any, value: Any) -> Any:
-    """The value of one field."""
+    """The value of one field, for JSON."""
     if field.message_type is not None:
         return [{inner.name: fact for inner, fact in as_facts(part).items()} for part in value]
     if field.is_repeated:
@@ -63,7 +63,7 @@ def as_json(field: Any, value: Any) -> Any:
 
 
 def shortest(value: float) -> float:
-    """The shortest decimal number that is this float of 32 bits."""
+    """The shortest decimal number that is stored as this float of 32 bits."""
     if value == int(value):
         return int(value)
     single = struct.pack("f", value)
@@ -79,7 +79,7 @@ def write(data: sc_pb.ResponseData) -> int:
 
 
 def differences(data: sc_pb.ResponseData) -> list[str]:
-    """What differs between a recorded message and our tables, one line for each row."""
+    """The differences between a recorded message and our tables, one line for each row."""
     ours, found = tables.read(), []
     for name in tables.TABLES:
         pairs = list(zip_longest(getattr(ours, name), getattr(data, name)))

@@ -1,9 +1,10 @@
-"""Fuzz the stand-in: random requests on all maps, each answered in time and without an exception.
+"""Fuzz the stand-in: send random requests on all maps, and check that each gets a proper reply.
 
     .venv/bin/python scripts/fuzz_standin.py --count 1000000 --seed 1
 
-Two games get the same requests, so the same seed must give the same bytes. The first request
-without a proper reply ends the run, and its message has the seed and the number of the request.
+A proper reply comes in time and without an exception. Two games get the same requests, and must
+reply with the same bytes. The first request without a proper reply ends the run; the message names
+the seed and the number of the request.
 """
 
 from __future__ import annotations

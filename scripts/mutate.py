@@ -3,10 +3,10 @@
     python scripts/mutate.py --count 20 --seed 1
     python scripts/mutate.py --count 20 --seed 1 --only 7 --all
 
-Each mutation is played in a copy of the checkout, as it is with its uncommitted changes: first the
-unit tests of the changed file, then the fast tier, or with `--all` every tier but the long one. A
-mutation that no test finds is either equivalent (nobody can tell it from the original) or shows
-what has no test. The same seed draws the same mutations from the same sources.
+Each mutation is tested in a copy of the checkout with its uncommitted changes. First come the unit
+tests of the changed file, then the fast tier, or with `--all` every tier but the long one. A
+mutation that no test finds is either equivalent to the original, or shows untested behaviour. The
+same seed draws the same mutations from the same sources.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("pool", "game", "envs", "tasks")
 TIER_S = 3600.0
-"""Longest time for a tier; a mutation that hangs is found."""
+"""The time limit of a tier; a mutation that hangs the tests counts as found."""
 SWAPPED: dict[type[ast.AST], Any] = {
     ast.Lt: ast.LtE(),
     ast.LtE: ast.Lt(),
@@ -50,7 +50,7 @@ SWAPPED: dict[type[ast.AST], Any] = {
 
 @dataclass(frozen=True)
 class Mutation:
-    """One place of one file with other code."""
+    """Other code for one place of one file."""
 
     file: Path
     line: int
@@ -60,7 +60,7 @@ class Mutation:
     replacement: str
 
     def applied(self, source: bytes) -> bytes:
-        """The file's content with it."""
+        """The file's content with the mutation."""
         lines = source.splitlines(keepends=True)
         line = lines[self.line - 1]
         lines[self.line - 1] = line[: self.start] + self.replacement.encode() + line[self.end :]
@@ -91,7 +91,7 @@ def replacements(node: ast.AST) -> Iterator[str]:
 
 
 def mutations_of(file: Path) -> list[Mutation]:
-    """All mutations of a file's functions that fit in one line, in its order."""
+    """All mutations of single lines in a file's functions, in the order of the lines."""
     found = []
     tree = ast.parse(file.read_bytes())
     functions = [
@@ -110,11 +110,11 @@ def mutations_of(file: Path) -> list[Mutation]:
 
 
 def drawn(count: int, seed: int) -> list[Mutation]:
-    """As many mutations, at most one of a file."""
+    """Draw this many mutations, at most one in each file."""
     files = [file for room in ROOMS for file in sorted((ROOT / "sc2pool" / room).rglob("*.py"))]
     choose = random.Random(seed)
     all_of = {file: found for file in files if (found := mutations_of(file))}
-    # A file counts by what can be changed in it.
+    # A file is drawn in proportion to the number of its mutations.
     weights = {file: len(found) for file, found in all_of.items()}
     chosen: list[Mutation] = []
     while len(chosen) < min(count, len(all_of)):
@@ -142,7 +142,7 @@ def unit_tests_of(file: Path) -> list[str]:
 
 
 def fails(copy: Path, *arguments: str) -> str | None:
-    """The first test that fails in the copy, or the reason why none could be run."""
+    """The first test that fails in the copy, or the reason why no test ran; None if all pass."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", *arguments]
     try:
         done = subprocess.run(
@@ -163,7 +163,7 @@ def fails(copy: Path, *arguments: str) -> str | None:
 
 
 def find(copy: Path, mutation: Mutation, everything: bool) -> str | None:
-    """What finds a mutation: its stage and a test's name; None if nothing does."""
+    """The stage and the name of the test that finds a mutation; None if no test does."""
     tier = "all" if everything else "fast"
     in_parallel = ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")  # as scripts/test
     stages = {"unit": unit_tests_of(mutation.file), tier: [f"--tier={tier}", *in_parallel]}

@@ -2,8 +2,8 @@
 
     python scripts/pretrained.py RUNS
 
-A run that is in the folder RUNS already is not trained again. On two cores all of it takes half an
-hour.
+A run that is in the folder RUNS already is not trained again. On two cores all trainings together
+take half an hour.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TRAININGS = {
     "3m": ("maskable-ppo", 300_000),
     "MarineDuel": ("ppo", 300_000),
 }
-"""The algorithm and the env steps of each, with the bundled hyperparameters."""
+"""The algorithm and the env steps of each training; the hyperparameters are the bundled ones."""
 AGAINST = {"MarineDuel": "scripted"}
 MARK = "<!-- the table that scripts/pretrained.py writes -->"
 
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def make(task: str, run: Path) -> Pretrained:
-    """Train the policy of a task, unless its run is there; play with it, and keep it."""
+    """Train the policy of a task, unless its run exists; play with it, and keep it."""
     algo, steps = TRAININGS[task]
     command = f"sc2pool train {task} --algo {algo} --steps {steps} --seed 1"
     if not (run / "model.zip").exists():
@@ -76,13 +76,13 @@ def make(task: str, run: Path) -> Pretrained:
 
 
 def sc2pool(*arguments: str) -> str:
-    """What the command prints."""
+    """The output of a `sc2pool` command."""
     command = [sys.executable, "-m", "sc2pool", *arguments]
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def table() -> str:
-    """The scores, beside those that others reached."""
+    """The table of scores, with those of random, scripted, human and published players."""
     rows = []
     for one in pretrained().values():
         ours, published = ON_THE_STANDIN.get(one.task), PUBLISHED.get(one.task)

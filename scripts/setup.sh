@@ -11,13 +11,13 @@
 #
 # Rules:
 # - A finished set-up leaves one stamp per extra in .venv: a checksum of all that the installation
-#   depends on. It is removed before pip starts and written last, so an interrupted set-up is
-#   taken up again by the next call, and an unchanged one costs no pip at all.
-# - A .venv that works is kept and added to; it is made anew only if its interpreter is broken, if
+#   depends on. It is removed before pip starts and written last. So the next call continues an
+#   interrupted set-up, and does not run pip if nothing has changed.
+# - A .venv that works is kept and added to. It is made again only if its interpreter is broken, if
 #   $PYTHON is of another version, or if $SC2POOL_TORCH is the other build.
 # - On Linux the package index has torch for CUDA only, so the CPU build comes from torch's own
 #   index: torch alone, before all else. If that fails, the build of the package index is taken.
-# - Two set-ups at once take turns, where the system has flock.
+# - Simultaneous set-ups take turns, where the system has flock.
 # - All messages go to stderr: stdout belongs to the program that is run afterwards.
 
 export PIP_DISABLE_PIP_VERSION_CHECK=1
@@ -62,7 +62,7 @@ find_python() {
     fi
 }
 
-# The checkout's own path is part of it because a virtual environment cannot be moved.
+# The checkout's own path is part of the fingerprint because a virtual environment cannot be moved.
 fingerprint() {
     {
         printf '%s\n' "$root"
@@ -110,8 +110,8 @@ see_below() {
     mkdir -p "$own" && printf '%s\n' "$(packages_of "$below")" "$root" >"$own/below.pth"
 }
 
-# Of all that pip says, what takes long: one line that changes on a terminal, some lines elsewhere.
-# The rest is kept in .venv/setup.log.
+# Shows pip's slow steps: as one changing line on a terminal, as some lines elsewhere. All of pip's
+# output is kept in .venv/setup.log.
 show_progress() {
     packages=0
     while read -r line; do
@@ -136,8 +136,8 @@ show_progress() {
     [ ! -t 2 ] || printf '\r\033[K' >&2
 }
 
-# Its errors and warnings go to .venv/setup.err, for a failure to show. Python compiles what is imported
-# by itself, where it may; to compile all of torch takes ten seconds.
+# pip's errors and warnings go to .venv/setup.err, which is shown after a failure. Python compiles
+# imported modules by itself, where it may; compiling all of torch takes ten seconds.
 pip_install() {
     compile=--no-compile
     [ -z "${PYTHONDONTWRITEBYTECODE:-}" ] || compile=--compile

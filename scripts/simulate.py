@@ -1,11 +1,11 @@
-"""Play many schedules of a simulated machine, and show the shortest one that breaks the pool.
+"""Play many schedules of a simulated machine, and show the shortest ones that break the pool.
 
     python scripts/simulate.py --schedules 100000 --seed 1
     python scripts/simulate.py --replay "Schedule(events=(('reset',), ('die', 0), ('step',)))"
 
-See `tests/support/simulation` for what is simulated. The same seed gives the same schedules. Each
-kind of violation is shown once, shortened, in the form that `--replay` and
-`tests/simulation/test_simulation.py` take. The exit code is 1 if there was any.
+`tests/support/simulation` describes the simulated machine. The same seed gives the same schedules.
+Each kind of violation is shown once: the schedule is shortened, and printed in the form that
+`--replay` and `tests/simulation/test_simulation.py` take. The exit code is 1 after any violation.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from tests.support.simulation.shrink import failure, kind, shortest
 
 SHOWN_EVERY_S = 30.0
 GC_THRESHOLDS = (20_000, 20, 100)
-"""A pool is hundreds of small objects: collected by the default thresholds, a third of the time."""
+"""A pool is hundreds of small objects: with the defaults, collection takes a third of the time."""
 
 
 def main() -> int:
-    """Play, shorten, show."""
+    """Play the schedules, and shorten and show those that fail; returns the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--schedules", type=int, default=10_000, help="how many to play")
     parser.add_argument("--seed", type=int, default=1)
@@ -46,7 +46,7 @@ def main() -> int:
 
 
 def replay(written: str, reports: Path) -> int:
-    """Play one schedule."""
+    """Play one schedule; returns the exit status."""
     violation = play(eval(written, {"Schedule": Schedule}), reports)
     if violation is None:
         print("no rule is broken")
@@ -56,7 +56,7 @@ def replay(written: str, reports: Path) -> int:
 
 
 def search(seed: int, indices: range, reports: Path) -> int:
-    """Play these schedules of a run."""
+    """Play these schedules of a run; returns True if one fails."""
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
     found: dict[str, int] = {}

@@ -1,15 +1,15 @@
-"""How true the stand-in is to the game's own data; its numbers of unit types come from there.
+"""Compare the stand-in with the game's own data, and write its numbers of unit types from there.
 
-    python scripts/truth.py write MODS      writes the numbers
+    python scripts/truth.py write MODS      writes the numbers of unit types
     python scripts/truth.py check MODS      compares them, spells, upgrades and cards with the data
     python scripts/truth.py score           measures the stand-in as a client would
-    python scripts/truth.py duels           plays groups of equal cost, and reckons who wins
-    python scripts/truth.py fields FOLDER   the fields of recorded observations that ours never fill
+    python scripts/truth.py duels           plays groups of equal cost, and also computes who wins
+    python scripts/truth.py fields FOLDER   the fields of observations that the stand-in never fills
 
 MODS is the folder with the game's mods as XML (`core.sc2mod`, `liberty.sc2mod` and so on, each with
-`base.sc2data/GameData`), as SC2Mapster/SC2GameData publishes them for every build; the stand-in
-reports build 81433. What is written holds facts alone, of the types that the files list: a new type
-begins as another one's line.
+`base.sc2data/GameData`), as SC2Mapster/SC2GameData publishes them for every build. The stand-in
+reports build 81433. The written files hold only facts, of the types that they list already. To add
+a type, copy the line of another type and change its name.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ FILES = {
     files.NUMBERS: (catalog.MELEE, units.in_melee),
     files.LIBERTY: (catalog.LIBERTY, units.elsewhere),
 }
-"""The files, the mods that each has the facts of, and how to tell a type's."""
+"""For each file: the mods of its facts, and the function that returns the facts of a type."""
 FIRST_LINE = "// Written by scripts/truth.py; the fields are those of `UnitType` in `kinds.py`."
 HEAD = ("fact", "real", "ours", "deviation", "source")
 HEAD_OF_DUELS = ("groups", "reckoned", "played")
 
 
 def written(path: Path, folder: Path) -> str:
-    """What the file should say."""
+    """The content that the file should have."""
     mods, facts_of = FILES[path]
     game = catalog.GameData(folder, mods)
     rows = {row.name: row for row in tables.kept().units}
@@ -50,7 +50,7 @@ def written(path: Path, folder: Path) -> str:
 
 
 def differing(folder: Path) -> Iterator[str]:
-    """The lines of spells, upgrades and cards, which are written by hand: ours, the data's."""
+    """The hand-written facts that differ from the data: spells, upgrades and cards, as a diff."""
     game = catalog.GameData(folder, catalog.MELEE)
     for part in (spells, upgrades):
         ours, theirs = part.ours(), part.in_catalogs(game)
@@ -62,7 +62,7 @@ def differing(folder: Path) -> Iterator[str]:
 
 
 def compare(folder: Path, *, write: bool) -> int:
-    """Print the lines that differ from the data; the exit status."""
+    """Print the lines that differ from the data; returns the exit status."""
     wrong = False
     for path in FILES:
         before, after = path.read_text(), written(path, folder)
@@ -78,7 +78,7 @@ def compare(folder: Path, *, write: bool) -> int:
 
 
 def score() -> int:
-    """Print the table of facts, and how many agree; the exit status."""
+    """Print the table of facts, and how many agree; returns the exit status."""
     with tempfile.TemporaryDirectory(prefix="sc2pool-truth-") as folder:
         install(Path(folder) / "game")
         found = list(experiments.measured(Path(folder) / "game"))
@@ -89,7 +89,7 @@ def score() -> int:
 
 
 def fight(battles: int) -> int:
-    """Print how often the first of two groups of equal cost wins; the exit status."""
+    """Print how often the first of two groups of equal cost wins; returns the exit status."""
     with tempfile.TemporaryDirectory(prefix="sc2pool-truth-") as folder:
         install(Path(folder) / "game")
         print(markdown(HEAD_OF_DUELS, list(duels.rates(Path(folder) / "game", battles))))
@@ -97,7 +97,7 @@ def fight(battles: int) -> int:
 
 
 def compare_fields(folder: Path) -> int:
-    """Print the table of the fields that the stand-in never fills; the exit status."""
+    """Print the table of the fields that the stand-in never fills; returns the exit status."""
     with tempfile.TemporaryDirectory(prefix="sc2pool-truth-") as data_dir:
         install(Path(data_dir) / "game")
         ours = fields.count(fields.tour(Path(data_dir) / "game"))
@@ -106,7 +106,7 @@ def compare_fields(folder: Path) -> int:
 
 
 def main() -> int:
-    """Do what the command line says; returns the exit status."""
+    """Run the command of the command line; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     commands = parser.add_subparsers(dest="command", required=True)
     for name in ("write", "check"):

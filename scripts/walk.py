@@ -2,15 +2,17 @@
 
     python scripts/walk.py
 
-Two tables: which files of sc2pool one `env.step` passes in the trainer, and which files one step of
-a `Task` passes in a worker, in the order in which they are entered, with the number of Python calls
-in each. Take them before and after a change of the layout.
+Prints two tables: the files of sc2pool that one `env.step` enters in the trainer, and those that
+one step of a `Task` enters in a worker. The files are in the order in which they are entered, with
+the number of Python calls in each. Use the script before and after a change of the layout.
 
-A call is a `call` event of `sys.setprofile` in a file of the package: a function that is entered, a
-coroutine or generator that is entered or resumed, and a comprehension (which is a function in
-Python 3.11). Calls of other packages, and of C functions, are not counted, nor are other threads.
+A call is a `call` event of `sys.setprofile` in a file of the package. It is a function that is
+entered, a coroutine or generator that is entered or resumed, or a comprehension (which is a
+function in Python 3.11). Calls of other packages, of C functions and in other threads are not
+counted.
+
 A step in the trainer is one `env.step`. In the worker it lasts from one call of `Task.act` to the
-next. Ordinary steps only, in the middle of an episode; of several the median is shown.
+next. All steps are in the middle of an episode. The tables show the median of several steps.
 """
 
 from __future__ import annotations
@@ -28,13 +30,13 @@ from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
 N = 2
 N_WARM_UP_STEPS = 20
-"""Caches are filled, and games are out of their episode's first steps."""
+"""Steps before the counted ones, to fill caches and to pass the first steps of the episodes."""
 N_STEPS = 15
-"""Followed, one by one; an episode has 240."""
+"""The number of counted steps; an episode has 240."""
 PACKAGE = str(Path(sc2pool.__file__).parent) + "/"
 
 Walk = dict[str, int]
-"""Calls in each file, in the order in which the files were first entered."""
+"""The number of calls in each file, in the order in which the files were first entered."""
 
 
 class Follower:
@@ -60,7 +62,7 @@ class Follower:
 
 
 class FollowedMoveToBeacon(MoveToBeacon):
-    """Follows its worker from the start of one `act` to the start of the next."""
+    """A task that counts the calls in its worker from the start of one `act` to the next."""
 
     def on_start(self) -> None:
         self.follower = Follower()
@@ -76,7 +78,7 @@ class FollowedMoveToBeacon(MoveToBeacon):
 
 
 def walk_trainer(env: VecEnv) -> Walk:
-    """The files that a step passes in this process."""
+    """The calls of a step in this process."""
     follower = Follower()
 
     def followed_step(actions: list[int]) -> None:
@@ -90,7 +92,7 @@ def walk_trainer(env: VecEnv) -> Walk:
 
 
 def walk_worker(env: VecEnv) -> Walk:
-    """The files that a step passes in the first env's worker; `env` plays the followed task."""
+    """The calls of a step in the first env's worker; `env` plays `FollowedMoveToBeacon`."""
     play(env, env.step, N_WARM_UP_STEPS + N_STEPS + 1)
     return median(env.get_attr("follower", [0])[0].walks)
 

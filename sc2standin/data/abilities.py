@@ -1,8 +1,8 @@
-"""The abilities of the units that the simulation has, and the order of each one.
+"""The abilities of the simulated units, and the order of each ability.
 
-`abilities.jsonc` has those that no other table has. A client may send the specific id (23, Attack)
-or the general id (3674); the game always answers with the specific id, which depends on the unit's
-type.
+`abilities.jsonc` has the abilities that are in no other table. A client may send the specific id
+(23, Attack) or the general id (3674). The game always answers with the specific id, which depends
+on the unit's type.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ POINT, UNIT = data_pb.AbilityData.Point, data_pb.AbilityData.Unit
 class OrderKind(IntEnum):
     """Activities of units: the values of `Order.kind`. MOVE and all later kinds have a goal.
 
-    LAND and all later kinds belong to an economy. With GATHER to CHANGE_MODE a walking unit is
-    on an errand; TRAIN to RESEARCH are what a structure does by itself; RALLY and all later kinds
-    are carried out when they are given.
+    LAND and all later kinds belong to an economy. With GATHER to CHANGE_MODE a walking unit is on
+    an errand. TRAIN to RESEARCH are activities of a structure by itself. RALLY and all later kinds
+    are carried out immediately, when they are given.
     """
 
     IDLE = 0
@@ -71,11 +71,11 @@ class Ability(NamedTuple):
     remaps_to: int = 0
     """The general id, 0 for none."""
     order: OrderKind | None = None
-    """The kind of order that it gives a unit."""
+    """The kind of order that the ability gives a unit."""
     makes: str = ""
-    """The name of the type that it trains, for types that no map has."""
+    """The name of the type that the ability trains, for types that no map has."""
     refused: error_pb.ActionResult.ValueType = error_pb.NotSupported
-    """The result of an order for it by a type that lists it in `refuses`."""
+    """The result of a command for the ability to a type that lists it in `refuses`."""
 
 
 BY_NAME: dict[str, Ability] = {}
@@ -103,7 +103,7 @@ MORPH_TO_BANELING, GENERAL_CANCEL_SITE = _ids("MORPH_TO_BANELING", "GENERAL_CANC
 
 _AIMS_AT = {Aim.POINT: POINT, Aim.POINT_OR_UNIT: POINT_OR_UNIT, Aim.UNIT: UNIT}
 GENERAL_RESEARCH = dict.fromkeys(one.general_id for one in RESEARCH if one.general_id)
-"""The abilities that stand for all levels of an upgrade."""
+"""The general abilities of upgrades with levels."""
 
 ABILITIES: tuple[Ability, ...] = (
     *BY_NAME.values(),
@@ -127,13 +127,13 @@ ABILITY_BY_ID = {ability.id: ability for ability in ABILITIES}
 KIND_BY_ABILITY = {ability.id: ability.order for ability in ABILITIES if ability.order is not None}
 _ABILITY_BY_KIND = {kind: ability for ability, kind in reversed(KIND_BY_ABILITY.items())}
 TRAINED_BY_ABILITY = {ability.id: ability.makes for ability in ABILITIES if ability.makes}
-"""The name of the type that each ability trains, of types that no map has."""
+"""The name of the type that each ability trains, for types that no map has."""
 
 WALKER_ABILITIES = (SMART, STOP, MOVE, PATROL, HOLD)
 SCOUT_ABILITIES = (*WALKER_ABILITIES, SCAN_MOVE)
 FIGHTER_ABILITIES = (*WALKER_ABILITIES, ATTACK)
 HEALER_ABILITIES = (*SCOUT_ABILITIES, HEAL)
-"""The abilities of a mobile unit without a weapon, with one, and of one that heals."""
+"""The abilities of a mobile unit without a weapon, of one with a weapon, and of one that heals."""
 ROOTED_ABILITIES = (SMART, STOP, HOLD, ATTACK)
 
 
@@ -148,9 +148,9 @@ def needs_target(ability_id: int) -> bool:
     return ABILITY_BY_ID[ability_id].target not in (NO_TARGET, POINT_OR_NONE)
 
 
-@lru_cache(maxsize=4096)  # a client may send any number
+@lru_cache(maxsize=4096)  # bounded, because a client may send any number
 def specific(ability_id: int, kind: UnitType | None = None) -> int:
-    """The specific ability id for a general or specific id, of a unit of this type if given."""
+    """The specific ability id for a general or specific id, for a unit of this type if given."""
     if ability_id not in _SPECIFIC:
         return ability_id
     own = () if kind is None else (*available_to(kind), *refused_to(kind))
@@ -159,19 +159,19 @@ def specific(ability_id: int, kind: UnitType | None = None) -> int:
 
 
 _SPECIFIC = {ability.remaps_to: ability.id for ability in reversed(ABILITIES) if ability.remaps_to}
-"""The first specific id of each general one."""
+"""The first specific id of each general id."""
 
 
 @cache
 def shown_as(kind: UnitType, order: OrderKind) -> int:
-    """The ability that an order of this kind shows, given to a unit of this type."""
+    """The ability that a unit of this type shows for an order of this kind."""
     own = (one for one in available_to(kind) if KIND_BY_ABILITY.get(one) == order)
     return next(own, _ABILITY_BY_KIND[order])
 
 
 @cache
 def takes(kind: UnitType, order: OrderKind) -> bool:
-    """True if units of this type take orders of this kind."""
+    """True if units of this type accept orders of this kind."""
     own = available_to(kind)
     by_click = OrderKind.MOVE if kind.afloat else OrderKind.RALLY
     return (SMART in own and order == by_click) or any(
@@ -187,12 +187,12 @@ def available_to(kind: UnitType) -> tuple[int, ...]:
 
 @cache
 def refused_to(kind: UnitType) -> dict[int, error_pb.ActionResult.ValueType]:
-    """The ids of the abilities on a type's command card that it cannot use here, and why not."""
+    """The abilities on a type's command card that the stand-in refuses, with their results."""
     return {BY_NAME[name].id: BY_NAME[name].refused for name in kind.refuses}
 
 
 def _usual(kind: UnitType) -> tuple[int, ...]:
-    """Those but for its spells."""
+    """The ability ids of a type except its spells."""
     own = tuple(BY_NAME[name].id for name in kind.commands)
     if kind.name in RESEARCH_OF:
         research = tuple(one.build_ability_id for one in RESEARCH_OF[kind.name])

@@ -1,7 +1,7 @@
 """Reads data files: JSON, in which a line that begins with `//` is a comment.
 
-A file has entries by name, and an entry has fields. With `like` it has those of an earlier entry,
-too.
+A file has entries by name, and an entry has fields. With `like` an entry also has the fields of an
+earlier entry.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 
 Entry = dict[str, Any]
 Readers = Mapping[str, Callable[[Any], Any]]
-"""Readers of fields that JSON writes in another way, by the field's name."""
+"""Functions that convert a field from JSON, by the field's name."""
 
 
 def read(path: Path, readers: Readers | None = None) -> Iterator[tuple[str, Entry]]:
     """The entries of the file, with their names."""
     lines = path.read_text().splitlines()
-    # A comment leaves an empty line, so that an error names the right one.
+    # A comment leaves an empty line, so that errors name the right line.
     text = "\n".join("" if line.startswith("//") else line for line in lines)
     entries: dict[str, Entry] = {}
     for name, entry in json.loads(text).items():
@@ -29,5 +29,5 @@ def read(path: Path, readers: Readers | None = None) -> Iterator[tuple[str, Entr
 
 
 def fields(entry: Entry, readers: Readers) -> Entry:
-    """The fields of an entry, each read by its reader if it has one."""
+    """The fields of an entry, converted by their readers."""
     return {name: readers[name](v) if name in readers else v for name, v in entry.items()}

@@ -1,7 +1,7 @@
-"""Research: the structure, its ability, and the requirements.
+"""Research: the structures, abilities and requirements.
 
 `upgrades.jsonc` has ids and requirements. Costs and times are those of the game's upgrade table
-(`tables`), which is read when the first of them is asked for.
+(`tables`), which is read at the first request for one of them.
 
 Rule it keeps: the levels of an upgrade are researched one after the other, and share a general id.
 """
@@ -20,35 +20,35 @@ from sc2standin.data.jsonc import Entry, read
 from sc2standin.data.tables import kept
 
 
-@dataclass(frozen=True, eq=False)  # there is one object of each
+@dataclass(frozen=True, eq=False)  # there is one object for each upgrade
 class Research:
-    """One upgrade that structures research; an order names it as it names a unit to train."""
+    """One upgrade that structures research; an order refers to it as to a unit type."""
 
     id: int
-    """Id of the upgrade."""
+    """The id of the upgrade."""
     build_ability_id: int
     by: tuple[str, ...]
-    """Names of the structures that research it."""
+    """The names of the structures that research the upgrade."""
     general_id: int = 0
-    """The ability that all levels of it share, 0 if it has no levels."""
+    """The ability that all levels of the upgrade share, 0 without levels."""
     needs: tuple[str, ...] = ()
-    """Names of the structures of which one has to stand."""
+    """The names of structures of which the player needs one."""
     after: int = 0
-    """Id of the upgrade that has to be done before, 0 for none."""
+    """The id of the upgrade that must be finished before, 0 for none."""
     alert: sc_pb.Alert.ValueType = sc_pb.ResearchComplete
-    """The alert that it is done."""
+    """The alert when the research is finished."""
 
     food = 0.0
 
     @cached_property
     def cost(self) -> tuple[int, int]:
-        """Minerals and gas that are paid for it."""
+        """The cost in minerals and gas."""
         row = _rows()[self.id]
         return row.mineral_cost, row.vespene_cost
 
     @cached_property
     def build_time_loops(self) -> float:
-        """How long it takes, in loops."""
+        """The duration of the research, in loops."""
         return float(_rows()[self.id].research_time)
 
 
@@ -59,11 +59,11 @@ def _rows() -> dict[int, data_pb.UpgradeData]:
 
 LEVELS = 3
 UPGRADES: dict[str, Entry] = dict(read(Path(__file__).with_name("upgrades.jsonc"), {"by": tuple}))
-"""The entries of the data file, by the names of the upgrades; without the level."""
+"""The entries of the data file, by the names of the upgrades without their levels."""
 
 
 def _researched(entry: Entry) -> Iterator[Research]:
-    """The upgrade of an entry, or its levels."""
+    """The upgrade of an entry, or the levels of the upgrade."""
     id, ability_id, by = entry["id"], entry["build_ability_id"], entry["by"]
     if "general_id" not in entry:
         alert = sc_pb.Alert.Value(entry.get("alert", "ResearchComplete"))

@@ -1,6 +1,6 @@
-"""Spells, cast for energy or with a cooldown; the data is `spells.jsonc`.
+"""Spells, which cost energy or have a cooldown; their data are in `spells.jsonc`.
 
-Times are in seconds of the game's data. `simulation.spells` carries the spells out.
+Times are in seconds of 16 loops, as in the game's data. `simulation.spells` carries spells out.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Aim(Enum):
 
 
 class Side(Enum):
-    """Whom a spell meets."""
+    """The units that a spell affects."""
 
     ENEMIES = "enemies"
     OWN = "own units"
@@ -34,16 +34,16 @@ class Side(Enum):
 
 @dataclass(frozen=True)
 class Spell:
-    """One ability that is cast; what a field says of units holds for those that the spell meets.
+    """One ability that is cast. Effects on units apply to the affected units.
 
-    A spell that is aimed at a unit meets this unit alone if it has no `radius`, else all units of
-    its side within the radius.
+    A spell without a `radius` affects its target alone. A spell with a `radius` affects all units
+    of its `side` within the radius.
     """
 
     name: str
     ability_id: int
     casters: tuple[str, ...]
-    """Names of the unit types."""
+    """The names of the unit types that can cast the spell."""
     aim: Aim
     side: Side = Side.ENEMIES
     range: float = 0.0
@@ -51,42 +51,42 @@ class Spell:
     energy: float = 0.0
     cooldown_s: float = 0.0
     delay_s: float = 0.0
-    """Time from the cast until it takes effect."""
+    """Time from the cast until the spell takes effect."""
     lasts_s: float = 0.0
-    """Time from then on, for which its buffs, its effect and its damage over time last.
+    """Duration of the spell's buffs, effect and damage over time, after it has taken effect.
 
-    One number stands for all three: the effect of a storm is shown as long as its damage continues.
+    One number is used for all three: the effect of a storm is shown while its damage continues.
     """
     radius: float = 0.0
     effect_id: int = 0
     """The effect's id in observations, until the spell is over; 0 for none."""
     marker: str = ""
-    """The type of the unit that lies there until the spell takes effect."""
+    """The type of the unit that marks the place until the spell takes effect."""
     buffs: tuple[int, ...] = ()
-    """The buff's id in observations of the units."""
+    """The ids of the buffs in observations of the units."""
     damage: float = 0.0
-    """Taken once, when the spell takes effect."""
+    """Damage when the spell takes effect."""
     damage_over_time: float = 0.0
-    """Taken evenly while the spell lasts."""
+    """Damage that is spread evenly over the spell's duration."""
     heals: float = 0.0
-    """Life given at once."""
+    """Life that a unit gains when the spell takes effect."""
     takes_shields: float = 0.0
     takes_energy: float = 0.0
-    """The energy that a unit loses, if it has so much."""
+    """The most energy that a unit loses."""
     takes_energy_share: float = 0.0
-    """The part of its energy that a unit loses; 1 for all."""
+    """The share of its energy that a unit loses, 0 to 1."""
     damage_per_energy: float = 0.0
-    """Damage for each unit of energy that is taken."""
+    """Damage for each point of energy that a unit loses."""
     summons: str = ""
-    """The type of the units that appear, and go when the spell is over."""
+    """The type of the units that appear, and vanish when the spell is over."""
     count: int = 1
-    """How many appear."""
+    """The number of units that appear."""
     hallucinates: bool = False
-    """True if they only look like it."""
+    """True if the summoned units are hallucinations."""
     becomes: str = ""
     """The type that caster and target become together; it grows while the spell lasts."""
     shown_as: int = 0
-    """The ability that an order shows, if it is not this one."""
+    """The ability that an order shows, if it differs from `ability_id`."""
     ground_only: bool = False
     biological_only: bool = False
     structures_only: bool = False
@@ -98,17 +98,17 @@ class Spell:
 
     @cached_property
     def delay_loops(self) -> int:
-        """Loops from the cast until it takes effect."""
+        """Loops from the cast until the spell takes effect."""
         return _loops(self.delay_s)
 
     @cached_property
     def lasts_loops(self) -> int:
-        """Loops for which it lasts."""
+        """Loops for which the spell lasts."""
         return _loops(self.lasts_s)
 
     @cached_property
     def damage_per_loop(self) -> float:
-        """The damage over time, of each loop."""
+        """The damage over time in each loop."""
         return self.damage_over_time / self.lasts_loops if self.damage_over_time else 0.0
 
 
@@ -123,7 +123,7 @@ SPELLS: tuple[Spell, ...] = tuple(
 )
 SPELL_BY_ABILITY = {spell.ability_id: spell for spell in SPELLS}
 ABILITIES_OF: dict[str, tuple[int, ...]] = {}
-"""The spells of each unit type, by its name."""
+"""The ability ids of each unit type's spells, by the type's name."""
 for _spell in SPELLS:
     for _name in _spell.casters:
         ABILITIES_OF[_name] = (*ABILITIES_OF.get(_name, ()), _spell.ability_id)

@@ -1,12 +1,13 @@
 """The game's data tables: every ability, unit type, upgrade, buff and effect.
 
-Ids, names, costs, times and flags are the real game's of patch 5.0.3, whose build the stand-in
-reports (`version`): ids differ between patches. Most of it does not exist in the simulation.
+Ids, names, costs, times and flags are those of the real game's patch 5.0.3, whose build the
+stand-in reports (`version`): ids differ between patches. Most entries do not exist in the
+simulation.
 
-`tables.json.xz` holds each table as columns, a list with one value per row for each field of the
-row's message, and null for a field that is not set. `scripts/data_tables.py` writes it from a
-recorded message of the game. Rules: nothing is read before a client asks. It is read once. Every
-unit type of the simulation is available.
+`tables.json.xz` holds each table as columns: for each field of the row's message a list with one
+value per row, and null for a field that is not set. `scripts/data_tables.py` writes it from a
+recorded message of the game. Rules: the file is read at the first request, and only once. Every
+unit type of the simulation is marked as available.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ TABLES = ("abilities", "units", "upgrades", "buffs", "effects")
 
 @lru_cache(maxsize=1)
 def tables() -> dict[str, bytes]:
-    """Each table by name, as a serialized `ResponseData` with nothing else in it."""
+    """Each table by name, as a serialized `ResponseData` with this table alone."""
     data = read()
     units = {row.unit_id: row for row in data.units}
     for kind in (*UNIT_TYPES, *COPIES.values(), *LAST_COPIES):
@@ -42,7 +43,7 @@ def tables() -> dict[str, bytes]:
 
 @lru_cache(maxsize=1)
 def kept() -> sc_pb.ResponseData:
-    """The tables of the file, for those who only look something up: read once, never changed."""
+    """The tables of the file, for look-ups: read once, and not to be changed."""
     return read()
 
 
@@ -63,7 +64,7 @@ def _rows(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
 
 
 def _fill(row: data_pb.UnitTypeData, kind: UnitType) -> None:
-    """The row of a unit type that the game only has on some maps: scenery."""
+    """Fill the row of a unit type that the game has only on some maps, such as scenery."""
     row.unit_id = kind.id
     row.name = kind.name
     row.available = True

@@ -1,11 +1,12 @@
 """Upgrades: damage and armor by levels, and other numbers of some unit types.
 
-The numbers are in `upgrades.jsonc`, those of stimpacks and of structures' armor here: the real
-game's of patch 5.0.3. `scripts/truth.py check` compares them with the game's data.
+The numbers are those of the real game's patch 5.0.3. They are in `upgrades.jsonc`, except those of
+stimpacks and of structures' armor, which are here. `scripts/truth.py check` compares them with the
+game's data.
 
-Rules they keep: a level adds to each attack of a weapon, and to the armor that each attack meets.
-What else an upgrade changes makes its owner's units of a type of their own, with the same id
-(`variant`), which knows the type it came from (`UnitType.variant_of`).
+Rules they keep: a level adds to each attack of a weapon, and to the armor against each attack. For
+other changes the units of a player get another `UnitType` with the same id (`variant`). It refers
+to its original type (`UnitType.variant_of`).
 """
 
 from __future__ import annotations
@@ -33,17 +34,17 @@ _ATTACK_OF: dict[str, tuple[int, Gain]] = {
     for entry in UPGRADES.values()
     for name, (damage, bonus) in entry.get("damage", {}).items()
 }
-"""The first level of a unit type's weapons, and what a level adds."""
+"""The id of the first level of a unit type's weapons, and the gain of each level."""
 _ATTACK_ON_AIR: dict[str, Gain] = {
     name: (damage, bonus)
     for entry in UPGRADES.values()
     for name, (damage, bonus) in entry.get("damage_on_air", {}).items()
 }
-"""A level's addition to a weapon that only hits air units, if it differs from the other one's."""
+"""The gain of a weapon that only hits air units, if it differs from the unit's other weapon."""
 _ARMOR_OF: dict[str, int] = {
     name: entry["id"] for entry in UPGRADES.values() for name in entry.get("armor_of", ())
 }
-"""The first level of a unit type's armor."""
+"""The id of the first level of a unit type's armor."""
 
 
 class Change(NamedTuple):
@@ -56,7 +57,7 @@ class Change(NamedTuple):
     range: float = 0.0
     bonus: float = 0.0
     rate: float = 0.0
-    """The part by which the weapon fires more often."""
+    """The relative increase of the weapon's rate of fire."""
 
 
 _CHANGES = {
@@ -77,9 +78,9 @@ class Stimpack(NamedTuple):
 
 STIMPACKS = {"Marine": Stimpack(380, 27, 10.0), "Marauder": Stimpack(253, 24, 20.0)}
 STIMPACK_LOOPS = 240
-"""How long a stimpack lasts: 15 s of 16 loops."""
+"""The duration of a stimpack: 15 s of 16 loops."""
 STIMPACK_FACTOR = 1.5
-"""How much faster a unit walks and fires with it."""
+"""The factor by which a unit walks and fires faster with a stimpack."""
 
 
 class Levels(NamedTuple):
@@ -110,16 +111,16 @@ def _level(first: int, done: frozenset[int]) -> int:
 
 
 class Blows(NamedTuple):
-    """One whole attack, before armor is taken off."""
+    """One whole attack, before armor is subtracted."""
 
     damage: float
-    """Of each blow."""
+    """The damage of each blow."""
     times: int
 
 
 @lru_cache(maxsize=4096)
 def blows(attacker: UnitType, attack: int, target: UnitType) -> Blows:
-    """One whole attack, with a level of the attacker."""
+    """One whole attack; `attack` is the attacker's level."""
     if attacker.weapon is None:
         return Blows(0.0, 0)
     weapon = attacker.weapon.against(target)
@@ -134,20 +135,20 @@ def blows(attacker: UnitType, attack: int, target: UnitType) -> Blows:
 
 @lru_cache(maxsize=4096)
 def upgraded_hit(attacker: UnitType, attack: int, target: UnitType, armor_points: float) -> float:
-    """Damage of one whole attack, with a level of the attacker and more armor of the target."""
+    """Damage of one whole attack at the level `attack`, on a target with additional armor."""
     damage, times = blows(attacker, attack, target)
     return max(MIN_HIT, damage - target.armor - armor_points) * times
 
 
 def variant(kind: UnitType, done: frozenset[int], *, stimmed: bool = False) -> UnitType:
-    """The type of a player's units of a type, by the upgrades it has; with a stimpack or not."""
+    """The variant of a unit type for a player with these upgrades; `stimmed` with a stimpack."""
     plain = kind.variant_of or kind
     ids = tuple(id for id, changes in _CHANGES.items() if id in done and plain.name in changes)
     stim = stimmed and plain.name in STIMPACKS
     return _variant(plain, ids, stim) if ids or stim else plain
 
 
-@lru_cache(maxsize=1024)  # so that there is one object of each
+@lru_cache(maxsize=1024)  # so that there is one object for each variant
 def _variant(plain: UnitType, ids: tuple[int, ...], stimmed: bool) -> UnitType:
     kind, weapon = plain, plain.weapon
     for change in (_CHANGES[id][plain.name] for id in ids):

@@ -1,7 +1,7 @@
 """The values that units have on the layers: one row for each unit, and a first row of zeros.
 
-Rules it keeps: of a unit that the client only remembers, or that is cloaked and not detected, it
-sees the type and the owner; only its own hallucinations are marked.
+Rules it keeps: if the client only remembers a unit, or does not detect it under its cloak, it sees
+only the type and the owner. Only the client's own hallucinations are marked.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def rows(
 
     Args:
         selected: the tags of the selected units.
-        player: the one who sees them.
+        player: the player who sees the units.
     """
     table = np.zeros((len(units) + 1, len(COLUMNS)), dtype=np.int32)
     if units:
@@ -106,12 +106,12 @@ def _row(
 
 
 def ratio(value: float, most: float) -> int:
-    """A part of a maximum, 0 to 255."""
+    """The share of a maximum, from 0 to 255."""
     return int(FULL * min(max(value / most, 0.0), 1.0)) if most else 0
 
 
 def buffs_of(unit: Unit, loop: int, *, mine: bool) -> list[int]:
-    """The buffs of a unit: of an own one by what it carries, by its type, by spells."""
+    """The ids of a unit's buffs: for an own unit's cargo, for a stimpack, and from spells."""
     minerals, vespene = unit.cargo if mine else (0, 0)
     carried = [CARRIES_MINERALS] * (minerals > 0) + [CARRIES_VESPENE] * (vespene > 0)
     stimmed = [unit.type.buff_id] if unit.type.buff_id else []
@@ -124,14 +124,14 @@ def is_producing(unit: Unit) -> bool:
 
 
 def progress(unit: Unit, loop: int) -> float:
-    """How far a structure is built, or the unit that it trains; 0 for all others."""
+    """The progress of a structure's construction or first order, 0 to 1; 0 for other units."""
     if isinstance(unit.job, Site):
         return _done(unit.job.left, unit.job.loops)
     return order_progress(unit, unit.order, 0, loop)
 
 
 def order_progress(factory: Unit, order: Order, place: int, loop: int) -> float:
-    """How far the order is that has this place in a structure's queue."""
+    """The progress of the order at this place of a structure's queue, 0 to 1."""
     job, made = factory.job, order.makes
     if isinstance(job, Factory) and made is not None and place < len(job.done_at):
         return _done(job.done_at[place] - loop, made.build_time_loops)

@@ -1,9 +1,9 @@
 """The layers of screen and minimap in the observation.
 
-Rules it keeps: sizes and bits per pixel are those of recorded messages. What is nowhere on the
-map, such as blips, is a layer of zeros. The type of units on the minimap is one
-too, unless the client asks for `allow_cheating_layers`. What changes with the camera alone is drawn
-again when the camera has moved.
+Rules it keeps: sizes and bits per pixel are those of recorded messages. Features that the stand-in
+does not have, such as blips, are layers of zeros. So is the type of units on the minimap, unless
+the client asks for `allow_cheating_layers`. Layers that depend only on the camera are drawn again
+when the camera has moved.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Cells = NDArray[np.uint8]
 
 
 class Ground(NamedTuple):
-    """What a client sees on the ground.
+    """The effects, creep and power on the ground that a client sees.
 
     Attributes:
-        effects: those of spells and scans.
-        creep: the cells on which the client knows of creep; None if there are none.
-        power: the circles in which structures have power: x, y and radius, in cells.
+        effects: the effects of spells and scans.
+        creep: the cells on which the client sees or remembers creep, or None.
+        power: the circles in which structures have power, as x, y and radius in cells.
     """
 
     effects: list[Effect]
@@ -90,10 +90,10 @@ class LayersView:
         *,
         ground: Ground,
     ) -> None:
-        """Draw these units, and what lies on the ground.
+        """Draw these units, and the effects, creep and power on the ground.
 
         Args:
-            lit: the visibility of each cell; None if all are visible.
+            lit: the visibility of each cell; None if all cells are visible.
         """
         screen, minimap = self._screen, self._minimap
         camera = window.screen(self._setup, console.camera)
@@ -127,13 +127,13 @@ class _Image:
             name: getattr(message, name) for name in layers
         }
         self._zero: dict[str, bool] = {}
-        """By layer: True if it is all zeros; no entry before it is drawn."""
+        """True for each layer of zeros; a layer has no entry before it is drawn."""
         self._lit: Cells | None = None
         self._lit_drawn = False
         self.window = Window(0.0, 0.0, 0.0, 0, 0)
 
     def move_to(self, seen: Window) -> bool:
-        """Show this part of the map; False if it is shown already."""
+        """Show this part of the map; returns False if it is shown already."""
         if seen == self.window:
             return False
         if (seen.width, seen.height) != (self.window.width, self.window.height):
@@ -149,7 +149,7 @@ class _Image:
         return True
 
     def draw_visibility(self, lit: Cells | None) -> None:
-        """Show what is visible; None if all of the map is."""
+        """Show the visibility of the cells; None if the whole map is visible."""
         if lit is None and self._lit is None and self._lit_drawn:
             return
         self._lit, self._lit_drawn = lit, True
@@ -157,7 +157,7 @@ class _Image:
         self.draw("visibility_map", self.window.sample(cells))
 
     def draw_creep(self, creep: NDArray[np.bool_] | None) -> None:
-        """Show the cells with creep; None if there is none."""
+        """Show the cells with creep; None without creep."""
         if creep is not None:
             self.draw("creep", self.window.sample(creep.view(np.uint8)))
             self._zero["creep"] = False
@@ -176,7 +176,7 @@ class _Image:
     def draw_units(
         self, names: tuple[str, ...], table: NDArray[np.int32], index: NDArray[np.intp]
     ) -> None:
-        """Look up the columns of these names for each pixel."""
+        """Draw the layers of these names: the values of the unit on each pixel."""
         for name in names:
             column = table[:, facts.COLUMNS.index(name)]
             plane = self._planes[name]
@@ -188,7 +188,7 @@ class _Image:
                 plane.data = bytes(len(plane.data))
 
     def draw_effects(self, effects: list[Effect]) -> None:
-        """Show the id of the effect on each pixel; of two, that of the smaller one."""
+        """Show the id of the effect on each pixel; a smaller effect covers a larger one."""
         if effects:
             x, y, radius = np.array([(one.x, one.y, one.radius) for one in effects]).T
             index, _ = Discs(self.window, x, y, radius).index()
@@ -198,7 +198,7 @@ class _Image:
             self._clear("effects")
 
     def _clear(self, name: str) -> None:
-        """Make a layer all zeros, as it is before it is drawn."""
+        """Fill a layer with zeros, as before it was drawn."""
         if not self._zero.get(name, True):
             self._zero[name] = True
             plane = self._planes[name]
@@ -214,7 +214,7 @@ class _Image:
 
 
 def _covered(seen: Window, camera: Window) -> NDArray[np.uint8]:
-    """The pixels of a window that show what the camera sees."""
+    """The pixels of a window that show the camera's part of the map."""
     left, top = seen.pixel_at(camera.left, camera.top)
     right, bottom = seen.pixel_at(camera.right, camera.bottom)
     image = np.zeros((seen.height, seen.width), dtype=np.uint8)

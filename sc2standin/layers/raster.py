@@ -1,11 +1,11 @@
 """Draws units as discs: an image of indices, into which tables of values are looked up.
 
-Rules it keeps, as recorded images of the real game have them: a unit's disc has its middle in the
-middle of the pixel that the unit stands on, and a radius of whole pixels and a half, so that the
-smallest unit is one pixel. The density counts discs. The smooth density counts, of the sixteen
-parts of each pixel, those whose middle is within the unit's exact disc.
+Rules it keeps, as in recorded images of the real game: a unit's disc is centred on the middle of
+the pixel on which the unit stands. Its radius is whole pixels and a half, so the smallest unit is
+one pixel. The density counts discs. The smooth density divides each pixel into sixteen parts, and
+counts the parts whose middle is within the unit's exact disc.
 
-The real game's order of overlapping units is unknown: here small ones are above large ones.
+The real game's order of overlapping units is unknown: here small units are above large ones.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from sc2standin.layers.window import Window
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 _PARTS = 4
-"""Parts of a pixel along each axis."""
+"""The number of parts of a pixel along each axis."""
 
 
 class Discs:
-    """Units with their places in pixels of a window; those outside of it are left out.
+    """The units in a window, with their places in its pixels.
 
     Args:
-        x, y, radius: of all units, in cells.
+        x, y, radius: the places and radii of all units, in cells.
     """
 
     def __init__(self, window: Window, x: Floats, y: Floats, radius: Floats) -> None:
@@ -44,7 +44,7 @@ class Discs:
         self._columns, self._rows, self._sizes = columns, rows, sizes
 
     def index(self) -> tuple[Ints, NDArray[np.uint8]]:
-        """For each pixel 1 + the number of the unit on top, 0 for none; and the number of units."""
+        """For each pixel: 1 + the index of the unit on top or 0, and the number of units."""
         index = np.zeros(self._shape, dtype=np.intp)
         density = np.zeros(self._shape, dtype=np.intp)
         for size, numbers in self._groups:
@@ -53,13 +53,13 @@ class Discs:
             rows = np.trunc(self._rows[numbers]).astype(np.intp)[:, None] + down
             inside = self._inside(columns, rows)
             places = rows[inside], columns[inside]
-            # If two units cover a pixel, the later one is written last.
+            # If two units of a size cover a pixel, the later one is on top.
             index[places] = np.broadcast_to(numbers[:, None] + 1, columns.shape)[inside]
             np.add.at(density, places, 1)
         return index, density.clip(max=255).astype(np.uint8)
 
     def smooth_density(self) -> NDArray[np.uint8]:
-        """For each pixel the number of its sixteen parts that units cover."""
+        """For each pixel, how many of its sixteen parts the units cover."""
         density = np.zeros(self._shape, dtype=np.intp)
         for size, numbers in self._groups:
             offsets = np.arange(-size - 2, size + 3)
@@ -90,7 +90,7 @@ class Discs:
 
 @lru_cache(maxsize=64)
 def _disc(size: int) -> tuple[Ints, Ints]:
-    """Columns and rows of a disc's pixels, relative to its middle."""
+    """The columns and rows of a disc's pixels, relative to the disc's middle."""
     offsets = np.arange(-size, size + 1)
     rows, columns = np.nonzero(offsets**2 + offsets[:, None] ** 2 <= (size + 0.5) ** 2)
     return offsets[columns], offsets[rows]

@@ -1,11 +1,11 @@
 """An observation's part for a client with a screen: layers, pictures and panels.
 
-The panels at the bottom of the screen show what is selected, and the control groups. Rules: who has
-died, and whom the client sees no more, is on no panel; a structure that
-trains has a panel of its own if it alone is selected.
+The panels at the bottom of the screen show the selected units and the control groups. Rules: a unit
+that has died, or that the client no longer sees, is not on a panel. A structure that trains has its
+own kind of panel if it is the only selected unit.
 
-The rendered interface is screen and minimap as colour images. They are drawn from above in plain
-colours; the real game renders its scene in perspective. The geometry is that of the feature layers.
+The rendered interface shows screen and minimap as colour images. They are drawn from above in plain
+colours, with the geometry of the feature layers; the real game renders its scene in perspective.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ class ScreensView:
         """Show the current loop.
 
         Args:
-            units: what the client sees and remembers.
-            lit: the visibility of each cell, if there is fog.
-            selected: the selected units that live.
+            units: the units that the client sees or remembers.
+            lit: the visibility of each cell; None without fog.
+            selected: the living selected units.
         """
         now, loop = self._controls.now, self._game.world.loop
         shown = [unit for unit in selected if unit.owner == now.player or unit in units]
@@ -143,7 +143,7 @@ def _info(unit: Unit, player: int, loop: int) -> ui_pb.UnitInfo:
 
 Colours = NDArray[np.uint8]
 _GROUND: Colours = np.array([[0, 0, 0], [24, 24, 24], [60, 56, 48], [110, 102, 88]], dtype=np.uint8)
-"""Colours of what is off the map, hidden, fogged and visible."""
+"""The colours of pixels off the map, and of hidden, fogged and visible cells."""
 _OWN, _ENEMY, _NEUTRAL, _SELECTED = (40, 200, 60), (210, 50, 40), (70, 150, 220), (150, 255, 150)
 
 
@@ -168,7 +168,7 @@ class PicturesView:
         selected: Sequence[Unit],
         console: Console,
     ) -> None:
-        """Draw these units; `lit` is the visibility of each cell, if there is fog."""
+        """Draw these units; `lit` is the visibility of each cell, or None without fog."""
         ground = (self._all_lit if lit is None else lit) + np.uint8(1)
         places = facts.places(units)
         colours = np.array(

@@ -1,8 +1,8 @@
-"""A part of the map as an image: which pixel shows which place.
+"""A part of the map as an image: the relation between pixels and places.
 
-Rules it keeps: pixels are square. Rows go down, while y goes up; as in the real game, the width
-that a client asks for is that of the screen's shorter side, and the minimap's scale is that of the
-map's longer side.
+Rules it keeps: pixels are square. Rows go down, while y goes up. As in the real game, the width
+that a client asks for is the width of the screen's shorter side, and the map's longer side sets the
+scale of the minimap.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ SCREENS: tuple[tuple[Setup, ClickPart], ...] = (
     ("feature_layer", "action_feature_layer"),
     ("render", "action_render"),
 )
-"""The screens that a client may ask for, and the part of an action that is a click on one."""
+"""The screens that a client may ask for, each with the part of an action for clicks on it."""
 MAX_PIXELS = 1024
 """Largest width and height of an image."""
 MIN_WIDTH, MAX_WIDTH = 8.0, 1024.0
-"""Bounds of the camera's width in cells; units of a narrower one would be huge images."""
+"""Bounds of the camera's width in cells; a narrower camera would show units as huge images."""
 DEFAULT_WIDTH = 24.0
-"""The camera's width in cells, for a client that does not say."""
+"""The camera's width in cells, if the client does not set it."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Window:
         return self.left + (column + 0.5) * self.pixel, self.top - (row + 0.5) * self.pixel
 
     def pixel_at(self, x: float, y: float) -> tuple[int, int]:
-        """Column and row of the pixel that shows a place; it may be outside of the image."""
+        """Column and row of the pixel that shows a place; may be outside of the image."""
         return math.floor((x - self.left) / self.pixel), math.floor((self.top - y) / self.pixel)
 
     def has(self, column: int, row: int) -> bool:
@@ -78,7 +78,7 @@ class Window:
         return beside * beside + above * above < radius * radius
 
     def sample(self, cells: NDArray[Any]) -> NDArray[Any]:
-        """The cell at the middle of each pixel, 0 off the map; `cells` are (y, x)."""
+        """The value of the cell at the middle of each pixel, 0 off the map; `cells` are (y, x)."""
         columns = np.floor(self.left + (np.arange(self.width) + 0.5) * self.pixel).astype(np.intp)
         rows = np.floor(self.top - (np.arange(self.height) + 0.5) * self.pixel).astype(np.intp)
         height, width = cells.shape
@@ -89,7 +89,7 @@ class Window:
 
 
 def is_possible(setup: sc_pb.SpatialCameraSetup) -> bool:
-    """True if there can be images of the size that a client asks for."""
+    """True if images of the size that a client asks for are within the limits."""
     sizes = (setup.resolution, setup.minimap_resolution)
     return all(0 < side <= MAX_PIXELS for size in sizes for side in (size.x, size.y)) and (
         not setup.HasField("width") or MIN_WIDTH <= setup.width <= MAX_WIDTH
@@ -106,7 +106,7 @@ def screen(setup: sc_pb.SpatialCameraSetup, camera: Point) -> Window:
 
 
 def minimap(setup: sc_pb.SpatialCameraSetup, terrain: Terrain) -> Window:
-    """The whole map, or the playable area."""
+    """The window of the minimap: the whole map, or the playable area."""
     columns, rows = setup.minimap_resolution.x, setup.minimap_resolution.y
     x0, y0, x1, y1 = 0, 0, terrain.width, terrain.height
     if setup.crop_to_playable_area:
@@ -115,7 +115,7 @@ def minimap(setup: sc_pb.SpatialCameraSetup, terrain: Terrain) -> Window:
 
 
 def camera_action(camera: Point, options: sc_pb.InterfaceOptions, terrain: Terrain) -> sc_pb.Action:
-    """A move of the camera, as each interface of a client shows it."""
+    """The action of a camera move, with the part of each interface of a client."""
     action = sc_pb.Action()
     point = action.action_raw.camera_move.center_world_space
     point.x, point.y = camera
@@ -133,11 +133,11 @@ def as_clicks(
     camera: Point,
     terrain: Terrain,
 ) -> sc_pb.Action:
-    """A raw command, as each interface of a client shows it.
+    """A raw command with a click for each interface of a client.
 
     Args:
-        at: the place of the target, None for a command without one.
-        camera: where the player looks; a target beside the screen is shown on the minimap.
+        at: the place of the target, None for a command without a target.
+        camera: the middle of the screen; a target outside of it is clicked on the minimap.
     """
     shown = sc_pb.Action()
     shown.CopyFrom(action)

@@ -1,1 +1,1 @@
-"""Reads map files, the stand-in's own and, as far as SMAC's go, those of the real game."""
+"""Reads map files: the stand-in's own, and the real ones of SMAC and SMACv2."""

@@ -1,6 +1,6 @@
 """Reads a JSON object of a map file, key by key.
 
-Rule it keeps: a wrong, missing or unknown key is an error that says where it is.
+Rule it keeps: a wrong, missing or unknown key is an error that names its place.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class Fields:
         if key not in self._left:
             raise ScenarioError(f"{self._where}.{key} is missing")
         value = self._left.pop(key)
-        # In Python bool is a subclass of int; in a map it is another type.
+        # In Python bool is a subclass of int, but in a map the types are different.
         if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
             raise ScenarioError(f"{self._where}.{key} must be {kind.__name__}, not {shown(value)}")
         return value
 
     def has(self, key: str) -> bool:
-        """True if the object has this key, which is not read yet."""
+        """True if the object has this key, and the key was not read yet."""
         return key in self._left
 
     def flag(self, key: str) -> bool:
@@ -65,7 +65,7 @@ class Fields:
     def number(self, key: str, most: float) -> float:
         """A number from 0 to `most`."""
         whole = self._left.get(key)
-        if type(whole) is int:  # which may be too large to be converted
+        if type(whole) is int:  # it may be too large for a float
             self._left[key] = float(whole) if 0 <= whole <= most else math.inf
         value = self.take(key, float)
         if not 0 <= value <= most:

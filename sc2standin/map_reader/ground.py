@@ -2,7 +2,7 @@
 
     #       no ground: cliffs and chasms
     0 to 9  open ground on this level, on which structures can stand
-    a to z  a ramp: walkable, but no place for structures; each letter is a little higher
+    a to z  a ramp: walkable, but not for structures; each letter is a little higher
 
 Level d has the height BASE + 16 d, as in the real game; letter number n has BASE + 2 n.
 """
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from sc2standin.map_reader.fields import Fields, ScenarioError
 
 BASE, A_LEVEL, A_LETTER = 191, 16, 2
-"""Height bytes: of level 0, between two levels, and between two letters."""
+"""Height bytes: the height of level 0, and the steps between two levels and two letters."""
 CLIFF = 127
-"""Height byte where no ground is."""
+"""The height byte of cells without ground."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""The places of a map file: where a group of units is put.
+"""The places of a map file, at which groups of units are put.
 
 A place is a name (`random`, `side`, `opposite`) or an object with a `kind`; its other keys are the
 fields of the kind's class. Coordinates are map coordinates, distances are in cells.
@@ -18,7 +18,7 @@ Named = Literal["random", "side", "opposite"]
 
 @dataclass(frozen=True)
 class Circle:
-    """Evenly around a centre, counter-clockwise from the first angle."""
+    """Places evenly around a centre, counter-clockwise from the first angle."""
 
     centre: Point
     radius: float
@@ -27,7 +27,7 @@ class Circle:
 
 @dataclass(frozen=True)
 class Ring:
-    """At random around a centre, between two distances."""
+    """Random places around a centre, between two distances."""
 
     centre: Point
     inner: float
@@ -36,9 +36,9 @@ class Ring:
 
 @dataclass(frozen=True)
 class Scatter:
-    """At random in a region without a disc.
+    """Random places in a region, outside of a disc.
 
-    Each unit is at least `apart` from its owner's others, and `from_player` from the client's.
+    Each unit is at least `apart` from its owner's other units, and `from_player` from the client's.
     """
 
     region: Region
@@ -52,7 +52,8 @@ class Scatter:
 class Column:
     """A vertical line with its middle at a random point of one of two regions.
 
-    Columns of one wave on the same side have the same middle. A spacing of 0 is a stack.
+    Columns of one wave on the same side have the same middle. With a spacing of 0 all units are at
+    one point.
     """
 
     side: Side
@@ -69,9 +70,9 @@ class Points:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Side by side around a centre, as close as the units' sizes and those that are there allow.
+    """Places side by side around a centre, as close as the sizes of all units there allow.
 
-    Player 2's stand as player 1's do after half a turn, so that equal sides are equal.
+    Player 2's places are player 1's, rotated by 180 degrees, so that equal sides are equal.
     """
 
     centre: Point

@@ -1,23 +1,23 @@
-"""Reads maps of battles: the real game's, as far as SMAC's and SMACv2's go, and duels on them.
+"""Reads maps of battles: the real maps of SMAC and SMACv2, and duels on the bundled ones.
 
 A map of the real game is an MPQ archive. Four of its files matter:
 
-    MapScript.galaxy    which units are created at which point, and where the enemies attack
+    MapScript.galaxy    the units to create, their points, and the target of the enemies' attack
     Objects             the coordinates of the points
     t3SyncCliffLevel    the height of each cell: 0 for a hole, 64 for ground, 128 for high ground
-    t3CellFlags         bit 0 is set in cells on which no unit walks: the edges of cliffs
+    t3CellFlags         bit 0 is set in cells on which units cannot walk: the edges of cliffs
 
 Rules it keeps: the script is not run, only searched for the calls that these maps make. A map
-without them, or with units at a place that its script computes, is an error that says so. Unit
-types are the stand-in's: their numbers are those of the maps' unit data.
+without such calls, or with units at a place that its script computes, is an error with this reason.
+Unit types are the stand-in's, with the numbers of the maps' unit data.
 
-A duel is a map on which two players play a battle of SMAC, the client's team on both sides:
+A duel is a map on which two players play a battle of SMAC, with the client's team on both sides:
 
     {"format": "sc2pool-standin-scenario/1", "name": "3m_duel", "duel_of": "3m"}
 
-Rules it keeps: size, ground and the units of player 1 are those of the bundled map that is named,
-so no number is written twice. The units of player 2 are of the same types, at the same places after
-half a turn of the map, so neither side has an advantage. No unit acts that is not ordered to.
+Rules it keeps: size, ground and the units of player 1 are those of the named bundled map, so no
+number is written twice. The units of player 2 have the same types, at the same places rotated by
+180 degrees, so neither side has an advantage. A unit acts only if it is ordered to.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ from sc2standin.mpq import MAGIC, USER_DATA, MpqError, unpack
 
 MAX_FILE_BYTES = 1 << 20
 ENDLESS_LOOPS = 1 << 19
-"""The time limit: the game's own."""
+"""The time limit, which is the game's own."""
 SCRIPT, OBJECTS, CLIFFS, FLAGS = "MapScript.galaxy", "Objects", "t3SyncCliffLevel", "t3CellFlags"
 _TYPES = LIBERTY | COPIES | {"Colosus_RL": COPIES["Colossus_RL"]}
-"""The types by their names in the maps; one of these is misspelt."""
+"""The types by their names in the maps, of which one is misspelt."""
 
-# Each pattern is found in linear time, and finds no number that is too long for Python's.
+# Each pattern matches in linear time, and only numbers that are short enough for Python's `int`.
 _ID = r"(\d{1,10})"
-"""A point's number: any of 32 bits."""
+"""A point's number, which has 32 bits."""
 _CREATE = re.compile(
     r'CreateUnitsWithDefaultFacing\((\d{1,9}), "(\w{1,99})", 0, (\d{1,9}), (.{1,200}?)\);'
 )
 _CALL = re.compile(r"\b(?:libNtve_gf_)?(?:CreateUnits\w{0,40}|UnitCreate)\(.{0,100}")
-"""Any call that creates units, whether it can be read or not."""
+"""Any call that creates units, also one that cannot be read."""
 _ATTACK = re.compile(r'OrderTargeting(Point|UnitGroup)\(AbilityCommand\("attack", 0\), (.+)')
 _HUNT = 'OrderTargetingUnit(AbilityCommand("attack", 0), UnitGroupClosestToPoint'
 _REAL = r"(\d{1,9}(?:\.\d{0,9})?)"
@@ -74,12 +74,12 @@ _ASSIGNED = re.compile(r"\b(\w{1,99}) = ([^;\n]{1,200});")
 _PLACED = re.compile(rf'<ObjectPoint Id="{_ID}" Position="{_REAL},{_REAL},')
 _GRID_HEADER_BYTES = 32
 _CLIFF_LEVEL, _PER_BYTE = 64, 4
-"""Units of cliff levels: from one level to the next, and for each step of the terrain height."""
+"""The cliff units between two levels, and the cliff units for one step of the terrain height."""
 _LEVEL_0 = 207
 """The terrain height of level 0."""
 _SIZE = struct.Struct("<II")
 _SIZE_AT = {CLIFFS: 8, FLAGS: 24}
-"""Where a grid's header has its width and height."""
+"""The offset of a grid's width and height in its header, by the name of the file."""
 
 
 def read_scenario(content: bytes) -> Scenario:
@@ -181,7 +181,7 @@ def _type(name: str) -> UnitType:
 
 
 def _values(script: str) -> dict[str, str]:
-    """The variables of a script that only ever get one value, and that value."""
+    """The variables to which a script assigns only one value, with this value."""
     values: dict[str, set[str]] = {}
     for variable, value in _ASSIGNED.findall(script):
         values.setdefault(variable, set()).add(value)
@@ -189,7 +189,7 @@ def _values(script: str) -> dict[str, str]:
 
 
 def _point(values: dict[str, str], where: str) -> str:
-    """The number of the point that a script names, itself or by a variable."""
+    """The number of the point that a script names, directly or by a variable."""
     point = _POINT.fullmatch(values.get(where, where))
     if point is None:
         raise ScenarioError(f"the map's script creates units at a place that it computes: {where}")
@@ -207,7 +207,7 @@ _SUFFIX = ".SC2Map"
 
 
 def parse_map(content: bytes) -> Scenario:
-    """The scenario in a map file of ours, a whole one or a duel; raises ScenarioError."""
+    """The scenario in a map file of the stand-in, also of a duel; raises ScenarioError."""
     fields = map_fields(content)
     return _read_duel(fields) if fields.has("duel_of") else scenario_of(fields)
 
@@ -221,7 +221,7 @@ def _read_duel(fields: Fields) -> Scenario:
 
 
 def duel_of(scenario: Scenario, name: str) -> Scenario:
-    """The team of a scenario on both sides of its map."""
+    """A duel: the team of a scenario on both sides of its map."""
     team = [group for group in scenario.units if group.owner == 1]
     others = [_opposite(group, scenario.size) for group in team]
     return replace(
@@ -230,7 +230,7 @@ def duel_of(scenario: Scenario, name: str) -> Scenario:
 
 
 def _opposite(group: Group, size: tuple[int, int]) -> Group:
-    """The same units of player 2, after half a turn of the map."""
+    """The same units for player 2, at places rotated by 180 degrees."""
     place = group.place
     assert isinstance(place, Cluster), "all teams of the bundled maps stand in clusters"
     x, y = place.centre

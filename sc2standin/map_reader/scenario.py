@@ -1,13 +1,13 @@
 """Reads a map file: units, scoring rules and time limit.
 
 A stand-in map is a small JSON file with the name of the map that it imitates. Reading checks
-everything, so an invalid map makes `create_game` fail (InvalidMapData) and no later request.
+everything, so an invalid map makes `create_game` fail (InvalidMapData), and not a later request.
 
-Rules it keeps: an unknown key is an error; no code depends on a map's name, so a new map needs only
-a new file.
+Rules it keeps: an unknown key is an error. Code does not depend on a map's name, so a new map needs
+only a new file.
 
-An economy is the money at the start, and what can be made. A melee is two towns, each at one of the
-map's two starts; the side without structures loses.
+An economy is the money at the start, and the types that can be made. A melee is two towns, each at
+one of the map's two starts; the side without structures loses.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sc2standin.map_reader.places import Place, Points, read_place
 
 FORMAT = "sc2pool-standin-scenario/1"
 MAX_UNITS = 700
-"""Units on a map at one time: those that a map places, in all, and those that commands create."""
+"""The most units on a map at the same time, placed by the map and created by commands."""
 MAX_PLAYERS = 2
 MAX_BUILD = 1_000_000
 MAX_HUNT_LOOPS = 1 << 10
@@ -74,9 +74,9 @@ class Bounty:
 
 @dataclass(frozen=True)
 class Waves:
-    """If all enemies are dead: create new units.
+    """New units when all enemies are dead.
 
-    The client's units stay where they are, or rejoin: they are removed and created again among the
+    The client's units stay where they are, or rejoin: they are removed, and created again among the
     new units of their type, with the life that they had.
     """
 
@@ -103,19 +103,21 @@ class Created:
 
 @dataclass(frozen=True)
 class Battle:
-    """The enemies attack. Once both sides are dead, the map's units are created again.
+    """The enemies attack. When both sides are dead, the map's units are created again.
 
     The game does not end when the client's last unit dies.
     """
 
     attack: tuple[Point, ...] | Literal["units"]
-    """Where the enemies attack: at one point, at a random one between two, or nowhere if there is
-    none; or the client's units."""
+    """The enemies' target.
+
+    One point, a random point between two, nowhere if it is empty, or the client's units.
+    """
 
 
 @dataclass(frozen=True)
 class Hunt:
-    """Now and then each enemy without an order attacks the nearest of the client's units.
+    """Every `every_loops` loops each enemy without an order attacks the client's nearest unit.
 
     The game does not end when the client's last unit dies.
     """
@@ -140,31 +142,30 @@ class Scenario:
     stamp: bool = False
     """True if each observation carries a stamp of its origin; see `requests.observe`."""
     players: int = 1
-    """Number of clients that can play it. With two, a player without units has lost."""
+    """The number of clients that can play the map. With two, a player without units has lost."""
     canned: bool = False
-    """True if nothing ever happens and observations are prepared; see `process.canned`."""
+    """True if nothing happens on the map and observations are prepared; see `process.canned`."""
     step_cost: StepCost | None = None
     economy: EconomyRules | None = None
     army_selected: bool = False
     """True if the client's units are selected at the start and after each wave."""
     camera_on_workers: bool = False
-    """True if the camera begins at the client's workers, as in melee; else at the area's middle."""
+    """True if the camera begins at the client's workers, as in melee, not at the area's middle."""
     ground: Ground | None = None
     """None if the map is flat, and open inside its playable area."""
     melee: MeleeRules | None = None
     endless: bool = False
-    """True if the game cannot be lost: it continues when a player has no units or structures
-    left."""
+    """True if the game continues when a player has no units or structures left."""
     made_with_build: int = 0
-    """The build of the game whose editor made the map; 0 if the map does not say."""
+    """The build of the game whose editor made the map; 0 if the map does not name one."""
 
     @property
     def is_battle(self) -> bool:
-        """True for SMAC's and SMACv2's maps, where the game goes on without the client's units."""
+        """True for SMAC's and SMACv2's maps, where the game continues without client units."""
         return any(isinstance(rule, Battle | Hunt) for rule in self.rules)
 
     def creatable(self, type_id: int) -> UnitType | None:
-        """The type with this id, or None if debug commands do not create it."""
+        """The type with this id, or None if debug commands cannot create it."""
         return (BY_ID if self.is_battle else TYPE_BY_ID).get(type_id)
 
 
@@ -174,7 +175,7 @@ def parse_scenario(content: bytes) -> Scenario:
 
 
 def map_fields(content: bytes) -> Fields:
-    """The fields of a map file, after its format; raises `ScenarioError`."""
+    """The fields of a map file except `format`, which is checked; raises `ScenarioError`."""
     try:
         loaded = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -229,7 +230,7 @@ def scenario_of(fields: Fields) -> Scenario:
 
 
 def _placed(scenario: Scenario) -> int:
-    """How many units the map places, with its targets and those of its waves."""
+    """The number of units that the map places, with its targets and the units of its waves."""
     count = sum(group.count for group in scenario.units)
     for rule in scenario.rules:
         match rule:
@@ -349,9 +350,9 @@ class EconomyRules:
     minerals: int
     vespene: int
     makes: tuple[UnitType, ...]
-    """The units that can be trained and built; all others cannot."""
+    """The types that can be trained and built."""
     mined_from_start: Point | None
-    """The mineral field at which workers gather from the first loop on, and new ones rally."""
+    """The mineral field at which workers gather from the first loop on, and new workers rally."""
 
 
 def read_economy(fields: Fields) -> EconomyRules:
@@ -380,15 +381,15 @@ OFFSETS = (
     (1.0, 3.0),
     (2.0, 3.0),
 )
-"""Where the first workers stand, from the command centre, if minerals lie to the left and above."""
+"""Offsets of the first workers from the command centre, for minerals to the left and above."""
 
 
 @dataclass(frozen=True)
 class MeleeRules:
-    """Where the players begin."""
+    """The rules of a map's melee."""
 
     starts: tuple[Point, Point]
-    """The client begins at one of them, drawn at random, and the computer at the other."""
+    """The client begins at one start, drawn at random, and the computer at the other."""
     any_race: bool = False
     """True if Zerg and Protoss may join, with the town of a Terran."""
 

@@ -3,8 +3,9 @@
 A frame is a loop, a size and that many bytes: a serialized request, or nothing if the loop itself
 is the message.
 
-Rules it keeps: what arrives before there is a receiver is kept for it. What is no frame closes the
-connection. The receiver learns once that the other side is gone, and not if this side has closed.
+Rules it keeps: frames that arrive before there is a receiver are kept for it. Bytes that are not a
+frame close the connection. The receiver is notified once that the peer is gone, but not if this
+side has closed the connection.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Final
 
 _HEAD: Final = struct.Struct("<II")
 _MAX_BYTES: Final = 64 * 1024 * 1024
-"""Largest request, as on the websocket."""
+"""The largest request, as on the websocket."""
 Frame = tuple[int, bytes]
 """A loop, and a request or nothing."""
 
@@ -37,12 +38,12 @@ class Link(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The other process is there."""
+        """Keep the transport of the connection."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Take the frames out of the stream."""
+        """Read the frames from the stream."""
         self._buffer += data
         while len(self._buffer) >= _HEAD.size:
             loop, size = _HEAD.unpack_from(self._buffer)
@@ -58,13 +59,13 @@ class Link(asyncio.Protocol):
         self._deliver()
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """The other process is gone, or this side has closed."""
+        """Notify the receiver if the peer is gone; this side may also have closed."""
         self._is_lost = True
         self._arrived.set()
         self._deliver()
 
     async def next_frame(self) -> Frame:
-        """The next frame, while there is no receiver; raises ConnectionError if none will come."""
+        """The next frame, for use without a receiver; raises ConnectionError after the last one."""
         while not self._frames:
             if self._is_lost:
                 raise ConnectionError("the other player's process is gone")
@@ -73,12 +74,12 @@ class Link(asyncio.Protocol):
         return self._frames.popleft()
 
     def deliver_to(self, receive: Callable[[int, bytes], None], lose: Callable[[], None]) -> None:
-        """From now on call `receive` with each frame, and `lose` when the other side is gone."""
+        """From now on call `receive` with each frame, and `lose` when the peer is gone."""
         self._receive, self._lose = receive, lose
         self._deliver()
 
     def repeat(self, period_s: float, call: Callable[[], None]) -> None:
-        """Call this again and again until the connection is closed on this side."""
+        """Call this periodically until this side closes the connection."""
 
         def again() -> None:
             call()
@@ -88,12 +89,12 @@ class Link(asyncio.Protocol):
             self._timer = asyncio.get_running_loop().call_later(period_s, again)
 
     def send(self, loop: int, content: bytes = b"") -> None:
-        """Send a frame; nothing happens if the other side is gone."""
+        """Send a frame; does nothing if the peer is gone."""
         if self._transport is not None and not self._is_lost:
             self._transport.write(_HEAD.pack(loop, len(content)) + content)
 
     def close(self) -> None:
-        """Close the connection once everything is sent."""
+        """Close the connection after everything is sent."""
         self._receive = self._lose = None
         if self._timer is not None:
             self._timer.cancel()

@@ -1,20 +1,19 @@
 """A game of two clients, in the process of one of them.
 
-Frames that go between the processes:
+Frames that a process sends to its peer:
 
-    loop              its player has asked to play up to this loop
-    loop, request     its player's action or debug request was carried out at this loop
+    loop              the sender's player has asked to play up to this loop
+    loop, request     the sender has carried out its player's action or debug request at this loop
 
 Rules it keeps:
-- a request is carried out in both processes at the same loop. So a player that has asked for loops
-  changes nothing until they are played;
-- each process plays what both players have asked for, which is the same in both;
-- in real time a process asks for each loop when it is due, by its own clock; while a request of its
-  client waits for the loops that were asked for, it asks for no more, so that they do not recede;
-- the connection ends when a player leaves, or its process dies: the other player has won with the
-  next loop. A process that hangs lets the other one wait;
-- a loop is played once both players have asked for it (`AskedLoops`); none takes back what it has
-  asked for, because the other player's process may have played it.
+- A request is carried out in both processes at the same loop. So a player that has asked for loops
+  cannot change anything until they are played.
+- A loop is played when both players have asked for it (`AskedLoops`), so both processes play the
+  same loops. A player cannot withdraw a loop, because its peer may have played it already.
+- In real time a process asks for each loop when it is due, by its own clock. While a request of its
+  client waits for loops, the process asks for no more loops; otherwise the wait would not end.
+- The connection ends when a player leaves, or its process dies. The remaining player wins with the
+  next loop. If a process hangs, its peer waits.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class Match:
     """The game of `state`, which has just begun.
 
     Args:
-        state: the state of this process's player; `state.other` is the other one.
+        state: the state of this process's player; `state.other` is the other player's state.
         link: the connection to the other player's process.
         perform: carries out a request of a player.
     """
@@ -53,7 +52,7 @@ class Match:
         self.is_stepping = False
         """True while the client waits for the answer to a step."""
         self._holds = False
-        """True while a request that changes the game waits for loops that were asked for."""
+        """True while a request that changes the game waits for requested loops."""
         link.deliver_to(self._receive, self._end_without_other)
         if state.clock is not None:
             link.repeat(1.0 / LOOPS_PER_S, self._tick)
@@ -66,7 +65,7 @@ class Match:
 
         Args:
             request: the request.
-            loops: how many loops it asks for, if it is a step.
+            loops: the number of its loops, if it is a step.
         """
         state, loop = self._state, self._game.world.loop
         if request is None or state.status is not Status.IN_GAME:
@@ -91,23 +90,23 @@ class Match:
         return 0.0 if is_over else math.inf
 
     def end_step(self) -> None:
-        """The step is answered, or the client that asked for it is gone."""
+        """End the step, because it is answered or its client is gone."""
         self.is_stepping = self._holds = False
 
     def play_to(self, loop: int) -> None:
-        """This player asks to play up to a loop; play what both have asked for."""
+        """Ask to play up to a loop for this player; play the loops that both have asked for."""
         player = self._state.player_id
         if loop > self._asked.asked(player) and not self._holds:
             self._link.send(self._asked.ask(player, loop))
         self._play()
 
     def tell(self, request: bytes) -> None:
-        """Tell the other process of a request that this player's client has sent."""
+        """Send a request of this player's client to the other process."""
         content = without_ends(request).SerializeToString()
         self._link.send(self._game.world.loop, content)
 
     def leave(self) -> None:
-        """This player leaves."""
+        """Close the connection, because this player leaves."""
         self._link.close()
 
     def _tick(self) -> None:
@@ -115,7 +114,7 @@ class Match:
         self._state.hooks.wake()
 
     def _play(self) -> None:
-        # The game may play on after its end: what both have asked for must be played then, too.
+        # The game may continue after its end; then the requested loops must be played, too.
         while self._game.result is None and self._state.fate is None:
             loops = self._asked.playable - self._game.world.loop
             if loops <= 0:
@@ -123,7 +122,7 @@ class Match:
             self._state.advance(loops)
 
     def _receive(self, loop: int, content: bytes) -> None:
-        """A frame of the other process has arrived."""
+        """Handle a frame of the other process."""
         if self._game.result is not None:
             return
         if not content:
@@ -135,14 +134,14 @@ class Match:
             if loop != self._game.world.loop:
                 raise RequestRefused("The other player's game is another one")
             self._perform(self._other, sc_pb.Request.FromString(content))
-        except (DecodeError, RequestRefused):  # its process has carried it out
+        except (DecodeError, RequestRefused):  # the peer has carried it out, so the games differ
             self._link.close()
             self._end_without_other()
             return
         self._state.recorded().note(loop, self._other.player_id, content)
 
     def _end_without_other(self) -> None:
-        """The other player has left, or its process is dead: it has lost."""
+        """Let the other player lose, because it has left or its process is dead."""
         if self._game.result is not None:
             return
         player = self._other.player_id
@@ -154,7 +153,7 @@ class Match:
 
 
 class AskedLoops:
-    """Up to which loop each player has asked to play."""
+    """The loop up to which each player has asked to play."""
 
     def __init__(self, players: Iterable[int]) -> None:
         self._asked = dict.fromkeys(players, 0)
@@ -163,19 +162,19 @@ class AskedLoops:
         return f"AskedLoops({self._asked})"
 
     def ask(self, player: int, loop: int) -> int:
-        """A player asks to play up to this loop; returns up to which one it has asked by now."""
+        """Ask to play up to this loop for a player; returns the latest loop it has asked for."""
         self._asked[player] = max(loop, self._asked[player])
         return self._asked[player]
 
     def asked(self, player: int) -> int:
-        """Up to which loop a player has asked to play."""
+        """The loop up to which a player has asked to play."""
         return self._asked[player]
 
     def leave(self, player: int) -> None:
-        """A player takes no part any more; the other one plays alone."""
+        """Remove a player; the remaining player plays alone."""
         self._asked.pop(player, None)
 
     @property
     def playable(self) -> int:
-        """Up to which loop all players have asked to play."""
+        """The loop up to which all players have asked to play."""
         return min(self._asked.values())

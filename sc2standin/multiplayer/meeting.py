@@ -1,10 +1,10 @@
-"""How the processes of two players find each other, while join_game waits in both.
+"""Connects the processes of two players, while join_game waits in both.
 
-    host    listens on the game port of `server_ports`; sends create_game and its join_game
-    guest   connects there; sends its join_game
+    host    listens on the game port of `server_ports`, and sends create_game and its join_game
+    guest   connects to this port, and sends its join_game
 
-Rules it keeps: it does not matter who comes first. The host listens only until the guest is there;
-both wait for JOIN_TIMEOUT_S at most; in the end both know the same.
+Rules it keeps: either process may come first. The host listens only until the guest has connected.
+Both wait for at most JOIN_TIMEOUT_S. In the end both know the same requests.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ Problem = tuple[JoinError.ValueType, str]
 JOIN_TIMEOUT_S: Final = 120.0
 """How long join_game waits for the other player. Starting a game takes up to a minute."""
 _GREETING_S: Final = 5.0
-"""How long the host waits for the first words of one that has connected."""
+"""How long the host waits for the greeting of a process that has connected."""
 _RETRY_S: Final = 0.02
 """Time between two attempts of the guest to connect."""
 _GREETING: Final = 0x53432D31
-"""The loop of a greeting: what connects by mistake sends another number."""
+"""The loop of a greeting; a process that connects by mistake sends another number."""
 
 
 @dataclass(frozen=True)
 class Invitation:
-    """A process's knowledge of the game before it has met the other one."""
+    """A process's knowledge of the game before it has met its peer."""
 
     address: str
     port: int
     join: sc_pb.RequestJoinGame
     create: sc_pb.RequestCreateGame | None
-    """How the host has created the game, None in the guest's process."""
+    """The host's create_game; None in the guest's process."""
 
 
 @dataclass
 class Meeting:
-    """A process's knowledge of the game after it has met the other one."""
+    """A process's knowledge of the game after it has met its peer."""
 
     is_host: bool
     done: bool = False
     problem: Problem | None = None
-    """Why there is no game, once it is done."""
+    """The reason why the meeting failed, or None; valid when it is done."""
     link: Link = field(default_factory=Link)
     create: sc_pb.RequestCreateGame = field(default_factory=sc_pb.RequestCreateGame)
     other_join: sc_pb.RequestJoinGame = field(default_factory=sc_pb.RequestJoinGame)
     task: asyncio.Task[None] | None = None
 
     def cancel(self) -> None:
-        """End it: there will be no game."""
+        """End the meeting, because the game will not begin."""
         if self.task is not None:
             self.task.cancel()
         self.link.close()

@@ -1,1 +1,1 @@
-"""The process: its socket, its one session, its state between two requests, its clock."""
+"""The game process: its socket, its session, its state between two requests, its clock."""

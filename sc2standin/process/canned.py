@@ -53,4 +53,4 @@ IN_BYTES = requests.IN_BYTES | {"action": _act, "observation": _observe}
 """The handlers of a canned map's steps."""
 
 RECORDED = recording.RECORDED - {"action"}
-"""The requests that change an episode of a canned map: actions do not."""
+"""The requests that change an episode of a canned map; actions do not change it."""

@@ -1,9 +1,9 @@
 """The websocket of a session, and the game process.
 
-Rules it keeps: it listens only at the given address. It has one client at a time. It refuses a
-client whose `Origin` is not this server (a web page). It answers requests in the order of arrival,
-and while one waits for its loop the later ones wait too. A text message is read as a binary one,
-because websocket-client, with which pysc2 and SMAC play the real game, sends text.
+Rules it keeps: the server listens only at the given address, and has one client at a time. It
+refuses a client whose `Origin` is not this server (a web page). It answers requests in the order of
+arrival; while one request waits for its loop, later ones wait, too. A text message is read as a
+binary one, because websocket-client, with which pysc2 and SMAC play the real game, sends text.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ MAX_FRAME_BYTES = 64 * 1024 * 1024
 WHOLE_BINARY = 0x82
 """First byte of a frame that holds a whole binary message."""
 TURN_S = 0.1
-"""Longest time to answer requests without a break; then frames and timers get their turn."""
+"""The longest time to answer requests without a break for new frames and timers."""
 _BINARY, _PING, _PONG, _CLOSE = WSMsgType.BINARY, WSMsgType.PING, WSMsgType.PONG, WSMsgType.CLOSE
 _ESTABLISHED = 1
 """Linux's `TCP_ESTABLISHED`: neither side has closed the connection."""
@@ -55,24 +55,24 @@ _LENGTH_16, _LENGTH_64 = struct.Struct("!BBH").pack, struct.Struct("!BBQ").pack
 
 
 class Client(WSListener):
-    """The connected client: frames in, replies out."""
+    """The connected client: receives frames and sends replies."""
 
     def __init__(self, server: GameServer) -> None:
         self._server = server
         self._transport: WSTransport | None = None
         self._fragments: list[bytes] = []
         self._waiting: deque[tuple[sc_pb.Request | None, bytes]] = deque()
-        """The requests that are not answered yet, and the bytes of each."""
+        """The requests that are not answered yet, each with its bytes."""
         self._timer: asyncio.Handle | None = None
         """The timer of the next answer; None if the requests wait for another player."""
 
     def on_ws_connected(self, transport: WSTransport) -> None:
-        """The handshake has succeeded; from now on other clients are refused."""
+        """Register this client; from now on other clients are refused."""
         self._transport = transport
         self._server.client_came(self)
 
     def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:
-        """Handle one frame; a message may consist of several."""
+        """Handle one frame; a message may consist of several frames."""
         kind = frame.msg_type
         if kind is _BINARY and frame.fin:  # nearly every frame
             content = frame.get_payload_as_bytes()
@@ -89,17 +89,17 @@ class Client(WSListener):
                 content = b"".join(self._fragments)
                 self._waiting.append((session.decode(content), content))
                 self._fragments.clear()
-        # Requests that arrived together are answered together: one system call, one wake-up.
+        # Answer requests that arrived together with one system call and one wake-up.
         if frame.last_in_buffer and self._timer is None:
             self._answer_waiting()
 
     def on_ws_disconnected(self, _transport: WSTransport) -> None:
-        """The client is gone; the game stays as it is for the next client."""
+        """Forget the client's requests; the game keeps its state for the next client."""
         self._transport = None
         if self._waiting and self._server.state.temper.fatal_close:
             request = self._waiting[0][0]
             due = None if request is None else request.WhichOneof("request")
-            if due != "quit":  # it has no reply
+            if due != "quit":  # quit has no reply
                 self._server.close_fatally(due)
         self.forget_waiting()
         self._server.client_left(self)
@@ -163,7 +163,7 @@ class GameServer:
         self._ended = asyncio.Event()
 
     async def serve(self, host: str, port: int) -> int:
-        """Listen until the process is to end; returns its exit status."""
+        """Listen until the process shall end; returns its exit status."""
         loop = asyncio.get_running_loop()
         self._origins = {f"http://{name}:{port}" for name in (host, "localhost")}
 
@@ -172,7 +172,7 @@ class GameServer:
             loop.call_soon_threadsafe(self._end)
 
         for number in (signal.SIGTERM, signal.SIGINT):
-            # Not asyncio's handler: it runs in a later turn, when the current step is over.
+            # asyncio's handler would run in a later turn, after the current step.
             signal.signal(number, on_end_signal)
         if self._after_stop is AfterStop.FREEZE:
             FrozenStops(self.state).watch()
@@ -227,7 +227,7 @@ class GameServer:
         return begin_meeting(invitation, self._wake)
 
     def meet(self, fate: Fate) -> bool:
-        """Carry out a fate, now or after its delay; True if the request is still answered."""
+        """Carry out a fate, now or after its delay; True if the request still gets its reply."""
         delay_s, self.state.fate = self.state.fate_delay_s, None
         if delay_s > 0.0:
             asyncio.get_running_loop().call_later(delay_s, self._carry_out, fate)
@@ -263,7 +263,7 @@ class GameServer:
         os.abort()
 
     def close_fatally(self, due: str | None) -> None:
-        """The client has left while the reply to a request of this kind was due."""
+        """Crash as the real game does when a client leaves while this reply is due."""
         number = sc_pb.Response.DESCRIPTOR.fields_by_name[due].number if due else 0
         _print(
             "Error terminating: trying to process a request this response pending: "
@@ -287,7 +287,7 @@ class GameServer:
 
 
 def _has_left(transport: asyncio.Transport) -> bool:
-    """True if the client has closed its side of the connection, which may be known early."""
+    """True if the client has closed its side, also before asyncio notices (Linux only)."""
     if sys.platform != "linux":
         return False
     peer: socket.socket = transport.get_extra_info("socket")
@@ -297,12 +297,12 @@ def _has_left(transport: asyncio.Transport) -> bool:
 
 
 def _print(text: str) -> None:
-    with contextlib.suppress(OSError):  # stdout is closed, or the disk is full
+    with contextlib.suppress(OSError):  # stdout may be closed, or the disk full
         print(text, flush=True)
 
 
 def _hang() -> NoReturn:
-    while True:  # the event loop never runs again
+    while True:  # and so the event loop does not run again
         time.sleep(3600)
 
 

@@ -1,9 +1,9 @@
-"""One client's session: requests in, replies out, checked against the API's status table.
+"""A client's session: answers requests, after a check against the API's status table.
 
 Rules it keeps:
-- every frame gets exactly one reply, in order, except requests that end or hang the process;
-- every reply carries the request's `id` and the `status`;
-- a protocol error is a reply with `error`, id and status, and nothing else.
+- Every frame gets exactly one reply, in order, except requests that end or hang the process.
+- Every reply carries the request's `id` and the `status`.
+- A protocol error is a reply that has only `error`, id and status.
 
 This file touches neither the socket nor the process; `server` does.
 """
@@ -28,7 +28,7 @@ from sc2standin.status import LEGAL, Status
 from sc2standin.view.prepared import action_reply, reply_tail
 
 NOT_STARTED = "A game has not been started yet"
-"""The game's answer after a join to a map that it could not read."""
+"""The game's answer after a join on a map that it could not read."""
 _WHY_ILLEGAL = {
     Status.LAUNCHED: "Not in a game",
     Status.INIT_GAME: "Not in a game: join_game comes first",
@@ -40,17 +40,17 @@ _WHY_ILLEGAL = {
 
 
 _ALLOWED = {name: tuple(statuses) for name, statuses in LEGAL.items()}
-"""Tuples, because a member of an enum is hashed by its name."""
+"""The legal statuses of each request; tuples, because hashing an enum's member is slow."""
 
 
 def wait_s(state: State, request: sc_pb.Request | None) -> float:
     """Seconds until a request can be answered; more than 0 only in real time and with two clients.
 
-    Infinity stands for a request that waits for the other player; then `Hooks.wake` is called.
+    Infinity means that the request waits for the other player, and `Hooks.wake` is called later. It
+    also means a request that is never answered.
 
-    An observation may ask for a future loop. The wait is split into single loops, so that the game
-    continues meanwhile and an early end is noticed. Infinity also stands for a request that is
-    never answered.
+    An observation may ask for a future loop. Its wait is split into single loops, so that the game
+    continues during the wait, and an early end is noticed.
     """
     seconds = _wait_s(state, request)
     game = state.game
@@ -77,7 +77,7 @@ def _wait_s(state: State, request: sc_pb.Request | None) -> float:
 
 
 def _meeting_wait_s(state: State, request: sc_pb.Request | None) -> float:
-    """The same between two games: join_game waits for the other player, if there is one."""
+    """`wait_s` without a game: join_game waits for the other player, if there is one."""
     if request is None or not request.HasField("join_game") or state.hooks.meet is None:
         return 0.0
     crowd_s = 0.0 if state.temper.crowd is None else state.temper.crowd.remaining_s()
@@ -127,7 +127,7 @@ def _answer(state: State, request: sc_pb.Request | None, frame: bytes) -> bytes:
 def _carried_out(
     state: State, request: sc_pb.Request | None, frame: bytes
 ) -> sc_pb.Response | bytes:
-    """The reply without id and status, or the bytes of the whole."""
+    """The reply without id and status, or the bytes of the whole reply."""
     if request is None:
         raise RequestRefused("The frame could not be decoded as a Request")
     name = request.WhichOneof("request")
@@ -150,7 +150,7 @@ def _carried_out(
 
 
 def _was_legal(state: State, name: str) -> bool:
-    """True for a step during which the game has ended: it was legal when it came."""
+    """True for a step during which the game has ended; it was legal when it arrived."""
     return name == "step" and state.match is not None and state.match.is_stepping
 
 

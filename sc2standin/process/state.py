@@ -1,9 +1,9 @@
 """The state of one game process between two requests.
 
-The handlers in `requests` change it; `session` checks the status table; `server` carries out the
-`Fate` that a handler has set. Handlers have no effect outside this object.
+The handlers in `requests` change the state, after `session` has checked the status table. `server`
+carries out the `Fate` that a handler has set. Handlers have no effect outside this object.
 
-In real time the monotonic clock says how many game loops are due by now (`RealtimeClock`). The
+In real time `RealtimeClock` computes from the monotonic clock how many game loops are due. The
 simulation itself reads no clock.
 """
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from sc2standin.multiplayer.meeting import Invitation, Meeting
 
 KEPT = 10_000
-"""Longest list of what the next observation tells, so that a client may do without observations."""
+"""The most errors, actions and messages kept for the next observation, which may never come."""
 
 
 class SharedGame(Protocol):
@@ -80,7 +80,7 @@ class Setup:
     fog: bool
     realtime: bool
     clients: int
-    """Number of clients that play it; 0 if one watches two computers."""
+    """The number of clients that play; 0 if a client watches two computers."""
     computer: sc_pb.PlayerSetup | None
     """Player 2, if it is a computer."""
     first_computer: sc_pb.PlayerSetup | None = None
@@ -94,16 +94,16 @@ class Setup:
 
 @dataclass
 class Provenance:
-    """The origin that a stamped observation states; used only on maps with `stamp`."""
+    """The content of the stamp in an observation; used only on maps with `stamp`."""
 
     instance: int = field(default_factory=lambda: secrets.randbits(48))
-    """Random number of this process; process ids may be reused."""
+    """A random number of this process, because process ids may be reused."""
     episode: int = 0
-    """Episodes begun in this process, by join_game or restart_game."""
+    """The number of episodes begun in this process, by join_game or restart_game."""
     actions: int = 0
-    """Action requests carried out in this episode."""
+    """The number of action requests carried out in this episode."""
     checksum: int = 0
-    """CRC-32 of the last of them, 0 before the first."""
+    """The CRC-32 of the last action request, 0 before the first."""
 
     def begin_episode(self) -> None:
         """Count a new episode, without actions."""
@@ -127,7 +127,7 @@ class Done(NamedTuple):
     loop: int
 
     def shown(self, options: sc_pb.InterfaceOptions) -> bytes:
-        """The action as an interface shows it, serialized; empty if it has no part of it."""
+        """The action as an interface shows it, serialized; empty if the interface lacks it."""
         hidden: list[ClickPart | Literal["action_raw"]] = [
             part
             for setup, part in SCREENS
@@ -152,21 +152,21 @@ CENTRED_AT = 2
 
 @dataclass
 class Hooks:
-    """A state's access to its process: the socket of another player, a signal to go on."""
+    """Calls from a state into its process."""
 
     meet: Callable[[Invitation], Meeting] | None = None
     """Begins to look for the other player of a game."""
     wake: Callable[[], None] = lambda: None
-    """To be called when a request that waits can go on."""
+    """Called when a waiting request may be answered."""
 
 
 @dataclass
 class State:
-    """The process as its client sees it; with two clients also what it knows of the other one."""
+    """The process as its client sees it; with two clients also its copy of the other player."""
 
     data_dir: Path
     temp_dir: Path | None = None
-    """The process's folder for temporary files; maps may be in it."""
+    """The process's folder for temporary files, which may have maps."""
     any_race: bool = False
     """True if Zerg and Protoss may join a melee, with the town of a Terran."""
     temper: Temper = field(default_factory=Temper)
@@ -176,12 +176,14 @@ class State:
     player_id: int = ME
     """The API counts players from 1."""
     other: State | None = None
-    """The other client of the game: its own state is in another process, here is what is needed to
-    carry out its requests."""
+    """The other client of the game, with the fields that are needed to carry out its requests.
+
+    That client's own state is in another process.
+    """
     meeting: Meeting | None = None
     """Set while join_game waits for the other player."""
     not_joined: str = ""
-    """Why the newest join_game was refused: some clients do not look, and only find no game."""
+    """Why the last join_game was refused; for clients that ignore the error and send requests."""
     match: SharedGame | None = None
     """Set while a game of two clients is played."""
     setup: Setup | None = None
@@ -198,7 +200,7 @@ class State:
     """Set while a real-time episode runs."""
     options: sc_pb.InterfaceOptions = field(default_factory=sc_pb.InterfaceOptions)
     player_options: sc_pb.InterfaceOptions = field(default_factory=sc_pb.InterfaceOptions)
-    """The interface of the player who acts; another one than `options` if a replay is watched."""
+    """The interface of the acting player; differs from `options` while a replay is watched."""
     race: common.Race.ValueType = common.Terran
     player_name: str = ""
     action_errors: deque[sc_pb.ActionError] = field(default_factory=partial(deque, maxlen=KEPT))
@@ -210,9 +212,9 @@ class State:
     results_sent: bool = False
     """True if an observation had the results of this episode."""
     is_silent: bool = False
-    """True if observations that wait for a later loop are not answered; the game stands still."""
+    """True if the game stands still and observations of later loops get no reply (a temper)."""
     is_untold: bool = False
-    """True if the game is over and its clients are never told."""
+    """True if the game is over and its clients never learn it (a temper)."""
     recording: Recording | None = None
     """The recording of the episode; set with `setup`."""
     playback: Playback | None = None
@@ -232,14 +234,14 @@ class State:
         return [self, self.other] if self.player_id < self.other.player_id else [self.other, self]
 
     def playing(self) -> Game:
-        """The current episode. Raises RequestRefused if there is none."""
+        """The current episode. Raises RequestRefused without one."""
         if self.game is None:
             raise RequestRefused("Not in a game")
         return self.game
 
     @property
     def controls(self) -> Controls:
-        """The player's console; that of the player whom an observer watches."""
+        """The player's console; for an observer, the console of the viewed player."""
         game = self.playing()
         return game.controls.get(self.player_id, game.controls[game.viewer])
 
@@ -250,7 +252,7 @@ class State:
         return self.setup
 
     def seen(self) -> View:
-        """The client's view of the current episode. Raises RequestRefused if there is none."""
+        """The client's view of the current episode. Raises RequestRefused without an episode."""
         if self.view is None:
             self.view = View(self.playing(), self.options)
         return self.view
@@ -261,15 +263,15 @@ class State:
         return Crop(self.playing().terrain) if wanted else None
 
     def ask(self, deed: Callable[[], None]) -> None:
-        """Do this for the player in a later loop."""
+        """Carry out a deed for the player in a later loop."""
         self.playing().ask(deed, self.player_id)
 
     def begin_episode(self, loops_before: int, quirks: Quirks | None = None) -> None:
         """Start the next episode of the created game, with a seed derived from the game's seed.
 
         Args:
-            loops_before: loops played since create_game.
-            quirks: the odd rules of a recorded episode; None for those of this process.
+            loops_before: the loops played between create_game and this episode.
+            quirks: the odd rules of a recorded episode; None to use those of this process.
         """
         setup = self.created()
         if quirks is None:
@@ -314,7 +316,7 @@ class State:
     def advance(self, loops: int) -> None:
         """Play this many loops, or until the end of the game.
 
-        A signal may set the fate during a loop; then that loop is the last.
+        A signal may set the fate during a loop; then this loop is the last.
         """
         game = self.playing()
         advance = game.advance if self.playback is None else partial(self.playback.advance, game)
@@ -326,7 +328,7 @@ class State:
             self._end(game)
 
     def _end(self, game: Game) -> None:
-        """The game has its result; in real time, tempers may hide that from the client."""
+        """End the episode; in real time, tempers may hide the end from the client."""
         in_real_time = self.clock is not None and self.playback is None
         if in_real_time and self.match is not None and self.temper.untold_end is not None:
             game.clear_loser()
@@ -354,14 +356,14 @@ class State:
         return self.recording
 
     def note(self, request: bytes) -> None:
-        """Record a serialized request that was carried out, and tell the other player."""
+        """Record a serialized request that was carried out, and send it to the other player."""
         if self.recording is not None and self.game is not None:
             self.recording.note(self.game.world.loop, self.player_id, request)
         if self.match is not None:
             self.match.tell(request)
 
     def leave_game(self) -> None:
-        """Back to the main menu."""
+        """Return to the main menu."""
         self.forget_game()
         self.setup = self.recording = None
         self.status = Status.LAUNCHED
@@ -378,7 +380,7 @@ class State:
     def was_done(self, action: sc_pb.Action) -> None:
         """Keep an action that is carried out now, for the observation after this loop.
 
-        It shows the loop after the one in which the client asked, whatever the delay is.
+        The observation shows it with the loop after the client's request, whatever the delay is.
         """
         game = self.playing()
         self.actions_done.append(Done(action, game.world.loop + 1 - game.delay_loops))
@@ -387,7 +389,7 @@ class State:
         return self.fate is not None
 
     def pay_for_step(self) -> None:
-        """Take the time that a step costs on this map."""
+        """Spend the time that a step costs on this map."""
         cost = self.created().scenario.step_cost
         if cost is not None:
             cost.pay()
@@ -403,7 +405,7 @@ class State:
 
 
 class RealtimeClock:
-    """Starts with an episode and computes the loop that is due."""
+    """The clock of a real-time episode; computes the loop that is due."""
 
     def __init__(self) -> None:
         self._started_s = time.monotonic()

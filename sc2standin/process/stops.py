@@ -1,12 +1,12 @@
 """A real-time game's behaviour after a stop (SIGSTOP, later SIGCONT).
 
-The real game's behaviour is unknown, so there are two:
+The real game's behaviour is unknown, so there are two modes:
 
     catch-up    the clock continued: the missed loops are played as fast as possible
     freeze      the clock stood still: the game continues where it was stopped
 
-A process gets a signal when it is continued, but none when it is stopped. So it notes the time
-every few milliseconds; after SIGCONT the time since the last note does not count.
+A process gets a signal when it is continued, but not when it is stopped. So it records the time
+every few milliseconds; after SIGCONT the time since the last record does not count.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class FrozenStops:
     def watch(self) -> None:
         """Begin, in the running event loop."""
         if sys.platform != "win32":
-            # Not asyncio's handler: it runs in a later turn of the loop, after the clock was read.
+            # asyncio's handler would run in a later turn of the loop, after the clock was read.
             signal.signal(signal.SIGCONT, self._on_continued)
         self._beat()
 

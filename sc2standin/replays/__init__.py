@@ -1,1 +1,1 @@
-"""Replays: what is recorded of an episode, the file that holds it, and playing it again."""
+"""Replays: the record of an episode, its file, and its playback."""

@@ -1,7 +1,7 @@
-"""The content of a replay, the file that holds it, and how it is played again.
+"""The content of a replay, its file, and its playback.
 
-An episode is determined by how its game was created and joined, its number, and the requests that
-changed it, each of a player and at its loop. The file is an MPQ archive:
+An episode is determined by its game's create_game and join_game, its number, and the requests that
+changed it, each with its player and loop. The file is an MPQ archive:
 
     replay.gamemetadata.json   versions, length, players, as in replays of the real game
     sc2pool.info               `ResponseReplayInfo`, serialized
@@ -9,16 +9,18 @@ changed it, each of a player and at its loop. The file is an MPQ archive:
     sc2pool.requests           loop, player, size and bytes of each `Request`; first comes
                                create_game, with the map and the seed, then join_game of each player
 
-Rules it keeps: a request is recorded as the bytes that arrived, which costs a step next to nothing.
-The record is bounded, and an episode that is too long for it has no replay. A file is checked
-before anything is played, within the same bounds, one request after the other, because a request
-takes many times its bytes once it is decoded. The requests of a loop are in the order of the
-players, as both of their processes must write the same file.
+Rules it keeps:
+- A request is recorded as the bytes that arrived, which costs a step next to nothing.
+- The record is bounded, and a longer episode has no replay.
+- A file is checked before anything is played, within the same bounds. The check decodes one request
+  at a time, because a decoded request takes many times its bytes.
+- The requests of a loop are in the order of the players, because the processes of both players must
+  write the same file.
 
-`Playback` plays the game as it was created, with each recorded request at its loop. Rules it keeps:
-requests of a loop are carried out when the replay continues from there, so that an
-observation of that loop comes before them, as it did in the game. A replay that was saved before
-the game's end is over at that loop, and the result is undecided.
+`Playback` plays the created game again, with each recorded request at its loop. Rules it keeps:
+- The requests of a loop are carried out when the replay continues from this loop. So an observation
+  of the loop comes before them, as it did in the game.
+- A replay that was saved before the game's end is over at that loop, with the result Undecided.
 """
 
 from __future__ import annotations
@@ -42,23 +44,23 @@ from sc2standin.simulation.game import Game, Quirks
 RECORDED: Final = frozenset({"action", "debug"})
 """The requests that change an episode, apart from steps."""
 _PLAYABLE = RECORDED | {"leave_game"}
-"""Requests that a file may hold: one of two players may leave."""
+"""The requests that a file may hold; one of two players may leave."""
 MAX_BYTES: Final = 64 * 1024 * 1024
-"""Largest record of an episode, in memory: a command every loop for three hours."""
+"""The largest record of an episode, in memory: a command every loop for three hours."""
 _ENTRY_BYTES: Final = 150
-"""Memory of a recorded request beside its bytes."""
+"""The memory of a recorded request in addition to its bytes."""
 _REQUEST_BYTES: Final = 2 * 1024 * 1024
-"""Largest recorded request: create_game, with a map of 1 MiB."""
+"""The largest recorded request: create_game, with a map of 1 MiB."""
 _INFO_BYTES: Final = 256 * 1024
-"""Largest description of the game; that of a usual one has some hundred bytes."""
+"""The largest description of a game; a usual description has a few hundred bytes."""
 _FORMAT: Final = "sc2pool-standin-replay/3"
 _METADATA, _INFO = "replay.gamemetadata.json", "sc2pool.info"
 _EPISODE, _REQUESTS = "sc2pool.episode.json", "sc2pool.requests"
 _REAL: Final = b"StarCraft II replay"
-"""In the user data at the beginning of a replay of the real game."""
+"""A text in the user data at the beginning of a replay of the real game."""
 _USER_DATA_BYTES, _METADATA_BYTES = 1024, 1 << 20
 LAST_LOOP: Final = 1 << 19
-"""Loops since create_game at which every game ends."""
+"""The loop since create_game at which every game ends."""
 HEAD: Final = struct.Struct("<IBI")
 """Loop, player and size of a request."""
 Entry = tuple[int, int, bytes]
@@ -66,7 +68,7 @@ Entry = tuple[int, int, bytes]
 
 
 class ReplayError(ValueError):
-    """Not a replay of the stand-in, or no replay can be made; the message says why."""
+    """A file is not a replay of the stand-in, or a replay cannot be made; see the message."""
 
 
 class Recording:
@@ -74,7 +76,7 @@ class Recording:
 
     def __init__(self, create: sc_pb.RequestCreateGame) -> None:
         self.create = create
-        """How the game was created, with the map and the seed."""
+        """The game's create_game, with the map and the seed."""
         self._joins: dict[int, sc_pb.RequestJoinGame] = {}
         self._episode = self._loops_before = 0
         self._quirks = Quirks()
@@ -82,18 +84,18 @@ class Recording:
         self._bytes = 0
 
     def joined(self, player: int, join: sc_pb.RequestJoinGame) -> None:
-        """Remember how a player joined the game."""
+        """Record the join_game of a player."""
         self._joins[player] = sc_pb.RequestJoinGame()
         self._joins[player].CopyFrom(join)
 
     def begin(self, episode: int, loops_before: int, quirks: Quirks) -> None:
-        """Forget the last episode's requests."""
+        """Begin a new record, and forget the last episode's requests."""
         self._episode, self._loops_before, self._quirks = episode, loops_before, quirks
         self._requests.clear()
         self._bytes = 0
 
     def note(self, loop: int, player: int, request: bytes) -> None:
-        """Remember a player's serialized request that was carried out at this loop."""
+        """Record a player's serialized request that was carried out at this loop."""
         if self._bytes <= MAX_BYTES:
             self._requests.append((loop, player, request))
             self._bytes += _ENTRY_BYTES + len(request)
@@ -104,7 +106,7 @@ class Recording:
         """The replay file; raises ReplayError if the episode was too long to be recorded."""
         if self._bytes > MAX_BYTES:
             raise ReplayError("the episode has too many commands for a replay")
-        changes = sorted(self._requests, key=itemgetter(0, 1))  # those of a player stay in order
+        changes = sorted(self._requests, key=itemgetter(0, 1))  # a player's requests stay in order
         requests = [
             (0, 0, sc_pb.Request(create_game=self.create)),
             *((0, n, sc_pb.Request(join_game=join)) for n, join in sorted(self._joins.items())),
@@ -133,12 +135,12 @@ class Replay:
 
     info: sc_pb.ResponseReplayInfo
     episode: int
-    """Episodes begun before this one since create_game."""
+    """The number of episodes between create_game and this one."""
     loops_before: int
-    """Loops played before this episode since create_game."""
+    """The loops played between create_game and this episode."""
     create: sc_pb.RequestCreateGame
     joins: dict[int, sc_pb.RequestJoinGame]
-    """How each player joined."""
+    """The join_game of each player."""
     requests: tuple[Entry, ...]
     """The requests that changed the episode, in order; each can be decoded."""
     quirks: Quirks = field(default_factory=Quirks)
@@ -199,7 +201,7 @@ def _quirks(spent: list[tuple[float, float, int]], late_loops: int, *, waves_sta
 
 
 def _described(real: bytes) -> str:
-    """Map, version, length and players of a replay of the real game, as its metadata say."""
+    """Map, version, length and players of a replay of the real game, from its metadata."""
     try:
         told = json.loads(mpq.unpack(real, _METADATA, _METADATA_BYTES))
         players = [
@@ -240,7 +242,8 @@ def entry(loop: int, player: int, request: sc_pb.Request) -> bytes:
 def _entries(log: bytes) -> list[Entry]:
     """The requests of a log, not decoded yet; raises ValueError if they are too many or too long.
 
-    As `Recording` counts them: those of each player's beginning, which it does not count, are few.
+    The bounds are those of `Recording`, plus room for create_game and the join_games, which
+    `Recording` does not count.
     """
     entries, place, left = [], 0, MAX_BYTES + 4 * _REQUEST_BYTES
     while place < len(log):
@@ -254,7 +257,7 @@ def _entries(log: bytes) -> list[Entry]:
 
 
 def _metadata(info: sc_pb.ResponseReplayInfo) -> dict[str, object]:
-    """The part of a replay from which clients learn the version of the game that plays it."""
+    """The part of a replay in which clients look up the version of the game to play it with."""
     return {
         "Title": info.map_name,
         "GameVersion": f"{info.game_version}.{info.base_build}",
@@ -295,11 +298,11 @@ class Playback:
     """A replay that is being watched.
 
     Args:
-        perform: carries out a recorded request of a player, serialized.
+        perform: carries out a recorded, serialized request of a player.
 
     Attributes:
-        sees_all: True if it is watched without fog.
-        may_be_saved: True if the client asked for a recording of it.
+        sees_all: True if the replay is watched without fog.
+        may_be_saved: True if the client asked for a recording of the replay.
     """
 
     def __init__(

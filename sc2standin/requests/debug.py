@@ -1,7 +1,7 @@
 """Debug commands: change the world directly, or crash, hang or end the process.
 
-The whole request is checked before any command is carried out. All but the end of the process
-takes effect in the next loop, as in the real game.
+The whole request is checked before any command is carried out. All commands except those on the
+process take effect in the next loop, as in the real game.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sc2standin.simulation.units import ME, NEUTRAL
 
 MAX_SCORE = 1_000_000_000
 GIFT = 5000
-"""The amount of a resource that a client gets if it asks for it."""
+"""The amount of a resource that a client gets on request."""
 _FATES = {
     debug_pb.DebugTestProcess.hang: Fate.HANG,
     debug_pb.DebugTestProcess.crash: Fate.CRASH,
@@ -59,7 +59,7 @@ def _check_numbers(command: debug_pb.DebugCommand) -> None:
     if not abs(command.score.score) <= MAX_SCORE:
         raise RequestRefused(f"A score of {command.score.score} is out of range")
     if not math.isfinite(command.unit_value.value):
-        raise RequestRefused(f"{command.unit_value.value} is no value for a unit")
+        raise RequestRefused(f"{command.unit_value.value} is not a value for a unit")
 
 
 def _count(births: list[debug_pb.DebugCreateUnit]) -> int:
@@ -78,7 +78,7 @@ def _check_births(state: State, births: list[debug_pb.DebugCreateUnit]) -> None:
             raise RequestRefused(f"No such player: {birth.owner}")
         if not game.terrain.on_map(birth.pos.x, birth.pos.y):
             raise RequestRefused(f"({birth.pos.x}, {birth.pos.y}) is not on the map")
-    # Not those that another client asked for: when its requests arrive is random.
+    # The other client's units do not count, because its requests arrive at random times.
     asked = game.units_asked[state.player_id] + _count(births)
     if len(game.world.units) + asked > MAX_UNITS:
         raise RequestRefused(f"Too many units: the stand-in's limit is {MAX_UNITS}")
@@ -87,7 +87,7 @@ def _check_births(state: State, births: list[debug_pb.DebugCreateUnit]) -> None:
 def _create_unit(game: Game, _player: int, create: debug_pb.DebugCreateUnit) -> None:
     place = game.terrain.clamp(create.pos.x, create.pos.y)
     kind = game.scenario.creatable(create.unit_type)
-    assert kind is not None  # `_check_births` has looked
+    assert kind is not None  # `_check_births` has checked it
     if game.routes is not None and kind.mobile and not kind.aloft:
         game.routes.update()
         place = game.routes.blocks.free_point(*place)
@@ -127,7 +127,7 @@ def _set_score(game: Game, player: int, score: debug_pb.DebugSetScore) -> None:
 
 
 def _set_state(game: Game, player: int, change: debug_pb.DebugGameState.ValueType) -> None:
-    game.world.cheats ^= {(player, change)}  # a rule holds again with the next such command
+    game.world.cheats ^= {(player, change)}  # the same command restores the rule
     if change == debug_pb.upgrade:
         _upgrade(game, player)
     if change == debug_pb.show_map:
@@ -167,7 +167,7 @@ def _test_process(state: State, test: debug_pb.DebugTestProcess) -> None:
     state.fate_delay_s = max(0, test.delay_ms) / 1000.0
 
 
-# Drawing, and the state cooldown, change nothing.
+# Drawing and the state `cooldown` change nothing.
 _COMMANDS: dict[str, Callable[[Game, int, Any], None]] = {
     "create_unit": _create_unit,
     "kill_unit": _kill_unit,
@@ -178,4 +178,4 @@ _COMMANDS: dict[str, Callable[[Game, int, Any], None]] = {
 }
 
 _CHANGING = frozenset({"create_unit", "kill_unit", "unit_value", "score"})
-"""The commands that change what an observation shows."""
+"""The commands that change observations."""

@@ -67,7 +67,7 @@ def game_info(state: State, _request: sc_pb.RequestGameInfo, response: sc_pb.Res
 
 
 def _pathing_bits(game: Game) -> bytes:
-    """The pathing grid: the ground without what the client sees or remembers on it."""
+    """The pathing grid: walkable ground without obstacles that the client sees or remembers."""
     terrain, sight, mine = game.terrain, game.sight, game.viewer
     if game.routes is None:
         return terrain.open_bits
@@ -86,7 +86,7 @@ def _pathing_bits(game: Game) -> bytes:
 
 
 def player_infos(state: State, *, is_replay: bool = False) -> list[sc_pb.PlayerInfo]:
-    """The players of the game. Only a replay tells everything about both of them."""
+    """The players of the game; only a replay gives the actual race of both."""
     setup = state.created()
     infos = []
     if setup.clients:
@@ -104,7 +104,7 @@ def player_infos(state: State, *, is_replay: bool = False) -> list[sc_pb.PlayerI
 
 
 def _client_info(player: State, *, knows_race: bool, melee: bool) -> sc_pb.PlayerInfo:
-    # All towns are Terran, whatever was asked for.
+    # All towns are Terran, whatever race was asked for.
     actual = common.Terran if melee else player.race
     return sc_pb.PlayerInfo(
         player_id=player.player_id,

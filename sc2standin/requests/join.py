@@ -1,7 +1,7 @@
 """join_game: alone, or together with the client of another process.
 
-With two participants, one process has created the game and the other one has not; the session lets
-the request wait until the processes have met.
+With two participants, only one process has created the game. The session lets the request wait
+until the processes have met.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from sc2standin.status import Status
 
 JoinError = sc_pb.ResponseJoinGame.Error
 OBSERVER = 3
-"""The player id of one who watches two computers."""
+"""The player id of a client that watches two computers."""
 NAME_LENGTH = 32
-"""Length of a player's name that the game keeps."""
+"""The game keeps this many characters of a player's name."""
 NOT_PLAYED = (
     "the stand-in has the towns of Terrans only, and {} would get one: join as Terran or Random, "
     "or install it with --any-race"
 )
 LOCAL_HOST = "127.0.0.1"
-"""Where the host of a game of two clients is, if join_game does not name an address."""
+"""The host's address in a game of two clients, if join_game does not name one."""
 
 
 def join_game(state: State, request: sc_pb.RequestJoinGame, response: sc_pb.Response) -> None:
-    """Join and begin the episode; with two participants both processes have met by now."""
+    """Join and begin the episode; with two participants both processes have met before."""
     if state.temper.crowd is not None:
         state.temper.crowd.leave()
     if state.map_is_unreadable:
@@ -69,7 +69,7 @@ def join_game(state: State, request: sc_pb.RequestJoinGame, response: sc_pb.Resp
 
 
 def _match_problem(state: State, request: sc_pb.RequestJoinGame, met: Meeting) -> Problem | None:
-    """Why there is no game with the other player; both processes find the same."""
+    """The reason against a game with the other player, or None; the same in both processes."""
     if met.problem is not None:
         return met.problem
     setup = state.setup  # the guest's process has none yet
@@ -105,7 +105,7 @@ def rival(state: State, player: int, request: sc_pb.RequestJoinGame) -> State:
         player_options=possible(request.options),
         race=race_of(request),
         player_name=text(request.player_name),
-        # Its own process tells it what happens.
+        # The other player's own process keeps these lists.
         action_errors=deque(maxlen=0),
         actions_done=deque(maxlen=0),
         chat=deque(maxlen=0),
@@ -115,7 +115,7 @@ def rival(state: State, player: int, request: sc_pb.RequestJoinGame) -> State:
 
 
 def invitation(state: State, request: sc_pb.RequestJoinGame) -> Invitation | None:
-    """The invitation for the other player's process; None if there is none to meet."""
+    """The invitation for the other player's process; None if the game needs no other process."""
     if state.map_is_unreadable or not _needs_other(state):
         return None
     if _join_problem(state, request) is not None:
@@ -129,12 +129,12 @@ def invitation(state: State, request: sc_pb.RequestJoinGame) -> Invitation | Non
 
 
 def _needs_other(state: State) -> bool:
-    """True if the game has two clients: it is created so, or in another process."""
+    """True if the game has two clients: by its setup, or because another process created it."""
     return state.setup is None or state.setup.clients > 1
 
 
 def _join_problem(state: State, request: sc_pb.RequestJoinGame) -> Problem | None:
-    """Why a game cannot be joined in this way; None if it can."""
+    """Why this request cannot join the game; None if it can."""
     participation = request.WhichOneof("participation")
     watches = participation == "observed_player_id"
     if participation is None:
@@ -155,7 +155,7 @@ def _join_problem(state: State, request: sc_pb.RequestJoinGame) -> Problem | Non
 def _race_problem(
     state: State, scenario: Scenario, request: sc_pb.RequestJoinGame
 ) -> Problem | None:
-    """Why a race cannot play: there is no town for it. Many maps and tests need none."""
+    """The reason against a race without a town, or None; many maps and tests need no town."""
     melee = scenario.melee
     if melee is None or melee.any_race or scenario.endless or state.any_race:
         return None
@@ -176,5 +176,5 @@ def _ports_problem(state: State, request: sc_pb.RequestJoinGame) -> Problem | No
     if not _has_ports(request):
         return JoinError.MissingPorts, "the ports of a game of two participants are missing"
     if not 1 <= request.server_ports.game_port <= 65535:
-        return JoinError.NetworkError, f"{request.server_ports.game_port} is no port"
+        return JoinError.NetworkError, f"{request.server_ports.game_port} is not a port"
     return None

@@ -25,10 +25,10 @@ MAX_MAP_BYTES = 1 << 20
 
 
 class CannotCreate(Exception):
-    """Why create_game fails: the error code of its reply, and the details."""
+    """create_game fails, with the error code of its reply and the details."""
 
     is_no_map = False
-    """True if the file has the format of no map."""
+    """True if the file does not have the format of a map."""
 
     def __init__(self, code: CreateError.ValueType, details: str) -> None:
         super().__init__(details)
@@ -53,7 +53,7 @@ def create_game(state: State, request: sc_pb.RequestCreateGame, response: sc_pb.
 
 
 def create(state: State, request: sc_pb.RequestCreateGame) -> None:
-    """Set up a game; raises CannotCreate, and then changes nothing."""
+    """Set up a game; if that is not possible, change nothing and raise CannotCreate."""
     types = [player.type for player in request.player_setup]
     _check_players(types)
     content = _map_content(state, request)
@@ -115,25 +115,25 @@ def _check_players(types: list[sc_pb.PlayerType.ValueType]) -> None:
 
 
 _CASTS = ((1, 0, 0), (1, 1, 0), (2, 0, 0), (0, 2, 1))
-"""Numbers of participants, computers and observers that a game may have."""
+"""The possible numbers of participants, computers and observers in a game."""
 
 
 def _map_content(state: State, request: sc_pb.RequestCreateGame) -> bytes:
     """The bytes of the requested map.
 
-    A path stays inside `Maps` or the temporary folder: a client must not read other files.
+    A path must stay inside `Maps` or the temporary folder: a client must not read other files.
     """
     local = request.local_map
     if request.battlenet_map_name:
         raise CannotCreate(CreateError.InvalidMapName, "the stand-in has no Battle.net maps")
     if len(local.map_data) > MAX_MAP_BYTES:
-        raise CannotCreate(CreateError.InvalidMapData, "no stand-in map: over 1 MiB")
+        raise CannotCreate(CreateError.InvalidMapData, "not a stand-in map: over 1 MiB")
     if local.map_data:
         return local.map_data
     if not local.map_path:
         raise CannotCreate(CreateError.MissingMap, "no map was named")
     maps = state.data_dir / "Maps"
-    path = maps / text(local.map_path)  # an absolute map_path stays what it is
+    path = maps / text(local.map_path)  # an absolute map_path replaces `maps`
     try:
         path = path.resolve()  # symbolic links and `..` are followed before the comparison
         if state.temp_dir is not None:
@@ -151,14 +151,14 @@ def _map_content(state: State, request: sc_pb.RequestCreateGame) -> bytes:
     except (OSError, ValueError) as error:
         raise CannotCreate(CreateError.InvalidMapPath, f"{path}: {error}") from None
     if len(content) > MAX_MAP_BYTES:
-        raise CannotCreate(CreateError.InvalidMapData, f"{path} is no stand-in map: over 1 MiB")
+        raise CannotCreate(CreateError.InvalidMapData, f"{path} is not a stand-in map: over 1 MiB")
     return content
 
 
 def take_seat(
     state: State, request: sc_pb.RequestJoinGame, options: sc_pb.InterfaceOptions
 ) -> None:
-    """Remember the player of the next episode, and the interface of who plays or watches it."""
+    """Set the player of the next episode, and the interface of the client."""
     state.options.CopyFrom(possible(options))
     state.player_options.CopyFrom(possible(request.options))
     state.race = race_of(request)
@@ -167,14 +167,14 @@ def take_seat(
 
 
 def race_of(request: sc_pb.RequestJoinGame) -> common.Race.ValueType:
-    # A random race may depend on the map alone: all of these maps are Terran.
+    # A random race may depend only on the map, and all of these maps are Terran.
     return common.Terran if request.race == common.Random else request.race
 
 
 def possible(options: sc_pb.InterfaceOptions) -> sc_pb.InterfaceOptions:
-    """The interface without the images that there cannot be.
+    """The interface without images of impossible sizes.
 
-    game_info lists what the client gets: it would wait for the others in vain.
+    game_info lists the images that the client gets, so that it does not wait for others.
     """
     given = sc_pb.InterfaceOptions()
     given.CopyFrom(options)
@@ -201,31 +201,31 @@ def restart_game(
         reply.need_hard_reset = True
     if loops >= END_OF_TIME_LOOPS:
         reply.error = sc_pb.ResponseRestartGame.LaunchError
-        reply.error_details = "the end of time is reached; create the game anew"
+        reply.error_details = "the end of time is reached; create a new game"
         return
     state.begin_episode(loops_before=loops)
 
 
 def leave_game(state: State, _request: sc_pb.RequestLeaveGame, response: sc_pb.Response) -> None:
-    """Back to the main menu."""
+    """Return to the main menu."""
     response.leave_game.SetInParent()
     state.leave_game()
 
 
 def quit_process(state: State, _request: sc_pb.RequestQuit, _response: sc_pb.Response) -> None:
-    """End the process; there is no reply."""
+    """End the process, without a reply."""
     state.status = Status.QUIT
     state.fate = Fate.EXIT
 
 
 def step(state: State, request: sc_pb.Request) -> bytes:
-    """Advance by `count` loops, by one if it is not set."""
+    """Advance by `count` loops, or by one loop if it is not set."""
     if state.clock is not None:
         raise RequestRefused("Not supported in realtime: the game steps by itself")
     if state.match is None:
         state.advance(loops_asked(request.step))
     else:
-        state.match.end_step()  # it was played while the request waited
+        state.match.end_step()  # the loops were played while the request waited
     state.pay_for_step()
     return step_reply(state.playing().simulation_loop, reply_tail(request, state.status))
 

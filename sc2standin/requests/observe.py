@@ -1,7 +1,7 @@
-"""The observation request: what the client sees, and what happened since the last one.
+"""The observation request: the client's view, and the events since the last observation.
 
 Rule it keeps: actions, their errors, chat and results appear once, in the first observation after
-them.
+they happen.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from sc2standin.view.prepared import observation_reply, reply_tail
 
 
 def observation(state: State, request: sc_pb.Request) -> bytes:
-    """Everything that the joined interface requested, at the current loop."""
+    """The reply with all that the client's interface asks for, at the current loop."""
     tail = reply_tail(request, state.status)
     if state.crop is not None:
         response = sc_pb.Response(observation=whole_observation(state, request.observation))
         return bytes(response.SerializeToString(deterministic=True)) + tail
-    # The kept message is serialized as it is: to copy it would cost as much again.
+    # Serialize the kept message without a copy, which would cost as much again.
     content = _seen(state, request.observation).SerializeToString(deterministic=True)
     return observation_reply(_before(state), content, _after(state), tail)
 
 
 def whole_observation(state: State, request: sc_pb.RequestObservation) -> sc_pb.ResponseObservation:
-    """The same as a message."""
+    """The same as `observation`, as a message."""
     reply = sc_pb.ResponseObservation()
     reply.ParseFromString(_before(state) + _after(state))
     reply.observation.CopyFrom(_seen(state, request))
@@ -38,7 +38,7 @@ def whole_observation(state: State, request: sc_pb.RequestObservation) -> sc_pb.
 
 
 def _seen(state: State, request: sc_pb.RequestObservation) -> sc_pb.Observation:
-    """The observation itself; it is valid until the next one."""
+    """The observation itself; valid until the next one."""
     sees_all = not state.created().clients
     if state.playback is not None:
         sees_all = sees_all or state.playback.sees_all
@@ -47,7 +47,7 @@ def _seen(state: State, request: sc_pb.RequestObservation) -> sc_pb.Observation:
 
 
 def _before(state: State) -> bytes:
-    """The fields before the observation itself: what the client did."""
+    """The fields before the observation itself: the client's actions and their errors."""
     fields = b""
     if state.actions_done:
         loop, all_done = state.playing().world.loop, list(state.actions_done)
@@ -74,7 +74,7 @@ def _after(state: State) -> bytes:
 
 
 def player_results(state: State) -> list[sc_pb.PlayerResult]:
-    """Each player's result; empty before the end, and once they have been sent."""
+    """Each player's result; empty before the end, and after the results have been sent."""
     if state.results_sent or state.playing().result is None:
         return []
     state.results_sent = True

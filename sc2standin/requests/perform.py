@@ -1,6 +1,6 @@
-"""Carries out a request that changes an episode and that has no reply here.
+"""Carries out a request that changes an episode, without a reply.
 
-It is a recorded request of a replay, or one of the other player, sent from that player's process.
+It is a recorded request of a replay, or a request of the other player from that player's process.
 """
 
 from __future__ import annotations

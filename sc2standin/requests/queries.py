@@ -37,7 +37,7 @@ def query(state: State, request: query_pb.RequestQuery, response: sc_pb.Response
 
 
 def _walking_distance(game: Game, path: query_pb.RequestQueryPathing) -> float:
-    """Length of the path, 0 if there is none. On open ground the path is straight."""
+    """The length of the path, 0 without a path. On open ground the path is straight."""
     if path.HasField("start_pos"):
         start_x, start_y = path.start_pos.x, path.start_pos.y
     else:
@@ -58,7 +58,7 @@ def _walking_distance(game: Game, path: query_pb.RequestQueryPathing) -> float:
 def _fill_abilities(
     reply: query_pb.ResponseQueryAvailableAbilities, state: State, *, free: bool
 ) -> None:
-    """List what a unit can do now; if it is `free`, also what is too expensive."""
+    """List the abilities that a unit can use now; with `free` also those that cost too much."""
     game = state.playing()
     unit = game.world.by_tag.get(reply.unit_tag)
     if unit is None:
@@ -74,7 +74,7 @@ def _fill_abilities(
 
 
 def _placed(ability_id: int) -> UnitType | None:
-    """The structure that an ability puts on the ground, None if it puts none there."""
+    """The structure that an ability puts on the ground, or None."""
     kind = abilities.KIND_BY_ABILITY.get(ability_id)
     if kind == OrderKind.LAND:
         return next(one.made_from for one in _LIFTED if ability_id in available_to(one))
@@ -84,7 +84,7 @@ def _placed(ability_id: int) -> UnitType | None:
 def _placement(
     game: Game, place: query_pb.RequestQueryBuildingPlacement, player: int, known: Known
 ) -> error_pb.ActionResult.ValueType:
-    """Success if the structure can stand there, or, for other abilities, if no unit does."""
+    """Success if the structure can stand there; for other abilities, if no unit stands there."""
     x, y = place.target_pos.x, place.target_pos.y
     made = _placed(abilities.specific(place.ability_id))
     economy = game.economies.get(player, game.economy)

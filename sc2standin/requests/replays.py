@@ -1,7 +1,7 @@
-"""Requests about replays: save one, tell what one holds, start one.
+"""Requests about replays: save a replay, describe one, start one.
 
-Rules it keeps: a path leads to a file in one of three folders of replays and to no other. A replay
-that cannot be played changes nothing. No command of a replay ends the process.
+Rules it keeps: a path leads only to files in three folders of replays. A replay that cannot be
+played changes nothing. Commands in a replay cannot end the process.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ InfoError = sc_pb.ResponseReplayInfo.Error
 StartError = sc_pb.ResponseStartReplay.Error
 MAX_FILE_BYTES = 64 * 1024 * 1024
 USERS_REPLAYS = Path("~/Documents/StarCraft II/Replays")
-"""Where the real game looks for replays on Linux; python-sc2 expects it."""
+"""The folder in which the real game looks for replays on Linux, as python-sc2 expects."""
 
 
 class _CannotRead(Exception):
-    """Why a replay cannot be read: the name of the error in both replies, and the details."""
+    """A replay cannot be read; has the name of the error in both replies, and the details."""
 
     def __init__(self, name: str, details: str) -> None:
         super().__init__(details)
@@ -119,7 +119,7 @@ def _start(state: State, request: sc_pb.RequestStartReplay) -> None:
         sees_all=request.disable_fog or not observed,
         may_be_saved=request.record_replay,
     )
-    state.canned = False  # its replies are prepared for a game
+    state.canned = False  # the prepared replies are for a game, not for a replay
     state.status = Status.IN_REPLAY
 
 
@@ -155,7 +155,7 @@ def _content(state: State, request: sc_pb.RequestReplayInfo | sc_pb.RequestStart
     folders += [state.temp_dir] if state.temp_dir is not None else []
     try:
         for folder in folders:
-            # An absolute path stays what it is; symbolic links and `..` are followed.
+            # An absolute path replaces the folder; symbolic links and `..` are followed.
             path = (folder / name).resolve()
             if path.is_relative_to(folder.resolve()) and path.is_file():
                 with path.open("rb") as file:

@@ -1,9 +1,9 @@
 """save_map: stores a map in the folder for temporary files, where create_game finds it.
 
-In a game of two clients both processes get the map in this way. It is allowed in any status.
+In a game of two clients both processes get the map in this way. The request is allowed in any
+status.
 
-Rules it keeps: a path leads to a file below that folder and to no other; a file is replaced as a
-whole.
+Rules it keeps: a path leads only to files below that folder. A file is replaced as a whole.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Strings of a request: protobuf gives the bytes of those that are no UTF-8."""
+"""Strings of a request: protobuf returns bytes for a string that is not UTF-8."""
 
 from __future__ import annotations
 
 
 def text(value: str | bytes) -> str:
-    """A string for sure; what is no UTF-8 becomes a question mark."""
+    """The value as a string; bytes that are not UTF-8 become replacement characters."""
     return value if isinstance(value, str) else value.decode(errors="replace")

@@ -1,15 +1,15 @@
 """The computer player of a melee.
 
-    Level      how good it is, by difficulty
-    next_steps what it does next: a pure function of what it has
+    Level      the player's behaviour, by difficulty
+    next_steps the next steps, as a pure function of the player's holdings
     Computer   observes its town, asks for the next steps, and gives the orders
 
-It has an economy of its own, by the same rules as the client's, and sees the whole map.
+A computer has an economy of its own, by the same rules as the client's, and sees the whole map.
 
-Rule it keeps: it thinks at fixed loops, so that steps of any size give the same game.
+Rule it keeps: a computer thinks at fixed loops, so that steps of any size give the same game.
 
 The differences between the levels are our choice: the real game's are in its scripts. A stronger
-one thinks more often, has more workers, more barracks earlier, and attacks earlier with more
+level thinks more often, has more workers, more barracks earlier, and attacks earlier with more
 marines.
 """
 
@@ -33,15 +33,15 @@ from sc2standin.simulation.world import World
 
 DEPOT, BARRACKS, MARINE = (TYPE_BY_NAME[name] for name in ("SupplyDepot", "Barracks", "Marine"))
 HOME_CELLS = 15.0
-"""How near to a town hall the client's soldiers are a threat, in cells."""
+"""The client's soldiers are a threat within this distance of a town hall, in cells."""
 AWAY_CELLS = 40.0
-"""Farther than this from its town halls a marine has been sent to attack."""
+"""A marine that is farther from all town halls than this has been sent to attack, in cells."""
 LATTICE_CELLS = 4
 """Distance between two places for structures: three cells of the largest, and one to pass."""
 FARTHEST_CELLS = 24
-"""How far from its town hall it builds, in cells."""
+"""The greatest offset of a new structure from its town hall along each axis, in cells."""
 FROM_FIELDS_CELLS = 5.0
-"""How far from mineral fields and geysers it builds, so that workers can pass."""
+"""The least distance of a new structure to fields and geysers, for workers to pass, in cells."""
 
 
 class Computer:
@@ -63,7 +63,7 @@ class Computer:
         """Tags of the workers that fight."""
 
     def start(self) -> None:
-        """Nothing to do before the first loop: idle workers are sent to work when it thinks."""
+        """Do nothing: idle workers are sent to work when the computer thinks for the first time."""
 
     def apply(self) -> int:
         """Think, if it is time; returns the loop at which to think again."""
@@ -84,7 +84,7 @@ class Computer:
             self._carry_out(step, halls)
 
     def _is_lost(self, halls: list[Unit]) -> bool:
-        """True if it has no soldiers, and either no workers or no town hall, and can train none."""
+        """True if it has no soldiers, lacks workers or a town hall, and can train no more."""
         army = self._world.armies[self._owner]
         if army.soldiers or (halls and army.workers):
             return False
@@ -181,7 +181,7 @@ class Computer:
         return ((hall.x + dx, hall.y + dy) for _distance, dx, dy in offsets)
 
     def _gather(self, halls: list[Unit]) -> None:
-        """Send idle workers to the fields, as evenly as they are."""
+        """Send each idle worker to the field with the fewest workers."""
         if not halls:
             return
         fields = fields_near(self._world, (halls[0].x, halls[0].y))
@@ -200,7 +200,7 @@ class Computer:
                 orders.give(self._world, unit, gather, queued=False)
 
     def _defend(self, halls: list[Unit]) -> None:
-        """Let marines, and workers if they may, attack who threatens the town."""
+        """Let marines, and on some levels workers, attack the units that threaten the town."""
         world = self._world
         threats = [
             unit
@@ -238,7 +238,7 @@ class Computer:
             self._defenders.add(worker.tag)
 
     def _press_on(self, halls: list[Unit]) -> None:
-        """Send those who have destroyed their target to the next one."""
+        """Send marines that have destroyed their target to the next one."""
         away = [
             marine
             for marine in self._idle_marines()
@@ -263,7 +263,7 @@ def _queued(factory: Unit) -> int:
 
 
 def _with_room(factories: list[Unit]) -> list[Unit]:
-    """The structures that train and have little to do."""
+    """The structures that train and have fewer than `MOST_QUEUED` units to train."""
     return [one for one in factories if isinstance(one.job, Factory) and _queued(one) < MOST_QUEUED]
 
 
@@ -279,9 +279,9 @@ class Level:
     workers: int
     barracks: int
     barracks_from_loop: int
-    """Loop before which it builds no barracks."""
+    """The loop before which the player builds no barracks."""
     attacks_with: int
-    """Marines of the first attack; each later one has as many more."""
+    """The marines of the first attack; each later attack adds the same number."""
     attacks_from_loop: int
     workers_fight: bool
     """True if workers defend their town."""
@@ -303,7 +303,7 @@ LEVELS = {
     sc_pb.Hard: HARD,
     sc_pb.Harder: HARDER,
 }
-"""All others, the cheating ones too, play as VERY_HARD."""
+"""The levels by difficulty; all other difficulties, also cheating ones, are VERY_HARD."""
 
 
 def level_of(difficulty: sc_pb.Difficulty.ValueType) -> Level:
@@ -314,9 +314,9 @@ def level_of(difficulty: sc_pb.Difficulty.ValueType) -> Level:
 _DEPOT, _BARRACKS = TYPE_BY_NAME["SupplyDepot"], TYPE_BY_NAME["Barracks"]
 _MARINE, _SCV = TYPE_BY_NAME["Marine"], TYPE_BY_NAME["SCV"]
 MOST_QUEUED = 1
-"""Units in a structure beyond which no more are ordered."""
+"""A structure gets no more orders once it trains this many units."""
 MOST_COMING = 2
-"""Barracks that are built at the same time at most."""
+"""The most barracks that are built at the same time."""
 
 
 class Step(Enum):
@@ -346,11 +346,11 @@ class Holdings:
     idle_barracks: int
     idle_marines: int
     attacks: int
-    """Attacks that it has sent so far."""
+    """The number of attacks that the player has sent so far."""
 
 
 def next_steps(have: Holdings, level: Level) -> list[Step]:
-    """The steps to take now, in order of importance; each is paid for before the next is chosen."""
+    """The next steps, the most important first; each takes its cost before the next is chosen."""
     steps: list[Step] = []
     minerals = have.minerals
 

@@ -1,8 +1,8 @@
 """A player's console: the camera, the selection, the control groups.
 
-Rules it keeps: a `Console` never changes, each action makes a new one. It takes effect with the
-next loop, like every action, while later actions of the same loop already build on it. A unit that
-has died leaves the selection and the groups.
+Rules it keeps: a `Console` never changes; each action makes a new one. The new console takes effect
+with the next loop, like every action, but later actions of the same loop already start from it. A
+unit that has died leaves the selection and the groups.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ GROUPS = 10
 
 @dataclass(frozen=True)
 class Console:
-    """One state of it; units may have died since."""
+    """One state of a player's console; its units may have died since."""
 
     player: int
     camera: Point
@@ -32,8 +32,8 @@ class Controls:
     """The console of one player.
 
     Attributes:
-        now: as it is in this loop.
-        asked: as the last action left it; it becomes `now` with the next loop.
+        now: the console in this loop.
+        asked: the console after the last action; it becomes `now` with the next loop.
     """
 
     def __init__(self, world: World, player: int, camera: Point) -> None:
@@ -45,7 +45,7 @@ class Controls:
         self.now = console
 
     def select(self, units: Iterable[Unit]) -> None:
-        """Select these units, at once: a rule of the map does."""
+        """Select these units immediately, as a rule of the map does."""
         selected = tuple(units)
         self.now = replace(self.now, selected=selected)
         self.asked = replace(self.asked, selected=selected)

@@ -3,12 +3,13 @@
 Rules it keeps:
 - the same scenario, seed and requests give the same episode, bit for bit: no code here reads a
   clock, and all random numbers come from the episode's seed;
-- what a client asks for takes effect at the beginning of the next loop, in the order of asking;
-  with two clients, of the loop after it, and in the order of the players;
-- an episode ends at the map's time limit, when the client's last unit dies (in a melee: when a side
-  has no structure left; in a `Battle` or `Hunt`, and on an endless map, it continues), when one of
-  two clients leaves, or by debug command; on a map for two players also when the opponent's last
-  unit dies. 2^19 loops after create_game it ends for good.
+- a client's request takes effect at the beginning of the next loop, in the order of requests; with
+  two clients, at the beginning of the loop after that, and in the order of the players;
+- an episode ends at the map's time limit, when one of two clients leaves, or by debug command;
+- it also ends when the client's last unit dies, except in a `Battle` or `Hunt` and on an endless
+  map; in a melee it ends when a side has no structure left; on a map for two players it also ends
+  when the opponent's last unit dies;
+- 2^19 loops after create_game the game ends, and cannot be restarted.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from sc2standin.simulation.world import World
 HARD_RESET_LOOPS = 1 << 18
 """Loops since create_game, over all restarts, after which `need_hard_reset` is set."""
 END_OF_TIME_LOOPS = 1 << 19
-"""Loops since create_game at which the game ends; then it cannot be restarted."""
+"""Loops since create_game after which the game ends, and cannot be restarted."""
 CAMERA_BELOW = 3.0
 """The camera stands this far below the middle of the area that it shows, in cells."""
 
@@ -63,7 +64,7 @@ _NO_COMPUTERS: Mapping[int, sc_pb.Difficulty.ValueType] = {}
 
 @dataclass(frozen=True)
 class Quirks:
-    """Odd rules of an episode; with its scenario and its seed they determine it."""
+    """Odd rules of an episode; scenario, seed and quirks determine the episode."""
 
     spent: tuple[tuple[float, float, int], ...] = ()
     """Place and content of the deposits that hold less than the map says."""
@@ -83,11 +84,11 @@ class Started(Protocol):
         """Begin, before the first loop."""
 
     def apply(self) -> int:
-        """Have its effect in this loop; returns the first one in which it has another."""
+        """Have the effect of this loop; returns the next loop in which there is an effect."""
 
 
 class _Asked(NamedTuple):
-    """A player's request, and the loop at whose end it takes effect."""
+    """A player's request, and the loop that must be over before it takes effect."""
 
     due: int
     player: int
@@ -95,17 +96,17 @@ class _Asked(NamedTuple):
 
 
 class Game:
-    """An episode in progress; over if `result`, that of player 1, is set.
+    """An episode in progress; it is over if `result`, the result of player 1, is set.
 
     Args:
         scenario: the map.
-        seed: of all random numbers.
+        seed: the seed of all random numbers.
         fog: True for an episode with fog of war.
-        loops_before: loops played since create_game.
+        loops_before: the loops played between create_game and this episode.
         clients: the players that clients play.
-        computers: the difficulties of those that computers play.
+        computers: the players that computers play, with their difficulties.
         viewer: the player for whom the events and the fog are kept.
-        quirks: its odd rules.
+        quirks: the odd rules of the episode.
     """
 
     def __init__(
@@ -126,14 +127,14 @@ class Game:
         self.result: sc_pb.Result.ValueType | None = None
         self._is_duel = scenario.players > 1
         self.delay_loops = max(0, len(clients) - 1)
-        """How long a deed waits before it takes effect with the next loop."""
+        """The loops that a deed waits before it takes effect with the next loop."""
         self.terrain = Terrain(scenario)
-        # Not drawn from the placement's generator: where units stand does not depend on fights.
+        # The world has its own generator, so that fights do not change the places of units.
         self.world = World(int(seed.generate_state(1)[0]), clients)
         self._asked: list[_Asked] = []
         """The requests that take effect in later loops."""
         self.units_asked: Counter[int] = Counter()
-        """Units that will be created, for each player that asked for them."""
+        """The number of units that each player has asked for, and that are not created yet."""
         self._ending: sc_pb.Result.ValueType | None = None
         self._bounty = {
             (rule.owner, rule.type): rule.score
@@ -144,17 +145,17 @@ class Game:
         placement.draw_side()
         for group in scenario.units:
             place_group(self.world, placement, group)
-        # The crowds of a battle slide along cliffs; what `Routes` lead around may change.
+        # `Routes` are for obstacles that may change; the crowds of a battle slide along cliffs.
         walls = scenario.economy is not None or not (self.terrain.is_open or scenario.is_battle)
         self.starts: tuple[Point, Point] | None = None
-        """Where the players of a melee begin."""
+        """The starts of the players of a melee."""
         players = tuple(sorted(clients | set(computers)))
         if scenario.melee is not None:
             self.starts = found_towns(self.world, scenario.melee, placement, players)
         self.routes = Routes(self.world, self.terrain) if walls else None
         detours = None if walls or self.terrain.is_open else detours_on(scenario)
         self.economies = self._found_economies(players)
-        """The economies of the players; on a map that is no melee only player 1 has one."""
+        """The economies of the players; outside of a melee only player 1 has one."""
         self.economy = self.economies.get(ME)
         self._deposits = self._contents()
         """The content of each deposit, by its place, as the map says."""
@@ -186,7 +187,7 @@ class Game:
     def _rules_of(
         self, placement: Placement, waves_begin: Callable[[], None] | None, quirks: Quirks
     ) -> list[Started]:
-        """The rules of the map file that something happens by."""
+        """The rules of the map file that act in loops."""
         rules: list[Started] = []
         for rule in self.scenario.rules:
             match rule:
@@ -246,9 +247,10 @@ class Game:
         return tuple((x, y, content) for x, y, content, full in contents if content < full)
 
     def sight_of(self, player: int) -> Sight | None:
-        """A player's sight, None without fog. A command may depend on it, after a scan.
+        """A player's sight; None without fog. Scan before a command depends on it.
 
-        It must then be the same in the processes of both players, and each has its own viewer.
+        A sight exists for each player, because the processes of both players must reach the same
+        decision, and each has its own viewer.
         """
         if self.sight is None or player == self.viewer:
             return self.sight
@@ -262,11 +264,11 @@ class Game:
         return self.loops_before + self.world.loop
 
     def ask(self, deed: Callable[[], None], player: int) -> None:
-        """Do this for a player once its delay is over, at the beginning of a loop."""
+        """Carry out a player's deed at the beginning of the loop in which its delay is over."""
         self._asked.append(_Asked(self.world.loop + self.delay_loops, player, deed))
 
     def advance(self, loops: int, stop: Callable[[], bool]) -> None:
-        """Play this many loops, or until the end, or until `stop()` is true between two."""
+        """Play this many loops, or until the end, or until `stop()` is true between two loops."""
         if self.scenario.canned:
             if loops > 0:
                 self.do_asked()
@@ -277,7 +279,7 @@ class Game:
         while world.loop < end and self.result is None and not stop():
             began = world.loop
             until = end
-            # Before what is asked for: what a command creates or sets recovers from the next loop.
+            # Before the requests: units that a command creates or sets recover from the next loop.
             recover(world.recovering, began + 1, 1)
             if self._asked:
                 until = min(end, self.do_asked())
@@ -294,7 +296,7 @@ class Game:
                 recover(world.recovering, world.loop, world.loop - began - 1)
 
     def employ(self, units: list[Unit]) -> None:
-        """Let structures that were put on the map, and not built, work, and tumors spread creep."""
+        """Let structures work that were created and not built, and let tumors spread creep."""
         if self._creep is None and any(unit.type.creep for unit in units):
             self._creep = Creep(self.world, self.terrain)
             self._rules.append(self._creep)
@@ -305,10 +307,10 @@ class Game:
             self.world.count_units()
 
     def do_asked(self) -> int:
-        """Begin a loop: do what is due; returns the loop at which more is."""
+        """Carry out the deeds that are due; returns the loop at which the next ones are."""
         loop, due = self.world.loop, self._asked
         self._asked = []
-        if self.delay_loops:  # otherwise all of it is due, and of one player
+        if self.delay_loops:  # otherwise all deeds are due, and come from one player
             self._asked = [one for one in due if one.due > loop]
             due = sorted((one for one in due if one.due <= loop), key=attrgetter("player"))
         for one in due:
@@ -319,7 +321,7 @@ class Game:
         return NEVER
 
     def _quiet_loops(self) -> int:
-        """Loops from now on in which units walk on as planned, and nothing else happens."""
+        """The coming loops in which units walk as planned, and nothing else happens."""
         world = self.world
         if world.plan_until <= world.loop or world.doomed or self._ending is not None:
             return 0
@@ -335,11 +337,11 @@ class Game:
         self._notice_end()
 
     def end(self, player: int, result: sc_pb.Result.ValueType) -> None:
-        """End the episode with the next loop; the result is that of this player."""
+        """End the episode with the next loop; `result` is the result of this player."""
         self._ending = result if player == ME else OPPOSITE[result]
 
     def clear_loser(self) -> None:
-        """Take the units of the player who has lost off the map."""
+        """Remove the units of the losing player from the map."""
         for result, loser in ((sc_pb.Defeat, ME), (sc_pb.Victory, ENEMY)):
             if self.result == result:
                 self.world.remove(self.world.owned_by(loser))
@@ -351,7 +353,7 @@ class Game:
         self._last_loop = END_OF_TIME_LOOPS - self.loops_before
 
     def _give_up(self, player: int) -> None:
-        """End the episode for a player that sees no more hope, where one can lose."""
+        """End the episode with a player's defeat, unless the map is endless."""
         if not self.scenario.endless:
             self.end(player, sc_pb.Defeat)
 
@@ -396,7 +398,7 @@ class Game:
             self.result = sc_pb.Defeat
 
     def _notice_last_death(self, owners: set[int]) -> None:
-        """End a duel in which a player whose unit has died has none left."""
+        """End a duel if a player whose unit has died has no unit left."""
         lost = owners - {unit.owner for unit in self.world.units}
         if lost >= {ME, ENEMY}:
             self.result = sc_pb.Tie
@@ -406,7 +408,7 @@ class Game:
             self.result = sc_pb.Victory
 
     def _judge_melee(self) -> None:
-        """A side without structures has lost; a tie if both have."""
+        """End a melee if a side has no structures left; it is a tie if neither side has any."""
         lost = not self.world.structures[ME]
         won = len(self.economies) > 1 and not self.world.structures[ENEMY]
         if lost or won:

@@ -1,15 +1,14 @@
 """Walking: from orders to velocities.
 
 A *plan* gives every unit a velocity that is valid until an expected event (an arrival, a unit that
-comes into reach) or an unexpected one (`World.orders_changed`). Between plans a loop is one
-addition for each unit that moves, so a map on which little happens is cheap; the result is the same
+comes into reach) or an unexpected one (`World.orders_changed`). Between plans a loop costs one
+addition for each unit that moves, so a map on which little happens is cheap. The result is the same
 as planning every loop. During combat, and with cloaked units, every loop is planned.
 
-Units walk straight; a few turn slowly, and stand until they face their way by less than a right
-angle. Most are at full speed from the first loop, the others speed up from rest. On a map with
-`Routes` they walk around what is in their way, one straight leg after the other; elsewhere the
-ground is open, and the straight line is the shortest path, or `Detours` have the next point of the
-way.
+Units walk straight. A few types turn slowly, and stand until they face within a right angle of
+their way. Most types are at full speed from the first loop, the others accelerate from rest. On a
+map with `Routes` units walk around obstacles, one straight leg after the other. On other maps the
+straight line is the shortest path, or `Detours` have the next point of the way.
 """
 
 from __future__ import annotations
@@ -32,12 +31,11 @@ from sc2standin.simulation.world import World
 ARRIVED = 1e-6
 """A unit that is closer than this to its goal, in cells, has arrived."""
 CROWD_SPACING = 0.5
-"""In a crowd of n, a unit that is held up has arrived within this many cells times the square root
-of n."""
+"""In a crowd of n units, a unit that is held up has arrived within this distance times sqrt(n)."""
 HELD_UP_SHARE = 0.3
-"""A unit that moves less than this share of what it wanted to is held up."""
+"""A unit that moves less than this share of its wanted distance is held up."""
 SEARCH_INTERVAL_LOOPS = 4
-"""Loops in which units that can attack bystanders look for them once."""
+"""Units that can attack bystanders look for them once in this many loops."""
 _MOVE, _ATTACK, _CAST = OrderKind.MOVE, OrderKind.ATTACK, OrderKind.CAST
 
 
@@ -61,7 +59,7 @@ class Mover:
         """True if a unit is not at full speed yet, by the newest plan."""
 
     def walk(self, loops: int) -> None:
-        """Let the units walk on for this many game loops, all within the plan."""
+        """Let the units walk for this many game loops, all within the plan."""
         for _ in range(loops):  # one product instead of sums would round differently
             for unit, vx, vy in self._moving:
                 unit.x += vx
@@ -69,7 +67,7 @@ class Mover:
         self._world.loop += loops
 
     def plan(self) -> None:
-        """If the plan has ended: choose targets, fire, and give every unit a velocity."""
+        """If the plan has ended, choose targets, fire, and give every unit a velocity."""
         world = self._world
         if world.loop < world.plan_until:
             return
@@ -106,8 +104,8 @@ class Mover:
         world.plan_until = world.loop + max(1, int(min(loops, NEVER)))
 
     def _ways(self, units: list[Unit]) -> list[Way | None]:
-        """The way of each unit by its order; orders of arrived units are ended."""
-        # Only one unit of a crowd can stand on the point itself; the others stop around it.
+        """The way of each unit by its order; ends the orders of units that have arrived."""
+        # In a crowd only one unit can stand on the point itself; the others stop around it.
         crowded = CROWD_SPACING * sqrt(len(units))
         return [
             None
@@ -119,7 +117,7 @@ class Mover:
         ]
 
     def _stand(self, unit: Unit) -> Way | None:
-        """End the orders of a unit that cannot walk, but those on units that live."""
+        """End the orders of a unit that cannot walk, except attacks on units that live."""
         while _MOVE <= unit.order.kind < OrderKind.LAND:
             if unit.order.kind == _ATTACK and unit.order.target_tag in self._world.by_tag:
                 break
@@ -127,10 +125,10 @@ class Mover:
         return None
 
     def _way(self, unit: Unit, tolerance: float) -> Way | None:
-        """A unit's way by its order, once the orders that it has carried out are ended.
+        """A unit's way by its order, after ending the orders that it has carried out.
 
-        A patrol turns at most once a loop: a unit may be at both of its ends. So this ends: all
-        other orders of a unit come from its queue, which is finite.
+        A patrol turns at most once a loop, because a unit may be at both of its ends. The loop
+        below ends, because all other orders of a unit come from its queue, which is finite.
         """
         world = self._world
         turned = False
@@ -152,7 +150,7 @@ class Mover:
                 way = way_to(unit, x, y)
                 routes = None if unit.type.aloft else self._routes
                 if routes is not None and way[2] >= tolerance:
-                    way = routes.way(unit, x, y)  # its end may be all that can be reached
+                    way = routes.way(unit, x, y)  # ends at the nearest point that can be reached
                     if way[2] >= ARRIVED:
                         return way
                 if turned or kind == _CAST or way[2] >= tolerance:  # `spells` ends a cast
@@ -169,7 +167,7 @@ class Mover:
                 self._follows = True
 
     def _set_off(self, ways: list[Way | None]) -> bool:
-        """Set facing and velocity of each unit; True if units keep others off."""
+        """Set facing and velocity of each unit; True if units push each other apart."""
         units = self._pairs.units
         wishes_x, wishes_y = wishes = self._wishes(ways)
         apart = self._pairs.keep_apart(wishes_x, wishes_y) if len(units) > 1 else None
@@ -189,7 +187,7 @@ class Mover:
         return apart is not None
 
     def _wishes(self, ways: list[Way | None]) -> tuple[list[float], list[float]]:
-        """The velocity of each unit if it were alone, along x and y; its facing is set."""
+        """Set the facings; returns the velocities as if each unit were alone, along x and y."""
         units = self._pairs.units
         vxs, vys = [0.0] * len(units), [0.0] * len(units)
         for i, (unit, way) in enumerate(zip(units, ways, strict=True)):
@@ -223,7 +221,7 @@ class Mover:
         inside = low_x <= there_x <= high_x and low_y <= there_y <= high_y
         if self._detours is not None or not inside:
             there_x, there_y = terrain.slide(here_x, here_y, there_x, there_y, unit.type.aloft)
-        # No unit is pushed into a wall; one that stands in it may get out.
+        # A unit is not pushed into a wall, but a unit that stands in a wall may get out.
         if (
             routes is not None
             and not unit.type.aloft

@@ -23,7 +23,7 @@ def give(world: World, unit: Unit, order: Order, *, queued: bool) -> bool:
         unit.queue.clear()
     if bound and order.kind == OrderKind.IDLE:
         return True
-    if busy and order.kind == OrderKind.IDLE:  # it leaves its site as it is
+    if busy and order.kind == OrderKind.IDLE:  # it leaves its site unfinished
         unit.queue.clear()
         finish(world, unit)
         return True
@@ -51,7 +51,7 @@ def finish(world: World, unit: Unit) -> None:
 
 
 def reach_point(world: World, unit: Unit) -> bool:
-    """A unit has reached its point: end its order, or turn its patrol back; True if it turned."""
+    """End the order of a unit at its point, or turn its patrol back; True if it turned."""
     if unit.order.kind != OrderKind.PATROL or unit.queue:
         finish(world, unit)
         return False
@@ -69,8 +69,8 @@ def _begin(world: World, unit: Unit, order: Order) -> None:
         unit.job = None
         world.sort_walkers()
     unit.patrol_from = unit.x, unit.y
-    # An attack that is under way continues: if each order began a new one, a client that orders an
-    # attack in every loop would never see a hit.
+    # An attack under way continues. Otherwise a client that orders an attack in every loop would
+    # never see a hit.
     if order.kind != OrderKind.ATTACK or unit.hits_at == NEVER:
         unit.lower_weapon()
     if order.kind == OrderKind.CAST:

@@ -1,32 +1,33 @@
 """Path finding around cliffs, structures and resources, on maps that have any.
 
-    Blocks   which cells are blocked, and by what
+    Blocks   the blocked cells, and the units that block them
     Field    the distances of cells to a goal
-    Routes   the next straight leg of a unit's way, where what blocks may change
-    Detours  the same where cliffs alone block, for crowds
+    Routes   the next straight leg of a unit's way, where obstacles may change
+    Detours  the same for crowds, where only cliffs are obstacles
 
-Units are points here: they may touch what they walk around. Other units do not block the way.
+Units are points here: they may touch obstacles. Other units do not block the way.
 
-Routes: a unit walks straight if nothing is in its way. Otherwise it walks to the farthest point
-that it can walk straight to on the shortest way to its goal, and from there on.
+Routes: a unit walks straight if nothing is in its way. Otherwise it takes the shortest way to its
+goal, and walks in legs: each leads to the farthest point of the way that is straight ahead.
 
-Rules it keeps: the work for a leg is bounded: a field of distances has as many cells as the map,
-few fields are kept, and a chase looks only CHASE_CELLS around its target. A leg is drawn again
+Rules it keeps: the work for a leg is bounded. A field of distances has as many cells as the map,
+few fields are kept, and a chase looks only CHASE_CELLS around its target. A leg is computed again
 when the goal moves, when something was built or destroyed, and after LEG_LOOPS.
 
-Blocks: a cell is free, blocked by the ground, or by the structure or resource on it. Cells are
-numbered row by row, with a border of blocked cells around the map, so that each cell has eight
+Blocks: a cell is free, blocked by the ground, or blocked by the structure or resource on it. Cells
+are numbered row by row, with a border of blocked cells around the map, so that each cell has eight
 neighbours.
 
 Fields: the distances are those of the shortest way along free cells. A field grows from its goal
-only as far as was asked for, and is kept: many units with one goal share it, and a unit that is
-near costs little.
+only as far as was asked for, and is kept. So many units with one goal share it, and a unit near the
+goal costs little.
 
-Detours: `Routes` decide for each unit, as what blocks its way may change. Cliffs do not change, so
-a way is found once for each pair of cells and kept, also from one episode to the next: a unit's way
-costs one look into a table. Where there is no way a unit walks to the cliff, and slides along it.
+Detours: `Routes` decide for each unit, because the obstacles in its way may change. Cliffs do not
+change, so a way is found once for each pair of cells and kept, also from one episode to the next. A
+unit's way then costs one look into a table. Without a way a unit walks to the cliff, and slides
+along it.
 
-Rule it keeps: what is kept changes no way, only the time to find it.
+Rule it keeps: the caches change only the time to find a way, not the way.
 """
 
 from __future__ import annotations
@@ -44,18 +45,18 @@ from sc2standin.simulation.units import Point, Unit, Way, way_to
 from sc2standin.simulation.world import World
 
 FIELDS = 64
-"""Most fields that are kept; one takes about 70 KB on a map of 88 x 96 cells."""
+"""The most fields that are kept; each takes about 70 KB on a map of 88 x 96 cells."""
 CHASE_CELLS = 24
 """Longest detour to a unit that moves, in cells."""
 LEG_LOOPS = 32
-"""Loops after which a leg is drawn again: other units may have pushed the walker aside."""
+"""Loops after which a leg is computed again: other units may have pushed the walker aside."""
 LONGEST_LOOKAHEAD = 24
-"""Cells of the way among which the end of a leg is chosen."""
+"""The number of the way's next cells among which the end of a leg is chosen."""
 
 
 @dataclass(slots=True)
 class _Leg:
-    """Where a unit walks to now, and for which goal this was decided."""
+    """The point to which a unit walks now, and the goal for which it was chosen."""
 
     goal: Point
     target: int
@@ -75,7 +76,7 @@ class Routes:
         self.update()
 
     def update(self) -> None:
-        """Notice what was built or destroyed."""
+        """Forget all fields and legs if a structure was built or destroyed."""
         if self.blocks.update():
             self._fields.clear()
             self._legs.clear()
@@ -99,7 +100,7 @@ class Routes:
         return way_to(unit, *leg.end)
 
     def forget_dead(self) -> None:
-        """Forget the legs of units that are no more."""
+        """Forget the legs of units that have died."""
         by_tag = self._world.by_tag
         self._legs = {unit: leg for unit, leg in self._legs.items() if unit.tag in by_tag}
 
@@ -124,7 +125,7 @@ class Routes:
         return self._farthest_straight(start, ahead)
 
     def length(self, start: Point, goal: Point) -> float:
-        """The length of the way between two points, in cells; infinite if there is none."""
+        """The length of the way between two points, in cells; infinite without a way."""
         blocks = self.blocks
         start, goal = blocks.free_point(*start), blocks.free_point(*goal)
         if blocks.free_until(start, goal) == goal:
@@ -133,7 +134,7 @@ class Routes:
         return math.inf if fifths == FAR else fifths / STRAIGHT
 
     def is_blocked(self, x: float, y: float) -> bool:
-        """True if no unit walks onto this point."""
+        """True if units cannot walk onto this point."""
         return self.blocks.cells[self.blocks.at(x, y)] != FREE
 
     def _field(self, goal: Point, target: Unit | None) -> Field:
@@ -153,16 +154,16 @@ class Routes:
         return field
 
     def _around(self, target: Unit) -> list[int]:
-        """The cells around what a structure stands on."""
+        """The cells around those on which a structure stands."""
         blocks, row = self.blocks, self.blocks.row
         under = set(blocks.under(target.type, target.x, target.y))
         steps = (1, -1, row, -row, row + 1, row - 1, 1 - row, -1 - row)
         return sorted({cell + step for cell in under for step in steps} - under)
 
     def _farthest_straight(self, start: Point, ahead: list[int]) -> Point:
-        """The middle of the last of these cells that can be walked to straight."""
+        """The middle of the last of these cells to which a unit can walk straight."""
         blocks = self.blocks
-        good, bad = 0, len(ahead)  # the next cell of a way can always be walked to
+        good, bad = 0, len(ahead)  # the next cell of a way can always be reached
         step = 1
         while good + step < bad:
             end = blocks.middle(ahead[good + step])
@@ -177,14 +178,14 @@ class Routes:
 
 FREE, NO_GROUND = 0, -1
 NEAR_CELLS = 12
-"""How far around a blocked cell a free one is looked for."""
+"""A free cell is searched up to this far around a blocked one, in cells."""
 
 
 class Cells:
     """The cells of a map without structures and resources.
 
     Attributes:
-        row: how many cells a row has, with the border.
+        row: the number of cells in a row, with the border.
         cells: FREE, NO_GROUND, or the tag of the unit that stands on the cell.
     """
 
@@ -210,7 +211,7 @@ class Cells:
         return column - 0.5, row - 0.5
 
     def free_cell(self, x: float, y: float) -> int:
-        """The free cell nearest to a point; the point's own cell if there is none near it."""
+        """The free cell nearest to a point; the point's own cell if no near cell is free."""
         own = self.at(x, y)
         if self.cells[own] == FREE:
             return own
@@ -233,9 +234,10 @@ class Cells:
         return (x, y) if cell == self.at(x, y) else self.middle(cell)
 
     def free_until(self, start: Point, end: Point, ignored: int = FREE) -> Point:
-        """The end of a straight line, or the last point of it before a blocked cell.
+        """The end of a straight line, or its last point before a blocked cell.
 
-        The cell of the start does not count, nor do those under the unit with the ignored tag.
+        The cell of the start does not count. Neither do the cells under the unit with the ignored
+        tag.
         """
         cells, row = self.cells, self.row
         (x0, y0), (x1, y1) = start, end
@@ -293,7 +295,7 @@ class Blocks(Cells):
         self._standing: list[tuple[Unit, UnitType]] = []
 
     def update(self) -> bool:
-        """Notice what was built or destroyed; True if the cells have changed."""
+        """Mark the cells of all structures and resources; True if the cells have changed."""
         if self._population_version == self._world.population_version:
             return False
         self._population_version = self._world.population_version
@@ -316,7 +318,7 @@ class Blocks(Cells):
 
 
 def cells_under(kind: UnitType, x: float, y: float) -> Iterator[tuple[int, int]]:
-    """The cells (column, row) that a structure or resource blocks: a large one has no corners."""
+    """The cells (column, row) that a structure or resource blocks; large ones lack corners."""
     half_x, half_y = kind.footprint
     columns = range(round(x - half_x), round(x + half_x))
     rows = range(round(y - half_y), round(y + half_y))
@@ -338,7 +340,7 @@ def _ring(size: int) -> Iterator[tuple[int, int]]:
 
 
 STRAIGHT, DIAGONAL = 5, 7
-"""Lengths of a step; STRAIGHT stands for one cell, and 7/5 is close to the root of 2."""
+"""Lengths of a step in fifths of a cell; 7/5 is close to the square root of 2."""
 FAR = 1 << 30
 """The distance of a cell that is not reached."""
 
@@ -347,9 +349,9 @@ class Field:
     """The distances to one goal, in fifths of a cell.
 
     Args:
-        cells: blocked cells are not 0; see `Blocks`.
-        row: cells in a row.
-        goal: where the distance is 0; all of them are free.
+        cells: the cells of `Blocks`, in which blocked cells are not 0.
+        row: the number of cells in a row.
+        goal: the cells at which the distance is 0, all of them free.
     """
 
     def __init__(self, cells: list[int], row: int, goal: list[int]) -> None:
@@ -358,21 +360,21 @@ class Field:
         self._diagonal = tuple((a + b, a, b) for a in (1, -1) for b in (row, -row))
         self._distance = [FAR] * len(cells)
         self._waiting: dict[int, list[int]] = {0: list(goal)}
-        """Cells to go on from, by distance."""
+        """The cells from which the field grows next, by distance."""
         self._level = 0
-        """All distances below are final."""
+        """All distances below this are final."""
         for cell in goal:
             self._distance[cell] = 0
 
     def distance(self, cell: int, most: int = FAR) -> int:
-        """The distance of a cell; FAR if it is more than `most`, or there is no way."""
+        """The distance of a cell; FAR without a way, or with a longer one than `most`."""
         while self._waiting and self._distance[cell] >= self._level <= most:
             self._grow()
         found = self._distance[cell]
         return found if found < self._level or not self._waiting else FAR
 
     def next(self, cell: int) -> int:
-        """The neighbour of a cell, with a distance, that is nearest to the goal; 0 at the goal."""
+        """The next cell of the way to the goal from a cell with a distance; 0 at the goal."""
         distance, cells = self._distance, self._cells
         here = distance[cell]
         best, least = 0, here
@@ -392,11 +394,11 @@ class Field:
         return best
 
     def _grow(self) -> None:
-        """Go on from the cells of one distance."""
+        """Grow from the cells with the next distance."""
         level, distance, cells = self._level, self._distance, self._cells
         waiting = self._waiting
         for cell in waiting.pop(level, ()):
-            if distance[cell] != level:  # a shorter way was found meanwhile
+            if distance[cell] != level:  # a shorter way was found since
                 continue
             there = level + STRAIGHT
             for step in self._straight:
@@ -419,12 +421,12 @@ class Field:
 
 
 MOST_WAYS = 50_000
-"""Largest table of ways, about 10 MB; a full one is begun again."""
+"""The largest table of ways, about 10 MB; a full table is cleared."""
 
 
 @lru_cache(maxsize=2)
 def detours_on(scenario: Scenario) -> Detours:
-    """The ways of a map; they are kept for its next episode."""
+    """The ways of a map, which are kept for its next episode."""
     return Detours(Terrain(scenario))
 
 
@@ -434,9 +436,9 @@ class Detours:
     def __init__(self, terrain: Terrain) -> None:
         self._cells = Cells(terrain)
         self._fields: dict[int, Field] = {}
-        """By goal: the distances to it."""
+        """The distances to each goal."""
         self._next: dict[tuple[int, int], Point | None] = {}
-        """By two cells, which may be cliffs: the point to walk to; None for the goal itself."""
+        """The next point, by the cells of start and goal, also cliffs; None for the goal itself."""
 
     def next_point(self, x: float, y: float, goal_x: float, goal_y: float) -> Point:
         """The point to walk to from (x, y) on the way to a goal."""
@@ -451,7 +453,7 @@ class Detours:
         return self._next[pair] or (goal_x, goal_y)
 
     def _find(self, cell: int, goal: int) -> Point | None:
-        """The farthest point on the way that is straight ahead."""
+        """The farthest point of the way that is straight ahead; None for the goal itself."""
         start = self._cells.middle(cell)
         if self._is_clear(start, self._cells.middle(goal)):
             return None

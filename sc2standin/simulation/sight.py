@@ -1,11 +1,11 @@
-"""The fog of war: what a player's units see, what they have seen, and what it remembers.
+"""The fog of war: the cells and units that a player sees, has seen, and remembers.
 
-Buildings and scenery stay where they are, so the player remembers them where it saw them last, and
-creep too; the neutral ones it knows from the start, as in the real game. Only an episode with fog
-has a `Sight`.
+Buildings and scenery stay where they are, so the player remembers them where it saw them last; the
+same holds for creep. It knows neutral buildings and scenery from the start, as in the real game.
+Only an episode with fog has a `Sight`.
 
-Rules it keeps: it scans every SCAN_INTERVAL_LOOPS loops, in steps of any size, and once more for an
-observation between two scans.
+Rules it keeps: a `Sight` scans every SCAN_INTERVAL_LOOPS loops, in steps of any size, and once more
+for an observation between two scans.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sc2standin.simulation.units import NEUTRAL, Unit
 from sc2standin.simulation.world import World
 
 SCAN_INTERVAL_LOOPS = 8
-"""Loops between two scans: a unit walks about one cell meanwhile."""
+"""Loops between two scans, in which a unit walks about one cell."""
 
 SNAPSHOT_TAG = (1 << 32) + 2
 """Offset of a remembered unit's tag from the unit's own; the real game's tags differ, too."""
@@ -32,7 +32,7 @@ class Snapshot:
 
     unit: Unit
     kind: UnitType
-    """The type that was seen: a structure may have become another one."""
+    """The type that was seen; a structure may have another type since."""
     x: float
     y: float
 
@@ -43,17 +43,17 @@ class Sight:
     def __init__(self, world: World, terrain: Terrain, player: int) -> None:
         self._world, self._terrain, self._player = world, terrain, player
         self._scanned_at = (-1, -1)
-        """Loop and population of the last look."""
+        """Loop and population version of the last scan."""
         self.next_look = SCAN_INTERVAL_LOOPS
         """The loop at which a scan is due."""
         self.lit: Cells = np.zeros((terrain.height, terrain.width), dtype=np.bool_)
         """The cells in sight, as (y, x)."""
         self.explored = self.lit.copy()
-        """The cells that were in sight once."""
+        """The cells that have been in sight."""
         self.is_lifted = False
-        """True while the player sees the whole map, as it asked by debug command."""
+        """True while the player sees the whole map, by debug command."""
         self.creep: Cells | None = None
-        """The cells on which the player knows of creep: it sees it, or remembers it."""
+        """The cells on which the player sees or remembers creep; None without any."""
         self.in_sight: list[Unit] = []
         """The units that the player sees, its own among them, in the order of creation."""
         self._remembered = {
@@ -77,7 +77,7 @@ class Sight:
         return unit.owner == self._player or _stays(unit) or self.sees(unit.x, unit.y)
 
     def scan(self) -> None:
-        """See what there is to see at this loop."""
+        """Update the sight to this loop."""
         world = self._world
         self.next_look = world.loop - world.loop % SCAN_INTERVAL_LOOPS + SCAN_INTERVAL_LOOPS
         now = world.loop, world.population_version
@@ -99,7 +99,7 @@ class Sight:
                 self._remembered[unit.tag] = Snapshot(unit, unit.type, unit.x, unit.y)
 
     def _known_creep(self, creep: Cells | None) -> Cells | None:
-        """The creep that the player knows of, once it has seen what there is."""
+        """The creep that the player sees in this loop, or remembers."""
         known = np.zeros_like(self.lit) if self.creep is None else self.creep & ~self.lit
         if creep is not None:
             known |= creep & self.lit

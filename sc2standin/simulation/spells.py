@@ -1,8 +1,8 @@
-"""Spells: units that walk into range and cast, and what they leave on the ground and on units.
+"""Spells: units walk into range and cast, with effects on the ground and on units.
 
-Rules they keep: a spell is paid for when it is cast. One whose target is gone is not cast. The unit
-that casts may die before it takes effect. Buffs are shown; of what spells do, the numbers in
-`data.spells` are carried out and nothing else.
+Rules they keep: a spell is paid for when it is cast. A spell whose target is gone is not cast. The
+caster may die before the spell takes effect. Buffs are shown, but only the numbers in `data.spells`
+have an effect.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from sc2standin.simulation.world import Effect, World
 
 @dataclass
 class _Cast:
-    """A spell that was cast and is not over."""
+    """A spell that was cast and is not over yet."""
 
     spell: Spell
     owner: int
     x: float
     y: float
     target_tag: int
-    """The unit that it is aimed at or stays with, 0 for none."""
+    """The unit at which the spell is aimed, or with which it stays; 0 for none."""
     due: int
-    """Loop at which it takes effect."""
+    """The loop at which the spell takes effect."""
     until: int
-    """Loop at which it is over."""
+    """The loop at which the spell is over."""
     left: tuple[int, ...] = ()
-    """Tags of the units that lie there, or that it has summoned."""
+    """Tags of the units that the spell has created: a marker, summoned units, or a merged unit."""
     met: list[Unit] = field(default_factory=list)
-    """The units that it has met."""
+    """The units that the spell affects."""
 
 
 class Spells:
@@ -51,10 +51,10 @@ class Spells:
         self._casts: list[_Cast] = []
 
     def start(self) -> None:
-        """Nothing is cast before the first loop."""
+        """Do nothing: no spell is cast before the first loop."""
 
     def apply(self) -> int:
-        """Cast what can be cast, and go on with what was cast; returns the next loop to do so."""
+        """Cast new spells, and continue those that were cast; returns the next loop to do so."""
         world = self._world
         if world.casting:
             casters = [unit for unit in world.units if unit.order.kind == OrderKind.CAST]
@@ -81,7 +81,7 @@ class Spells:
         return world.loop + 1
 
     def _grow_or_end(self, cast: _Cast, left: Unit) -> None:
-        """Go on with the unit that a spell has made: it grows, or it is there for a while."""
+        """Let a unit that a spell has created grow, or end its limited time."""
         over = cast.until <= self._world.loop
         if isinstance(left.job, Site):
             left.job.left = max(0, cast.until - self._world.loop)
@@ -93,7 +93,7 @@ class Spells:
             self._world.doomed.append(left.tag)
 
     def _try(self, unit: Unit) -> None:
-        """Let a unit cast if it is near enough; its order ends if the target is gone."""
+        """Let a unit cast if it is in range; end its order if the target is gone."""
         world, order, spell = self._world, unit.order, unit.order.spell
         target = world.by_tag.get(order.target_tag)
         if spell is not None and spell.aim is Aim.PARTNER:
@@ -123,7 +123,7 @@ class Spells:
         self._casts.append(cast)
 
     def _partner(self, unit: Unit) -> Unit | None:
-        """The unit that goes to the same point, to do the same."""
+        """Another unit of the owner with the same order."""
         others = (
             one
             for one in self._world.units
@@ -132,7 +132,7 @@ class Spells:
         return next(others, None)
 
     def _leave(self, cast: _Cast, kind: UnitType, caster: Unit, target: Unit | None) -> list[Unit]:
-        """Put the units on the ground that a spell makes."""
+        """Create the units of a spell on the map."""
         world = self._world
         if cast.spell.becomes and target is not None:
             target.order = STOPPED
@@ -153,12 +153,12 @@ class Spells:
         if target is not None:
             cast.x, cast.y = target.x, target.y
         elif spell.aim is Aim.SELF and not spell.summons:
-            cast.until = world.loop  # who carried it is dead
+            cast.until = world.loop  # the caster, who carried it, is dead
             return
         if world.loop < cast.due:
             return
         begins = world.loop == cast.due
-        if begins or spell.effect_id:  # what lies on the ground meets who comes there
+        if begins or spell.effect_id:  # an effect on the ground also affects units that come later
             cast.met = self._near(cast, target)
         else:
             cast.met = [unit for unit in cast.met if unit.tag in world.by_tag]
@@ -171,7 +171,7 @@ class Spells:
         self._hurt(cast.met, spell.damage_per_loop)
 
     def _near(self, cast: _Cast, target: Unit | None) -> list[Unit]:
-        """The units that a spell meets where it is."""
+        """The units that a spell affects at its present place."""
         spell = cast.spell
         found = [] if target is None else [target]
         if spell.radius:

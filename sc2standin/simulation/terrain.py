@@ -1,4 +1,4 @@
-"""The ground: what the map file says, or flat and open everywhere inside the playable area.
+"""The ground of a map: as in the map file, or flat and open everywhere in the playable area.
 
 Grids have the real game's layout: row by row from the bottom, with one byte per cell, or one bit
 per cell with the first cell in the highest bit.
@@ -18,11 +18,11 @@ from sc2standin.map_reader.scenario import Scenario
 GROUND_HEIGHT_BYTE = 223
 """The height of the ground in the terrain grid."""
 _INSIDE = 1e-6
-"""Distance to the edge of a cell, in cells, of the nearest point in it."""
+"""A point in a cell is at least this far from the cell's edge, in cells."""
 HIDDEN, FOGGED, VISIBLE = 0, 1, 2
 
 Cells = NDArray[np.bool_]
-"""For each cell of a map whether something is true of it, as (y, x)."""
+"""One truth value for each cell of a map, as (y, x)."""
 
 
 def _z(height_byte: int) -> float:
@@ -35,7 +35,7 @@ GROUND_Z = _z(GROUND_HEIGHT_BYTE)
 
 
 class Terrain:
-    """The size of the map, its playable area, and where units can walk in it."""
+    """The size of the map, its playable area, and the cells in it on which units can walk."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.width, self.height = scenario.size
@@ -68,7 +68,7 @@ class Terrain:
 
     @cached_property
     def building_cells(self) -> Cells:
-        """The cells on which structures stand, if nothing else does, as (y, x)."""
+        """The cells on which structures can stand, if nothing else is there, as (y, x)."""
         cells = self.open_cells
         return cells if self._ground is None else cells & self._ground.buildable
 
@@ -116,7 +116,7 @@ class Terrain:
         return 0 <= x <= self.width and 0 <= y <= self.height
 
     def walkable(self, x: float, y: float) -> bool:
-        """True if the point is on ground."""
+        """True if units can walk at the point."""
         x0, y0, x1, y1 = self.bounds
         inside = x0 <= x <= x1 and y0 <= y <= y1
         if self.is_open or not inside:
@@ -124,7 +124,7 @@ class Terrain:
         return bool(self.open_cells[min(int(y), y1 - 1), min(int(x), x1 - 1)])
 
     def clamp(self, x: float, y: float, aloft: bool = False) -> Point:
-        """The nearest point of the playable area; on open ground, to which a unit can walk."""
+        """The nearest point of the playable area, or of its walkable bounds unless `aloft`."""
         x0, y0, x1, y1 = self.area if aloft else self.bounds
         return min(max(x, x0), x1), min(max(y, y0), y1)
 
@@ -139,7 +139,7 @@ class Terrain:
         return float(near_x[nearest]), float(near_y[nearest])
 
     def slide(self, x: float, y: float, to_x: float, to_y: float, aloft: bool) -> Point:
-        """Where a unit at (x, y) comes that is moved to another point: along cliffs and edges."""
+        """The point that a unit at (x, y) reaches when it is moved: along cliffs and edges."""
         if self.is_open or aloft or self.walkable(to_x, to_y):
             return self.clamp(to_x, to_y, aloft)
         for point in ((to_x, y), (x, to_y), (x, y)):
@@ -152,7 +152,7 @@ class Terrain:
         y, x = np.ogrid[0.5 : self.height, 0.5 : self.width]
         seen = np.zeros((self.height, self.width), dtype=np.bool_)
         for eye_x, eye_y, reach in eyes:
-            # The square around what the eye can see: most of a large map is outside of it.
+            # Only the square around the eye's circle: most of a large map is outside of it.
             rows = slice(max(int(eye_y - reach), 0), int(eye_y + reach) + 1)
             columns = slice(max(int(eye_x - reach), 0), int(eye_x + reach) + 1)
             square = (x[:, columns] - eye_x) ** 2 + (y[rows] - eye_y) ** 2

@@ -1,4 +1,4 @@
-"""A unit, its orders, and its job: what it does in an economy."""
+"""A unit, its orders, and its job in an economy."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from sc2standin.data.spells import Spell
 from sc2standin.data.unit_types import UnitType
 
 ME, ENEMY, NEUTRAL = 1, 2, 16
-"""Owners: player 1, player 2, and the owner of scenery. Player 1 is a client, unless two computers
-play; player 2 is its opponent, a computer or another client."""
+"""Owners: player 1, player 2, and the owner of scenery.
+
+Player 1 is a client, unless two computers play. Player 2 is its opponent, a computer or a client.
+"""
 PLAYERS = (ME, ENEMY)
 
 Point = tuple[float, float]
@@ -22,7 +24,7 @@ Point = tuple[float, float]
 NEVER = 1 << 60
 """A loop that never comes."""
 NO_HIT = -1 << 60
-"""The loop of a hit that never was."""
+"""The loop of the last hit on a unit that was never hit."""
 
 
 class Order(NamedTuple):
@@ -43,20 +45,20 @@ STOPPED = Order(OrderKind.IDLE, 0.0, 0.0, 0)
 
 @dataclass(slots=True)
 class Errand:
-    """A worker that walks or waits until a loop, and then does something."""
+    """The job of a worker that walks or waits until a loop, and then calls `then`."""
 
     until: int
     then: Callable[[Unit], None]
     vx: float = 0.0
     vy: float = 0.0
     constructing: bool = False
-    """True for a worker that puts up a structure; its next orders wait."""
+    """True for a worker that builds a structure; its next orders wait."""
     bound: bool = False
-    """True for a unit that changes its mode; all its next orders wait, even to stop."""
+    """True for a unit that changes its mode; all its next orders wait, even a stop."""
 
 
 LAST_LOOP = 1 << 60
-"""When an errand ends that something else ends."""
+"""The last loop of an errand that is ended from outside."""
 
 
 @dataclass(slots=True)
@@ -65,39 +67,39 @@ class Deposit:
 
     left: int
     free_at: int = 0
-    """Loop at which the next SCV may begin to gather; one at a time does."""
+    """Loop at which the next SCV may begin to gather; one SCV at a time gathers."""
     mules_free_at: int = 0
-    """The same for MULEs, which are not in the way of SCVs."""
+    """Loop at which the next MULE may begin to gather; MULEs do not block SCVs."""
 
 
 @dataclass(slots=True)
 class Site:
-    """A structure that is being put up."""
+    """The job of a structure under construction."""
 
     left: int
     """Loops of work that are left."""
     loops: float
-    """Loops of work in all."""
+    """Loops of work in total."""
     builder: int = 0
-    """Tag of the worker that puts it up, 0 if none does."""
+    """Tag of the worker that builds it, 0 without a worker."""
     is_add_on: bool = False
-    """True if the structure beside it puts it up."""
+    """True for an add-on, which the structure beside it builds."""
 
 
 @dataclass(slots=True)
 class Factory:
-    """A structure that makes things by itself: the unit's orders are its queue."""
+    """The job of a structure that makes things by itself; the unit's orders are its queue."""
 
     done_at: list[int] = field(default_factory=list)
-    """Loops at which its first orders are done: as many as have begun."""
+    """Loops at which the begun orders are done; these are the first orders of the queue."""
     add_on: int = 0
     """Tag of the add-on beside it, 0 for none."""
     rally: list[Order] = field(default_factory=list)
-    """The order of new units, if there is one."""
+    """The order that new units get, or an empty list."""
 
 
 class Term(NamedTuple):
-    """A limited time: the loop at which it is over, and how many loops it takes in all."""
+    """A limited time: the loop at which it is over, and its length in loops."""
 
     until: int
     loops: int
@@ -122,23 +124,23 @@ class Unit:
     ready_at: float = 0.0
     """Time at which the weapon may fire again, in loops."""
     pace: float = 0.0
-    """How far it has moved in the last loop, of a unit that speeds up, in cells."""
+    """The distance of the last loop, for a unit that accelerates, in cells."""
     hits_at: float = NEVER
-    """Time at which the attack that is under way does its damage, in loops."""
+    """Time at which the attack under way does its damage, in loops."""
     rests_until: float = 0.0
-    """Time until which it does not go after another target by itself, in loops."""
+    """Time until which the unit does not go after another target by itself, in loops."""
     hit_at: int = NO_HIT
     """Loop of the last hit on its shields or life."""
     engaged: int = 0
-    """Tag of the unit that the weapon is aimed at, 0 for none."""
+    """Tag of the unit at which the weapon is aimed, 0 for none."""
     chases: int = 0
-    """Tag of the unit that it walks up to, to fire at it, 0 for none."""
+    """Tag of the unit to which it walks, to fire at it; 0 for none."""
     held_up: bool = False
-    """True if others kept it from walking in the last loop."""
+    """True if other units kept it from walking in the last loop."""
     turn: int = 0
     """The side on which it walks around others: 1 for the left, -1 for the right, 0 for none."""
     noticed: int = 0
-    """Tag of the unit that it last chose to fire at by itself, 0 for none."""
+    """Tag of the last target that it chose by itself, 0 for none."""
     order: Order = STOPPED
     queue: list[Order] = field(default_factory=list)
     """The orders after the current one."""
@@ -156,14 +158,14 @@ class Unit:
     buffs: dict[int, int] = field(default_factory=dict)
     """The ids of its buffs, and the loop at which each one ends."""
     term: Term | None = None
-    """The time for which it is there; None for a unit that stays."""
+    """The limited time of its existence; None for a unit that stays."""
 
     def attacks(self, target: Unit) -> bool:
         """True if an attack on this unit is under way."""
         return self.hits_at != NEVER and self.engaged == target.tag
 
     def aim(self, target: Unit) -> None:
-        """Aim the weapon at a unit. An attack on another one ends."""
+        """Aim the weapon at a unit; this ends an attack on another unit."""
         self.engaged, self.hits_at, self.chases = target.tag, NEVER, 0
 
     def go_after(self, target: Unit) -> None:
@@ -172,11 +174,11 @@ class Unit:
         self.chases = target.tag
 
     def lower_weapon(self) -> None:
-        """Give up the target. An attack that is under way ends, without a cooldown."""
+        """Give up the target; this ends an attack under way, without a cooldown."""
         self.engaged, self.hits_at, self.chases = 0, NEVER, 0
 
     def fired(self, ready_at: float, rests_until: float) -> None:
-        """The attack has come to its damage point."""
+        """Record that the attack has reached its damage point."""
         self.hits_at, self.ready_at, self.rests_until = NEVER, ready_at, rests_until
 
 

@@ -2,11 +2,11 @@
 
 Rules it keeps:
 - units stay in the order of creation;
-- units are created and die only here, so that the lists that depend on who lives stay true;
-- a change that affects the plans of movement calls `orders_changed`; one that affects the rules
-  too calls `disturb`.
+- units are created and die only here, so that all lists of living units stay correct;
+- a change that affects the plans of movement calls `orders_changed`; a change that also affects the
+  rules calls `disturb`.
 
-`Upgrades` are those of all players, and what their units are with them.
+`Upgrades` has the upgrades of all players, and the types of their units with them.
 """
 
 from __future__ import annotations
@@ -41,15 +41,18 @@ DOWN = 1.5 * math.pi
 """The facing of a new unit."""
 
 ATTACK_ALERT_LOOPS, ATTACK_ALERT_CELLS, MOST_ATTACK_ALERTS = 240, 15.0, 2
-"""After an alert of an attack, none follows for 15 s of 16 loops within 15 cells of its place, nor
-elsewhere after the second: `Attack` of the alerts in the game's data."""
+"""Limits of attack alerts, from `Attack` of the alerts in the game's data.
+
+For 15 s of 16 loops after an alert, no other follows within 15 cells of its place. In this time at
+most two alerts are given on the whole map.
+"""
 
 MOST_FOOD = 200
-"""The game's limit for supply, however much is provided."""
+"""The game's limit of supply."""
 
 
 class Scan(NamedTuple):
-    """A circle that a player sees, with what is cloaked in it, until a loop."""
+    """A circle that a player sees, with the cloaked units in it, until a loop."""
 
     owner: int
     x: float
@@ -129,7 +132,7 @@ class News:
 
     Attributes:
         dead_tags: tags of the units that died.
-        alerts: the players that were alerted, and of what.
+        alerts: the players that were alerted, each with its alert.
     """
 
     def __init__(self) -> None:
@@ -139,7 +142,7 @@ class News:
         """Loops and targets of recent alerts of attacks, by owner; True for structures."""
 
     def clear(self) -> None:
-        """Forget what an observation has shown."""
+        """Forget all deaths and alerts, because an observation has shown them."""
         self.dead_tags.clear()
         self.alerts.clear()
 
@@ -148,7 +151,7 @@ class News:
         self.alerts.append((owner, alert))
 
     def alert_of_attack(self, target: Unit, loop: int) -> None:
-        """Alert the owner of a unit that was hit, unless an alert of such an attack is recent."""
+        """Alert the owner of a unit that was hit, within the limits of attack alerts."""
         is_structure = STRUCTURE in target.type.attributes
         recent = self._attacks.setdefault((target.owner, is_structure), [])
         while recent and recent[0][0] <= loop - ATTACK_ALERT_LOOPS:
@@ -165,7 +168,7 @@ class World:
     """The units, the loop, and the events since the last observation.
 
     Args:
-        seed: for what is random within a loop.
+        seed: the seed of `chance`.
         clients: the players that clients play; computers play the others.
     """
 
@@ -173,7 +176,7 @@ class World:
         self.clients = clients
         self.loop = 0
         self.chance = Random(seed)
-        """Random numbers for what happens within a loop; one is cheaper here than from numpy."""
+        """Random numbers for events within a loop; single numbers are cheaper than from numpy."""
         self.score = self.rival_score = 0
         """The scores of player 1 and of player 2."""
         self.minerals = 0
@@ -183,26 +186,29 @@ class World:
         self.units: list[Unit] = []
         self.by_tag: dict[int, Unit] = {}
         self.walkers: list[Unit] = []
-        """The units that can walk or fire and are on no errand, in the order of creation."""
+        """The units that can walk or fire and have no errand, in the order of creation."""
         self.workers: list[Unit] = []
         """The units on an errand of the economy."""
         self.structures: dict[int, list[Unit]] = {owner: [] for owner in PLAYERS}
         """The structures of each player."""
         self.recovering: list[Unit] = []
-        """The units whose shields, life or energy come back."""
+        """The units whose shields, life or energy regenerate."""
         self.cloaked: list[Unit] = []
-        """The units that enemies see only where they detect them."""
+        """The cloaked units, which enemies see only if they detect them."""
         self.scans: list[Scan] = []
-        """The scans that are not over."""
+        """The scans that are not over yet."""
         self.casting = False
         """True while a unit has an order to cast."""
         self.effects: list[Effect] = []
         """The effects of spells on the ground now."""
         self.creep: Cells | None = None
-        """The cells with creep, as (y, x), None if there is none; a change makes a new array."""
+        """The cells with creep, as (y, x), None without creep; a change makes a new array."""
         self.cheats: set[tuple[int, debug_pb.DebugGameState.ValueType]] = set()
-        """The states that debug commands have set for a player: with `god` its units take no
-        damage, with `control_enemy` it commands all units, others lift rules of its economy."""
+        """The states that debug commands have set, each with its player.
+
+        With `god` the player's units take no damage. With `control_enemy` the player commands all
+        units. Other states lift rules of its economy.
+        """
         self.upgrades = Upgrades()
         self.army = Army()
         """The client's totals."""
@@ -214,7 +220,7 @@ class World:
         self.doomed: list[int] = []
         """Tags of the units that die at the end of this loop."""
         self.population_version = 0
-        """Changes when units are created or die, or are put elsewhere."""
+        """A number that changes when units are created, die or are moved."""
         self.plan_until = 0
         """The plan of movement is valid up to this loop; then movement must plan again."""
         self.rules_at = 0
@@ -246,11 +252,11 @@ class World:
         return self.ledger if player == ME else self.ledger.mirrored()
 
     def orders_changed(self) -> None:
-        """An order changed: movement must plan again."""
+        """Let movement plan again, because an order changed."""
         self.plan_until = self.loop
 
     def disturb(self) -> None:
-        """A unit was created, removed or moved: movement must plan again, the rules must apply."""
+        """Let movement plan and the rules apply again: a unit was created, removed or moved."""
         self.orders_changed()
         self.rules_at = self.loop
 
@@ -283,12 +289,12 @@ class World:
         self.population_version += 1
 
     def become(self, unit: Unit, kind: UnitType, *, stimmed: bool = False) -> None:
-        """Change a unit's type, or whether it has a stimpack."""
+        """Change a unit's type, or begin or end its stimpack."""
         unit.type = self.upgrades.kind_for(unit.owner, kind, stimmed=stimmed)
         self._population_changed()
 
     def upgrade(self, owner: int, upgrade_id: int) -> None:
-        """A player has an upgrade from now on, and so have its units."""
+        """Give a player and its units an upgrade."""
         self.upgrades.add(owner, upgrade_id)
         for unit in self.owned_by(owner):
             kind = self.upgrades.kind_for(owner, unit.type, stimmed=unit.type.buff_id != 0)
@@ -304,7 +310,7 @@ class World:
         self.remove(dead)
 
     def remove(self, units: list[Unit]) -> None:
-        """Take units off the map; this is no death."""
+        """Take units off the map, without recording deaths."""
         gone = {unit.tag for unit in units}
         self.units = [unit for unit in self.units if unit.tag not in gone]
         self._population_changed()
@@ -330,7 +336,7 @@ class World:
         self.disturb()
 
     def sort_walkers(self) -> None:
-        """Sort the units that can walk: a unit was created, or began or ended an errand."""
+        """Sort the units that can walk, after a unit was created, or began or ended an errand."""
         self.population_version += 1
         mobile = [unit for unit in self.units if unit.type.mobile]
         self.workers = [unit for unit in mobile if unit.order.kind >= OrderKind.GATHER]
@@ -346,7 +352,7 @@ class World:
         ]
 
     def count_units(self) -> None:
-        """Count the players' units: one was created or died, or a structure was finished."""
+        """Count the players' units, after a unit was created or died, or a structure finished."""
         self.armies = {owner: self._count(owner) for owner in PLAYERS}
         self.army = self.armies[ME]
 
@@ -375,10 +381,10 @@ class World:
 
 
 class Upgrades:
-    """A player's finished research.
+    """The finished research of all players.
 
     Attributes:
-        count: the number of all upgrades; nothing of this file matters while it is 0.
+        count: the number of upgrades of all players.
     """
 
     def __init__(self) -> None:
@@ -387,11 +393,11 @@ class Upgrades:
         self._levels: dict[tuple[int, UnitType], Levels] = {}
 
     def of(self, owner: int) -> list[int]:
-        """The ids of a player's upgrades, in the order in which they were done."""
+        """The ids of a player's upgrades, in the order in which they were finished."""
         return self._done.get(owner, [])
 
     def add(self, owner: int, upgrade_id: int) -> None:
-        """A player has an upgrade from now on."""
+        """Give a player an upgrade."""
         self._done.setdefault(owner, []).append(upgrade_id)
         self.count += 1
         self._levels.clear()

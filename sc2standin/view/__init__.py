@@ -1,4 +1,4 @@
-"""The client's view of an episode: one message, in which only changed fields are set again."""
+"""The client's view of an episode: one message, in which only the changed fields are set."""
 
 from __future__ import annotations
 

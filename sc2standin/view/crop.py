@@ -1,7 +1,8 @@
 """Coordinates within the playable area, for a client that joins with `raw_crop_to_playable_area`.
 
-Points of raw.proto are moved by the area's corner and grids are cut to it, as its comment says.
-Queries and debug commands are of other files: they keep the map's coordinates.
+Points of raw.proto are moved by the area's corner, and grids are cut to the area, as the comment of
+the option says. Queries and debug commands are in other protocol files, and keep the map's
+coordinates.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Crop:
         self._terrain = terrain
 
     def observation(self, raw: raw_pb.ObservationRaw) -> None:
-        """Move everything in an observation into the area."""
+        """Convert an observation to the area's coordinates."""
         self._move_in([raw.player.camera, *(unit.pos for unit in raw.units)])
         self._move_in(source.pos for source in raw.player.power_sources)
         self._move_in(point for effect in raw.effects for point in effect.pos)
@@ -39,7 +40,7 @@ class Crop:
         self._cut(raw.map_state.creep)
 
     def start(self, start: raw_pb.StartRaw) -> None:
-        """Describe the area as if it was the map."""
+        """Describe the area as if it were the map."""
         terrain, area = self._terrain, start.playable_area
         start.map_size.x, start.map_size.y = terrain.x1 - terrain.x0, terrain.y1 - terrain.y0
         area.p0.x = area.p0.y = 0
@@ -49,11 +50,11 @@ class Crop:
             self._cut(grid)
 
     def done(self, action: raw_pb.ActionRaw) -> None:
-        """Move an action that was carried out into the area."""
+        """Convert an action that was carried out to the area's coordinates."""
         self._move_in(_points(action))
 
     def asked(self, action: raw_pb.ActionRaw) -> raw_pb.ActionRaw:
-        """An action of the client, in the map's coordinates."""
+        """An action of the client, converted to the map's coordinates."""
         moved = raw_pb.ActionRaw()
         moved.CopyFrom(action)
         for point in _points(moved):

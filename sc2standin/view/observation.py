@@ -1,15 +1,15 @@
 """The observation of an episode, kept from one request to the next.
 
-The message is filled once; an update sets what may have changed since the last one. Grids that do
-not change are kept as bytes in `Terrain`.
+The message is filled once; an update sets the fields that may have changed since the last update.
+Grids that do not change are kept as bytes in `Terrain`.
 
-Rules it keeps: what is out of sight appears only as it is remembered. A cloaked unit that is not
-detected appears only if the interface says `show_cloaked`. Deaths and alerts appear once, in
-the first observation after them. The result is the same as that of a message filled again.
+Rules it keeps: units and creep out of sight appear only as the player remembers them. A cloaked
+unit that is not detected appears only if the interface says `show_cloaked`. Deaths and alerts
+appear once, in the first observation after they happen. The message always equals one that is
+filled from scratch.
 
-The command card is what the selected units can do now; as in the real game, an ability that none of
-them can use now is not on it. Effects of spells on the ground are in the raw interface, in the part
-that a player sees.
+The command card has the abilities that at least one of the selected units can use now, as in the
+real game. The raw interface has the effects of spells on the ground that a player sees.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _NO_UNITS: frozenset[Unit] = frozenset()
 
 
 class View:
-    """A player's observation of one episode, with the parts that the interface asked for."""
+    """A player's observation of one episode, with the parts that the interface asks for."""
 
     def __init__(self, game: Game, options: sc_pb.InterfaceOptions) -> None:
         self._game = game
@@ -62,11 +62,11 @@ class View:
         self._minerals = -1
 
     def update(self, *, fog: bool, lifted: bool = False) -> sc_pb.Observation:
-        """The observation at the current loop; it is valid until the next update.
+        """The observation at the current loop; valid until the next update.
 
         Args:
             fog: False to show the whole map also in an episode with fog.
-            lifted: True to tell, without fog, which units it would hide.
+            lifted: True to mark the units that the fog would hide, when it is lifted.
         """
         seen, world = self._seen, self._game.world
         seen.game_loop = world.loop
@@ -105,7 +105,7 @@ class View:
         selected: tuple[Unit, ...],
         in_fog: frozenset[Unit],
     ) -> None:
-        """Show these units, the visibility of each cell if there is fog, and creep if any is."""
+        """Show these units, the visibility of each cell (None without fog), and the creep."""
         if self._game.world.cloaked and not self._shows_cloaked:
             units = [
                 one
@@ -123,7 +123,7 @@ class View:
             self._raw.show_on_screen(self._screens.window)
 
     def _in_fog(self) -> frozenset[Unit]:
-        """The units that the client would not see if it did not lift the fog."""
+        """The units that the client sees only because the fog is lifted."""
         sight = self._game.sight
         if sight is None:
             return _NO_UNITS
@@ -138,7 +138,10 @@ class View:
     def _seen_units(
         self, *, fog: bool
     ) -> tuple[Sequence[Unit | Snapshot], Grid | None, Cells | None]:
-        """The client's sight and memory: units, the visibility of each cell in a fog, creep."""
+        """The units, visibility and creep that the client sees or remembers.
+
+        The visibility is None without fog.
+        """
         sight = self._game.sight if fog else None
         if sight is None:
             return self._game.world.units, None, self._game.world.creep
@@ -167,7 +170,7 @@ def _idle_workers(world: World, player: int) -> int:
 
 
 def _power(game: Game) -> list[tuple[Unit, float]]:
-    """What powers the client's structures, and the radius within which each does."""
+    """The units that power the client's structures, each with the radius of its power."""
     return [
         (unit, POWER_CELLS[unit.type.name])
         for unit in game.world.owned_by(game.viewer)
@@ -182,13 +185,13 @@ class RawView:
         self._raw, self._game = raw, game
         self._units = UnitsView(raw, game.world, game.terrain, game.viewer)
         self._all_lit = False
-        """True if the grid shown is that of a map without fog."""
+        """True if the shown grid has no fog."""
         self._creep: Cells | None = None
-        """The creep shown."""
+        """The shown creep."""
         self._camera: Point | None = None
-        """The camera shown."""
+        """The shown camera."""
         self._powered_by: Army | None = None
-        """The totals at the last look for power sources: new ones replace them at each change."""
+        """The totals when power sources were last collected; each change makes new totals."""
         self._effects = EffectsView(raw, game.viewer)
         terrain, state = game.terrain, raw.map_state
         for grid, bits in ((state.visibility, 8), (state.creep, 1)):
@@ -228,7 +231,7 @@ class RawView:
             raw.event.dead_units.extend(game.world.news.dead_tags)
 
     def _show_power(self) -> None:
-        """Show what powers the client's structures."""
+        """Show the units that power the client's structures."""
         sources = self._raw.player.power_sources
         del sources[:]
         for unit, radius in _power(self._game):
@@ -236,7 +239,7 @@ class RawView:
             source.pos.x, source.pos.y = unit.x, unit.y
 
     def show_creep(self, creep: Cells | None) -> None:
-        """Show which cells have creep."""
+        """Show the cells with creep."""
         if creep is not self._creep:
             self._creep = creep
             bits = self._game.terrain.bare_bits if creep is None else np.packbits(creep).tobytes()
@@ -248,7 +251,7 @@ class RawView:
 
 
 class CardView:
-    """The abilities in the observation; set again when they have changed."""
+    """The abilities in the observation; set again when they change."""
 
     def __init__(
         self, seen: sc_pb.Observation, player: int, economy: Economy | None, world: World
@@ -259,7 +262,7 @@ class CardView:
         self._shown: list[int] = []
 
     def update(self, selected: tuple[Unit, ...]) -> None:
-        """Show what the selected units can do."""
+        """Show the abilities that the selected units can use."""
         changes = self._economy is not None or any(
             one.type.name in ABILITIES_OF for one in selected
         )
@@ -280,7 +283,7 @@ class CardView:
 def _possible(
     selected: tuple[Unit, ...], player: int, economy: Economy | None, loop: int
 ) -> list[int]:
-    """The abilities of these units together; those of other players have none for this one."""
+    """The abilities of all these units that belong to the player."""
     possible: dict[int, None] = {}
     for unit in selected:
         if unit.owner == player:
@@ -294,7 +297,7 @@ SCANNER_SWEEP = 6
 
 
 def seen_effects(game: Game) -> list[Effect]:
-    """The player's own scans, and what spells show where it sees."""
+    """The player's own scans, and the effects of spells that it sees."""
     world, player, sight = game.world, game.viewer, game.sight
     if not world.scans and not world.effects:
         return []

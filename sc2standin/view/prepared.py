@@ -1,4 +1,4 @@
-"""Replies assembled from bytes: an observation serialized once, plus the fields that differ.
+"""Replies that are assembled from bytes: an observation serialized once, plus the changed fields.
 
     Response.observation              head of the reply, with all lengths
       .observation                    the prepared bytes, except
@@ -63,7 +63,7 @@ class PreparedObservation:
         self._heads: dict[tuple[int, int], bytes] = {}
 
     def reply(self, loop: int, results: bytes, tail: bytes) -> bytes:
-        """The whole reply; `results` are the serialized `player_result`s, if there are any."""
+        """The whole reply; `results` are the serialized `player_result`s, or empty."""
         number = varint(loop)
         # The lengths in the head depend on the lengths of the fields after it.
         lengths = len(number), len(results)
@@ -79,13 +79,19 @@ class PreparedObservation:
 
 
 def action_done(action: bytes, loop: int) -> bytes:
-    """One of the `actions` of an observation; the loop replaces one that the client sent."""
+    """One of the `actions` of an observation; the loop replaces that of the client's action."""
     content = action + _DONE_AT + varint(loop)
     return b"".join((_DONE, varint(len(content)), content))
 
 
 def observation_reply(before: bytes, seen: bytes, after: bytes, tail: bytes) -> bytes:
-    """The reply to an observation: its other fields before and after it, all serialized."""
+    """The reply to an observation request, from serialized parts.
+
+    Args:
+        before, after: the fields before and after the observation itself.
+        seen: the observation itself.
+        tail: the end of the reply, see `reply_tail`.
+    """
     size = varint(len(seen))
     content_bytes = len(before) + len(_SEEN) + len(size) + len(seen) + len(after)
     parts = (_OBSERVATION, varint(content_bytes), before, _SEEN, size, seen, after, tail)

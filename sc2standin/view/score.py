@@ -1,9 +1,9 @@
 """The score and its details in the observation.
 
-In a melee it counts what a player has, had and destroyed, by category. Recorded games begin with a
-score of 1050: 50 minerals, 600 for the workers, 400 for the command centre. So the score is the sum
-of money, of all units and structures a player ever had, and of those it destroyed; the last term,
-and the category of a structure, are our reading.
+In a melee it counts the units and structures that a player has, had and destroyed, by category.
+Recorded games begin with a score of 1050: 50 minerals, 600 for the workers, 400 for the command
+centre. So the score is the sum of the money, of all units and structures that a player ever had,
+and of those it destroyed. The last term, and the category of a structure, are our reading.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from sc2standin.simulation.units import Site
 from sc2standin.simulation.world import Army, Ledger, World
 
 _OF_LATER_BUILDS = ("current_apm", "current_effective_apm")
-"""Fields that the game of the reported build does not have."""
+"""Fields that the reported build of the game does not have."""
 _SUMS = attrgetter(*Ledger.__dataclass_fields__)
 
 
@@ -61,7 +61,7 @@ class ScoreView:
                     fill_melee(self._score, world, economy)
 
     def _show_idle(self, economy: Economy) -> None:
-        """Show times, which change in every loop, in seconds of 16 loops."""
+        """Show idle times, which change in every loop, in seconds of 16 loops."""
         details = self._score.score_details
         details.idle_worker_time = economy.idle_worker_loops / LOOPS_PER_DATA_S
         details.idle_production_time = economy.idle_production_loops / LOOPS_PER_DATA_S
@@ -91,7 +91,7 @@ class ScoreView:
 def _fill_economy(
     details: score_pb.ScoreDetails, army: Army, economy: Economy, rates: tuple[float, float]
 ) -> None:
-    """Set what was earned and spent, and tell workers and structures from the army."""
+    """Set the fields of income and spending, and separate workers and structures from the army."""
     details.collected_minerals, details.collected_vespene = economy.earnings.collected
     details.collection_rate_minerals, details.collection_rate_vespene = rates
     details.spent_minerals, details.spent_vespene = economy.spent
@@ -124,14 +124,14 @@ _ECONOMY = {
 
 
 def category(kind: UnitType) -> str:
-    """The purpose of a unit."""
+    """The category of a unit type in the score."""
     if kind in _ECONOMY:
         return "economy"
     return "technology" if STRUCTURE in kind.attributes else "army"
 
 
 def fill_melee(score: score_pb.Score, world: World, economy: Economy) -> None:
-    """Set the fields that a melee counts by category, and the score itself."""
+    """Set the fields that a melee counts by category, and the total score."""
     details, ledger = score.score_details, world.ledger_of(economy.owner)
     have = Counter(
         unit.type for unit in world.owned_by(economy.owner) if not isinstance(unit.job, Site)
@@ -170,7 +170,7 @@ def _fill(
 
 
 def _paid(upgrades: list[int]) -> tuple[float, float]:
-    """The minerals and the gas that upgrades cost."""
+    """The cost of upgrades in minerals and gas."""
     costs = [RESEARCH_BY_ID[id].cost for id in upgrades]
     return float(sum(cost[0] for cost in costs)), float(sum(cost[1] for cost in costs))
 

@@ -1,9 +1,9 @@
 """The units in the observation: one message for each, kept while the unit is shown.
 
 Rules it keeps: units appear in the order of their creation. Only the client's own units show
-orders, weapons and harvesters. The message of scenery changes only with
-`World.population_version`. A field is set if recorded messages of the real game have it; of a
-cloaked unit that the client has not detected, only what it is and where.
+orders, weapons and harvesters. The message of scenery changes only with `World.population_version`.
+A field is set if recorded messages of the real game have it. A cloaked unit that the client has not
+detected shows only its type and place.
 
 The fields of an economy are progress, harvesters, contents and cargo.
 """
@@ -29,7 +29,7 @@ from sc2standin.simulation.world import World
 
 _WITHOUT_GOAL = (OrderKind.HOLD, OrderKind.RETURN, OrderKind.CHANGE_MODE)
 FLYING_Z = 3.75
-"""Height of a flying unit above the ground."""
+"""The height of a flying unit above the ground."""
 
 
 class UnitsView:
@@ -40,16 +40,16 @@ class UnitsView:
     ) -> None:
         self._raw, self._world, self._player = raw, world, player
         self._hills = None if terrain.flat else terrain
-        """The heights of the ground, None on flat ground."""
+        """The terrain with its heights; None on flat ground."""
         self._version = -1
         self._shown: list[Unit | Snapshot] = []
         self._selected: tuple[Unit, ...] = ()
         """The units shown as selected."""
         self._changing: list[_Changing] = []
         self._deposits: list[tuple[Unit, raw_pb.Unit]] = []
-        """Scenery that holds minerals or gas."""
+        """The scenery that holds minerals or gas, with its messages."""
         self._upgraded = 0
-        """The number of upgrades at the last update: each changes what many units show."""
+        """The number of upgrades at the last update; an upgrade changes many units' messages."""
         self._in_fog: frozenset[Unit] = frozenset()
         """The units shown as hidden by the fog."""
 
@@ -62,10 +62,10 @@ class UnitsView:
         """Show these units at the current loop.
 
         Args:
-            in_fog: those that are out of sight, and shown nevertheless.
+            in_fog: the units that are shown although they are in the fog.
         """
         upgraded = self._world.upgrades.count
-        if self._in_fog != in_fog or self._upgraded != upgraded:  # all anew: both are rare
+        if self._in_fog != in_fog or self._upgraded != upgraded:  # rare, so replace all messages
             self._in_fog, self._upgraded = in_fog, upgraded
             self._replace(())
             self._version = -1
@@ -83,12 +83,12 @@ class UnitsView:
                 show_contents(message, unit, unit.job)
 
     def show_on_screen(self, screen: Window) -> None:
-        """Show which units are on the screen."""
+        """Set `is_on_screen` of each unit."""
         for unit, message in zip(self._shown, self._raw.units, strict=True):
             message.is_on_screen = screen.shows(unit.x, unit.y, message.radius)
 
     def _select(self, selected: tuple[Unit, ...]) -> None:
-        """Show which units are selected."""
+        """Set `is_selected` of each unit."""
         if not selected and not self._selected:
             return
         self._selected, tags = selected, {unit.tag for unit in selected}
@@ -97,7 +97,7 @@ class UnitsView:
                 message.is_selected = unit.tag in tags
 
     def _replace(self, units: Sequence[Unit | Snapshot]) -> None:
-        """Remove and add messages, so that there is one for each unit."""
+        """Remove and add messages, so that there is one message for each unit."""
         messages, shown = self._raw.units, self._shown
         staying = set(units)
         for i in reversed(range(len(shown))):
@@ -124,7 +124,7 @@ class UnitsView:
                 if unit.job is not None:
                     self._deposits.append((unit, message))
                 continue
-            # It may be detected now, or no longer; or a structure has become another one.
+            # Its detection may have changed, or a structure may have another type.
             if unit.type.cloaked or message.unit_type != unit.type.id:
                 self._show(message, unit)
             changing = _Changing(unit, message, self._world, self._player, self._hills)
@@ -168,13 +168,13 @@ class _Changing:
         self._hidden = is_hidden(unit, player)
         self._armed = unit.type.weapon is not None
         self._engaged = message.engaged_target_tag
-        """The target shown."""
+        """The shown target."""
         self._growing = message.build_progress < 1.0
-        """True if the unit was shown while it was being made."""
+        """True if the unit is shown as unfinished."""
         self._order: Order | None = None
-        """The order shown; None before the first update."""
+        """The shown order; None before the first update."""
         self._buffs = list(message.buff_ids)
-        """The buffs shown."""
+        """The shown buffs."""
         self._queue: list[Order] = []
 
     def update(self, loop: int) -> None:
@@ -224,7 +224,7 @@ class _Changing:
 
 
 def _fill(message: raw_pb.Unit, unit: Unit, player: int) -> None:
-    """Set what stays the same while the unit lives."""
+    """Set the fields that stay the same while the unit lives."""
     message.CopyFrom((_outline if is_hidden(unit, player) else _template)(unit.type))
     message.tag = unit.tag
     message.owner = unit.owner
@@ -241,7 +241,7 @@ def _fill(message: raw_pb.Unit, unit: Unit, player: int) -> None:
 
 
 def _show_levels(message: raw_pb.Unit, levels: Levels) -> None:
-    """Show the levels of a unit's upgrades, if it shows any."""
+    """Set the levels of a unit's upgrades, if its message has such fields."""
     if message.HasField("attack_upgrade_level"):
         message.attack_upgrade_level = levels.attack
     if message.HasField("armor_upgrade_level"):
@@ -250,7 +250,7 @@ def _show_levels(message: raw_pb.Unit, levels: Levels) -> None:
 
 
 def _show_cloak(message: raw_pb.Unit, unit: Unit, player: int) -> None:
-    """Show how a player sees a cloaked unit."""
+    """Set the cloak state and display type of a cloaked unit for a player."""
     if unit.owner == player:
         message.cloak = raw_pb.CloakedAllied
     elif not unit.unseen:
@@ -270,7 +270,7 @@ def _alliance(owner: int, player: int) -> raw_pb.Alliance.ValueType:
 def _fill_snapshot(
     message: raw_pb.Unit, seen: Snapshot, player: int, hills: Terrain | None
 ) -> None:
-    """Set what the player remembers of a unit: the type, and where it was."""
+    """Set the fields of a remembered unit: its type and its last known place."""
     unit = seen.unit
     message.display_type = raw_pb.Snapshot
     message.tag = unit.tag + SNAPSHOT_TAG
@@ -330,7 +330,7 @@ def _template(kind: UnitType) -> raw_pb.Unit:
 
 @cache
 def _outline(kind: UnitType) -> raw_pb.Unit:
-    """Those of them that a client knows of a cloaked unit that it has not detected."""
+    """The fields of a type that a client sees even on a cloaked unit without detection."""
     return raw_pb.Unit(
         display_type=raw_pb.Visible,
         detect_range=kind.detection or None,
@@ -350,13 +350,13 @@ def _outline(kind: UnitType) -> raw_pb.Unit:
 
 
 FIELD_CELLS = 14.0
-"""How far from a town hall its mineral fields lie at most, in cells."""
+"""The greatest distance of a mineral field from its town hall, in cells."""
 HARVESTERS_A_FIELD, HARVESTERS_A_REFINERY = 2, 3
-"""Ideal number of harvesters."""
+"""The ideal numbers of harvesters."""
 
 
 def show_job(message: raw_pb.Unit, unit: Unit, job: Job | None, world: World) -> None:
-    """Set the fields of one of the client's units that has a job, or is there for a while."""
+    """Set the fields of one of the client's units for its job and its limited time."""
     if unit.term is not None:
         message.buff_duration_remain = unit.term.until - world.loop
         message.buff_duration_max = unit.term.loops
@@ -373,13 +373,13 @@ def show_job(message: raw_pb.Unit, unit: Unit, job: Job | None, world: World) ->
 
 
 def show_progress(message: raw_pb.Unit, job: Site | Factory) -> None:
-    """Set how far a structure is built."""
+    """Set the progress of a structure's construction."""
     left = job.left / job.loops if isinstance(job, Site) and job.loops else 0.0
     message.build_progress = min(max(1.0 - left, 0.0), 1.0)
 
 
 def show_contents(message: raw_pb.Unit, unit: Unit, job: Deposit) -> None:
-    """Set what is left in a mineral field, a geyser or a refinery."""
+    """Set the remaining content of a mineral field, a geyser or a refinery."""
     if unit.type.has_minerals:
         message.mineral_contents = job.left
     else:
@@ -408,7 +408,7 @@ def _show_factory(message: raw_pb.Unit, unit: Unit, job: Factory, world: World) 
 
 
 def _fields_of(hall: Unit, world: World) -> set[int]:
-    """The mineral fields that are mined from a town hall: it is the nearest one."""
+    """The tags of the mineral fields near a town hall, if no other town hall is nearer."""
     others = [
         one for one in world.structures[hall.owner] if one.type in TOWN_HALLS and one is not hall
     ]
@@ -431,5 +431,5 @@ def _show_rally(message: raw_pb.Unit, order: Order, world: World) -> None:
 
 
 def _assigned(world: World, deposits: set[int]) -> int:
-    """Number of SCVs that gather from one of these deposits."""
+    """The number of SCVs that gather from one of these deposits."""
     return sum(one.workplace in deposits for one in world.workers if one.type is SCV)

@@ -1,7 +1,7 @@
-"""Starts the programs of this package, each in a Python of its own, and asks them.
+"""Starts programs of this package as child processes, and asks them questions.
 
-A program that is asked reads lines of JSON on its stdin, answers each with one on its stdout, and
-ends when its stdin is closed.
+A program that is asked reads lines of JSON on its stdin, answers each with a line on its stdout,
+and ends when its stdin is closed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from sc2pool.processes.with_parent import die_with_parent
 
 END_S = 5.0
-"""For a program whose stdin was closed, until it is killed."""
+"""How long a program has after its stdin was closed, before it is killed."""
 
 
 def start(
@@ -28,9 +28,9 @@ def start(
 
     Args:
         module: such as `bench.baselines.wire`.
-        arguments: of its command line.
-        import_from: folders to look for packages in, before all others.
-        options: more for `Popen`.
+        arguments: arguments of its command line.
+        import_from: folders that are searched for packages before all others.
+        options: more options for `Popen`.
     """
     path = os.pathsep.join(filter(None, (*map(str, import_from), *sys.path)))
     return subprocess.Popen(
@@ -46,16 +46,16 @@ def start(
 def start_asked(
     module: str, *arguments: object, import_from: Sequence[Path] = ()
 ) -> subprocess.Popen[str]:
-    """Run a program that is asked; as `start`."""
+    """Run a program that can be asked; see `start`."""
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     return start(module, *arguments, import_from=import_from, **pipes)
 
 
 def ask(programs: Sequence[subprocess.Popen[str]], *question: Any) -> list[Any]:
-    """Ask all of them the same at once.
+    """Ask all programs the same question, and then wait for their answers.
 
     Raises:
-        RuntimeError: one has ended.
+        RuntimeError: a program has ended.
     """
     for program in programs:
         assert program.stdin is not None
@@ -71,7 +71,7 @@ def ask(programs: Sequence[subprocess.Popen[str]], *question: Any) -> list[Any]:
 
 
 def questions() -> Iterator[list[Any]]:
-    """In a program that is asked: what it is asked."""
+    """In a program that is asked: its questions, until its stdin is closed."""
     return map(json.loads, iter(sys.stdin.readline, ""))
 
 

@@ -1,10 +1,10 @@
-"""Sides are compared by rounds in turn, so that a busy machine is busy for all.
+"""Compare sides by rounds in turn, so that a busy machine slows down all of them.
 
     A B C   C B A   A B C …      one round each; the order alternates
 
-Rules: two sides are compared round by round, and the median of these ratios is given beside the
-absolute figures, because it holds when the machine's speed changes. Rounds are repeated until the
-interval of the median is narrow.
+Rules: two sides are compared round by round. The median of these ratios is given beside the
+absolute figures, because it stays valid when the machine's speed changes. Rounds are repeated until
+the interval of the median is narrow.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from statistics import median
 from sc2pool.cli.bench.measuring import Round, Rounds, Side, measure
 
 CERTAINTY = 0.9
-"""That the true median lies in its interval."""
+"""The probability that the true median lies in its interval."""
 NARROW = 0.1
 """The width of a narrow interval, as a share of its median."""
 
@@ -31,11 +31,11 @@ def alternate(
     """Measure all sides in turn.
 
     Args:
-        sides: by name.
-        rounds: of each side, at least.
+        sides: the sides, by name.
+        rounds: the least number of rounds of each side.
         seconds: about how long a round takes.
         on_round: called after each round.
-        most_rounds: of each side, while the ratios to the first side are not certain to a tenth.
+        most_rounds: the most rounds of each side, used while `is_certain` is false.
 
     Returns:
         The rounds of each side, in their order.
@@ -52,7 +52,7 @@ def alternate(
 
 
 def is_certain(measured: Sequence[Rounds]) -> bool:
-    """True if the ratios of all others to the first have narrow intervals."""
+    """True if the ratios of all other sides to the first side have narrow intervals."""
     for rounds in measured[1:]:
         low, high = ratio_interval(rounds, measured[0])
         if high - low > NARROW * ratio(rounds, measured[0]):
@@ -63,12 +63,12 @@ def is_certain(measured: Sequence[Rounds]) -> bool:
 def ratio(
     ours: Rounds, theirs: Rounds, figure: Callable[[Round], float] = lambda one: one.steps_per_s
 ) -> float:
-    """How many times the other side's figure, round by round."""
+    """Our figure divided by theirs: the median of the ratios of single rounds."""
     return median(_ratios(ours, theirs, figure))
 
 
 def ratio_interval(ours: Rounds, theirs: Rounds) -> tuple[float, float]:
-    """Where the ratio of the rates lies; see `median_interval`."""
+    """The interval of the ratio of the rates; see `median_interval`."""
     return median_interval(_ratios(ours, theirs, lambda one: one.steps_per_s))
 
 
@@ -77,10 +77,10 @@ def _ratios(ours: Rounds, theirs: Rounds, figure: Callable[[Round], float]) -> l
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float]:
-    """The narrowest pair of values that the true median lies between, with 90 % certainty.
+    """The narrowest pair of values between which the true median lies, with 90 % certainty.
 
-    It counts values on both sides of the median, which is right for any distribution (the sign
-    test). Fewer than five values cannot be that certain; then it is the lowest and the highest.
+    The interval comes from the sign test, which is valid for any distribution. With fewer than five
+    values no interval is that certain; then it is the lowest and the highest value.
     """
     n = len(values)
     ordered = sorted(values)

@@ -1,12 +1,12 @@
-"""How many steps are left of an episode, so that none ends within a round.
+"""Counts the steps that are left of an episode, so that no episode ends within a round.
 
-Resets have a case of their own; here they would outweigh the steps.
+Resets have a case of their own; in other cases they would outweigh the steps.
 """
 
 from __future__ import annotations
 
 WARM_UP_S = 0.1
-"""Before a round, if the side does not count its warm-up in steps."""
+"""The warm-up before a round, if the side does not count its warm-up in steps."""
 WARM_UP_STEPS = 20
 
 
@@ -14,7 +14,7 @@ class EpisodeBudget:
     """Counts the steps of one side's episodes, which begin and end together.
 
     Args:
-        episode_steps: steps until an episode ends, of every env.
+        episode_steps: the steps until the episode of every env ends.
     """
 
     def __init__(self, episode_steps: int) -> None:
@@ -27,7 +27,7 @@ class EpisodeBudget:
         return self._left <= 2 * self._longest_run + WARM_UP_STEPS
 
     def reset(self) -> None:
-        """A new episode has begun."""
+        """Note that a new episode has begun."""
         self._left = self._episode_steps
 
     @property

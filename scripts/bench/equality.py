@@ -1,11 +1,11 @@
-"""Seeded runs of an earlier commit and of this checkout, compared byte for byte.
+"""Compare seeded runs of an earlier commit and of this checkout byte for byte.
 
     benchmark ─ a run ─► python -m bench.equality, once for each commit
               ◄─ a digest of each step ──
 
 A run plays a task with an env class in one mode, by random actions that the masks allow. Episodes
-are short, so there are resets and final observations, and a spare takes part. Each commit plays its
-own stand-in, so a change of what that does is found, too.
+are short, so that there are resets and final observations, and a spare takes part. Each commit
+plays its own stand-in, so changes of the stand-in's behaviour are found, too.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ MAX_LOOPS = 80
 """Ten env steps of most tasks, so that each run has several episodes."""
 
 Run = tuple[str, str]
-"""A class and mode of `PLAYS`, a task."""
+"""A class and mode of `PLAYS`, and a task."""
 
 
 def all_runs() -> list[Run]:
-    """Every built-in task with every class and mode, every task of teams with SB3's class."""
+    """Built-in tasks with all classes and modes, tasks of teams with SB3's class, and a duel."""
     alone = [task for task in BUILT_IN if task != "MarineDuel"]
     return [
         *((play, task) for play in PLAYS for task in alone),
@@ -54,7 +54,7 @@ def differing(revision: Path, runs: Sequence[Run]) -> Iterator[tuple[Run, str]]:
         runs: some of `all_runs`.
 
     Yields:
-        Each run and how it differs, or that it cannot be played; an empty text if it is equal.
+        Each run and its difference, or the error that both commits raise; "" if it is equal.
     """
     programs = [
         child.start_asked("bench.equality", import_from=folders) for folders in ([revision], [])
@@ -76,11 +76,11 @@ def _difference(before: list[str], now: list[str]) -> str:
     return f"both raise {now[-1]}" if ":" in now[-1] else ""
 
 
-# What follows runs in the child of each commit.
+# The rest of the module runs in the child of each commit.
 
 
 def played(play: str, task: str, installation: Path) -> list[str]:
-    """A digest of the reset and of each step; the last one is the error if it raises."""
+    """A digest of the reset and of each step; the last entry is the error, if there was one."""
     digests = []
     try:
         for brought in PLAYS[play](task, installation):
@@ -167,7 +167,7 @@ def _action(space: spaces.Space[Any], mask: np.ndarray | None, rng: np.random.Ge
 
 
 def _bytes_of(value: Any) -> Iterator[bytes]:
-    """All that a value says, in a fixed order."""
+    """All bytes of a value, in a fixed order."""
     if isinstance(value, np.ndarray) and value.dtype != object:
         yield repr((value.dtype.str, value.shape)).encode()
         yield value.tobytes()
@@ -184,7 +184,7 @@ def _bytes_of(value: Any) -> Iterator[bytes]:
 
 
 def serve() -> None:
-    """Play what is asked for until there are no more questions."""
+    """Play each requested run, until stdin is closed."""
     from bench.standin import install  # noqa: PLC0415
 
     logging.getLogger("sc2pool").setLevel(logging.ERROR)  # it warns of the stand-in

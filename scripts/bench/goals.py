@@ -1,4 +1,4 @@
-"""What the benchmark must show, as data, and whether it did."""
+"""The goals of the benchmark, as data, and the table that shows which were reached."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Goal:
     setting: str
     side: str
     against: str | None
-    """The bound is on the ratio to this side; None: on the row's own figure."""
+    """The bound is on the ratio to this side; None: the bound is on the row's own figure."""
     bound: float
     at_most: bool = False
 
     def figure(self, rows: Sequence[Row]) -> float | None:
-        """What was measured; None if it was not."""
+        """The measured figure; None if it was not measured."""
         for row in rows:
             if (row.case, row.setting, row.side) == (self.case, self.setting, self.side):
                 return row.figure if self.against is None else row.ratios.get(self.against)
@@ -62,7 +62,7 @@ GOALS = (
 
 
 def goals_table(rows: Sequence[Row]) -> str:
-    """Each goal that was measured, in Markdown; empty if none was."""
+    """The table of measured goals, in Markdown; "" if no goal was measured."""
     lines = [
         (goal.case, goal.setting, str(goal), number(figure), yes_or_no(goal.reached(figure)))
         for goal in GOALS

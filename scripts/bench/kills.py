@@ -1,4 +1,4 @@
-"""For measurements that kill games on purpose: the pool's configuration, and the right moment."""
+"""Helpers for measurements that kill games: the pool's configuration, and the right moment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ READY_WITHIN_S = 60.0
 
 
 def lenient(fault_report_dir: Path) -> PoolConfig:
-    """Accepts any number of recycles and never waits before a launch."""
+    """A configuration that accepts any number of recycles and never waits before a launch."""
     return PoolConfig(
         restart=RestartPolicy(per_env=10**6, per_env_window_s=0.1, per_pool_per_env=10**6),
         fault_report_dir=fault_report_dir,
@@ -25,7 +25,7 @@ def step_until_spares_are_ready(env: Any) -> None:
     """Step a `SubprocSC2VecEnv` while it prepares its spares.
 
     Raises:
-        TimeoutError: they do not become ready.
+        TimeoutError: the spares do not become ready within `READY_WITHIN_S`.
     """
     n = env.num_envs
     until_s = time.monotonic() + READY_WITHIN_S

@@ -1,6 +1,6 @@
 """The rows of every case, with the same columns, and their table.
 
-Rule: a row holds all of its figures; table, JSON file and goals only show them.
+Rule: a row holds all of its figures; the table, the JSON file and the goals only show them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sc2pool.cli.bench.measuring import ROLES, Rounds, markdown
 
 STEPS_PER_S = "steps/s"
 QUIET_CORES = 0.1
-"""More than this is used by others on a machine that is not quiet."""
+"""On a quiet machine other programs use less than this."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ class Row:
     lowest: float
     highest: float
     ratios: Mapping[str, float] = field(default_factory=dict)
-    """How many times another side's figure, by its name."""
+    """This side's figure divided by another side's, by the other side's name."""
     intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """Where such a ratio lies; see `comparison.median_interval`."""
+    """The interval of such a ratio; see `comparison.median_interval`."""
     cpu_us_per_step: Mapping[str, float] | None = None
-    """By role."""
+    """The CPU time of an env step, by role."""
     rounds: Rounds = field(default_factory=Rounds)
     values: tuple[float, ...] = ()
-    """What the median is taken of, if not of rounds."""
+    """The values of which `figure` is the median, if the row has no rounds."""
 
     def as_dict(self) -> dict[str, Any]:
         return {**asdict(self), "rounds": [one.as_dict() for one in self.rounds]}
@@ -53,9 +53,9 @@ def throughput_rows(
     """A row for each side.
 
     Args:
-        case, setting: what was measured.
+        case, setting: the case and setting that were measured.
         measured: the rounds of each side.
-        against: by side, which others it is compared with, if they were measured.
+        against: for each side, the sides to compare it with, if they were measured.
     """
     rows = []
     for side, rounds in measured.items():
@@ -131,7 +131,7 @@ def number(value: float) -> str:
 
 
 def noise(rows: Iterable[Row]) -> str:
-    """What other programs took of the machine meanwhile; empty if it was quiet."""
+    """A sentence on the cores that other programs used; "" if the machine was quiet."""
     rounds = [one for row in rows for one in row.rounds]
     if not rounds:
         return ""

@@ -3,12 +3,13 @@
     benchmark ─ prepare, run ─► python -m bench.revision: this benchmark, on the other sc2pool
               ◄─ steps, time ──
 
-Rules: the commit is installed beside the checkout, which is not touched; its compiled step path is
-built like the checkout's, where that is possible; its pool plays its own stand-in. Its trainer is a
-child of the benchmark, and so is then that of today's side: the trainer's CPU time counts among the
-workers'.
+Rules:
+- The commit is installed in another folder; the checkout is not touched.
+- The compiled step path of the commit is built like the checkout's, where that is possible.
+- The commit's pool plays the commit's own stand-in.
+- The trainers of both sides are children of the benchmark, so their CPU time counts as workers'.
 
-    python -m bench.revision MAKER ARGUMENTS    a side; a maker of `bench.sides`, its arguments
+    python -m bench.revision MAKER ARGUMENTS    a maker of `bench.sides`, and its arguments
 """
 
 from __future__ import annotations
@@ -34,14 +35,15 @@ class NoSuchRevisionError(Exception):
 
 
 def install_revision(revision: str, folder: Path) -> None:
-    """Install a commit of this checkout; its dependencies are this checkout's.
+    """Install a commit of this checkout; it uses the dependencies of this checkout.
 
     Args:
-        revision: as git knows it, such as `HEAD~1`.
-        folder: where to; it is made.
+        revision: a revision for git, such as `HEAD~1`.
+        folder: the new folder of the installation.
 
     Raises:
-        NoSuchRevisionError: git does not know it, this is no checkout, or pip cannot install it.
+        NoSuchRevisionError: git or pip is missing, git does not know the revision, or pip cannot
+            install it.
     """
     with tempfile.TemporaryDirectory(prefix="revision-") as source:
         packed = _output(revision, ["git", "-C", str(CHECKOUT), "archive", revision])
@@ -62,7 +64,7 @@ def _output(revision: str, command: Sequence[str]) -> bytes:
 
 
 class RevisionSide:
-    """A side that is played by the other commit, which was installed in `folder`."""
+    """A side that the commit in `folder` plays."""
 
     def __init__(self, folder: Path, maker: str, *arguments: Any) -> None:
         self._programs = [
@@ -81,7 +83,7 @@ class RevisionSide:
 
 
 def serve(maker: str, arguments: list[Any], folder: Path) -> None:
-    """Make the side and obey the questions until there are no more."""
+    """Make the side, and answer questions until stdin is closed."""
     from bench import sides  # noqa: PLC0415 - in this process it imports the other sc2pool
     from bench.standin import install  # noqa: PLC0415
 

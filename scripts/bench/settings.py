@@ -1,4 +1,4 @@
-"""How the benchmark is run: the command line's options, the same for every case."""
+"""The settings of a run of the benchmark: the options of the command line, for all cases."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Settings:
     sides: tuple[str, ...] | None = None
     """Parts of the names of the sides to compare; None for all sides."""
     most_rounds: int = 0
-    """While a ratio is not certain."""
+    """The most rounds, used while a ratio is not certain."""
     revision: Path | None = None
     """The folder of an earlier commit to compare with."""
 
@@ -48,20 +48,20 @@ class Settings:
         return str(self.installation.root)
 
     def wants(self, side: str) -> bool:
-        """True if this side is to be measured."""
+        """True if this side shall be measured."""
         return self.sides is None or any(part in side for part in self.sides)
 
     def before(
         self, maker: str, arguments: Mapping[str, Sequence[Any]]
     ) -> dict[str, Callable[[], Closable]]:
-        """The earlier commit's sides, if it is compared with, and today's beside them.
+        """The sides of an earlier commit, and today's beside them; {} without such a commit.
 
-        Both are played by a child of the benchmark: in the benchmark's own process the same side
-        is slower by a tenth.
+        A child of the benchmark plays each of them, because in the benchmark's own process the same
+        side is slower by a tenth.
 
         Args:
-            maker: of `bench.sides`.
-            arguments: of the maker, without an installation, by the name of today's side.
+            maker: the name of a maker of `bench.sides`.
+            arguments: the maker's arguments, without an installation, by the name of today's side.
         """
         if self.revision is None:
             return {}
@@ -74,7 +74,7 @@ class Settings:
     def compare(
         self, title: str, makers: Mapping[str, Callable[[], Closable]]
     ) -> dict[str, Rounds]:
-        """Make the sides, measure them in turn, and close them in any case."""
+        """Make the sides, measure them in turn, and always close them."""
         with ExitStack() as running:
             made: dict[str, Closable] = {}
             for name in filter(self.wants, makers):
@@ -94,6 +94,6 @@ def before(side: str) -> str:
 
 
 def close(side: Any) -> None:
-    """End its processes; after a Ctrl-C those of a baseline may have ended before."""
+    """End a side's processes; after a Ctrl-C those of a baseline may have ended already."""
     with suppress(EOFError, ConnectionError):
         side.close()

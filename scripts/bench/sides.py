@@ -1,8 +1,7 @@
 """Vectorised envs of every kind as sides of a comparison: made, stepped, checked, closed.
 
-Rule: nothing heavy is imported at the top here or in `benchmark.py`, because `multiprocessing`
-imports the main script in each worker, and a worker's start and memory must be those of its side
-alone.
+Rule: this module and `benchmark.py` import nothing heavy at the top. `multiprocessing` imports the
+main script in each worker, and a worker's start and memory must depend on its side alone.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ except ImportError:  # an earlier commit, whose pool is one of the sides
     from sc2pool.cli.bench.rounds import step_for  # type: ignore[import-not-found, no-redef]
 
 START_METHOD = "forkserver"
-"""SB3's own choice on Linux; of its start methods the best that is safe beside threads."""
+"""SB3's own choice on Linux, and the fastest start method that is safe beside threads."""
 
 POOL = "SubprocSC2VecEnv"
 SB3 = "SubprocVecEnv"
@@ -43,7 +42,7 @@ WIRE = "bare wire"
 
 
 class EmptySide:
-    """Empty envs; checks that their observations count the steps."""
+    """A side of empty envs; checks that their observations count the steps."""
 
     def __init__(self, env: Any, n: int) -> None:
         self.env = env
@@ -94,9 +93,9 @@ def empty_side(kind: str, n: int, observation_bytes: int) -> EmptySide:
 
 
 class GameSide:
-    """Games that are stepped together.
+    """A side of games that are stepped together.
 
-    If an episode ends early, the batch in which it ends is not counted, nor its time.
+    If an episode ends early, neither the batch in which it ends nor its time is counted.
     """
 
     def __init__(self, env: Any, map_name: str, n: int) -> None:
@@ -122,7 +121,7 @@ class GameSide:
         most = self._budget.left
         made, counted, counted_s = 0, 0, 0.0
         before_s = time.perf_counter()
-        # A peer's reset may take longer than a round; so only what counts uses up its time.
+        # A peer's reset may take longer than a round, so only counted steps use up the round.
         while made < most and counted_s < seconds:
             dones = self._step()
             made += 1
@@ -141,7 +140,7 @@ class GameSide:
 class FirstReadySide:
     """A pool whose envs are stepped as soon as a few are ready, on the games of another side.
 
-    For maps whose episodes outlast the benchmark.
+    It does not count steps, so the episodes of the map must outlast the benchmark.
     """
 
     def __init__(self, side: GameSide, map_name: str, n: int, min_ready: int) -> None:

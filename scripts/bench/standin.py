@@ -1,4 +1,4 @@
-"""The installation that is played: the stand-in, and its canned map at several costs a step."""
+"""The installation that the sides play: the stand-in, with canned maps of several step costs."""
 
 from __future__ import annotations
 

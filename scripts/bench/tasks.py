@@ -10,15 +10,15 @@ from sc2pool.tasks.registry import resolve
 from sc2pool.tasks.task import Task
 
 CANNED = "Canned"
-"""Maps whose names begin with this answer with a prepared observation, which costs nothing."""
+"""On maps whose names begin with this, the game answers with a prepared observation."""
 CANNED_STEPS = 20_000
-"""Env steps of an episode there; their time limit is later."""
+"""Env steps of an episode on canned maps; their time limit is later."""
 ATTACKS = (1, 2)
-"""Actions of DefeatRoaches with which the marines fight at once, so few episodes end early."""
+"""Actions of DefeatRoaches with which the marines fight immediately, so few episodes end early."""
 
 
 def task_on(map_name: str) -> type[Task]:
-    """The task to be played on a map."""
+    """The task that is played on a map."""
     if not map_name.startswith(CANNED):
         return resolve(map_name)  # type: ignore[return-value]
     walking: Any = resolve("MoveToBeacon")
@@ -26,7 +26,7 @@ def task_on(map_name: str) -> type[Task]:
 
 
 def bot_on(map_name: str) -> type[Any] | None:
-    """The same task written with python-sc2's `BotAI`; None if there is none."""
+    """The same task written with python-sc2's `BotAI`, or None."""
     walking: Any = resolve("MoveToBeaconBot")
     if map_name == "MoveToBeacon":
         return walking

@@ -1,6 +1,6 @@
 """All known attacks on a pool, drawn from a seed, on every adapter; see `scripts/chaos.py`.
 
-rounds (pure: what is drawn) ─► play ─► arena (a checked pool) ◄─ attacks (a table, and folders)
+rounds (pure: the draws) ─► play ─► arena (a checked pool) ◄─ attacks (a table, and folders)
                                  │
 program (one process) ◄──────────┘ ◄── chaos.py (starts, watches and shrinks)
 """

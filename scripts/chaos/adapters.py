@@ -1,9 +1,10 @@
 """The env classes, each constructed, reset and stepped in its own way, and recorded in one way.
 
-Every call returns the records of `tests.support.audit.checker`, and writes over all arrays that it
-has sent and received: they are the trainer's own. An env that is over in the modes NEXT_STEP and
-DISABLED shows its next episode's first observation one call later; its last transition is held back
-until then, because a record has both.
+Every call returns the records of `tests.support.audit.checker`. It then overwrites all arrays that
+it sent and received, because they belong to the trainer, and the pool must not depend on them.
+
+In the modes NEXT_STEP and DISABLED the first observation of the next episode comes one call after
+the end of an episode. The last transition is held back until then, because a record has both.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ from tests.support.audit.scribble import scribble
 
 
 class Adapter:
-    """An env, and how it is played.
+    """An env, with the calls that play it.
 
     Attributes:
         harm: index in `tests.support.audit.audited.task.HARMS` for the next action of one env.
-        between: called once in the next step, after the actions are sent.
+        between: called once, in the next step, after the actions are sent.
     """
 
     def __init__(self, env: Any) -> None:
@@ -52,17 +53,17 @@ class Adapter:
         self.env.pause()
 
     def resume(self) -> None:
-        """Let them go on."""
+        """Resume the games."""
         self.env.resume()
 
     def pending(self) -> None:
-        """The actions are sent."""
+        """Call `between`, now that the actions are sent."""
         between, self.between = self.between, None
         if between is not None:
             between()
 
     def harms(self, rows: Iterable[int]) -> list[int]:
-        """For the next action of each of these rows."""
+        """The harms of the next actions of these rows: `harm` for the first row, 0 for the rest."""
         harm, self.harm = self.harm, 0
         return [harm if place == 0 else 0 for place, _ in enumerate(rows)]
 
@@ -83,12 +84,12 @@ class Adapter:
         return records
 
     def method(self) -> None:
-        """Have a method of every env called."""
+        """Call a method of every env."""
         self.env.env_method("__repr__")
 
 
 class OnNodes(Adapter):
-    """Games on a Ray cluster. Each node numbers its instances itself; here faults are numbered."""
+    """Games on a Ray cluster; numbers the faults, because each node numbers its own instances."""
 
     def __init__(self, env: Any) -> None:
         super().__init__(env)
@@ -113,7 +114,7 @@ class OnNodes(Adapter):
 
 
 class FirstReady(Adapter):
-    """Half of the envs at a time: those that are ready first."""
+    """Steps only the envs that are ready first, at least half of them at a time."""
 
     def reset(self) -> list[Record]:
         self._envs: Any = range(self.n)
@@ -131,11 +132,11 @@ class FirstReady(Adapter):
         return records
 
     def pause(self) -> None:
-        """Pause the games of the envs that are at rest; the others' steps are pending."""
+        """Pause the games of the envs without a pending step."""
         self.pool.pause(self._envs)
 
     def resume(self) -> None:
-        """Let them go on."""
+        """Resume the same games."""
         self.pool.resume(self._envs)
 
 
@@ -277,7 +278,7 @@ class Gym(Adapter):
 
 
 def value_of(infos: dict[str, Any], key: str, env: int) -> Any:
-    """One env's value in a vector env's infos; None if it has none."""
+    """One env's value in a vector env's infos; None if the env has no such value."""
     return infos[key][env] if key in infos and infos[f"_{key}"][env] else None
 
 
@@ -290,7 +291,7 @@ def mark_of(infos: dict[str, Any], env: int) -> Mark | None:
 
 
 class Setting(NamedTuple):
-    """What an env is made with."""
+    """The arguments of an env's constructor."""
 
     n: int
     spares: int
@@ -303,13 +304,13 @@ class Kind:
     """A way to play.
 
     Attributes:
-        make: the env, recorded.
-        games: whether games are played, and not a user's envs.
-        realtime: whether the games run by themselves.
-        one: whether there is only one env, and no spare.
-        players: of a match; each has a game.
-        agents: of a player's team.
-        on_nodes: whether the games are on a Ray cluster.
+        make: returns the adapter of a new env.
+        games: True if games are played, and not a user's envs.
+        realtime: True if the games run in real time.
+        one: True for a single env without spares.
+        players: the number of players of a match; each has a game.
+        agents: the number of agents in a player's team.
+        on_nodes: True if the games run on a Ray cluster.
     """
 
     make: Callable[[Setting], Adapter]
@@ -322,12 +323,12 @@ class Kind:
 
     @property
     def rows(self) -> int:
-        """Of an env."""
+        """The number of rows of an env."""
         return self.players * self.agents
 
 
 def keywords(given: Setting, task: Any, a_worker: int | None) -> dict[str, Any]:
-    """What both of the vector envs of a task are made with; `a_worker` as `envs_per_worker`."""
+    """The arguments that all vector envs of a task share; `a_worker` is `envs_per_worker`."""
     return {
         "task": task,
         "n": given.n,
@@ -343,21 +344,21 @@ def sb3(
     a_worker: int | None = None,
     **more: Any,
 ) -> Callable[[Setting], Adapter]:
-    """Makes Stable-Baselines3's env."""
+    """A maker of Stable-Baselines3's env."""
     return lambda given: adapter(SubprocSC2VecEnv(**keywords(given, task, a_worker), **more))
 
 
 def vector(
     mode: AutoresetMode, task: Any = AuditTask, a_worker: int | None = None
 ) -> Callable[[Setting], Adapter]:
-    """Makes gymnasium's vector env."""
+    """A maker of gymnasium's vector env."""
     return lambda given: Vector(
         SC2VectorEnv(**keywords(given, task, a_worker), autoreset_mode=mode)
     )
 
 
 def vector_of_envs(mode: AutoresetMode, at_once: int | None) -> Callable[[Setting], Adapter]:
-    """Makes gymnasium's vector env of a user's envs."""
+    """A maker of gymnasium's vector env of a user's envs."""
     return lambda given: Vector(
         SC2VectorEnv(
             [AuditEnv] * given.n,
@@ -369,12 +370,12 @@ def vector_of_envs(mode: AutoresetMode, at_once: int | None) -> Callable[[Settin
 
 
 def gym(task: Any) -> Callable[[Setting], Adapter]:
-    """Makes gymnasium's env."""
+    """A maker of gymnasium's env."""
     return lambda given: Gym(SC2GymEnv(task=task, game=given.game, config=given.config))
 
 
 def on_nodes(a_worker: int | None = None) -> Callable[[Setting], Adapter]:
-    """Makes the env of a Ray cluster."""
+    """A maker of the env of a Ray cluster."""
 
     def make(given: Setting) -> Adapter:
         from sc2pool.ray import RaySC2VecEnv  # noqa: PLC0415 - only where Ray is

@@ -1,11 +1,12 @@
-"""A pool under attack: every call of its env is bounded, checked, and judged by what may follow.
+"""A pool under attack: every call of its env has a time limit, and its result is checked.
 
     attacks ─► Arena: open, reset, step, close ─► problems
 
-Rules: what an env may do depends on the attacks so far (`May`): nothing, a marked truncation, or an
-error of the package's own types after which no process lives. Everything else is a problem. After
-an interrupt the next reset works, or says that the pool is closed. An attack acts beside the
-trainer's thread, so that it strikes within the calls.
+Rules:
+- The attacks so far decide which consequences are allowed (`May`): none, a marked truncation, or an
+  error of the package's own types after which no process lives. Everything else is a problem.
+- After an interrupt the next reset works, or reports a closed pool.
+- Attacks act in threads of their own, so that they strike while a call of the env runs.
 """
 
 from __future__ import annotations
@@ -48,20 +49,20 @@ LIMITS = Limits(
     step_s=4.0,
     worker_grace_s=3.0,
 )
-"""Hung games are detected within seconds, and a busy machine does not look like a fault."""
+"""Short enough to detect hung games within seconds, long enough for a busy machine."""
 HARD_MEMORY_BYTES = 400_000_000
 REOPENED_WITHIN_S = 60.0
-"""How long a pool may be impossible to make after what it needs was taken away."""
+"""How long an attack on resources may prevent a new pool."""
 SETTLED_WITHIN_S = 120.0
-"""How long the fault of an env may take: those that are ready do not wait for its game."""
+"""How long the report of a fault may take; long, because ready envs do not wait for its env."""
 CLOSED = (ClosedError, gymnasium.error.ClosedEnvironmentError)
 TYPED = (SC2PoolError, *CLOSED)
 REFUSED = (*TYPED, gymnasium.error.AlreadyPendingCallError, gymnasium.error.ResetNeeded)
-"""What a step after an interrupt may say instead of stepping."""
+"""The errors that a step after an interrupt may raise."""
 
 
 class May(IntEnum):
-    """What is allowed to follow from an attack; more includes less."""
+    """The consequences that an attack may have; a higher value includes the lower ones."""
 
     NOTHING = 0
     TRUNCATION = 1
@@ -71,22 +72,22 @@ class May(IntEnum):
 
 
 class UnplayableError(Exception):
-    """No pool can be made any more."""
+    """No pool can be made within `REOPENED_WITHIN_S`."""
 
 
 class Arena:
     """One adapter of a round.
 
     Attributes:
-        adapter: the env under attack; None before it is made and after it has ended.
+        adapter: the env under attack, or None before it is made and after it has ended.
         games: the installation whose games do harm on order.
-        cluster: the nodes that play them; None for this machine without Ray.
-        may: what the attacks so far allow.
+        cluster: the nodes that play the games, or None to play on this machine without Ray.
+        may: the consequences that the attacks so far may have.
         problems: all that is wrong.
-        transitions: how many were checked.
-        counts: other things that happened.
-        helpers: processes of attacks, which no pool has to end.
-        took_s: how long calls have taken, for attacks that strike within them.
+        transitions: the number of checked transitions.
+        counts: the numbers of other events.
+        helpers: process ids of the attacks' own processes, which no pool has to end.
+        took_s: the last duration of each call, for attacks that strike within it.
     """
 
     def __init__(  # noqa: PLR0917
@@ -136,13 +137,13 @@ class Arena:
         self._ledger = Ledger()
         self._interrupted = False
 
-    # What the trainer does.
+    # The trainer's calls.
 
     def open(self) -> None:
-        """Make the env and reset it, as soon as that is possible.
+        """Make the env and reset it; retry while that fails.
 
         Raises:
-            UnplayableError: it is not possible.
+            UnplayableError: it failed for `REOPENED_WITHIN_S`.
         """
         give_up_s = time.monotonic() + REOPENED_WITHIN_S
         while self.adapter is None:
@@ -165,21 +166,21 @@ class Arena:
             self._judge("the construction", error)
 
     def reset(self) -> None:
-        """Reset the env; make it if there is none."""
+        """Reset the env, or make a new one."""
         if self.adapter is None:
             self.open()
         else:
             self._call("reset", self.adapter.reset)
 
     def step(self) -> None:
-        """Step the env; make it if there is none."""
+        """Step the env, or make a new one."""
         if self.adapter is None:
             self.open()
         else:
             self._call("step", self.adapter.step)
 
     def close(self) -> None:
-        """Close the env and look at what it says of its faults."""
+        """Close the env, and compare its fault events with the marks in its transitions."""
         adapter, self.adapter = self.adapter, None
         if adapter is None:
             return
@@ -191,7 +192,7 @@ class Arena:
                 adapter.env.close()
 
     def aside(self, what: str, call: Callable[[], object]) -> None:
-        """A call that is no step; that it cannot be done does not end the env."""
+        """Make another call than a step; a refused pause does not end the env."""
         try:
             with bounded():
                 call()
@@ -215,7 +216,7 @@ class Arena:
             if self.adapter is not None:
                 self._take_events(self.adapter)
             if self._interrupted or not self._ledger.unreported():
-                return  # after an interrupt some are never reported
+                return  # after an interrupt some faults are never reported
         self.problems += [
             f"the fault of instance {number} is not reported: {self._ledger.events[number]}"
             for number in self._ledger.unreported()
@@ -226,8 +227,8 @@ class Arena:
 
         Args:
             rng: draws whether the env is stepped before it is reset.
-            what: the call, for counting.
-            call: raises KeyboardInterrupt, if it does not end before.
+            what: the name of the call, for counting.
+            call: raises KeyboardInterrupt unless it ends before the interrupt.
         """
         try:
             call()
@@ -287,14 +288,14 @@ class Arena:
 
     def _take_events(self, adapter: Adapter) -> None:
         if self.kind.on_nodes:
-            return  # an actor that dies takes with it what it has not told yet
+            return  # the unreported events of an actor are lost when it dies
         with suppress(OSError):  # no descriptor is free
             self._ledger.take_events(adapter.pool.stats().events)
 
     def _judge(self, what: str, error: Exception) -> None:
-        """The env has ended with an error."""
+        """Record a problem if this error, which ended the env, is not allowed."""
         text = "".join(traceback.format_exception(error))
-        self._interrupted = True  # faults that it did not live to report are no problem
+        self._interrupted = True  # the env could not report all of its faults
         if not isinstance(error, TYPED):
             self.problems.append(f"{what} raised {error!r}, which is no error of sc2pool:\n{text}")
         elif self.may < May.ENDED:
@@ -308,7 +309,7 @@ class Arena:
             self.close()
 
     def alive(self) -> list[psutil.Process]:
-        """The pool's processes that do not end by themselves within seconds."""
+        """The pool's processes that still live after a few seconds."""
         if self.cluster is not None:
             return self.cluster.living()
         deadline_s = time.monotonic() + GONE_WITHIN_S
@@ -323,13 +324,13 @@ class Arena:
                 return living
             time.sleep(0.02)
 
-    # What attacks need.
+    # For the attacks.
 
     def pid(self, which: float, target: str) -> int | None:
-        """The process of an instance, see `pid_of`; None if there is none now.
+        """The id of an instance's process, see `pid_of`; None if it has none at the moment.
 
         Args:
-            which: of the instances, from 0 to 1.
+            which: chooses the instance; from 0 to 1.
             target: as in `pid_of`.
         """
         adapter = self.adapter
@@ -339,7 +340,7 @@ class Arena:
         return pid_of(instances[int(which * len(instances))], target, self.kind.players)
 
     def beside(self, delay_s: float, act: Callable[..., object], *arguments: Any) -> None:
-        """Act after a delay in a thread of its own; what has gone meanwhile is no matter."""
+        """Act after a delay in a thread of its own; ignore errors from targets that are gone."""
 
         def run() -> None:
             time.sleep(delay_s)
@@ -347,10 +348,10 @@ class Arena:
                 act(*arguments)
 
         thread = threading.Thread(target=run, name=act.__name__, daemon=True)
-        with suppress(RuntimeError):  # no process is free, so no thread either
+        with suppress(RuntimeError):  # the limit of processes counts threads, too
             thread.start()
             self._threads.append(thread)
 
     def report(self, problems: Iterable[str]) -> None:
-        """Problems that an attack has found."""
+        """Add problems that an attack has found."""
         self.problems += problems

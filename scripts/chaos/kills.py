@@ -1,4 +1,4 @@
-"""A trainer is killed at a random instant; two seconds later none of its processes lives."""
+"""Kill trainers at random instants; two seconds later none of their processes may live."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ PROGRAM = Path(__file__).with_name("trainee.py")
 GONE_WITHIN_S = 2.0
 MARK = "SC2POOL_CHAOS_TRAINEE"
 STAGES = ("constructing", "playing", "closing")
-"""What the program prints, after its imports."""
+"""The lines that the program prints, after its imports."""
 
 
 class Trainee:
-    """A training program and all that has come of it."""
+    """A training program and all its processes."""
 
     def __init__(self, game: Path, n: int) -> None:
         self._mark = uuid.uuid4().hex
@@ -39,15 +39,15 @@ class Trainee:
         )
 
     def wait_for(self, stage: str) -> bool:
-        """Wait until it prints this; False if it ended before."""
+        """Wait until the program prints this stage; False if it ended before."""
         assert self.process.stdout is not None
         return any(line.strip() == stage for line in self.process.stdout)
 
     def end(self, number: signal.Signals) -> tuple[str, list[str]]:
-        """Send it a signal.
+        """Send the program a signal.
 
         Returns:
-            The stage that it was in, and which processes of it live two seconds after its end.
+            The stage in which it ended, and its processes that live two seconds later.
         """
         self.process.send_signal(number)
         printed, _ = self.process.communicate()
@@ -60,7 +60,7 @@ class Trainee:
         return (printed.split() or ["importing"])[-1], lines
 
     def living(self) -> list[psutil.Process]:
-        """Its processes, wherever they hang in the tree; zombies have ended."""
+        """The living processes of the program, wherever they are in the tree; no zombies."""
         mark = f"{MARK}={self._mark}".encode()
         found = []
         for pid in psutil.pids():
@@ -70,7 +70,7 @@ class Trainee:
 
 
 def stage_ends(game: Path, n: int) -> list[float]:
-    """How many seconds after its start the program enters each stage, and the first again."""
+    """The seconds from the start until each stage begins, and until the first begins again."""
     trainee = Trainee(game, n)
     began_s = time.monotonic()
     ends = []
@@ -82,7 +82,7 @@ def stage_ends(game: Path, n: int) -> list[float]:
 
 
 def kill_trainers(count: int, n: int, seed: int, game: Path) -> dict[str, Any]:
-    """Kill this many trainers, one after the other, as many in each stage."""
+    """Kill this many trainers, one after the other, equally many in each stage."""
     rng = Random(seed)
     ends = stage_ends(game, n)
     spans = list(zip([0.0, *ends], ends, strict=False))

@@ -1,6 +1,6 @@
-"""A Ray cluster of two nodes under attack: what it is for a round, and what a round may not leave.
+"""A Ray cluster of two nodes under attack, and the check that a round leaves no games on it.
 
-Only `chaos.py run --ray` imports Ray, in the environment that has it.
+Only `chaos.py run --ray` imports Ray, in the environment that has Ray.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Cluster:
     """A head and a second node, each with room for all games: two actors, each with its spares.
 
     Attributes:
-        nodes: what attacks strike.
+        nodes: the nodes, for attacks.
     """
 
     def __init__(self, root: Path, game: Path, most_games: int) -> None:
@@ -30,49 +30,49 @@ class Cluster:
         self._lost = False
         folder = root / "r"  # a socket's path has at most 107 bytes
         (folder / "ray").mkdir(parents=True)
-        # If Ray's own clock is set, it may not notice that a node is lost. The trainer's is set.
+        # Ray may not notice a lost node if its own clock jumps; only the trainer's clock is set.
         os.environ.pop("LD_PRELOAD", None)
         os.environ.update(
             HOME=str(folder),
             RAY_TMPDIR=str(folder),
             RAY_AUTH_MODE="disabled",
             RAY_USAGE_STATS_ENABLED="0",
-            RAY_worker_niceness="0",  # or its processes give way to all others of the machine
-            PYTHONPATH=str(ROOT),  # of the tasks, which the nodes import
+            RAY_worker_niceness="0",  # Ray's default lets all other processes go first
+            PYTHONPATH=str(ROOT),  # the nodes import the tasks
         )
         self.nodes = Nodes(str(folder), self._game, most_games)
         os.environ["RAY_ADDRESS"] = self.nodes.address
 
     def lose_second(self) -> None:
-        """The second node dies, if it lives."""
+        """Kill the second node, if it lives."""
         if not self._lost:
             self._lost = True
             self.nodes.kill_second()
 
     def bring_back(self) -> None:
-        """The second node is there again. Ray starts one in the main thread only."""
+        """Start the second node again; only in the main thread, as Ray demands."""
         if self._lost:
             self.nodes.clear_second()
             self.nodes.second = self.nodes.add()
-            self.nodes.cluster.wait_for_nodes(NODES_KNOWN_S)  # until the dead one is known as dead
+            self.nodes.cluster.wait_for_nodes(NODES_KNOWN_S)  # Ray must know that the old one died
             self._lost = False
 
     def living(self) -> list[psutil.Process]:
-        """The games on both nodes that do not end by themselves within seconds."""
+        """The games on both nodes that still live after a few seconds."""
         deadline_s = time.monotonic() + GONE_WITHIN_S
         while (pids := games_of(self._game)) and time.monotonic() < deadline_s:
             time.sleep(0.02)
         return [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
 
     def what_stays(self) -> list[str]:
-        """See `Belongings.what_stays`; Ray's own processes come and go as it likes."""
+        """See `Belongings.what_stays`; Ray's own processes, which come and go, are left out."""
         return [f"process {describe(game)}" for game in self.living()]
 
     def end_new_processes(self) -> None:
-        """Kill what is left, so that the next round does not report it again."""
+        """Kill the games that are left, so that the next round does not report them again."""
         for game in self.living():
             game.kill()
 
     def shutdown(self) -> None:
-        """End Ray, and all that it started."""
+        """End Ray with all its processes."""
         self.nodes.shutdown()

@@ -1,4 +1,4 @@
-"""Plays one round, and says what was wrong."""
+"""Plays one round, and reports its problems."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def possible(kind: Kind, available: set[str]) -> set[str]:
-    """The attacks that can be made on an adapter, on a machine that has what is `available`."""
+    """The attacks that are possible on an adapter, on a machine with these requirements."""
     has = set(available)
     has |= {"games"} if kind.games else set()
     has |= {"guests"} if kind.players > 1 else set()
@@ -39,10 +39,10 @@ def possible(kind: Kind, available: set[str]) -> set[str]:
 
 
 def attacks_by_adapter(available: set[str], only: str = "") -> dict[str, set[str]]:
-    """What can be drawn on this machine: on a Ray cluster if there is one, else without.
+    """The possible attacks on each adapter; adapters on a Ray cluster if `available` has "nodes".
 
     Args:
-        available: what the machine has for attacks.
+        available: the requirements of attacks (`Attack.needs`) that the machine meets.
         only: a part of the adapters' names.
     """
     return {
@@ -74,7 +74,7 @@ def play(
             arena.wait_for_attacks()
         games.orders.unlink(missing_ok=True)
         gc.collect()
-    sweep(Path(tempfile.gettempdir()))  # what killed trainers beside it have left
+    sweep(Path(tempfile.gettempdir()))  # the files that killed trainers have left
     left = before.what_stays()
     before.end_new_processes()
     for path in Path(tempfile.gettempdir()).iterdir():
@@ -105,7 +105,7 @@ def _play(given: Round, arena: Arena, done: Counter[str]) -> None:
 
 @contextmanager
 def all_exceptions(problems: list[str]) -> Iterator[None]:
-    """Take the exceptions that Python otherwise only prints: those of threads and finalizers."""
+    """Collect the exceptions that Python otherwise only prints: those of threads and finalizers."""
 
     def unraisable(given: Any) -> None:
         if not isinstance(given.exc_value, KeyboardInterrupt):

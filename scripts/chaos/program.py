@@ -1,7 +1,7 @@
 """The process that plays: `program.py ROOT`, with orders as JSON from its standard input.
 
-ROOT is an empty folder of the run's own. What is played is printed as a line of JSON each. If the
-process ends before it says so, the last round that it began was stuck, or took the process down.
+ROOT is an empty folder for this run alone. The program prints a line of JSON for each event. If the
+process ends without the line "ended", the last round was stuck, or crashed the process.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def say(event: str, **what: Any) -> None:
 
 
 def prepare(root: Path, temper: str) -> tuple[Faulty, Path, set[str]]:
-    """The games, the folder of fault reports, and what this machine has for attacks."""
+    """The games, the folder of fault reports, and the requirements that this machine meets."""
     available = set()
     disk = root / "disk"
     disk.mkdir()
@@ -66,7 +66,7 @@ def prepare(root: Path, temper: str) -> tuple[Faulty, Path, set[str]]:
 
 
 def sample() -> dict[str, int]:
-    """What may not grow from round to round."""
+    """The figures that may not grow from round to round."""
     gc.collect()
     process = psutil.Process()
     return {
@@ -83,7 +83,7 @@ def play_rounds(
     available: set[str],
     cluster: Cluster | None,
 ) -> None:
-    """The rounds that are given, or those of a seed until the time or their number is over."""
+    """Play the given rounds, or rounds drawn from the seed, until the time or number is reached."""
     weights = {name: attack.weight for name, attack in ATTACKS.items()}
     adapters = attacks_by_adapter(available, orders.get("only", ""))
     end_s = time.monotonic() + 60.0 * orders["minutes"]
@@ -108,7 +108,7 @@ def play_rounds(
 
 
 def main(root: str) -> None:
-    logging.disable(logging.CRITICAL)  # the faults are intended, and counted
+    logging.disable(logging.CRITICAL)  # the faults are intended, and counted elsewhere
     orders = json.loads(sys.stdin.read())
     games, reports, available = prepare(Path(root), orders.get("temper", ""))
     cluster = None

@@ -1,6 +1,6 @@
-"""What is drawn from a seed: rounds, each an adapter and the attacks on it. Pure, and plain data.
+"""Draws rounds from a seed: each is an adapter and the attacks on it. Pure, and plain data.
 
-Each strike has a seed of its own, so a list with some strikes left out draws the same for the rest.
+Each strike has its own seed, so if some strikes are left out, the rest draw the same numbers.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ class Strike:
     """An attack at a place in the round.
 
     Attributes:
-        attack: its name in the table of attacks.
-        step: before which step.
-        seed: of what the attack itself draws.
+        attack: the attack's name in the table of attacks.
+        step: the attack comes before this step.
+        seed: the seed of the attack's own draws.
     """
 
     attack: str
@@ -46,12 +46,12 @@ class Round:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Round:
-        """From what `as_dict` returned."""
+        """The round of which `as_dict` returned this data."""
         strikes = tuple(Strike(**strike) for strike in data["strikes"])
         return cls(**{**data, "strikes": strikes})
 
     def with_strikes(self, strikes: Sequence[Strike]) -> Round:
-        """The same with these strikes."""
+        """The same round with these strikes."""
         return replace(self, strikes=tuple(strikes))
 
 
@@ -67,14 +67,15 @@ def draw(
     """The `number`-th round of a seed.
 
     Args:
-        seed: of the run.
-        number: counts the rounds.
-        n: envs; an adapter with one env has one.
-        adapters: for each adapter, the attacks that are possible on it.
-        weights: how often each attack is drawn.
+        seed: the seed of the run.
+        number: the number of the round.
+        n: the number of envs; an adapter with a single env ignores it.
+        adapters: the possible attacks on each adapter.
+        weights: the relative frequency of each attack.
+        mean_strikes: about the mean number of attacks.
     """
     rng = random.Random(f"{seed} {number}")
-    # One adapter after the other, in an order that is drawn again each time they all were played.
+    # All adapters in turn; after each turn a new order is drawn.
     order = random.Random(f"{seed} {number // len(adapters)}").sample(
         sorted(adapters), len(adapters)
     )

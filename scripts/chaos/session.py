@@ -1,4 +1,4 @@
-"""One session, interrupted again and again, as a notebook that goes on after Ctrl-C."""
+"""One session, interrupted again and again, as in a notebook that continues after Ctrl-C."""
 
 from __future__ import annotations
 

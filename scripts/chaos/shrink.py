@@ -1,7 +1,7 @@
 """Delta debugging: the shortest part of a failing list that still fails.
 
-Processes are not deterministic, so a part that fails only sometimes may be taken for one that does
-not fail; each part is therefore tried more than once. The result fails; a shorter one may exist.
+Processes are not deterministic: a part may fail only sometimes, so each part can be tried several
+times. The result fails, but a shorter failing part may exist.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ T = TypeVar("T")
 
 
 def shrink(whole: Sequence[T], fails: Callable[[Sequence[T]], bool], repeat: int = 1) -> list[T]:
-    """A part of `whole`, in its order, that fails and of which no element can be left out.
+    """A failing part of `whole`, in its order, that passes if any one element is left out.
 
     Args:
         whole: a list that fails.
         fails: tries a part once.
-        repeat: how often a part is tried until it is taken for one that does not fail.
+        repeat: a part passes if it does not fail in this many tries.
     """
 
     def fails_once(part: Sequence[T]) -> bool:
@@ -32,7 +32,7 @@ def shrink(whole: Sequence[T], fails: Callable[[Sequence[T]], bool], repeat: int
             [one for other in chunks[:i] + chunks[i + 1 :] for one in other]
             for i in range(len(chunks))
         ]
-        # Of two chunks, each is the rest of the other.
+        # If there are two chunks, each is the rest of the other.
         candidates = chunks if len(chunks) == 2 else [*chunks, *rests]
         smaller = next((part for part in candidates if fails_once(part)), None)
         if smaller is not None:

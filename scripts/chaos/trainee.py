@@ -1,6 +1,6 @@
 """A training program that is ended from outside: `trainee.py GAME N`.
 
-It constructs a pool, plays and closes it, again and again, and prints where it is. It uses the pool
+It makes, plays and closes pools, one after the other, and prints its stage. It uses the pool
 without an adapter, because Stable-Baselines3 takes seconds to import.
 """
 

@@ -2,8 +2,8 @@
 
     python scripts/studies/learning_curves.py RUNS
 
-Writes `RUNS/curves.png` and prints a table. The curves are over env steps, not over time: other
-programs on the machine change the time only.
+Writes `RUNS/curves.png` and prints a table. The curves are over env steps, not over time, because
+other programs on the machine change only the time.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from sc2pool.cli.training.episodes import EpisodeRow, read_episodes
 from sc2pool.tasks.minigames.scores import ON_THE_STANDIN, PUBLISHED, StandInScores
 
 WINDOW = 32
-"""Episodes that a point of a curve is the mean of: four of each game."""
+"""A point of a curve is the mean of this many episodes: four of each game."""
 HEAD = ("task", "algorithm", "env steps", "random", f"last {WINDOW} episodes", "scripted")
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A finished training, and what it is compared with."""
+    """The curve of a finished training."""
 
     task: str
     algo: str
     steps: int
     game_version: str
     episodes: list[EpisodeRow]
-    """Without those that a fault cut short."""
+    """The episodes, without those that a fault cut short."""
 
     @property
     def returns(self) -> list[float]:
@@ -80,7 +80,7 @@ def row(curve: Curve) -> tuple[str, ...]:
 
 
 def draw(file: Path, curves: list[Curve]) -> None:
-    """Write the picture: a small curve for each task, and what the lines mean in the last field."""
+    """Write the picture: a small curve for each task, and the legend in the last field."""
     figure = new_figure(13, 6.2, layout="constrained")
     fields = figure.subplots(2, 4).flat
     for curve in curves:

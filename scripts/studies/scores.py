@@ -2,10 +2,10 @@
 
     python scripts/studies/scores.py [--game auto|real|PATH] [--episodes 20] [--task NAME ...]
 
-Prints a Markdown table with the published scores beside the measured ones and two verdicts:
-whether the scripted player scores between 0.85 times the human and 1.2 times the grandmaster, and
-whether no random episode beats the published random maximum. If the game is the stand-in, a "no"
-points to a rule that makes it easier or harder than the real game.
+Prints a Markdown table with the measured and the published scores, and two verdicts: whether the
+scripted player scores between 0.85 times the human and 1.2 times the grandmaster, and whether every
+random episode stays below the published random maximum. On the stand-in, a "no" shows that a rule
+makes it easier or harder than the real game.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def random_policy(actions: spaces.Space[Any]) -> Policy:
-    """A uniform action each step, the same ones in every run."""
+    """A policy of uniformly random actions, the same in every run."""
     actions.seed(0)
     return lambda _observation: actions.sample()
 

@@ -20,16 +20,16 @@ _PLACES = {
     **{"Move": 0, "Patrol": 1, "HoldPos": 2, "AcquireMove": 3, "Gather": 0, "Return": 1},
     **{"Load": 0, "UnloadAll": 1, "UnloadAt": 2, "LoadAll": 4},
 }
-"""The place of a command among those of its ability, by the command's name."""
+"""The index of a command within its ability, by the command's name."""
 _OF_SITES = {"Cancel": 0, "Halt": 1}
-"""The same of `BuildInProgress`."""
+"""Further commands of the ability `BuildInProgress`."""
 _ELSEWHERE = {"Cancel": 1, "Halt": 30}
-"""The same of all other abilities."""
+"""Further commands of all other abilities."""
 _ABILITIES = {(row.link_name, row.link_index): row for row in tables.kept().abilities}
 
 
 def general(ability_id: int) -> int:
-    """The id that stands for an ability, whatever type has it."""
+    """The general id of an ability, which is the same for all unit types."""
     return tables.kept().abilities[ability_id].remaps_to_ability_id or ability_id
 
 
@@ -47,7 +47,7 @@ def in_catalogs(game: GameData, kind: UnitType) -> set[int]:
     for button in buttons:
         link, _, command = button.attributes.get("AbilCmd", "").partition(",")
         if link not in own or (link == "BuildInProgress" and kind.made_from is not None):
-            continue  # a structure that another one has become is never a site
+            continue  # a structure that was made from another one is never under construction
         name = command.rstrip("0123456789")
         places = _PLACES | (_OF_SITES if link == "BuildInProgress" else _ELSEWHERE)
         place = places[name] if name in places else int(command[len(name) :]) - 1

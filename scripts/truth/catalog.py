@@ -1,7 +1,7 @@
 """The game's own data: the XML catalogs of its mods, merged as the game merges them.
 
-A mod's entry changes the fields that it names of the entry with the same id in the mods before it.
-Where an entry says nothing it has the fields of its parent, or those of its class's defaults.
+An entry of a mod changes fields of the entry with the same id in earlier mods. An entry inherits
+all other fields from its parent, or from the defaults of its class.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 MELEE = ("core", "liberty", "swarm", "void", "voidmulti")
 """The mods of a melee map, each after those that it depends on.
 
-It has neither `libertymulti` nor `swarmmulti`: `void` repeats what they change, and the places in
-lists that it names are those without them.
+`libertymulti` and `swarmmulti` are left out: `void` repeats their changes, and its indices into
+lists are right only without them.
 """
 LIBERTY = ("core", "liberty")
 """The mods of a map that depends on Liberty alone, as SMAC's do."""
@@ -31,19 +31,19 @@ LISTS = {
     "CardLayouts",
     "LayoutButtons",
 }
-"""Fields to which an element without an index is added; other elements replace the one before."""
+"""Fields in which an element without an index is appended; in others it replaces the old value."""
 
 
 @dataclass
 class Node:
-    """An entry or a field of one: its attributes, and its fields by name and index."""
+    """An entry, or a field of an entry: its attributes, and its fields by name and index."""
 
     tag: str = ""
     attributes: dict[str, str] = field(default_factory=dict)
     fields: dict[str, dict[str, Node]] = field(default_factory=dict)
 
     def merge(self, newer: Node) -> None:
-        """Take over what a newer node says."""
+        """Take over the attributes and fields of a newer node."""
         self.tag = newer.tag or self.tag
         self.attributes |= newer.attributes
         for name, items in newer.fields.items():
@@ -59,7 +59,7 @@ class Node:
         yield from self.fields.get(name, {}).values()
 
     def at(self, name: str, index: str = "0") -> Node:
-        """One element; an empty one if there is none."""
+        """One element of a list, or an empty node."""
         return self.fields.get(name, {}).get(index, Node())
 
     def text(self, name: str, index: str = "0", attribute: str = "value") -> str:
@@ -91,7 +91,7 @@ def node_of(element: ET.Element, before: Node) -> Node:
 
 
 class Catalog:
-    """The entries of one kind, with what they inherit."""
+    """The entries of one kind, with their inherited fields."""
 
     def __init__(self, kind: str, folders: Iterable[Path]) -> None:
         self.kind = kind
@@ -108,7 +108,7 @@ class Catalog:
         table, key = (self._own, name) if name else (self._defaults, element.tag)
         entry = table.setdefault(str(key), Node())
         entry.attributes |= element.attrib
-        # An element's place in a list is counted from the first one that its entry inherits.
+        # The indices of a list's elements include the elements that the entry inherits.
         inherits = entry.attributes.get("parent") in self._own
         entry.merge(node_of(element, self._inherited(str(name)) if inherits else entry))
 
@@ -116,10 +116,10 @@ class Catalog:
         return name in self._own
 
     def __getitem__(self, name: str) -> Node:
-        """An entry with all that it inherits.
+        """An entry with all inherited fields.
 
         Raises:
-            KeyError: there is none.
+            KeyError: no entry has this name.
         """
         if name not in self._resolved:
             self._resolved[name] = _named(self._inherited(name), name)
@@ -139,7 +139,7 @@ class Catalog:
 
 
 def _named(node: Node, name: str) -> Node:
-    """The node with the entry's id in place of the token that stands for it."""
+    """The node with the entry's id in place of the token `##id##`."""
     return Node(
         node.tag,
         {key: value.replace("##id##", name) for key, value in node.attributes.items()},

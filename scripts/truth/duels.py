@@ -1,8 +1,9 @@
-"""Battles of two groups of equal cost: played on the stand-in, and reckoned from the same numbers.
+"""Battles of two groups of equal cost: played on the stand-in, and computed from the same numbers.
 
-The reckoning knows no crowd: units walk straight to the nearest enemy and through each other.
-What differs is what a crowd changes: melee units that wait for room, and ways around those that
-fight. Both begin with the same places, strayed at random.
+The computation (`Reckoning`) ignores crowding: units walk straight to the nearest enemy, and
+through each other. So the difference shows the effect of crowding: melee units wait for room, and
+units walk around others that fight. Both battles begin with the same places, moved a little at
+random.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ PAIRS = (
     *(("Marauder", 7, "Stalker", 5), ("Stalker", 4, "Roach", 7), ("Stalker", 6, "Hydralisk", 7)),
     *(("Zealot", 6, "Zergling", 24), ("Zealot", 6, "Roach", 6), ("Hydralisk", 4, "Roach", 6)),
 )
-"""A mineral counts as much as a unit of gas."""
+"""Two types and the sizes of their groups; a mineral counts as much as a unit of gas."""
 MIDDLE, APART, STRAY = (30.0, 30.0), 7.0, 0.2
-"""Where they meet, how far apart the fronts begin, and how far units stray, in cells."""
+"""The meeting point, the distance of the fronts at the start, and the random offset, in cells."""
 SPACING, ROWS = 1.2, 6
 LONGEST_LOOPS = 3000
 
@@ -37,7 +38,7 @@ Places = list[tuple[UnitType, int, float, float]]
 
 @dataclass(eq=False)
 class Fighter:
-    """A unit of the reckoning; its times are in loops."""
+    """A unit of a computed battle; its times are in loops."""
 
     kind: UnitType
     side: int
@@ -69,7 +70,7 @@ class Fighter:
 
 
 def lines_of(pair: tuple[str, int, str, int], rng: random.Random) -> Places:
-    """Where the units of both groups begin."""
+    """The types, sides and places of the units at the start."""
     places = []
     for side, (name, count) in enumerate((pair[:2], pair[2:]), 1):
         away = -1.0 if side == 1 else 1.0
@@ -99,7 +100,7 @@ def played(session: OfflineSession, places: Places) -> bool:
 
 
 class Reckoning:
-    """A battle in which nobody is in anybody's way."""
+    """A computed battle, in which units do not block each other."""
 
     def __init__(self, places: Places, rng: random.Random) -> None:
         self.alive = [
@@ -107,10 +108,10 @@ class Reckoning:
         ]
         self._rng = rng
         self._flying: list[tuple[float, UnitType, Fighter]] = []
-        """Attacks under way: when each comes to its target, in loops, and whose it is."""
+        """Attacks under way: the loop in which each hits, the attacker's type, and the target."""
 
     def first_wins(self) -> bool:
-        """Fight to the end; true if the first group wins."""
+        """Fight to the end; returns True if the first group wins."""
         for loop in range(LONGEST_LOOPS):
             for one in self.alive:
                 self._act(one, loop)
@@ -148,7 +149,7 @@ class Reckoning:
 
 
 def rates(data_dir: Path, battles: int) -> Iterator[tuple[str, str, str]]:
-    """A row for each pair: its name, and how often the first group wins, reckoned and played."""
+    """A row for each pair: its name, and how often the first group wins, computed and played."""
     session = OfflineSession(data_dir)
     for pair in PAIRS:
         won = [0, 0]

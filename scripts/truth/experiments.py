@@ -1,7 +1,7 @@
-"""The stand-in measured as a client would, beside what the game's data and replays say.
+"""Measures the stand-in as a client would, to compare it with the game's data and replays.
 
-A fact has the real value, with its source, and an experiment that measures ours. The game's data
-have 16 loops a second; what is earned in a minute is that of 1344 loops.
+A fact has the real value, with its source, and an experiment that measures the stand-in's. In the
+game's data a second has 16 loops; incomes per minute are those of 1344 loops.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ A_MINUTE_LOOPS = 1344
 
 @dataclass(frozen=True)
 class Fact:
-    """One fact, and how to measure ours.
+    """One fact, with its experiment.
 
     Attributes:
-        tolerance: what ours may differ by if that is more than 2 %: what a client cannot tell.
+        measure: measures the stand-in's value.
+        tolerance: a difference that a client cannot measure; allowed even if it is above 2 %.
     """
 
     name: str
@@ -42,7 +43,7 @@ class Fact:
     tolerance: float = 0.0
 
     def agrees(self, ours: float) -> bool:
-        """True if our value is the real one, as far as it can be told."""
+        """True if our value is the real one within 2 %, or within the tolerance."""
         return abs(ours - self.real) <= max(abs(self.real) * 0.02, self.tolerance)
 
 
@@ -78,7 +79,7 @@ def facts() -> Iterator[Fact]:
     yield Fact("minerals a minute, an SCV near", 62.5, MEASURED, partial(_minerals, range(4)))
     yield Fact("minerals a minute, an SCV far", 54.75, MEASURED, partial(_minerals, range(4, 8)))
     yield Fact("minerals a minute, three on a field", 145, MEASURED, _crowded)
-    # Four fields of a town are near, four far; a third SCV on one adds what the line above says.
+    # A town has four near and four far fields. The line above gives the income of a third SCV.
     for scvs, earned in ((6, 359.5), (12, 704), (16, 938), (22, 1089)):
         yield Fact(f"minerals a minute, {scvs} SCVs", earned, MEASURED, partial(_town, scvs))
     yield Fact("minerals in the first 320 loops, 12 SCVs", 120, REPLAYS, _opening)
@@ -107,22 +108,22 @@ ACCELERATION = {
 LIFE_PER_S = {"Roach": 0.2734, "Zergling": 0.2734, "Mutalisk": 1.0, "Reaper": 2.0}
 SHIELDS_PER_S = {"Zealot": 2.0, "Observer": 2.0}
 TURNS_PER_S = {"SiegeTank": 360.0, "Cyclone": 360.0}
-"""The numbers of the XML of build 81433, written down apart from the stand-in's own."""
+"""The numbers of the XML of build 81433, written down independently of the stand-in's data."""
 BUILT_LOOPS = {
     **{"SupplyDepot": 480, "Barracks": 1040, "Factory": 960, "MissileTurret": 400},
     **{"CommandCenter": 1600},
 }
-"""From a structure's beginning to its end, in all replays of the versions with these numbers."""
+"""Loops from a structure's start to its end, in all replays of versions with these numbers."""
 APART_LOOPS = {"SCV": 271, "Marine": 399}
-"""The most frequent time between two births there: one loop less than it takes."""
+"""The most frequent time between two births in these replays, one loop below the build time."""
 TRAINERS = {"SCV": "CommandCenter", "Marine": "Barracks"}
 CELLS_A_LOOP = SPEED_PER_S["Marine"] / LOOPS_PER_DATA_S
 COURSE = (16.0, 50.0)
-"""Where one begins: the ground is open there, for 20 cells."""
+"""The start of a course; the ground is open for 20 cells from there."""
 WALL_WIDTH, WALL_HEIGHT, TO_WALL = 2.0, 6.0, 5.0
-"""Three supply depots, and how far from them a course begins, in cells."""
+"""The size of a wall of three supply depots, and its distance from a course's start, in cells."""
 GAP = 0.05
-"""How far within its range an attacker begins, in cells."""
+"""The attacker's distance to the target is its range minus this, in cells."""
 
 
 def _flight_loops(name: str) -> float:
@@ -135,7 +136,7 @@ def _flight_loops(name: str) -> float:
 
 
 def _pair(session: OfflineSession, kind: UnitType) -> raw_pb.Unit:
-    """An attacker and a target in its range, which cannot be hurt for long, and hits nobody."""
+    """Create an attacker, and in its range a target that does not attack; returns the target."""
     target = TYPE_BY_NAME["CommandCenter"]
     assert kind.weapon is not None
     distance = kind.radius + target.radius + kind.weapon.range - GAP
@@ -169,7 +170,7 @@ def _period(kind: UnitType, session: OfflineSession) -> float:
 
 
 def _walk(session: OfflineSession, kind: UnitType, loops: int) -> list[float]:
-    """How far a unit has come in each loop."""
+    """A walking unit's distance from its start after each loop."""
     session.arena((kind.id, 1, 10.0, 30.0))
     assert session.order(session.one(kind.id), MOVE, (60.0, 55.0)) == 1
     ways = []
@@ -208,7 +209,7 @@ def _turn(kind: UnitType, session: OfflineSession) -> float:
 
 
 def _around_a_corner(room: float) -> float:
-    """The shortest way from a course's begin to the side of the wall, for a unit with this room."""
+    """The shortest way from a course's start to the side of the wall, for a unit with this room."""
     across = WALL_HEIGHT / 2.0
     straight = math.sqrt(TO_WALL**2 + across**2 - room**2)
     turn = math.atan2(across, TO_WALL) + math.asin(room / math.hypot(TO_WALL, across))
@@ -216,7 +217,7 @@ def _around_a_corner(room: float) -> float:
 
 
 def _course(goal: tuple[float, float], session: OfflineSession, *, wall: bool = False) -> float:
-    """How many cells a marine walks until it is there, by its time and speed."""
+    """The length of a marine's way to the goal, computed from its time and speed, in cells."""
     _begin_town(session, 0)
     (x, y), (kind, depot) = COURSE, (TYPE_BY_NAME["Marine"], TYPE_BY_NAME["SupplyDepot"])
     walls = [(depot.id, 1, x + 6.0, y + off) for off in (-2.0, 0.0, 2.0)] if wall else []
@@ -229,7 +230,7 @@ def _course(goal: tuple[float, float], session: OfflineSession, *, wall: bool = 
 
 
 def _rich_town(session: OfflineSession) -> tuple[list[int], common.Point]:
-    """A town that may make everything: its SCVs, and where its command centre stands."""
+    """Begin a town that may make everything; returns its SCVs and its command centre's place."""
     workers, _ = _begin_town(session, 12)
     for state in (debug_pb.all_resources, debug_pb.tech_tree):
         session.debug(debug_pb.DebugCommand(game_state=state))
@@ -251,7 +252,7 @@ def _built(kind: UnitType, session: OfflineSession) -> float:
 
 
 def _free_place(session: OfflineSession, kind: UnitType, home: common.Point) -> tuple[float, float]:
-    """The nearest place for a structure to the right of a town hall."""
+    """The nearest free place for a structure, to the right of a town hall."""
     places = [(home.x + distance, home.y - 4) for distance in range(4, 16)]
     results = session.can_place(kind.build_ability_id, *places)
     return places[results.index(error_pb.Success)]
@@ -271,7 +272,7 @@ def _apart(kind: UnitType, session: OfflineSession) -> float:
 
 
 def _begin_town(session: OfflineSession, scvs: int) -> tuple[list[int], list[raw_pb.Unit]]:
-    """A town with so many SCVs: their tags, and the fields of its own, the nearest first."""
+    """Begin a town with this many SCVs; returns their tags, and its fields, the nearest first."""
     session.start("Melee/Simple64")
     home = session.one(TYPE_BY_NAME["CommandCenter"].id).pos
     if scvs > 12:
@@ -291,7 +292,7 @@ def _gather(session: OfflineSession, workers: list[int], fields: list[raw_pb.Uni
 
 
 def _earned(session: OfflineSession, what: str, minutes: int = 4) -> float:
-    """What a town earns in a minute, once it has begun to."""
+    """The income of a town per minute, after its first 400 loops."""
     session.step(400)
     before = getattr(session.observe().score.score_details, what)
     session.step(minutes * A_MINUTE_LOOPS)
@@ -299,7 +300,7 @@ def _earned(session: OfflineSession, what: str, minutes: int = 4) -> float:
 
 
 def _minerals(which: range, session: OfflineSession) -> float:
-    """What one SCV earns at these fields of a town, counted from the nearest, on average."""
+    """The mean income of one SCV at these fields of a town, counted from the nearest."""
     earned = 0.0
     for index in which:
         workers, fields = _begin_town(session, 1)
@@ -309,7 +310,7 @@ def _minerals(which: range, session: OfflineSession) -> float:
 
 
 def _crowded(session: OfflineSession) -> float:
-    """What a field earns in a town in which each of the eight has three SCVs."""
+    """The income of a field in a town of eight fields with three SCVs each."""
     workers, fields = _begin_town(session, 24)
     _gather(session, workers, fields)
     return _earned(session, "collected_minerals") / len(fields)
@@ -327,7 +328,7 @@ def _opening(session: OfflineSession) -> float:
 
 
 def _rate(session: OfflineSession) -> float:
-    """The mean of the rates that are shown in ten windows."""
+    """The mean of the collection rates that the score shows in ten windows."""
     _town(12, session)
     shown = []
     for _ in range(10):

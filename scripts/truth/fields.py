@@ -1,8 +1,8 @@
-"""Fields of observations: how many recorded ones carry each, and which ours never fill.
+"""Counts the fields of recorded observations, and finds the fields that ours never fill.
 
-A field is *filled* if a message has it with another value than the protocol's default: an image
-with a pixel that is not 0, a number that is not 0, an entry of a list. The stand-in's messages are
-those of a tour through what it can show.
+A field is *filled* if a message has it with another value than the protocol's default. Examples are
+an image with a pixel that is not 0, a number that is not 0, and an entry of a list. The stand-in's
+messages come from a tour: a game in which it shows as much as it can.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.standin.sessions import OfflineSession, against, command, options
 HEAD = ("fields", "of", "carried", "filled", "why the stand-in never fills them")
 IMAGE, PANEL_UNIT = common.ImageData.DESCRIPTOR, ui_pb.UnitInfo.DESCRIPTOR
 WHOLE = (IMAGE, PANEL_UNIT)
-"""The kinds of messages whose own fields are not looked at."""
+"""The kinds of messages whose own fields are not counted."""
 
 
 @dataclass
@@ -38,8 +38,8 @@ class Count:
 
     Attributes:
         messages: the number of messages that may carry the field.
-        carried: how many do.
-        filled: how many do with another value than the default.
+        carried: the number of messages that carry it.
+        filled: the number of messages that carry it with another value than the default.
     """
 
     messages: int = 0
@@ -118,8 +118,8 @@ WHY: dict[str, str] = {
 def never_filled(ours: Counts) -> set[str]:
     """The fields of the state that the stand-in never fills.
 
-    Fields within a message that it never sends are left out, and what a client itself has sent
-    (`actions`).
+    Left out are fields within a message that the stand-in never sends, and `actions`, which a
+    client itself has sent.
     """
     known = (path for path in known_fields() if not path.startswith("actions"))
     empty = {path for path in known if not ours[path].filled}
@@ -132,7 +132,7 @@ def reason(path: str) -> str:
 
 
 def rows(theirs: Counts, ours: Counts) -> Iterator[tuple[Any, ...]]:
-    """The rows of the table: fields that are never filled for one reason, and occur as often."""
+    """The rows of the table; fields with equal counts and the same reason share a row."""
     groups: dict[tuple[Any, ...], list[str]] = defaultdict(list)
     for path in sorted(never_filled(ours)):
         real = theirs[path]
@@ -168,7 +168,7 @@ ORDERS = (  # the loops that are played, and the orders before them: type, abili
 
 
 def tour(data_dir: Path) -> Iterator[sc_pb.ResponseObservation]:
-    """Observations of what the stand-in can show; `data_dir` is an installation of it."""
+    """Observations of a game that shows as much as possible; `data_dir` is an installation."""
     session = OfflineSession(data_dir)
     session.start("Melee/Flat64", interface=_all_screens(), player_setup=against(sc_pb.VeryEasy))
     for names in CHEATS:
@@ -188,7 +188,7 @@ def tour(data_dir: Path) -> Iterator[sc_pb.ResponseObservation]:
         session.act(*(_order(session, *order) for order in orders))
         session.step(loops)
         yield session.observed()
-    session.debug(debug_pb.DebugCommand(game_state=debug_pb.fast_build))  # not any more
+    session.debug(debug_pb.DebugCommand(game_state=debug_pb.fast_build))  # off again
     session.act(_order(session, "SCV", 319, (34.0, 44.0)))
     session.step(60)
     for part in _clicks(session):
@@ -234,7 +234,7 @@ def _all_screens() -> sc_pb.InterfaceOptions:
 
 
 def _of(session: OfflineSession, name: str, owner: int = 0) -> Any:
-    """The first unit of a type, of this owner if one is named."""
+    """The first unit of a type, of this owner; 0 for any owner."""
     units = session.units(TYPE_BY_NAME[name].id)
     return next(unit for unit in units if owner in (0, unit.owner))
 

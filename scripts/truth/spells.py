@@ -1,7 +1,7 @@
-"""Where the numbers of spells come from: for each of our fields, the catalogs' own.
+"""The sources of the numbers of spells: for each of our fields, a field of the catalogs.
 
-A path is a catalog, an entry and a field of it, such as `Effect/EMPSearch/AreaArray@Radius`. The
-energy and the cooldown of a spell are those of its ability, its range is that of the data table.
+A path is a catalog, an entry and a field of the entry, such as `Effect/EMPSearch/AreaArray@Radius`.
+The energy and the cooldown of a spell come from its ability, its range from the data table.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from truth.units import Facts, rounded
 At = Callable[[str], float]
 """Reads the number at a path."""
 Source = str | Callable[[At], float]
-"""The path of a number, or what computes it from such."""
+"""The path of a number, or a function that computes it from numbers at paths."""
 
 
 def _acts(at: At, effect: str) -> float:
-    """How long an effect acts again and again."""
+    """The duration of an effect that acts again and again, in seconds."""
     return at(f"Effect/{effect}/PeriodCount") * at(f"Effect/{effect}/PeriodicPeriodArray")
 
 
 def _flies(at: At, mover: str, path: str) -> float:
-    """How long a missile flies, from rest."""
+    """The flight time of a missile that starts from rest, in seconds."""
     way, phase = at(path), f"Mover/{mover}/MotionPhases"
     speed, gain = at(f"{phase}.MaxSpeed"), at(f"{phase}.Acceleration")
     if 2 * way * gain < speed**2:
@@ -39,12 +39,12 @@ def _flies(at: At, mover: str, path: str) -> float:
 
 
 def _storms(at: At) -> float:
-    """How long who stays in a storm is hurt: its buff outlasts it."""
+    """How long a storm hurts a unit that stays in it; its buff outlasts the storm."""
     return _acts(at, "PsiStormPersistent") + at("Behavior/PsiStorm/Duration")
 
 
 def _hurts(at: At, behavior: str, lasts: float) -> float:
-    """The damage of a behavior in a time."""
+    """The damage of a behavior that lasts `lasts` seconds."""
     times = math.floor(lasts / at(f"Behavior/{behavior}/Period"))
     return times * at(f"Effect/{behavior}Damage/Amount")
 
@@ -158,7 +158,7 @@ def ours() -> dict[str, Facts]:
     for spell in SPELLS:
         facts: Facts = {name: rounded(getattr(spell, name)) for name in NUMBERS}
         if spell.aim is Aim.PARTNER:
-            facts["range"] = 0.0  # how close they come is our choice
+            facts["range"] = 0.0  # the distance at which partners merge is our choice
         if spell.summons:
             facts["count"] = spell.count
         found[spell.name] = {name: value for name, value in facts.items() if value}
@@ -176,7 +176,7 @@ def ours() -> dict[str, Facts]:
 
 
 def in_catalogs(game: GameData) -> dict[str, Facts]:
-    """The same by the catalogs, and by the data table."""
+    """The same numbers, read from the catalogs and the data table."""
 
     def at(path: str) -> float:
         kind, name, field = path.split("/")

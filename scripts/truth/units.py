@@ -1,7 +1,7 @@
-"""What the stand-in needs to know of a unit type, out of the game's catalogs and its data tables.
+"""The stand-in's facts of unit types, read from the game's catalogs and its data tables.
 
-The API's tables say what a client sees, so their fields come first; the catalogs have the rest. The
-game computes in 4096ths: the catalogs' decimals are rounded to them.
+The API's tables have the values that a client sees, so their fields come first; the catalogs have
+the rest. The game computes in 4096ths, so the catalogs' decimals are rounded to them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BODY = {
     "sight": "Sight",
     "cargo_size": "CargoSize",
 }
-"""Our fields and the catalogs', for plain numbers."""
+"""Our names and the catalogs' names of fields that are plain numbers."""
 OF_TABLES = {
     "armor": "armor",
     "speed_per_s": "movement_speed",
@@ -42,11 +42,11 @@ OF_TABLES = {
     "build_ability_id": "ability_id",
     "tech_requirement_id": "tech_requirement",
 }
-"""Our fields and the tables'."""
+"""Our names and the tables' names of fields."""
 AT_ONCE = 1000.0
-"""The acceleration of what is at full speed at once."""
+"""A unit with at least this acceleration is at full speed immediately."""
 QUICK_TURN = 719.0
-"""The degrees a second of what is turned around within four loops."""
+"""A unit with at least this turning rate, in degrees a second, turns around within four loops."""
 ATTRIBUTES = [value.name for value in data_pb.Attribute.DESCRIPTOR.values]
 USUAL: Facts = {
     "attacks": 1,
@@ -57,17 +57,17 @@ USUAL: Facts = {
     "range_slop": 1,
     "missile_speed_per_s": 0,
 }
-"""What a weapon has that says nothing else."""
+"""The default values of a weapon's fields; they are left out of the files."""
 OF_CATALOGS = ("delay_s", "damage_point_s", "backswing_s", "range_slop", "missile_speed_per_s")
 """Fields of a weapon that the tables lack."""
 FOLLOWED = ("ImpactEffect", "InitialEffect", "EffectArray", "CaseDefault", "FinalEffect")
 """Fields of an effect that name the next one of its chain."""
 ALSO = ("PeriodicEffectArray", "CaseArray")
-"""Those that name one of several, or one again and again."""
+"""Fields that name alternative effects, or effects that are repeated."""
 
 
 def rounded(value: float) -> float:
-    """The number that the game computes with, as short as it can be written."""
+    """The number with which the game computes, with at most nine decimals."""
     exact = round(value * 4096) / 4096
     return int(exact) if exact == int(exact) else round(exact, 9)
 
@@ -100,9 +100,9 @@ def from_catalogs(game: GameData, name: str) -> Facts:
 
 
 def _ground(game: GameData, unit: Node) -> tuple[float, list[float]]:
-    """The radius that the API shows, and half the width and height of the cells that it stands on.
+    """The radius that the API shows, and half the width and height of the unit's cells.
 
-    A structure's radius is that of the outline of its footprint, if that one is larger.
+    A structure has the radius of its footprint's outline, if the outline is larger.
     """
     radius, name = unit.number("Radius"), unit.text("Footprint")
     if name not in game["Footprint"]:
@@ -116,7 +116,7 @@ def _ground(game: GameData, unit: Node) -> tuple[float, list[float]]:
 
 
 def _detected_at(game: GameData, unit: Node) -> Iterator[float]:
-    """The distances at which the unit's behaviors detect what is cloaked."""
+    """The distances at which the unit's behaviors detect cloaked units."""
     for link in unit.items("BehaviorArray"):
         name = link.attributes.get("Link", "")
         if name in game["Behavior"]:
@@ -159,7 +159,7 @@ def damage_of(game: GameData, name: str) -> Node | None:
 
 
 def missile_speed_per_s(game: GameData, name: str) -> float:
-    """The highest speed of the missile that a chain of effects launches, 0 if it launches none."""
+    """The highest speed of the missile that a chain of effects launches, or 0 without a missile."""
     for effect in chain(game, name, FOLLOWED + ALSO):
         ammo, mover = effect.text("AmmoUnit"), effect.text("Movers", attribute="Link")
         if effect.tag == "CEffectLaunchMissile" and (ammo or mover):
@@ -175,7 +175,7 @@ def missile_speed_per_s(game: GameData, name: str) -> float:
 def chain(
     game: GameData, name: str, fields: Sequence[str], before: tuple[str, ...] = ()
 ) -> Iterator[Node]:
-    """An effect and those that follow from it, each before its own."""
+    """An effect and its following effects, depth first."""
     if name not in game["Effect"] or name in before:
         return
     effect = game["Effect"][name]
@@ -187,7 +187,7 @@ def chain(
 
 
 def from_tables(row: data_pb.UnitTypeData) -> Facts:
-    """The facts of a unit type that the data tables have; a field that is not set is 0 there."""
+    """The facts of a unit type that the data tables have; unset fields are 0 there."""
     facts: Facts = {ours: rounded(getattr(row, theirs)) for ours, theirs in OF_TABLES.items()}
     if row.require_attached:
         facts["tech_requirement_id"] = 0  # the row names the tech lab, of any kind
@@ -214,9 +214,10 @@ def _in_tables(weapon: data_pb.Weapon) -> Facts:
 
 
 def in_order(found: list[Facts]) -> Facts | None:
-    """The weapons as one: the first against both, or the ground, and the others behind it.
+    """The useful weapons as a chain: each has the next one as `other`; ground before air.
 
-    Some do no damage, and some only look different when an enemy is close.
+    Weapons without damage are left out, and so are further weapons against the same targets: some
+    of these only look different when an enemy is close.
     """
     order = ("Any", "Ground", "Air")
     found = sorted(found, key=lambda one: (order.index(one["targets"]), -one["range"]))
@@ -233,7 +234,7 @@ def in_order(found: list[Facts]) -> Facts | None:
 
 
 def completed(shown: Facts | None, known: Facts | None) -> Facts | None:
-    """A weapon of the tables, with what only the catalogs say of it."""
+    """A weapon of the tables, with the fields that only the catalogs have."""
     if shown is None or known is None:
         return shown or known
     weapon = shown | {field: known[field] for field in OF_CATALOGS if field in known}
@@ -242,14 +243,14 @@ def completed(shown: Facts | None, known: Facts | None) -> Facts | None:
 
 
 def in_melee(game: GameData, row: data_pb.UnitTypeData) -> Facts:
-    """All facts of a unit type, by the fields of the stand-in's `UnitType` that are not 0."""
+    """All facts of a unit type on melee maps, by the fields of `UnitType`; 0 is left out."""
     shown, known = from_tables(row), from_catalogs(game, row.name)
     weapon = completed(shown.get("weapon"), known["weapon"])
     return named(row, known | shown | {"weapon": weapon})
 
 
 def elsewhere(game: GameData, row: data_pb.UnitTypeData) -> Facts:
-    """The same on other maps: the tables say only what the catalogs do not."""
+    """All facts of a unit type on other maps, where the catalogs come before the tables."""
     return named(row, from_tables(row) | from_catalogs(game, row.name))
 
 

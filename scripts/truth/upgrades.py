@@ -1,7 +1,7 @@
-"""What upgrades change of the stand-in's unit types, out of the game's catalogs.
+"""The changes of upgrades to the stand-in's unit types, read from the game's catalogs.
 
-Left out is a bonus against what a weapon has no bonus against without the upgrade, and the speed of
-what cannot walk without it.
+Two kinds of changes are left out: a bonus against an attribute against which the weapon has none
+without the upgrade, and a speed for units that cannot walk without the upgrade.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ OF_UNITS = {
     "speed_per_s": "Speed",
     "acceleration": "Acceleration",
 }
-"""Our fields and the catalogs', for plain numbers of a unit."""
+"""Our names and the catalogs' names of a unit's fields that are plain numbers."""
 NAMES = [name for name, _ in jsonc.read(files.NUMBERS)]
 MARKERS = {spell.marker for spell in SPELLS}
-"""What lies there until a spell acts: the game lets nobody hit it."""
+"""The types of units that mark the place of a spell until it acts; they cannot be hit."""
 
 
 def ours() -> dict[str, Facts]:
-    """What each upgrade, or a level of it, changes of each unit type: by our data and our code."""
+    """The changes of each upgrade, or of a level, to each unit type, by our data and code."""
     found: dict[str, Facts] = {}
     for name, entry in UPGRADES.items():
         changed: dict[str, Facts] = {kind: {"armor": 1} for kind in entry.get("armor_of", ())}
@@ -49,7 +49,7 @@ def ours() -> dict[str, Facts]:
 
 
 def in_catalogs(game: GameData) -> dict[str, Facts]:
-    """The same by the catalogs; levels that change different numbers have a line each."""
+    """The same changes by the catalogs; a level that differs from the first has its own entry."""
     found: dict[str, Facts] = {}
     for name, entry in UPGRADES.items():
         by_level = "general_id" in entry
@@ -64,7 +64,7 @@ def in_catalogs(game: GameData) -> dict[str, Facts]:
 
 
 def changes(game: GameData, upgrade: Node, unit: Node, by_level: bool) -> Facts:
-    """What an upgrade adds to the numbers of a unit type, if it adds anything."""
+    """The numbers that an upgrade adds to those of a unit type; {} if it adds nothing."""
     path = f"Unit,{unit.attributes['id']}"
     facts: Facts = {
         field: _added(upgrade, f"{path},{theirs}", unit.number(theirs))
@@ -90,7 +90,7 @@ def changes(game: GameData, upgrade: Node, unit: Node, by_level: bool) -> Facts:
 
 
 def _added_to(game: GameData, upgrade: Node, weapon: Node, known: Facts) -> Facts:
-    """What an upgrade adds to the numbers of a weapon."""
+    """The numbers that an upgrade adds to those of a weapon."""
     name, effect = weapon.attributes["id"], damage_of(game, weapon.text("DisplayEffect")) or Node()
     bonus = f"AttributeBonus[{known.get('bonus', [''])[0]}]"
     paths = (f"Effect,{effect.attributes.get('id')},{field}" for field in ("Amount", bonus))
@@ -102,7 +102,7 @@ def _added_to(game: GameData, upgrade: Node, weapon: Node, known: Facts) -> Fact
 
 
 def _added(upgrade: Node, reference: str, before: float = 0.0) -> float:
-    """What an upgrade adds to a number of the catalogs, or puts in its place."""
+    """The change of a number of the catalogs by an upgrade, which adds to it or sets it."""
     added = 0.0
     for one in upgrade.items("EffectArray"):
         if one.attributes.get("Reference") == reference:

@@ -2,10 +2,10 @@
 
     python numpy_for_wine.py TARGET         called by `set_up.sh`; does nothing if all is done
 
-numpy imports `crealf`, `cexp`, … from api-ms-win-crt-math-l1-1-0.dll. Wine has that name built in,
-with stubs that end the program. So numpy's modules are told to import them from a DLL of another
-name of the same length, which is made here: complex functions are those of mingw-w64, all others
-are forwarded to Wine's.
+numpy imports `crealf`, `cexp`, … from api-ms-win-crt-math-l1-1-0.dll. Wine has a built-in DLL of
+this name, with stubs that end the program. This script makes another DLL, with a name of the same
+length, and writes that name into numpy's modules. Its complex functions are those of mingw-w64; all
+others are forwarded to Wine's DLL.
 """
 
 from __future__ import annotations

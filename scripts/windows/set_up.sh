@@ -1,15 +1,15 @@
 #!/bin/bash
 # Sets up a Windows CPython 3.11 under Wine in .venv/windows, with all that the tests need.
 #
-# Needs Debian 12 or another Linux with apt and Wine 8 or newer, a pip (`./scripts/test` makes one), and
-# root if a package of Debian's is missing. What it takes from where:
+# Needs Debian 12 or another Linux with apt and Wine 8 or newer, the .venv that `./scripts/test` makes,
+# and root if a package of Debian's is missing. The sources of its parts:
 #
 #   python311.dll, *.pyd, OpenSSL   panda3d's wheel for Windows, which carries the CPython 3.11.9 that the
 #                                   Python Software Foundation has signed
 #   Lib                             the standard library of the Python 3.11 that runs the tests here
 #   python.exe, python3.dll         made here: a call of Py_Main; a DLL that forwards all names
 #
-# Afterwards `.venv/windows/cpython/python` runs it. It is idempotent: what is there already is not made again.
+# Afterwards `.venv/windows/cpython/python` runs it. The script is idempotent: it skips existing parts.
 set -euo pipefail
 
 here=$(dirname "$(realpath "$0")")
@@ -103,17 +103,17 @@ cat >"$target/python" <<'SH'
 here=$(dirname "$(realpath "$0")")
 export WINEPREFIX=$here/prefix WINEARCH=win64 WINEDEBUG=${WINEDEBUG:--all}
 export WINEDLLOVERRIDES="mscoree,mshtml,winemenubuilder.exe,winedbg.exe="
-export KMP_AFFINITY=${KMP_AFFINITY:-disabled}  # torch's OpenMP asks what Wine 8 does not know
+export KMP_AFFINITY=${KMP_AFFINITY:-disabled}  # Wine 8 lacks the topology calls of torch's OpenMP
 export PYTHONUTF8=${PYTHONUTF8:-1}
-export DISPLAY=${SC2POOL_WINE_DISPLAY:-}  # without one no window can be opened
+export DISPLAY=${SC2POOL_WINE_DISPLAY:-}  # without a display no window can be opened
 unset PYTHONHOME
 exec 3>&1 4>&2
-# Wine's services would hold a pipe of ours for as long as they live: start them without.
+# Wine's services would keep inherited pipes open for their whole life, so start them without pipes.
 if wineserver -p60 </dev/null >/dev/null 2>&1 3>&- 4>&-; then  # 2 if it runs already
     setsid wine cmd /c exit </dev/null >/dev/null 2>&1 3>&- 4>&-
 fi
-# A regular file of Linux is no standard stream for CPython here (fstat fails, as it has no name in
-# Wine), and a closed stream is none either: such ones go through a pipe.
+# CPython cannot use a regular file of Linux as a standard stream here (fstat fails, because the file
+# has no name in Wine), nor a closed stream. So files go through a pipe, and closed stdin is /dev/null.
 pumps=()
 if [ ! -e /dev/fd/0 ]; then exec </dev/null; elif [ -f /dev/stdin ]; then exec < <(exec 3>&- 4>&-; cat); fi
 if [ -f /dev/fd/3 ]; then exec > >(cat >&3 3>&- 4>&-); pumps+=($!); fi
@@ -143,7 +143,7 @@ if [ "$(cat "$target/.ready" 2>/dev/null)" != "$wanted" ]; then
     say "packages for Windows"
     packages=$target/Lib/site-packages
     pip=("$PYTHON" -m pip -q --disable-pip-version-check)
-    # These two have no wheels; what is built of them is the same for every system.
+    # These two have no wheels on the index; the wheels built here are the same for every system.
     "${pip[@]}" wheel --no-deps -c "$root/constraints.txt" -w "$target/build/wheels" mpyq portpicker
     rm -rf "$packages"
     "${pip[@]}" install --no-deps --no-compile -c "$root/constraints.txt" --target "$packages" \

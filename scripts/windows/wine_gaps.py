@@ -1,9 +1,9 @@
-"""Makes psutil tell what Windows tells, where Wine says something else, or refuse to tell it.
+"""Corrects psutil under Wine: it returns the answer of Windows, or raises AccessDenied.
 
-Wine does not say which process a connection belongs to. A system may refuse that, too, and then
-sc2pool takes the listener on a game's port as unproven. Of a process that is suspended Wine says
-that it runs; but it knows how often each of its threads was suspended. Imported at the start of
-each Python under Wine, by `sc2pool.pth`.
+Wine does not report to which process a connection belongs. A Windows system may refuse this, too;
+then sc2pool takes the listener on a game's port as unproven. Wine reports a suspended process as
+running, but it counts the suspensions of each thread. `sc2pool.pth` imports this module at the
+start of each Python under Wine.
 """
 
 from __future__ import annotations

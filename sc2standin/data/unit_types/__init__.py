@@ -1,11 +1,11 @@
-"""Every unit type the stand-in knows, as data.
+"""All unit types of the stand-in, as data.
 
-    kinds    what a type is
-    files    the types, read from the data files beside this one: their numbers, and what they do
+    kinds    the fields of a type
+    files    the types, read from the data files in this folder: their numbers and abilities
     groups   the types that rules name: workers, town halls, add-ons, modes
-    liberty  those of SMAC's scenarios
+    liberty  the types of SMAC's scenarios
 
-The numbers are written from the game's own data; what a type does is written by hand.
+The numbers are written from the game's own data; the abilities of the types are written by hand.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
-"""The unit types of the data files: their numbers, and what they do.
+"""The unit types of the data files.
 
-`numbers.jsonc` has facts of the real game, which `scripts/truth.py` writes. The others say what no
-table has, and name the types that maps may have: a file for each race, one for scenery, and
-`created.jsonc` for types that only debug commands and spells create. Types of the game that stand
-nowhere (missiles, bridges, units of campaigns) do not exist.
+`numbers.jsonc` has facts of the real game, which `scripts/truth.py` writes. The other files have
+the fields that no table of the game has, and list the types that maps may have: a file for each
+race, one for scenery, and `created.jsonc` for types that only debug commands and spells create.
+Types of the game that appear on none of these maps (missiles, bridges, units of campaigns) are left
+out.
 
-An entry has the fields of `UnitType` that are not the default, with names in place of enum values
-and of types. The fields of a weapon are added to those of its numbers; null is no weapon.
+An entry has the fields of `UnitType` that differ from the default, with names in place of enum
+values and of types. The fields of a weapon are added to those of its numbers; null means that the
+type has no weapon.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ def _weapon(entry: Entry) -> WeaponType:
 
 
 def combined(numbers: Entry, does: Entry) -> Entry:
-    """One entry of two; what a type does goes before its numbers."""
+    """Both entries of a type as one; fields in `does` replace those in `numbers`."""
     both = numbers | does
     if numbers.get("weapon") and both.get("weapon"):
         both["weapon"] = numbers["weapon"] | both["weapon"]
@@ -66,9 +68,9 @@ def type_of_entry(name: str, entry: Entry) -> UnitType:
 
 
 NUMBERS_OF = dict(read(NUMBERS))
-"""The numbers of each type by its name, as the file has them."""
+"""The entries of `numbers.jsonc`, by the type's name."""
 DOES = {name: entry for file in RACES for name, entry in read(FOLDER / f"{file}.jsonc")}
-"""What the types do that maps may have, by name, as the files have it."""
+"""The entries of the files in `RACES`, by the type's name."""
 
 for _name, _entry in DOES.items():
     TYPE_BY_NAME[_name] = type_of_entry(_name, combined(NUMBERS_OF.get(_name, {}), _entry))

@@ -1,7 +1,7 @@
-"""The unit types that rules name, and what they are to each other.
+"""The unit types that rules name, and the relations between them.
 
-Rules they keep: an add-on is of the kind of the structure that it belongs to (`ADD_ONS`), or of the
-bare kind if it belongs to none. A structure that has lifted off is the same one, of another type.
+Rules they keep: the type of an add-on depends on its structure (`ADD_ONS`); an add-on without a
+structure has its bare type. A structure that lifts off stays the same unit, with another type.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ BARRACKS, FACTORY, STARPORT = (TYPE_BY_NAME[name] for name in ("Barracks", "Fact
 WARP_GATE = TYPE_BY_NAME["WarpGate"]
 TECH_LAB, REACTOR = TYPE_BY_NAME["TechLab"], TYPE_BY_NAME["Reactor"]
 ADD_ON_OFFSET = (2.5, -0.5)
-"""Where an add-on stands, from the middle of its structure."""
+"""The offset of an add-on from the middle of its structure, in cells."""
 ADD_ONS: dict[tuple[UnitType, UnitType], UnitType] = {
     (owner, bare): TYPE_BY_NAME[f"{owner.name}{bare.name}"]
     for owner in (BARRACKS, FACTORY, STARPORT)
     for bare in (TECH_LAB, REACTOR)
 }
-"""The add-on of a structure, by the structure's type and the bare kind."""
+"""The type of an add-on, by its structure's type and its bare type."""
 BARE_ADD_ONS = {kind: bare for (_owner, bare), kind in ADD_ONS.items()} | {
     TECH_LAB: TECH_LAB,
     REACTOR: REACTOR,
 }
-"""The bare kind of each add-on."""
+"""The bare type of each add-on."""
 
 
 class Mode(NamedTuple):
-    """The mode that a unit can change to."""
+    """A change of mode that a unit can make."""
 
     ability_id: int
     into: UnitType
     loops: int
-    """How long the change takes."""
+    """The duration of the change."""
 
 
 MODES: dict[str, Mode] = {
@@ -54,5 +54,8 @@ MODES: dict[str, Mode] = {
     "Hellion": Mode(1998, TYPE_BY_NAME["HellionTank"], 66),
     "HellionTank": Mode(1978, TYPE_BY_NAME["Hellion"], 66),
 }
-"""By the name of the unit's type: upgrades make variants of it. The game's times have a random part
-of up to half a second; these are their middles (`SiegeMode` and the other morphs of its data)."""
+"""The change of each type; by the type's name, because upgrades make variants of a type.
+
+In the game's data (`SiegeMode` and the other morphs) the durations have a random part of up to half
+a second; these are their means.
+"""

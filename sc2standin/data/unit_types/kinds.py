@@ -1,6 +1,6 @@
-"""Unit types: the fields that the simulation knows, and the damage of a hit.
+"""Unit types: the fields that the simulation uses, and the damage of a hit.
 
-Numbers are at normal speed: a second here is 16 game loops, as in the API's `UnitTypeData`.
+Numbers are at normal speed: a second has 16 game loops, as in the API's `UnitTypeData`.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ class WeaponType:
     range: float
     cooldown_s: float
     delay_s: tuple[float, float] = (-0.0625, 0.125)
-    """Bounds of what each cooldown is longer, at random."""
+    """Bounds of the random addition to each cooldown."""
     damage_point_s: float = 0.166992188
     """Time from the beginning of an attack to its damage, or to the launch of its missile."""
     backswing_s: float = 0.5
-    """Time after that in which the unit does not go after another target by itself."""
+    """Time after the damage point in which the unit does not go after another target by itself."""
     range_slop: float = 1.0
-    """How far beyond its range a target may go while an attack is under way."""
+    """How far beyond the weapon's range a target may move during an attack."""
     missile_speed_per_s: float = 0.0
-    """0 for a weapon that hits at once."""
+    """0 for a weapon that hits immediately."""
     attacks: int = 1
     targets: data_pb.Weapon.TargetType.ValueType = data_pb.Weapon.Ground
     bonus: tuple[data_pb.Attribute.ValueType, float] | None = None
@@ -47,16 +47,18 @@ class WeaponType:
     beam: float = 0.0
     """Distance to both sides of the target, across the shot, at which other enemies are hit."""
     min_range: float = 0.0
-    """Distance up to which the weapon cannot be aimed at units."""
+    """The weapon cannot be aimed at units that are nearer than this."""
     blast: tuple[tuple[float, float], ...] = ()
-    """Circles around the target in which other units, own ones too, take a share of the damage:
-    the radius and the share of each, the smallest one first."""
+    """The radius and share of damage of circles around the target, the smallest circle first.
+
+    Other units in a circle, also own ones, take this share of the damage.
+    """
     other: WeaponType | None = None
-    """The weapon against units that this one cannot hit, or hits less hard."""
+    """A second weapon, against units that this weapon cannot hit, or hits less hard."""
 
     @cached_property
     def reach(self) -> float:
-        """The range of the weapon, or of its other one if that is longer."""
+        """The range of this weapon or of the other one, whichever is longer."""
         return self.range if self.other is None else max(self.range, self.other.range)
 
     @cached_property
@@ -71,37 +73,37 @@ class WeaponType:
 
     @cached_property
     def missile_step(self) -> float:
-        """How far its missile flies in a loop, 0 for a weapon that hits at once."""
+        """The distance that its missile flies in a loop, 0 for a weapon that hits immediately."""
         return self.missile_speed_per_s / LOOPS_PER_DATA_S
 
     @cached_property
     def longest_range(self) -> float:
-        """How far away a target may be while an attack is under way, of either weapon."""
+        """The greatest distance of a target during an attack with either weapon."""
         own = self.range + self.range_slop
         return own if self.other is None else max(own, self.other.longest_range)
 
     @cached_property
     def backswing_loops(self) -> float:
-        """Loops after that in which the unit stands."""
+        """Loops after the damage point in which the unit stands."""
         return self.backswing_s * LOOPS_PER_DATA_S
 
     @cached_property
     def delay_loops(self) -> tuple[float, float]:
-        """The least that a cooldown is longer, and how much more it may be."""
+        """The least random addition to a cooldown, and the width of its range, in loops."""
         least, most = self.delay_s
         return least * LOOPS_PER_DATA_S, (most - least) * LOOPS_PER_DATA_S
 
     def hits(self, target: UnitType) -> bool:
-        """True if the weapon, or its other one, can be aimed at units of this type."""
+        """True if this weapon or the other one can be aimed at units of this type."""
         return self._can_hit(target) or (self.other is not None and self.other.hits(target))
 
     def against(self, target: UnitType) -> WeaponType:
-        """The weapon or its other one, whichever is fired at units of this type."""
+        """The one of both weapons that is fired at units of this type."""
         usable = [one for one in (self, self.other) if one is not None and one._can_hit(target)]
         return max(usable, key=lambda one: hit(one, target), default=self)
 
     def _can_hit(self, target: UnitType) -> bool:
-        if self.targets == data_pb.Weapon.Any or target.strides:  # so tall that both hit it
+        if self.targets == data_pb.Weapon.Any or target.strides:  # it is so tall that both hit it
             return True
         return target.flies != (self.targets == data_pb.Weapon.Ground)
 
@@ -116,7 +118,7 @@ class HealType:
 
     @cached_property
     def life_per_loop(self) -> float:
-        """Life that comes back in a loop."""
+        """Life that is healed in a loop."""
         return self.life_per_s / LOOPS_PER_DATA_S
 
 
@@ -132,7 +134,7 @@ class UnitType:
     armor: float = 0.0
     radius: float = 0.375
     separation: float = 0.0
-    """The radius of the room that it keeps among units that walk; 0 if that is `radius`."""
+    """The radius that it keeps free among units that walk; 0 if it equals `radius`."""
     speed_per_s: float = 0.0
     sight: float = 0.0
     weapon: WeaponType | None = None
@@ -149,46 +151,46 @@ class UnitType:
     footprint: tuple[float, float] = (0.0, 0.0)
     """Half the width and height of the cells that the unit stands on, for structures."""
     tech_requirement_id: int = 0
-    """The type of the structure without which this one cannot be made, 0 for none."""
+    """The id of the structure's type that this type requires, 0 for none."""
     tech_alias_id: int = 0
-    """The type that this one also counts as, 0 for none."""
+    """The id of another type that this type counts as in requirements, 0 for none."""
     needs_tech_lab: bool = False
     """True if only a structure with a tech lab trains it."""
     made_from: UnitType | None = None
-    """The structure that becomes this one: what that one cost is not paid again."""
+    """The type of structure that becomes this one; its cost is not paid again."""
     life_per_s: float = 0.0
-    """Life that comes back by itself."""
+    """Life that regenerates by itself."""
     life_delay_s: float = 0.0
-    """Time after the last hit in which no life comes back."""
+    """Time after the last hit in which no life regenerates."""
     acceleration: float = 0.0
-    """In cells per second and second; 0 for a unit that is at full speed at once."""
+    """In cells per second squared; 0 for a unit that is at full speed immediately."""
     turn_per_s: float = 0.0
-    """How fast it turns on its way, in degrees per second; 0 for a unit that turns at once."""
+    """The turning rate, in degrees per second; 0 for a unit that turns immediately."""
     energy: float = 0.0
     """The most energy that the unit can have."""
     energy_at_start: float = 0.0
     heals: HealType | None = None
     flies: bool = False
     rooted: bool = False
-    """True for a unit that takes orders as others do, but cannot walk."""
+    """True for a unit that takes orders as mobile units do, but cannot walk."""
     strides: bool = False
-    """True if cliffs and other ground units are no obstacle, and weapons against air units hit."""
+    """True if the unit walks over cliffs and ground units, and weapons against air units hit it."""
     cloaked: bool = False
     """True if enemies see the unit only where they detect it."""
     detection: float = 0.0
-    """Distance at which the unit detects cloaked ones, in cells."""
+    """Distance at which the unit detects cloaked units, in cells."""
     creep: float = 0.0
     """Distance to which the unit spreads creep, in cells."""
     passive: bool = False
     """True if the unit fires and heals only when it is ordered to."""
     works: bool = False
-    """True for a worker: it fires only if it is ordered to attack."""
+    """True for a worker, which fires only if it is ordered to attack."""
     hallucination: bool = False
-    """True if the unit only looks like one of its type: it takes double damage."""
+    """True for a hallucination, which only looks like its type and takes double damage."""
     commands: tuple[str, ...] = ()
-    """Names of its abilities (`data.abilities`), if they are not those of any unit that walks."""
+    """Names of its abilities (`data.abilities`); empty for those of any unit that walks."""
     refuses: tuple[str, ...] = ()
-    """Names of the abilities on its command card that it cannot use here."""
+    """Names of the abilities on its command card that the stand-in refuses."""
     variant_of: UnitType | None = None
     """The type that an upgrade or a buff has changed into this one."""
     buff_id: int = 0
@@ -196,7 +198,7 @@ class UnitType:
 
     @cached_property
     def cost(self) -> tuple[int, int]:
-        """Minerals and gas that are paid for it."""
+        """The cost in minerals and gas."""
         before = (
             (0, 0) if self.made_from is None else (self.made_from.minerals, self.made_from.vespene)
         )
@@ -204,7 +206,7 @@ class UnitType:
 
     @cached_property
     def mobile(self) -> bool:
-        """True if the unit walks, flies or is rooted; a structure that has lifted off is not."""
+        """True if the unit walks, flies or is rooted; False for structures, also in the air."""
         return (self.speed_per_s > 0 or self.rooted) and STRUCTURE not in self.attributes
 
     @cached_property
@@ -214,53 +216,53 @@ class UnitType:
 
     @cached_property
     def blocks(self) -> bool:
-        """True if no unit walks over what this one stands on."""
+        """True if units cannot walk over the cells on which this unit stands."""
         return self.footprint[0] > 0 and self.name != "SupplyDepotLowered"
 
     @cached_property
     def is_counted_worker(self) -> bool:
-        """True for a worker that takes supply; a hallucination of one takes none."""
+        """True for a worker that takes supply; hallucinations and MULEs take none."""
         return self.works and self.food > 0
 
     @cached_property
     def recovers(self) -> bool:
-        """True if shields, life or energy come back by themselves."""
+        """True if shields, life or energy regenerate by themselves."""
         return self.shields > 0 or self.life_per_s > 0 or self.energy > 0
 
     @cached_property
     def aloft(self) -> bool:
-        """True if the unit passes over cliffs and ground units; it collides with its like."""
+        """True if the unit passes over cliffs and ground units; it collides with others like it."""
         return self.flies or self.strides
 
     @cached_property
     def invulnerable(self) -> bool:
-        """True for scenery: it has no life, cannot be attacked and blocks no unit."""
+        """True for scenery, which has no life and cannot be attacked."""
         return self.life == 0
 
     @cached_property
     def room(self) -> float:
-        """The radius within which it keeps off others that walk, in cells."""
+        """The radius that it keeps free of others that walk, in cells."""
         return self.separation or self.radius
 
     @cached_property
     def gain(self) -> float:
-        """What its step is longer in each loop until it is at full speed, 0 if it is at once."""
+        """The increase of its step in each loop up to full speed, 0 for an immediate full speed."""
         return self.acceleration / LOOPS_PER_DATA_S**2
 
     @cached_property
     def turn(self) -> float:
-        """How far it turns in one loop, in radians, 0 if at once."""
+        """The angle that it turns in one loop, in radians; 0 if it turns immediately."""
         return math.radians(self.turn_per_s) / LOOPS_PER_DATA_S
 
     @cached_property
     def step(self) -> float:
-        """Distance walked in one loop, in cells."""
+        """The distance walked in one loop at full speed, in cells."""
         return self.speed_per_s / LOOPS_PER_DATA_S
 
 
 @cache
 def hallucination_of(kind: UnitType) -> UnitType:
-    """A unit type that looks like this one, and neither fights, costs nor detects."""
+    """A unit type that looks like this one, but does not fight, cost or detect anything."""
     return replace(
         kind, hallucination=True, weapon=None, minerals=0, vespene=0, food=0.0, detection=0.0
     )
@@ -277,7 +279,7 @@ def hit(weapon: WeaponType, target: UnitType) -> float:
 
 
 class _Hits(dict[tuple[UnitType, UnitType], float]):
-    """Each damage is computed when it is asked for the first time."""
+    """Computes each damage at its first use."""
 
     def __missing__(self, pair: tuple[UnitType, UnitType]) -> float:
         attacker, target = pair

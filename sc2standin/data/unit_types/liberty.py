@@ -1,15 +1,16 @@
-"""The unit types of SMAC's scenarios that are not those of a melee game.
+"""The unit types of SMAC's scenarios that differ from those of a melee game.
 
 SMAC's maps depend on the mod Liberty alone, so their weapons are those of Wings of Liberty. The
-enemies have standard ids. The client's units are copies, named `_RL`, with ids of their own, by
-whose order SMAC tells them apart; their hit points, speeds and energy are in the maps' unit data.
+enemies have standard ids. The client's units are copies, named `_RL`, with their own ids. SMAC
+distinguishes the copies by the order of these ids. Their hit points, speeds and energy are in the
+maps' unit data.
 
-Each real map has copies of its own; here all maps share one set, but for SMACv2's map, which has
-all nine: by SMACv2's rule they are the last nine types of the game, in the order of their names.
+Each real map has its own copies. Here all maps share one set, except SMACv2's map, which has all
+nine: by SMACv2's rule they are the last nine types of the game, in the order of their names.
 
-Rules it keeps: the copies' ids begin after the last standard one (2056), and copies that occur
-together have consecutive ids in the order of the real maps. Copies fire and heal only when they are
-ordered to.
+Rules it keeps: the copies' ids begin after the last standard id (2056). Copies that occur together
+have consecutive ids, in the order of the real maps. Copies fire and heal only when they are ordered
+to.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Actions: turns a client's commands into orders, with the game's result codes.
 
-Every action of a request gets one result, at once. The units that can obey a unit command do, from
-the next loop on; if none can, the result is the first unit's reason. The next observation lists
-what was done (`actions`, and `chat`) and each unit that could not obey (`action_errors`).
+Every action of a request gets one result, in the same reply. The units that can obey a unit command
+do so from the next loop on. If none can, the result is the first unit's reason. The next
+observation lists the actions that were carried out (`actions` and `chat`), and each unit that could
+not obey (`action_errors`).
 
-A command to cast becomes an order, too, or the reason why it cannot be cast.
+A command to cast a spell becomes an order, too, or the reason why it cannot be cast.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ from sc2standin.view.prepared import action_reply, reply_tail
 Success = error_pb.Success
 _WITHOUT_TARGET = (abilities.STOP, abilities.HOLD)
 _FOR_ONE = (OrderKind.BUILD, OrderKind.CALL_MULE, OrderKind.SCAN)
-"""Orders that the nearest of the units carries out alone."""
+"""The kinds of orders that only the nearest unit carries out."""
 
 
 def action(state: State, request: sc_pb.Request) -> bytes:
-    """Give all the orders."""
+    """Carry out the actions of a request; returns the reply."""
     if state.created().scenario.stamp:
         content = request.action.SerializeToString(deterministic=True)
         state.provenance.note_action(content)
@@ -126,7 +127,7 @@ def _command(
 
 
 def _without_others(game: Game, given: list[tuple[Unit, Order]]) -> list[tuple[Unit, Order]]:
-    """The orders, of those that one unit carries out for all only the nearest unit's."""
+    """The orders to give; of orders that one unit carries out for all, only the nearest unit's."""
     for_one = [pair for pair in given if pair[1].kind in _FOR_ONE]
     if len(for_one) < 2:
         return given
@@ -141,7 +142,7 @@ def _without_others(game: Game, given: list[tuple[Unit, Order]]) -> list[tuple[U
 
 
 def _obeyed(one: sc_pb.Action, ability_id: int, units: list[Unit]) -> sc_pb.Action:
-    """A command as it was carried out: the specific ability, the units that obeyed."""
+    """A command as it was carried out, with the specific ability and the units that obeyed."""
     obeyed = sc_pb.Action()
     obeyed.CopyFrom(one)
     command = obeyed.action_raw.unit_command
@@ -163,7 +164,7 @@ def _note_error(
 
 
 def _give(state: State, one: sc_pb.Action, given: list[tuple[Unit, Order]], queued: bool) -> None:
-    """Give the units their orders; the queue of a unit may have become full meanwhile."""
+    """Give the units their orders; record an error for a unit that cannot obey any more."""
     game, command = state.playing(), one.action_raw.unit_command
     obeyed = []
     for unit, order in given:
@@ -182,7 +183,7 @@ def _give(state: State, one: sc_pb.Action, given: list[tuple[Unit, Order]], queu
 def _obey(
     game: Game, unit: Unit, order: Order, ability_id: int, *, queued: bool
 ) -> error_pb.ActionResult.ValueType:
-    """Let a unit carry out or queue an order; Success, or why it cannot."""
+    """Let a unit carry out or queue an order; returns Success or the reason why it cannot."""
     economy = game.economies.get(unit.owner)
     if economy is not None and _has_changed(unit, order, ability_id):
         return error_pb.NotSupported
@@ -200,9 +201,9 @@ def _obey(
 
 
 def _has_changed(unit: Unit, order: Order, ability_id: int) -> bool:
-    """True if a unit has become another one since it was asked, and cannot do this any more.
+    """True if a unit has changed its type since the command, and cannot carry it out any more.
 
-    It has lifted off or landed, or the same morph was asked for twice.
+    It has lifted off or landed, or the same morph was requested twice.
     """
     if order.kind == OrderKind.MORPH:
         return ability_id not in abilities.available_to(unit.type)
@@ -216,7 +217,7 @@ def _order_for(
     command: raw_pb.ActionRawUnitCommand,
     queued: bool,
 ) -> Order | error_pb.ActionResult.ValueType:
-    """The order that a command gives to one unit, or the reason why it gives none."""
+    """The order that a command gives to one unit, or the reason for a refusal."""
     if unit is None:
         return error_pb.Error
     controls_all = (state.player_id, debug_pb.control_enemy) in state.playing().world.cheats
@@ -271,7 +272,7 @@ def _order_on_unit(
     if ability_id == abilities.SMART and hostile and armed:
         kind = OrderKind.ATTACK
     if target.type.invulnerable or kind == OrderKind.PATROL:
-        # Scenery blocks no unit: walking to it means walking to its position.
+        # Scenery does not block units, so walking to it means walking to its position.
         return Order(kind, *game.terrain.clamp(target.x, target.y, unit.type.aloft), 0)
     return Order(kind, 0.0, 0.0, target.tag)
 
@@ -313,7 +314,7 @@ def _on_ground(
 def _with_partner(
     game: Game, unit: Unit, spell: Spell, command: raw_pb.ActionRawUnitCommand
 ) -> Order | error_pb.ActionResult.ValueType:
-    """With the next one of the units that got this command: they go to meet each other."""
+    """The order to meet and cast with the next unit that got this command."""
     by_tag = game.world.by_tag
     tags = [
         tag
@@ -325,7 +326,7 @@ def _with_partner(
         return error_pb.CantFindEnoughTargets
     partner = by_tag[tags[place]]
     if unit.order.spell is spell and partner.order == unit.order:
-        return unit.order  # they are on their way
+        return unit.order  # both units are on their way already
     middle = (unit.x + partner.x) / 2, (unit.y + partner.y) / 2
     return Order(OrderKind.CAST, *middle, 0, spell=spell)
 

@@ -1,6 +1,6 @@
 """Commands of an economy: gather, repair, build, make, land, call down, rally, cancel, salvage.
 
-Rule it keeps: on a map without an economy each of them gets NotSupported.
+Rule it keeps: on a map without an economy each of these commands gets NotSupported.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OTHER_DEPOT = {
 
 
 def find(game: Game, tag: int, player: int) -> Unit | None:
-    """The unit that a player means: one it sees, or one it remembers."""
+    """The unit that a player means by a tag, if the player sees or remembers the unit."""
     by_tag, sight = game.world.by_tag, game.sight_of(player)
     unit = by_tag.get(tag) or by_tag.get(tag - SNAPSHOT_TAG)
     return unit if unit is None or sight is None or sight.knows(unit) else None
@@ -42,7 +42,7 @@ def find(game: Game, tag: int, player: int) -> Unit | None:
 def read_errand(
     game: Game, unit: Unit, ability_id: int, command: raw_pb.ActionRawUnitCommand
 ) -> Order | error_pb.ActionResult.ValueType | None:
-    """The order of such a command, or why there is none; None for another kind of command."""
+    """The order of an economy's command, or the reason for a refusal; None for other commands."""
     kind = KIND_BY_ABILITY.get(ability_id)
     target = find(game, command.target_unit_tag, unit.owner)
     if kind is None:  # a right click
@@ -66,7 +66,7 @@ def read_errand(
 def obey_at_once(
     game: Game, economy: Economy, unit: Unit, order: Order
 ) -> error_pb.ActionResult.ValueType:
-    """Carry out an order that no unit has, such as to rally, to call a MULE down, or to cancel."""
+    """Carry out an order that takes no time, such as to rally, to scan, or to cancel."""
     if order.kind == OrderKind.RALLY:
         _set_rally(unit, order)
     elif order.kind == OrderKind.MORPH:
@@ -82,7 +82,7 @@ def obey_at_once(
     elif order.kind == OrderKind.HALT:
         economy.building.halt(unit)
     elif order.kind == OrderKind.SALVAGE:
-        if economy.building.salvages(unit):  # it was ordered twice between two loops
+        if economy.building.salvages(unit):  # it was ordered twice before the same loop
             return error_pb.CantQueueThatOrder
         economy.building.salvage(unit)
     elif isinstance(unit.job, Site):
@@ -93,14 +93,14 @@ def obey_at_once(
 
 
 def _set_rally(unit: Unit, order: Order) -> None:
-    """Set where a structure sends its new units."""
+    """Set the point or resource to which a structure sends its new units."""
     if isinstance(unit.job, Factory):
         kind = OrderKind.GATHER if order.target_tag else OrderKind.MOVE
         unit.job.rally = [order._replace(kind=kind)]
 
 
 def _smart(unit: Unit, target: Unit | None) -> OrderKind:
-    """The order that a right click gives this unit."""
+    """The kind of order that a right click on this target gives a unit."""
     if not unit.type.mobile:
         return OrderKind.MOVE if unit.type.afloat else OrderKind.RALLY
     if unit.type in WORKERS and target is not None:
@@ -137,7 +137,7 @@ def _repair(asked: Asked) -> Answer:
 
 
 def _cancel(asked: Asked) -> Answer:
-    """The order to cancel what a structure does; a worker that builds just stops."""
+    """The order to cancel a structure's activity; a worker that builds gets a stop."""
     stops = isinstance(asked.unit.job, Errand)
     return Order(OrderKind.IDLE if stops else OrderKind.CANCEL, 0.0, 0.0, 0)
 
@@ -155,7 +155,7 @@ def _rally(asked: Asked) -> Answer:
 
 
 def _cast(asked: Asked) -> Answer:
-    """The order to scan, or to call a MULE down: anywhere, or where the player sees something."""
+    """The order to scan, which is possible anywhere, or to call a MULE down to a place in sight."""
     target, command = asked.target, asked.command
     if target is None and not command.HasField("target_world_space_pos"):
         return error_pb.MustTargetVisibleUnit
@@ -187,4 +187,4 @@ _READERS: dict[OrderKind, Callable[[Asked], Answer]] = {
     OrderKind.LIFT: places.make,
     OrderKind.RESEARCH: places.make,
 }
-"""Readers of commands with a target, or that make something; the others need none."""
+"""The readers of commands that have a target or make something; other commands need no reader."""

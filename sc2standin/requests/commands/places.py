@@ -1,6 +1,6 @@
-"""Commands that make something or need a place for it: build, train, upgrade, lift, land.
+"""Commands that make something or need a place: build, train, upgrade, lift, land.
 
-Rule it keeps: a player may choose a place that is taken by what it does not see.
+Rule it keeps: a player may choose a place that is taken by a unit that it does not see.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from sc2standin.simulation.game import Game
 from sc2standin.simulation.units import NEUTRAL, Order, Unit
 
 Answer: TypeAlias = Order | error_pb.ActionResult.ValueType
-"""The order that a command gives, or why it gives none."""
+"""The order that a command gives, or the reason for a refusal."""
 _LANDING_ERRORS = {
     error_pb.CantBuildLocationInvalid: error_pb.CantLandLocationInvalid,
     error_pb.CantBuildTooCloseToResources: error_pb.CantLandTooCloseToResources,
     error_pb.CantBuildTooCloseToCreepSource: error_pb.CantLandTooCloseToCreepSource,
 }
-"""Why a structure cannot land where it cannot be built."""
+"""The error of a landing, by the error of building at the same place."""
 
 
 class Asked(NamedTuple):
@@ -42,7 +42,7 @@ class Asked(NamedTuple):
 
 
 def known_to(game: Game, player: int) -> Known:
-    """A player's knowledge: it may build where units stand that it does not see or detect."""
+    """A player's knowledge of places; units that it does not see or detect are left out."""
     others = [unit for unit in game.world.units if unit.owner not in (player, NEUTRAL)]
     hidden = {unit for unit in others if is_hidden(unit, player)}
     sight = game.sight_of(player)
@@ -53,7 +53,7 @@ def known_to(game: Game, player: int) -> Known:
 
 
 def build(asked: Asked) -> Answer:
-    """The order to build a structure, or to go on with one."""
+    """The order to build a structure, or to continue its construction."""
     unit, target, building = asked.unit, asked.target, asked.economy.building
     ability_id = specific(asked.command.ability_id, unit.type)
     if ability_id == SMART and target is not None:
@@ -71,7 +71,7 @@ def build(asked: Asked) -> Answer:
 
 
 def make(asked: Asked) -> Answer:
-    """The order for what a structure makes by itself."""
+    """The order for a product that a structure makes by itself."""
     unit, economy = asked.unit, asked.economy
     made = made_by(meant(asked.command.ability_id, unit, economy))
     if asked.kind in QUEUED and not economy.production.has_place(unit):
@@ -89,7 +89,7 @@ def make(asked: Asked) -> Answer:
 
 
 def land(asked: Asked) -> Answer:
-    """The order to land; its point is the middle of the cells that the structure will stand on."""
+    """The order to land; its point is the middle of the structure's future cells."""
     building, kind = asked.economy.building, asked.unit.type.made_from
     point = asked.command.target_world_space_pos
     if kind is None or not asked.command.HasField("target_world_space_pos"):

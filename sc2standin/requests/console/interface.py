@@ -1,7 +1,7 @@
 """Buttons of the user interface: the army, idle workers, control groups, icons of units.
 
-What does not exist here (larvae, warp gates, cargo) selects nothing; toggles of autocast have no
-effect.
+Selections of larvae, warp gates and cargo, which the stand-in does not simulate, and toggles of
+autocast have no effect.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _WITHOUT_EFFECT = ("select_warp_gates", "select_larva", "toggle_autocast")
 def read(
     game: Game, controls: Controls, sent: ui_pb.ActionUI
 ) -> Console | error_pb.ActionResult.ValueType:
-    """The console after an action, or why it does nothing."""
+    """The console after an action, or the reason for a refusal."""
     console = controls.asked
     own = game.world.owned_by(console.player)
     kind = sent.WhichOneof("action")

@@ -24,7 +24,7 @@ Result: TypeAlias = error_pb.ActionResult.ValueType
 
 
 def act(state: State, one: sc_pb.Action) -> Result | sc_pb.Action:
-    """Carry out an action; if it is a command: the action that gives it, in raw terms, too."""
+    """Carry out an action and return its result; convert a command into a raw action instead."""
     if one.action_ui.HasField("production_panel"):
         return _cancel(state, one)
     if one.HasField("action_ui"):
@@ -41,7 +41,7 @@ def act(state: State, one: sc_pb.Action) -> Result | sc_pb.Action:
 
 
 def move_camera(state: State, one: sc_pb.Action) -> Result:
-    """Move the camera to a point of the map, as a raw action asks for."""
+    """Move the camera to a point of the map, by a raw action."""
     game, to = state.playing(), one.action_raw.camera_move.center_world_space
     if not game.terrain.on_map(to.x, to.y):
         return error_pb.Error
@@ -61,7 +61,7 @@ def with_clicks(state: State, one: sc_pb.Action) -> sc_pb.Action:
     if target is not None:
         at = target.x, target.y
     elif command.HasField("target_world_space_pos"):
-        point = command.target_world_space_pos  # anywhere, if the command needs none
+        point = command.target_world_space_pos  # may be off the map if the command needs no point
         at = (point.x, point.y) if game.terrain.on_map(point.x, point.y) else None
     return as_clicks(one, at, options, state.controls.now.camera, game.terrain)
 
@@ -76,7 +76,7 @@ def select(state: State, tags: Iterable[int]) -> None:
 
 
 def _change(state: State, one: sc_pb.Action, to: Console | Result) -> Result:
-    """Change the console with the next loop, if there is another one."""
+    """Change the console with the next loop; or return the reason for a refusal."""
     if not isinstance(to, Console):
         return to
     state.controls.asked = to
@@ -86,7 +86,7 @@ def _change(state: State, one: sc_pb.Action, to: Console | Result) -> Result:
 
 
 def _cancel(state: State, one: sc_pb.Action) -> Result:
-    """Cancel a unit in the queue of the structure that alone is selected."""
+    """Cancel a unit in the queue of a structure, if the structure alone is selected."""
     economy = state.playing().economies.get(state.player_id)
     controls = state.controls
     selected = controls.alive(controls.asked.selected)

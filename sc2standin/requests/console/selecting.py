@@ -1,7 +1,8 @@
-"""Selection by clicks and buttons: from one console to the next.
+"""Selection by clicks and buttons: each function returns the next console.
 
-Rules it keeps: a click on nothing changes nothing. Only the client's own units are selected
-together, a unit of another player alone. A rectangle with units in it selects no structures.
+Rules it keeps: a click on empty ground changes nothing. Several selected units are always the
+client's own; a unit of another player is selected alone. A rectangle around own units that can move
+selects only these, and no structures.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def select(console: Console, units: Iterable[Unit], *, add: bool = False) -> Con
 def click(
     console: Console, unit: Unit | None, on_screen: Sequence[Unit], kind: Click.Type.ValueType
 ) -> Console:
-    """Click on a unit, or on none."""
+    """Click on a unit; None for a click on empty ground."""
     if unit is None:
         return console
     if kind == Click.Toggle:
@@ -92,7 +93,7 @@ def control_group(
     """Use a control group.
 
     Args:
-        members: its living units.
+        members: the living units of the group.
         selected: the living units of the selection.
     """
     if kind == Group.Recall:

@@ -1,8 +1,8 @@
-"""Clicks on the screen or the minimap: what they select, or what they command.
+"""Clicks on the screen or the minimap: selections and commands.
 
-Rules it keeps: a click goes to what the client sees, so it is the camera of the last action that
-counts. A command goes to the selected units that can carry it out; of several units that could
-build or train, one does.
+Rules it keeps: a click goes to the part of the map that the client sees, so the camera of the last
+action counts. A command goes to the selected units that can carry it out. If several units could
+build or train, one of them does so.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Screen:
     def units(self) -> Sequence[Unit]:
         """The units that the client sees, on the screen or not.
 
-        They do not depend on when the client last observed: a replay is played without that.
+        They must not depend on the client's last observation, because a replay has no observations.
         """
         if not self.game.world.cloaked:
             return self._lit
@@ -84,7 +84,7 @@ class Screen:
 
     @cached_property
     def index(self) -> NDArray[np.intp]:
-        """For each pixel 1 + the number of the unit on top, 0 for none."""
+        """For each pixel 1 + the index of the unit on top, or 0."""
         index, _density = Discs(self.window, *facts.places(self.units)).index()
         return index
 
@@ -99,7 +99,7 @@ class Screen:
 
 
 def read(screen: Screen, sent: spatial_pb.ActionSpatial) -> Console | Command | Result:
-    """The console after an action, or the command that it gives, or why it does nothing."""
+    """The console after an action, or the command that it gives, or the reason for a refusal."""
     kind = sent.WhichOneof("action")
     if kind == "unit_command":
         return _command(screen, sent.unit_command)
@@ -172,7 +172,7 @@ def _workable(screen: Screen, ability_id: int) -> list[Unit]:
 
 
 def _executors(units: list[Unit], command: Command) -> list[Unit]:
-    """The units that carry a command out: all; or the nearest worker, the least busy structure."""
+    """The units that carry a command out: all, the nearest worker, or the least busy structure."""
     kind = KIND_BY_ABILITY.get(abilities.specific(command.ability_id))
     if kind not in _ALONE:
         return units

@@ -1,15 +1,11 @@
-"""The economy of a map that has one; in a melee, each player has its own.
+"""The economy of a map that has one; in a melee each player has its own economy.
 
-    economy      money and supply; asks the others each loop
-    workers/     gathering (`mining`), `building`, `repair`, and how they walk (`walking`)
-    structures/  what they make (`production`), what can be researched now (`laboratory`), tech labs
-                 and reactors (`add_ons`), those that lift off and land (`flight`), MULEs and scans
-                 (`orbital`)
-    morphs       zerglings that become banelings
-    modes        tanks that siege, vikings that land, hellions that become hellbats
+    economy      money and supply; calls the other modules each loop
+    workers/     gathering (`mining`), `building`, `repair`, and the ways of workers (`walking`)
+    structures   production, research, tech labs and reactors, structures that fly, MULEs and scans
+    morphs       zerglings that become banelings; tanks, vikings and hellions that change modes
     stimpacks    marines and marauders that are faster for a while
-    offers       what a unit can do now
-    jobs         what a unit does in it
+    offers       the abilities of a unit now
 
 Workers on an errand walk around structures and cliffs, and through other units.
 """

@@ -1,12 +1,12 @@
-"""Money and supply of a player, and what each loop does to them.
+"""Money and supply of a player, and their changes in each loop.
 
-Rules it keeps: what a map does not list under `makes` cannot be made on it; what structures
-research, and what those of Protoss and Zerg train, needs no list. A client may lift rules by debug
+Rules it keeps: types that a map does not list under `makes` cannot be made on it. Research, and the
+units that structures of Protoss and Zerg train, need no list. A client may lift rules by debug
 command (`World.cheats`).
 
-`Earnings` is what a player's workers have brought home, and how much that is in a minute. The rates
-are those that real replays show, to the digit: what came home in the last 240 loops, at
-16 loops a second and 1.4 times, as the game writes that number in 4096ths.
+`Earnings` is a player's income, in total and per minute. The rates equal those of real replays to
+the digit: the income of the last 240 loops, at 16 loops a second, times 1.4, which the game rounds
+to 4096ths.
 """
 
 from __future__ import annotations
@@ -51,19 +51,20 @@ from sc2standin.simulation.units import ME, Deposit, Errand, Factory, Order, Poi
 from sc2standin.simulation.world import MOST_FOOD, World
 
 FAST_LOOPS = 16
-"""How long everything takes if the client asked for fast building: a second."""
+"""The time to make anything if the client asked for fast building: a second of 16 loops."""
 
 
 class Economy:
     """A player's money and supply in one episode.
 
     Attributes:
-        minerals, vespene: what can be spent; the client's minerals are `World.minerals`.
-        town: where the player of a melee begins.
-        earnings: what its workers have brought home.
-        spent: minerals and gas paid in this episode.
-        idle_worker_loops, idle_production_loops: loops in which a worker had no order, or a
-            finished structure that trains units made nothing; the sums over all of them.
+        minerals, vespene: the money to spend; the client's minerals are `World.minerals`.
+        town: the start of a player in a melee, otherwise None.
+        earnings: the income of the player.
+        spent: the minerals and gas paid in this episode.
+        idle_worker_loops: loops in which a worker had no order, as a sum over all workers.
+        idle_production_loops: loops in which a finished structure that can train units made
+            nothing, as a sum over all such structures.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class Economy:
             self.employ(unit)
 
     def employ(self, unit: Unit) -> None:
-        """Give a structure or resource that was put on the map, and not built, its job."""
+        """Give a structure or resource its job, if it was created and not built."""
         kind = unit.type
         if unit.job is not None:
             return
@@ -137,7 +138,7 @@ class Economy:
             self._minerals = amount
 
     def start(self) -> None:
-        """Send the workers to the field that the map names, or to the nearest of a melee's town."""
+        """Send the workers to the field that the map names, or in a melee to the nearest one."""
         fields = [
             unit
             for unit in self._world.units
@@ -149,7 +150,7 @@ class Economy:
             self._send_to(field.tag)
 
     def _send_to(self, field_tag: int) -> None:
-        """Let all workers gather at a field, and new ones too."""
+        """Let all workers gather at a field, also new ones."""
         gather = Order(OrderKind.GATHER, 0.0, 0.0, field_tag)
         for unit in self._world.owned_by(self.owner):
             if isinstance(unit.job, Factory):
@@ -159,7 +160,7 @@ class Economy:
                 unit.workplace = field_tag
 
     def apply(self) -> int:
-        """Play one loop; returns the next one, as a rule of a map does."""
+        """Play one loop; returns the number of the next one, as a map's rule does."""
         world = self._world
         loop = world.loop
         for worker in tuple(world.workers):
@@ -187,7 +188,7 @@ class Economy:
         return loop + 1
 
     def _count_idle(self) -> None:
-        """Count this loop for each worker and each structure that could work and does not."""
+        """Count this loop for each idle worker and each idle structure."""
         self.idle_worker_loops += sum(
             unit.order.kind == OrderKind.IDLE
             and unit.owner == self.owner
@@ -206,7 +207,7 @@ class Economy:
 
     @property
     def food_used(self) -> float:
-        """Supply of the units that live and of those in production."""
+        """Supply of the living units and of the units in production."""
         return self._world.armies[self.owner].food + self.production.food_begun()
 
     def lifts(self, rule: debug_pb.DebugGameState.ValueType) -> bool:
@@ -220,7 +221,7 @@ class Economy:
         return self.food_cap - self.food_used
 
     def allows(self, kind: UnitType | Research) -> error_pb.ActionResult.ValueType:
-        """Success if a unit of this type or an upgrade can be begun now, or why not."""
+        """Success if a unit of this type, or this research, can be begun now; else the reason."""
         any_tech = self.lifts(debug_pb.tech_tree)
         if isinstance(kind, Research):
             possible = self.laboratory.allows(kind, any_tech=any_tech)
@@ -240,7 +241,7 @@ class Economy:
         return error_pb.Success
 
     def has_tech_for(self, kind: UnitType) -> bool:
-        """True if the structure stands without which a type cannot be made."""
+        """True if the player has the finished structure that a type requires."""
         needed = TYPE_BY_ID.get(kind.tech_requirement_id)
         return needed is None or any(
             (unit.type is needed or unit.type.tech_alias_id == needed.id)
@@ -249,19 +250,19 @@ class Economy:
         )
 
     def _loops_for(self, kind: UnitType | Research) -> int:
-        """How long something takes to make."""
+        """The loops to make a unit or to finish research."""
         loops = int(kind.build_time_loops)
         return min(loops, FAST_LOOPS) if self.lifts(debug_pb.fast_build) else loops
 
     def pay(self, kind: UnitType | Research) -> error_pb.ActionResult.ValueType:
-        """Take the cost of a unit, if it can be begun now."""
+        """Take the cost of a unit or research, if it can be begun now; else return the reason."""
         result = self.allows(kind)
         if result == error_pb.Success:
             self._spend(*kind.cost)
         return result
 
     def _spend(self, minerals: int, vespene: int) -> bool:
-        """Take money; False, and take nothing, if there is too little of either."""
+        """Take money; if it does not suffice, take nothing and return False."""
         if self.lifts(debug_pb.free):
             return True
         if self.minerals < minerals or self.vespene < vespene:
@@ -272,7 +273,7 @@ class Economy:
         return True
 
     def refund(self, minerals: int, vespene: int) -> None:
-        """Give back what was paid for something that is cancelled."""
+        """Refund the cost of a cancelled order."""
         if self.lifts(debug_pb.free):
             return
         self.minerals += minerals
@@ -280,7 +281,7 @@ class Economy:
         self.spent = (self.spent[0] - minerals, self.spent[1] - vespene)
 
     def make(self, factory: Unit, order: Order) -> error_pb.ActionResult.ValueType:
-        """Pay for what a structure makes by itself, and order it; Success, or why not."""
+        """Pay for and order a product of a structure; returns Success or the reason why not."""
         if order.makes is None or not self.production.has_place(factory):
             return error_pb.QueueIsFull
         alone = order.kind not in QUEUED or factory.order.kind not in QUEUED
@@ -300,7 +301,7 @@ class Economy:
         return result
 
     def cancel(self, factory: Unit, place: int) -> bool:
-        """Cancel what is at a place of a structure's queue; False if nothing there can be."""
+        """Cancel the order at this place of a structure's queue; False if it is not possible."""
         order = self.production.cancel(factory, place)
         if order is None or order.makes is None:
             return False
@@ -312,20 +313,20 @@ class Economy:
         return True
 
     def cancel_site(self, site: Unit) -> None:
-        """Take down a structure or an add-on that is not finished."""
+        """Cancel a structure or an add-on under construction."""
         owner = self._add_ons.owner_of(site)
         if owner is None:
             self.refund(*self.building.cancel(site))
-        elif owner.order.kind == OrderKind.ADD_ON:  # else it was cancelled in this loop
+        elif owner.order.kind == OrderKind.ADD_ON:  # otherwise it was cancelled in this loop
             self.cancel(owner, 0)
 
     def _give_up(self, factory: Unit) -> None:
-        """Cancel all that a structure makes."""
+        """Cancel all orders of a structure's queue."""
         while self.cancel(factory, 0):
             pass
 
     def _done(self, factory: Unit, order: Order) -> None:
-        """A structure has made what was ordered, or has become another one."""
+        """Finish an order of a structure: a product, or the change into another structure."""
         kind = order.makes
         if kind is not None and order.kind != OrderKind.LIFT:
             self._world.news.alert(self.owner, _alert_of(kind, order.kind))
@@ -350,7 +351,7 @@ class Economy:
 
 
 def _alert_of(made: UnitType | Research, kind: OrderKind) -> sc_pb.Alert.ValueType:
-    """The alert that a structure has made something, which an order of this kind asked for."""
+    """The alert for a finished order of this kind."""
     if isinstance(made, Research):
         return made.alert
     if kind == OrderKind.ADD_ON:
@@ -369,32 +370,32 @@ def _trains(kind: UnitType) -> bool:
 
 
 WINDOW_LOOPS = 240
-"""The time that the rates are about; less before a game is as old."""
+"""The loops of which the rates count the income; fewer at the beginning of a game."""
 _FASTER = 5734 / 4096
 _LOOPS_PER_MINUTE = LOOPS_PER_DATA_S * 60
 
 
 class Earnings:
-    """Those of one player in one episode.
+    """The income of one player in one episode.
 
     Attributes:
-        collected: minerals and gas, all in all.
+        collected: minerals and gas in total.
     """
 
     def __init__(self) -> None:
         self.collected = (0, 0)
         self._lately: deque[tuple[int, int, int]] = deque()
-        """Loop, minerals and gas of what came home lately."""
+        """Loop, minerals and gas of each recent delivery."""
 
     def add(self, loop: int, minerals: int, vespene: int) -> None:
-        """Note what a worker brings home in this loop."""
+        """Record the delivery of a worker in this loop."""
         self.collected = (self.collected[0] + minerals, self.collected[1] + vespene)
         while self._lately and self._lately[0][0] <= loop - WINDOW_LOOPS:
             self._lately.popleft()
         self._lately.append((loop, minerals, vespene))
 
     def rates(self, loop: int) -> tuple[float, float]:
-        """Minerals and gas in a minute, as of this loop."""
+        """Minerals and gas per minute, as of this loop."""
         if not self._lately:
             return 0.0, 0.0
         window_loops = min(max(loop, 1), WINDOW_LOOPS)

@@ -1,11 +1,12 @@
-"""Units that become others: zerglings banelings; siege tanks, vikings, hellions change modes.
+"""Units that change their type: zerglings morph; siege tanks, vikings, hellions change modes.
 
-A zergling is a cocoon for a while, which does nothing. Rule it keeps: it is paid when the cocoon is
-made, and needs a baneling nest unless the client has lifted this rule.
+A zergling that becomes a baneling is first a cocoon, which does nothing. Rules it keeps: the
+baneling is paid for when the cocoon is made, and needs a baneling nest unless the client has lifted
+this rule.
 
-Rules of modes: meanwhile a unit stands, does not fire, and obeys nothing; what it is ordered to do
-it does afterwards. A viking that lands over a cliff or a structure comes down beside it. The share
-of its life that a unit has stays the same.
+Rules of modes: while it changes its mode a unit stands, does not fire, and obeys no order; its
+orders follow afterwards. A viking that lands over a cliff or a structure comes down beside it. A
+unit keeps its share of life.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ COST = (25, 25)
 
 
 class Morphs:
-    """A player's cocoons in one episode."""
+    """The cocoons of a player in one episode."""
 
     def __init__(
         self,
@@ -43,7 +44,7 @@ class Morphs:
         """The loop at which each cocoon opens, and its tag."""
 
     def allows(self) -> error_pb.ActionResult.ValueType:
-        """Success if a zergling can become a cocoon, but for the money."""
+        """Success if a zergling can become a cocoon, apart from the money; else the reason."""
         nests = (
             unit.type.name == "BanelingNest" and not isinstance(unit.job, Site)
             for unit in self._world.structures[self._owner]
@@ -52,7 +53,7 @@ class Morphs:
         return error_pb.Success if any_tech or any(nests) else error_pb.TechRequirementsNotMet
 
     def begin(self, unit: Unit) -> error_pb.ActionResult.ValueType:
-        """Make a cocoon of a zergling; Success, or why not."""
+        """Turn a zergling into a cocoon; returns Success or the reason for a refusal."""
         result = self.allows()
         cocoon = TYPE_BY_NAME["BanelingCocoon"]
         if result != error_pb.Success:
@@ -85,7 +86,7 @@ class Modes:
         self._world, self._routes = world, routes
 
     def begin(self, unit: Unit) -> None:
-        """Begin the change that a unit is ordered to make."""
+        """Begin the change of mode that a unit is ordered to make."""
         mode = MODES.get(unit.type.name)
         if mode is None:
             orders.finish(self._world, unit)

@@ -1,6 +1,6 @@
-"""The abilities of a unit in an economy now, for commands, queries and the command card.
+"""The abilities that a unit can use now, for commands, queries and the command card.
 
-Rule it keeps: places and targets are not looked at; a command's are checked when it is read.
+Rule it keeps: places and targets are not checked here; they are checked when a command is read.
 """
 
 from __future__ import annotations
@@ -72,9 +72,10 @@ def made_by(ability_id: int) -> UnitType | Research:
 
 
 def meant(ability_id: int, unit: Unit, economy: Economy | None) -> int:
-    """The specific ability that a client means.
+    """The specific ability that a client means by this one.
 
-    To cancel is several, by what the unit does; an upgrade's levels come one after the other.
+    A general cancel ability depends on the unit's activity. A general research ability means the
+    next level of an upgrade.
     """
     if economy is not None and ability_id in GENERAL_RESEARCH:
         level = economy.laboratory.next_level(unit, ability_id)
@@ -89,7 +90,7 @@ def meant(ability_id: int, unit: Unit, economy: Economy | None) -> int:
 def can_use(
     economy: Economy | None, unit: Unit, ability_id: int, loop: int, *, free: bool = False
 ) -> bool:
-    """True if a unit can use one of its abilities in this loop; if it is `free`, at any price."""
+    """True if a unit can use an ability in this loop; with `free` costs do not count."""
     spell = SPELL_BY_ABILITY.get(ability_id)
     if spell is not None:
         result = spells.refusal(unit, spell, loop)
@@ -103,7 +104,7 @@ def can_use(
 
 
 def refusal(economy: Economy, unit: Unit, ability_id: int) -> Result:
-    """Success if a unit can use an ability of an economy now, or why not."""
+    """Success if a unit can use an ability of an economy now; else the reason."""
     kind = KIND_BY_ABILITY[ability_id]
     if kind in (OrderKind.CANCEL, OrderKind.HALT):
         cancels = _cancels(unit, ability_id)
@@ -170,11 +171,11 @@ _REFUSALS: dict[OrderKind, Callable[[Economy, Unit, int], Result]] = {
     OrderKind.SALVAGE: _refusal_to_salvage,
     **dict.fromkeys(_MAKES, _refusal_to_make),
 }
-"""Further obstacles of an order, by its kind."""
+"""Further checks of an order, by its kind; each returns Success or the reason for a refusal."""
 
 
 def _cancels(unit: Unit, ability_id: int) -> bool:
-    """True if this way to cancel fits what a unit does."""
+    """True if this cancel ability fits the unit's activity."""
     job, kind = unit.job, unit.order.kind
     if ability_id == HALT:
         return isinstance(job, Errand) and job.constructing

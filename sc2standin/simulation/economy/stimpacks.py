@@ -1,6 +1,6 @@
 """Stimpacks: for some life, a marine or marauder walks and fires faster for a while.
 
-Rule it keeps: a second one begins the time again.
+Rule it keeps: a second stimpack begins the time again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Stimpacks:
         return True
 
     def advance(self) -> None:
-        """End those that are over."""
+        """End the stimpacks whose time is over."""
         loop = self._world.loop
         for unit in [one for one, until in self._until.items() if until <= loop]:
             del self._until[unit]

@@ -1,25 +1,25 @@
-"""Activities of structures: make units, add-ons, upgrades, lift off, land, call down MULEs.
+"""Activities of structures: make units, add-ons and upgrades, lift off, land, call down MULEs.
 
-Production, what structures make by themselves, and where new units stand. Rules it keeps: a unit is
-paid for when it is ordered, and begun when there is supply for it. A structure has five places and
-makes one thing at a time, with a reactor eight and two. What it researches is in the same places.
+Production makes units, and puts them beside their structure. Rules it keeps: a unit is paid for
+when it is ordered, and begun when there is supply for it. A structure has five places in its queue
+and makes one thing at a time; with a reactor it has eight places and makes two. Research takes
+places in the same queue.
 
-Add-ons, a tech lab or a reactor beside a barracks, factory or starport. Rules they keep: an add-on
-belongs to the structure beside it, whichever landed or was built there last, and is of that
-structure's kind; beside none it is of the bare kind; its structure puts it up, and it is lost if
-the structure is lost before it is done. If its kind changes, it gives up its research, and the
-money comes back.
+An add-on is a tech lab or a reactor beside a barracks, factory or starport. Rules it keeps: an
+add-on belongs to the structure that last landed or was built beside it, and has that structure's
+kind. Without a structure it has the bare kind. Its structure builds it, and if the structure is
+lost before the add-on is finished, the add-on is lost, too. If its kind changes, its research is
+cancelled and refunded.
 
-Research, what a player's structures can research now. Rules it keeps: an upgrade is researched
-once, by one structure; a level comes after the one before.
+Research rules: an upgrade is researched once, by one structure; a level needs the level before it.
 
-Orbital commands, what they do for energy: MULEs and scans. Rules they keep: a MULE gathers from the
-field at which it was called down, and its power is used up after a while; a scan shows a part of
-the map for a while, and what is cloaked in it.
+Orbital commands use energy for MULEs and scans. Rules they keep: a MULE gathers from the field at
+which it was called down, and ends after a while. A scan shows a part of the map for a while, with
+the cloaked units in it.
 
-Flight of barracks, factories, starports and town halls that have lifted off. Rules it keeps: they
-fly straight, over everything and through each other; landing takes a while, at the end of which the
-place must be free, or they stay in the air.
+Flight is for barracks, factories, starports and town halls that have lifted off. Rules it keeps:
+they fly straight, over everything and through each other. Landing takes a while; if the place is
+not free at its end, they stay in the air.
 """
 
 from __future__ import annotations
@@ -50,21 +50,21 @@ from sc2standin.simulation.units import STOPPED, Factory, Order, Point, Site, Te
 from sc2standin.simulation.world import Scan, World
 
 RINGS, PLACES_A_RING = 12, 16
-"""Places around a structure that are tried for a new unit."""
+"""The number of rings of places around a structure for a new unit, and of places in each ring."""
 RING_SPACING = 2.2
-"""Distance between two rings of such places, in radii of the unit."""
+"""Distance between two of these rings, in radii of the unit."""
 PLACES, PLACES_WITH_REACTOR = 5, 8
-"""Units that a structure trains and has queued at most."""
+"""The most units that a structure trains and has queued."""
 QUEUED = (OrderKind.TRAIN, OrderKind.RESEARCH)
-"""The products that structures make one after the other."""
+"""The kinds of orders that a structure queues."""
 
 
 class Production:
     """The structures that make something, in one episode.
 
     Args:
-        done: called with a structure and its order when it is done; a new unit is there then.
-        loops_for: how long something takes to make.
+        done: called with a structure and its finished order, after a new unit was created.
+        loops_for: returns the loops to make a unit or to finish research.
     """
 
     def __init__(
@@ -100,14 +100,14 @@ class Production:
         return BARE_ADD_ONS.get(unit.type) if unit is not None and finished else None
 
     def order(self, factory: Unit, order: Order) -> None:
-        """Carry out an order that is paid, after those before it."""
+        """Add an order that is paid for to a structure's queue."""
         if factory.order.makes is not None:
             factory.queue.append(order)
         else:
             factory.order = order
 
     def cancel(self, factory: Unit, place: int) -> Order | None:
-        """Take the order at this place out of the queue; None if it cannot be cancelled."""
+        """Remove and return the order at this place of the queue; None if that is not possible."""
         orders_made = (factory.order, *factory.queue)
         if not 0 <= place < len(orders_made) or not isinstance(factory.job, Factory):
             return None
@@ -128,7 +128,7 @@ class Production:
         )
 
     def advance(self, free_food: Callable[[], float]) -> None:
-        """Begin and finish what structures make, for one loop."""
+        """Begin and finish orders of structures, for one loop."""
         loop = self._world.loop
         for factory in self._world.structures[self._owner]:
             job = factory.job
@@ -148,7 +148,7 @@ class Production:
             kind = order.makes
             if kind is None or (kind.food and free_food() < kind.food):
                 return
-            # The loop in which it begins counts: real SCVs, of 272 loops, are born 271 apart.
+            # The first loop counts: real SCVs take 272 loops, and are born 271 loops apart.
             job.done_at.append(self._world.loop + self._loops_for(kind) - 1)
 
     def _finish(self, factory: Unit, order: Order, job: Factory) -> None:
@@ -157,7 +157,7 @@ class Production:
         self._done(factory, order)
 
     def _place(self, factory: Unit, kind: UnitType) -> Point:
-        """The free place nearest to the front of a structure, else the front itself."""
+        """The free place nearest to the front of a structure, or the front itself."""
         front = self._terrain.clamp(factory.x, factory.y - factory.type.radius - kind.radius)
         for ring in range(RINGS):
             distance = factory.type.radius + kind.radius * (1 + RING_SPACING * ring)
@@ -199,8 +199,8 @@ class AddOns:
     """A player's add-ons in one episode.
 
     Args:
-        loops_for: how long something takes to make.
-        give_up: cancels all that a structure makes.
+        loops_for: returns the loops to make an add-on.
+        give_up: cancels all orders of a structure.
     """
 
     def __init__(
@@ -214,12 +214,12 @@ class AddOns:
         self._world, self._walking, self._owner = world, walking, owner
         self._loops_for, self._give_up = loops_for, give_up
         self._seen: list[Unit] = []
-        """The structures at the last call; the world makes a new list when one changes."""
+        """The structures at the last call; the world makes a new list when a structure changes."""
         self._sites: list[tuple[Unit, Unit]] = []
-        """The add-ons that are being put up, each with its structure."""
+        """The add-ons under construction, each as (structure, add-on)."""
 
     def begin(self, structure: Unit, kind: UnitType) -> None:
-        """Put up an add-on beside a structure; the place is free."""
+        """Begin an add-on beside a structure; its place must be free."""
         world = self._world
         site = world.spawn(kind, structure.owner, [add_on_place(structure.x, structure.y)])[0]
         loops = self._loops_for(kind)
@@ -230,15 +230,15 @@ class AddOns:
         self._sites.append((structure, site))
 
     def owner_of(self, site: Unit) -> Unit | None:
-        """The structure that puts up an add-on; None for all other sites."""
+        """The structure that builds an add-on; None for all other sites."""
         return next((structure for structure, one in self._sites if one is site), None)
 
     def cancel(self, structure: Unit) -> None:
-        """Take down the add-on that a structure puts up."""
+        """Remove the add-on that a structure is building."""
         self._world.doomed += [site.tag for one, site in self._sites if one is structure]
 
     def finish(self, structure: Unit) -> None:
-        """The add-on that a structure puts up is done."""
+        """Finish the add-on that a structure is building."""
         for one, site in self._sites:
             if one is structure:
                 site.job = Factory()
@@ -246,7 +246,7 @@ class AddOns:
         self._world.count_units()
 
     def advance(self) -> None:
-        """Put up add-ons for one loop; find out which belongs to which structure."""
+        """Build add-ons for one loop, and assign finished ones to the structures beside them."""
         if self._seen is not self._world.structures[self._owner]:
             self._settle()
             self._seen = self._world.structures[self._owner]
@@ -258,7 +258,7 @@ class AddOns:
                 site.life = min(site.life + more, kind.life)
 
     def _settle(self) -> None:
-        """Give each structure the add-on beside it, and each add-on the type that follows."""
+        """Assign each add-on to the structure beside it, and change its type accordingly."""
         world = self._world
         self._give_up_lost()
         own = world.structures[self._owner]
@@ -282,7 +282,7 @@ class AddOns:
             self._world.become(add_on, kind)
 
     def _give_up_lost(self) -> None:
-        """End the work on add-ons that were destroyed, or whose structure was."""
+        """End the work on add-ons if they or their structures were destroyed."""
         by_tag = self._world.by_tag
         for structure, site in tuple(self._sites):
             if structure.tag in by_tag and site.tag in by_tag:
@@ -307,7 +307,7 @@ class Laboratory:
         self._world, self._owner = world, owner
 
     def allows(self, research: Research, *, any_tech: bool) -> bool:
-        """True if an upgrade can be begun now; with `any_tech` whatever stands."""
+        """True if an upgrade can be begun now; with `any_tech` without its structures."""
         done = self._world.upgrades.of(self._owner)
         if research.id in done or (research.after and research.after not in done):
             return False
@@ -326,9 +326,9 @@ class Laboratory:
         return upgrade_id in self._world.upgrades.of(self._owner)
 
     def next_level(self, structure: Unit, general_id: int) -> Research | None:
-        """The research that a general ability stands for: the first level that is not begun.
+        """The research that a general ability means: the first level that is not begun.
 
-        The last one if all are, None if it has no such levels.
+        It is the last level if all are begun, and None if the structure has no such levels.
         """
         levels = [
             one for one in RESEARCH_OF.get(structure.type.name, ()) if one.general_id == general_id
@@ -349,11 +349,11 @@ class Laboratory:
 
 
 ENERGY = 50.0
-"""Energy of a MULE and of a scan."""
+"""The energy that a MULE or a scan costs."""
 MULE_LOOPS = 1440
-"""How long a MULE works: 90 s of 16 loops."""
+"""The lifetime of a MULE: 90 s of 16 loops."""
 SCAN_LOOPS = 196
-"""How long a scan lasts: 12.2775 s of 16 loops."""
+"""The duration of a scan: 12.2775 s of 16 loops."""
 SCAN_CELLS = 13.0
 """Radius of a scan, as in the table of effects."""
 
@@ -367,7 +367,7 @@ class Orbital:
         """The loop at which each MULE ends, and its tag."""
 
     def cast(self, unit: Unit, order: Order) -> bool:
-        """Carry out such an order; False if there is not enough energy."""
+        """Carry out an order for a MULE or a scan; False if the energy does not suffice."""
         if unit.energy < ENERGY:
             return False
         unit.energy -= ENERGY
@@ -390,7 +390,7 @@ class Orbital:
             orders.give(world, mule, gather, queued=False)
 
     def advance(self) -> None:
-        """End what is over."""
+        """End MULEs and scans whose time is over."""
         world = self._world
         while self._mules and self._mules[0][0] <= world.loop:
             _until, tag = self._mules.pop(0)
@@ -413,7 +413,7 @@ class Flight:
         self._world, self._building, self._walking = world, building, walking
         self._owner = owner
         self._seen: list[Unit] = []
-        """The structures at the last call; the world makes a new list when one changes."""
+        """The structures at the last call; the world makes a new list when a structure changes."""
         self._afloat: list[Unit] = []
 
     def advance(self) -> None:
@@ -445,10 +445,10 @@ class Flight:
                 return
             elif target is None:
                 orders.reach_point(world, unit)
-        job.done_at.clear()  # a landing that was given up
+        job.done_at.clear()  # a landing that was interrupted begins again
 
     def _land(self, unit: Unit, job: Factory) -> None:
-        """Come down, as far as one loop goes; the unit is above its place."""
+        """Land for one loop; the unit is above its place."""
         loop, kind = self._world.loop, unit.type.made_from
         if not job.done_at:
             job.done_at.append(loop + LAND_LOOPS)

@@ -1,10 +1,9 @@
-"""Fights: who attacks whom, and what comes of it.
+"""Fights: targets, attacks, damage and healing.
 
-pairs        who is near whom, who is hostile, and who gives way to whom
-pair_loops   which loops over pairs are used; _pairs has the compiled ones
-bystanders   structures and workers at work, which do not fight back
-combat       targets and shots
-damage       what a hit or an explosion takes
-healing      medivacs
-recovery     shields, life and energy that come back
+pairs        distances of units, enemies, and units that give way to others
+pair_loops   the choice between the loops over pairs in Python and the compiled ones (_pairs)
+combat       targets and shots, also at structures and workers at work (bystanders)
+cloak        cloaked units and their detection
+damage       the damage of hits and explosions
+healing      medivacs, and the regeneration of shields, life and energy
 """

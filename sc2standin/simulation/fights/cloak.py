@@ -1,10 +1,11 @@
 """Cloak: units that their enemies neither see nor attack, unless a detector is near.
 
 Rules it keeps:
-- a cloaked unit is unseen until an enemy's detector is within its range, centre to centre, or an
-  enemy's scan is; it is looked for once a loop, so a detector detects in the loop after it came;
-- what is unseen is no target: enemies that attack it lose it, and their orders on it end;
-- what hits without aiming, a beam or an explosion, hits unseen units, too.
+- a cloaked unit is unseen unless it is within the range of an enemy's detector, centre to centre,
+  or within an enemy's scan;
+- detection is checked once a loop, so a detector detects in the loop after its arrival;
+- an unseen unit is not a target: enemies that attack it lose it, and their orders on it end;
+- beams and explosions, which hit without aiming, also hit unseen units.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def detect(world: World) -> None:
         changed |= unseen != unit.unseen
         unit.unseen = unseen
     if changed:
-        world.population_version += 1  # other units are targets now, and other ones are seen
+        world.population_version += 1  # the targets and the units in sight have changed
     hidden = {unit.tag: unit for unit in world.cloaked if unit.unseen}
     if hidden:
         for unit in world.units:
@@ -32,12 +33,12 @@ def detect(world: World) -> None:
 
 
 def is_hidden(unit: Unit, player: int) -> bool:
-    """True if a player does not see a unit that may be in its sight: another one's, cloaked."""
+    """True if a player cannot see a unit because it is another player's and cloaked."""
     return unit.unseen and unit.owner != player
 
 
 def is_detected(world: World, unit: Unit) -> bool:
-    """True if a detector or scan of its enemy shows what a unit really is."""
+    """True if a unit is within an enemy's detection range or scan."""
     return _is_shown(unit, _detectors(world), world.scans)
 
 
@@ -62,7 +63,7 @@ def _shows(scan: Scan, unit: Unit) -> bool:
 
 
 def _lose(world: World, unit: Unit, hidden: dict[int, Unit]) -> None:
-    """Let a unit forget the hidden enemies that it aims at, or is ordered to go to."""
+    """Let a unit forget hidden enemies as targets of its weapon and of its orders."""
 
     def is_lost(tag: int) -> bool:
         return tag in hidden and hostile(unit.owner, hidden[tag].owner)

@@ -1,25 +1,26 @@
 """Combat: target choice and damage.
 
 Rules it keeps:
-- an attack begins if the target is in range, edge to edge, and the cooldown is over; its damage, or
-  its missile, comes at the weapon's damage point, unless the target is dead, hidden or further away
-  than the weapon's slop, or the unit does something else by then: that costs no cooldown;
-- after it the unit stands for its backswing, unless the next target is in range or a client orders
-  it to move; a missile flies to its target wherever that goes;
-- all hits of a loop count, including those of units that die in that loop;
-- each cooldown is a little shorter or longer, at random, as in the real game: without it two equal
-  fights would be one;
-- a unit with an order to move or to cast does not fire; a unit that holds its position does not
-  walk; a passive unit fires only with an attack order;
-- a unit without a named target keeps its current target while that target is in range, and follows
-  one that is not until another one is; otherwise it takes the nearest enemy within its scan
-  range, and a bystander if there is no other. The opponent's units scan as far as they see;
-- of two weapons the one is fired that can hit the target, or that does more damage;
-- a worker only attacks if it is ordered to.
+- An attack begins if the target is in range, edge to edge, and the cooldown is over. Its damage, or
+  its missile, comes at the weapon's damage point.
+- An attack ends without a cooldown if, before its damage point, the target dies, hides or is
+  farther away than the range plus the weapon's slop, or the unit does something else.
+- After an attack the unit stands for its backswing, unless the next target is in range or a client
+  orders it to move. A missile follows its target.
+- All hits of a loop count, including those of units that die in that loop.
+- Each cooldown is a little shorter or longer, at random, as in the real game. Without this, equal
+  fights would always end the same.
+- A unit with an order to move or to cast does not fire. A unit that holds its position does not
+  walk. A passive unit fires only with an attack order.
+- A unit without a named target keeps its current target while that target is in range. It follows
+  a target out of range until another enemy is in range. Otherwise it takes the nearest enemy within
+  its scan range, or else a bystander. The opponent's units scan as far as they see.
+- A unit with two weapons fires the one that can hit the target, or that does more damage.
+- A worker attacks only if it is ordered to.
 
-Bystanders are units that can be attacked and are in no `Pairs`: structures, and workers at work.
-They do not fight, and are not pushed. A unit attacks one if it has no better target within its
-reach: workers before structures, the nearest first.
+Bystanders are units that can be attacked and are not in `Pairs`: structures, and workers at work.
+They do not fight, and are not pushed. A unit attacks a bystander only if it has no better target
+within its reach: workers before structures, the nearest first.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Missile(NamedTuple):
     """A missile in the air."""
 
     lands_at: float
-    """When it comes to its target, in loops."""
+    """The time at which the missile hits its target, in loops."""
     shooter: Unit
     target_tag: int
 
@@ -58,13 +59,13 @@ class Combat:
     def __init__(self, world: World, routes: Routes | None) -> None:
         self._world, self._routes = world, routes
         self._missiles: list[Missile] = []
-        """Those in the air, in the order of their launch."""
+        """The missiles in the air, in the order of their launch."""
 
     def fight(self, pairs: Pairs, bystanders: Bystanders | None, ways: list[Way | None]) -> bool:
-        """Choose targets, attack and let missiles land; true if anything of it continues.
+        """Choose targets, attack and let missiles land; returns True while there is a fight.
 
-        Changes the way of each unit with a target: it stands if the target is in range, otherwise
-        it walks to it.
+        Changes the way of each unit with a target: the unit stands if the target is in range, and
+        otherwise walks to it.
         """
         if not (pairs.hostile or bystanders is not None or self._missiles):
             return False
@@ -102,7 +103,7 @@ class Combat:
         return fights
 
     def _attack(self, unit: Unit, fired: WeaponType, target: Unit) -> bool:
-        """Begin an attack if the weapon is ready, or go on with it; true at its damage point."""
+        """Begin or continue an attack; returns True when it reaches its damage point."""
         world = self._world
         loop, reaction_loops = world.loop, world.reaction_loops
         if reaction_loops and target.tag not in (unit.noticed, unit.order.target_tag):
@@ -118,10 +119,10 @@ class Combat:
         return unit.hits_at <= loop
 
     def _approach(self, unit: Unit, target: Unit, way: Way | None) -> Way | None:
-        """The way of a unit whose target is too far away, None if it stands."""
+        """The way of a unit whose target is out of range; None if the unit stands."""
         if unit.rests_until > self._world.loop:
             return None
-        if unit.order.kind == _HOLD:  # only its other weapon reaches as far
+        if unit.order.kind == _HOLD:  # the target is in range of the unit's other weapon alone
             return way
         return _way_up(unit, target, self._routes, way)
 
@@ -133,7 +134,7 @@ class Combat:
         target: Unit,
         damage: dict[Unit, float],
     ) -> None:
-        """Fire a weapon: what hits at once is added to the damage of this loop."""
+        """Fire a weapon; immediate hits are added to the damage of this loop."""
         if weapon.splash:  # it explodes
             return
         world = self._world
@@ -160,7 +161,7 @@ class Combat:
                 damage[other] = damage.get(other, 0.0) + hits
 
     def _land(self, damage: dict[Unit, float]) -> None:
-        """Let the missiles hit whose time has come; those whose target is dead hit nothing."""
+        """Let missiles hit that arrive in this loop; drop missiles whose target is dead."""
         world, flying = self._world, []
         for missile in self._missiles:
             target = world.by_tag.get(missile.target_tag)
@@ -180,7 +181,7 @@ def _holds_fire(unit: Unit) -> bool:
 
 
 def _way_up(unit: Unit, target: Unit, routes: Routes | None, way: Way | None) -> Way | None:
-    """The way of a unit to its target; it is on its way to one that it is ordered to attack."""
+    """The way of a unit to its target; `way` is right if the unit is ordered to attack it."""
     if routes is None or unit.type.aloft:
         return way_to(unit, target.x, target.y)
     if unit.order.target_tag == target.tag:
@@ -191,7 +192,7 @@ def _way_up(unit: Unit, target: Unit, routes: Routes | None, way: Way | None) ->
 def _choose_target(
     pairs: Pairs, bystanders: Bystanders | None, i: int, weapon: WeaponType
 ) -> tuple[Unit | None, float]:
-    """The target of an armed unit that has no move order, and the gap to it; or None."""
+    """The target of an armed unit without a move order, or None, and the gap to it."""
     unit, weapon_range = pairs.units[i], weapon.reach
     order = unit.order
     kind = order.kind
@@ -220,7 +221,7 @@ def _choose_target(
 def _named(
     pairs: Pairs, bystanders: Bystanders | None, i: int, tag: int
 ) -> tuple[Unit | None, float]:
-    """The target with a tag, and the gap to it; None if it cannot be attacked now."""
+    """The target with a tag, or None if it cannot be attacked now, and the gap to it."""
     j = pairs.index.get(tag, -1)
     if j >= 0:
         return pairs.units[j], pairs.gap(i, j)
@@ -239,13 +240,13 @@ class Bystanders:
         spared = np.array([[not is_target(one, unit) for unit in units] for one in attackers])
         structures = np.array([not unit.type.mobile for unit in units])
         self._ranks = [np.where(spared | later, np.inf, 0.0) for later in (structures, ~structures)]
-        """Additions to each gap so that only workers are near, and only structures."""
+        """Two matrices to add to the gaps: infinite for all but workers, and all but structures."""
         radius = np.array([unit.type.radius for unit in units])
         self._touch = np.array([one.type.radius for one in attackers])[:, None] + radius
         self._nearest: list[list[tuple[int, float]]] = []
 
     def measure(self) -> None:
-        """Take the units' places of this loop."""
+        """Forget the distances of the last loop."""
         self._nearest = []
 
     def gap(self, attacker: Unit, target: Unit) -> float:
@@ -254,7 +255,7 @@ class Bystanders:
         return float((dx * dx + dy * dy) ** 0.5 - attacker.type.radius - target.type.radius)
 
     def choose(self, i: int, weapon_range: float, reach: float) -> tuple[Unit | None, float]:
-        """The target of attacker i within its reach, and the gap to it; None if it has none."""
+        """The target of attacker i within its reach, or None, and the gap to it."""
         attacker = self._attackers[i]
         kept = self.by_tag.get(attacker.engaged)
         if kept is not None:
@@ -289,7 +290,7 @@ def _between(attackers: list[Unit], units: list[Unit]) -> NDArray[np.float64]:
 
 
 def bystanders_of(world: World) -> Bystanders | None:
-    """The bystanders of a world; None if none of them has an enemy among the units that walk."""
+    """The bystanders of a world; None if they have no enemies among the units that walk."""
     walking = set(world.walkers)
     units = [unit for unit in world.units if not unit.type.invulnerable and unit not in walking]
     sides = {unit.owner for unit in units}

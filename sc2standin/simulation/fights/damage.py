@@ -1,14 +1,14 @@
-"""Damage: what hits and explosions take from a unit.
+"""Damage: the effect of hits and explosions on a unit.
 
 Rules it keeps:
-- damage takes the shields first, then the life; a unit without life dies at the end of the loop;
-- armor protects the life, and levels of shields the shields, from each blow of an attack; all
-  attacks of a loop meet the shields that were there before it;
-- the units of a player in god mode take none;
-- a beam also hits the target's neighbours, on a line across the shot;
-- a blast hits all that stand around the target, own units too, the nearest ones most;
-- a unit whose weapon has a splash explodes once, when it attacks or when damage kills it, and dies;
-  the explosion hits all its enemies within the splash, and may kill one that explodes in turn.
+- Damage reduces the shields first, then the life. A unit without life dies at the end of the loop.
+- Armor reduces the damage of each blow to the life, and shield levels that to the shields. For all
+  attacks of a loop the shields are those before the loop.
+- The units of a player in god mode take no damage.
+- A beam also hits the target's neighbours, on a line across the shot.
+- A blast hits all units around the target, also own ones; the nearest units take most damage.
+- A unit whose weapon has a splash explodes once, when it attacks or when damage kills it, and dies.
+  The explosion hits all its enemies within the splash, which may explode in turn.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ def _on_shields(attack: Blows, target: Unit, levels: Levels) -> float:
 
 
 def harm(world: World, target: Unit, damage: float) -> bool:
-    """Take damage from a unit; True if this kills a unit that explodes."""
+    """Do damage to a unit; True if this kills a unit that explodes."""
     if (target.owner, debug_pb.god) in world.cheats:
         return False
     if target.type.hallucination:
         damage *= 2.0
     to_shields = min(damage, target.shields)
     to_life = min(damage - to_shields, max(target.life, 0.0))
-    target.hit_at = world.loop + 1  # the loop that this one becomes
+    target.hit_at = world.loop + 1  # the number of this loop once it is over
     target.shields -= to_shields
     target.life -= to_life
     if target.owner in world.clients:
@@ -83,7 +83,7 @@ def harm(world: World, target: Unit, damage: float) -> bool:
 
 
 def beside(units: list[Unit], shooter: Unit, target: Unit, reach: float) -> list[Unit]:
-    """The other enemies that a beam hits: across the shot, `reach` to both sides of the target."""
+    """Further enemies that a beam hits: across the shot, `reach` to both sides of the target."""
     x, y, length = way_to(shooter, target.x, target.y)
     x, y = x / max(length, TINY), y / max(length, TINY)
     found = []
@@ -98,7 +98,7 @@ def beside(units: list[Unit], shooter: Unit, target: Unit, reach: float) -> list
 
 
 def around(units: list[Unit], shooter: Unit, target: Unit) -> Iterator[tuple[Unit, float]]:
-    """The other units that a shot with a blast hits, whosever they are, and their shares of it."""
+    """Further units of any owner that a shot with a blast hits, and their shares of its damage."""
     weapon = shooter.type.weapon
     if weapon is None:
         return
@@ -113,7 +113,7 @@ def around(units: list[Unit], shooter: Unit, target: Unit) -> Iterator[tuple[Uni
 
 
 def explode(world: World, units: list[Unit], exploding: list[Unit]) -> None:
-    """Let units explode among these units; `exploding` may name one twice."""
+    """Let units explode among these units; `exploding` may contain a unit twice."""
     exploded: set[Unit] = set()
     while exploding:
         bomb = exploding.pop()

@@ -1,11 +1,12 @@
-"""Healing and regeneration: how units get back life, shields and energy.
+"""Healing and regeneration of life, shields and energy.
 
-Medivacs give life to wounded biological units of their side, for energy. Rules: a unit that is
-ordered to heal another one follows it until it is well. Otherwise a healer that stands or attacks
-takes the nearest wounded unit within its scan range. A passive one does nothing by itself.
+Medivacs use energy to heal wounded biological units of their side. Rules: a unit that is ordered to
+heal another one follows it until it is healed. Without such an order a healer that stands or
+attacks heals the nearest wounded unit within its scan range. A passive healer heals only by order.
 
-Shields regenerate when a unit was not hit for a while, life and energy always. Rule: a sum is taken
-loop by loop, so that steps of any size give the same numbers.
+Shields regenerate when a unit was not hit for a while; so does the life of some types. The life of
+other types and energy always regenerate. Rule: sums are computed loop by loop, so that steps of any
+size give the same numbers.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ from sc2standin.simulation.units import Unit, Way, way_to
 from sc2standin.simulation.world import World
 
 SCAN_MARGIN = 2.0
-"""Scan range beyond the range of the ability, in cells."""
+"""The scan range is the range of the ability plus this, in cells."""
 _BY_ITSELF = (OrderKind.IDLE, OrderKind.ATTACK, OrderKind.PATROL, OrderKind.SCAN_MOVE)
 
 
 def heal(world: World, pairs: Pairs, ways: list[Way | None]) -> bool:
     """Let the healers of a loop heal; True if one of them has a patient.
 
-    Changes the way of each of these: it stands if the patient is in range, else it walks to it.
+    Changes the way of each healer with a patient: it stands if the patient is in range, and
+    otherwise walks to the patient.
     """
     heals = False
     for i in pairs.healers:
@@ -54,7 +56,7 @@ def is_wounded(unit: Unit) -> bool:
 
 
 def _patient(world: World, pairs: Pairs, i: int) -> tuple[Unit | None, float]:
-    """The unit to heal, and the gap to it."""
+    """The unit to heal, or None, and the gap to it."""
     unit = pairs.units[i]
     order, ability = unit.order, unit.type.heals
     if order.kind == OrderKind.HEAL:
@@ -76,15 +78,15 @@ def _patient(world: World, pairs: Pairs, i: int) -> tuple[Unit | None, float]:
 
 
 CALM_LOOPS = 160
-"""Loops after the last hit in which shields do not come back: 10 s at 16 loops per second."""
+"""Loops after the last hit in which shields do not regenerate: 10 s at 16 loops per second."""
 SHIELDS_PER_LOOP = 0.125
-"""Shields that come back in a loop: 2 per second."""
+"""Shields that regenerate in a loop: 2 per second of 16 loops."""
 ENERGY_PER_LOOP = 0.5625 / LOOPS_PER_DATA_S
-"""Energy that comes back in a loop."""
+"""Energy that regenerates in a loop."""
 
 
 def recover(units: list[Unit], loop: int, loops: int) -> None:
-    """Let `loops` loops have passed, the last of them `loop`."""
+    """Regenerate the units for `loops` loops, the last of which is `loop`."""
     for unit in units:
         kind = unit.type
         if unit.shields < kind.shields:
@@ -99,7 +101,7 @@ def recover(units: list[Unit], loop: int, loops: int) -> None:
 
 
 def _calm_loops(unit: Unit, loop: int, loops: int, delay_loops: int) -> int:
-    """How many of the loops that have passed were later than its last hit by the delay."""
+    """How many of the last `loops` loops came at least `delay_loops` after the unit's last hit."""
     return loop - max(loop - loops, unit.hit_at + delay_loops)
 
 

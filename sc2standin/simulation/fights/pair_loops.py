@@ -1,7 +1,8 @@
-"""Which loops over all pairs are used: the compiled ones if they are there.
+"""Chooses the loops over all pairs: the compiled ones if they are available, or those in Python.
 
-Rule it keeps: it changes how fast a loop is and nothing else, so two processes of one match may
-differ in it. SC2POOL_PURE=1 leaves them out, as an installation without a compiler does.
+Rule it keeps: the choice changes only the speed of a loop, so two processes of one match may choose
+differently. SC2POOL_PURE=1 leaves the compiled loops out, as an installation without a compiler
+does.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from sc2standin.simulation.fights.pairs import AHEAD, GRAZE, NO_TOUCH, ROUNDS, T
 from sc2standin.simulation.world import World
 
 Compiled: type[Pairs] | None = None
-"""The loops over the pairs, compiled; None if they are not there."""
+"""`Pairs` with the compiled loops; None if they are not available."""
 
 if os.environ.get("SC2POOL_PURE", "0") == "0":
     with suppress(ImportError):

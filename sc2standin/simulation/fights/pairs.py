@@ -1,9 +1,9 @@
-"""Pairs of units that walk: who is nearest, who is in whose way, when two of them meet.
+"""Pairs of units that walk: nearest enemies, units in the way, and the time until units meet.
 
-`pair_loops` has the same loops compiled, with the same results to the last bit.
+`_pairs` has the same loops compiled, with the same results to the last bit.
 
-Rules it keeps: a sum is taken in the order of the units; a distance is the root of a sum of squares
-(`math.hypot` and `math.dist` round differently).
+Rules it keeps: a sum is computed in the order of the units. A distance is the square root of a sum
+of squares (`math.hypot` and `math.dist` round differently).
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from sc2standin.simulation.world import World
 
 MIN_SCAN = 5.0
 SCAN_MARGIN = 0.5
-"""Scan range beyond the weapon's range, in cells; the scan range is at least MIN_SCAN."""
+"""The scan range is the weapon's range plus this, and at least MIN_SCAN, in cells."""
 
 TINY = 1e-9
 NO_TOUCH = -1.0
-"""Distance at which a unit touches another one that it passes over, or under: never."""
+"""The touching distance of two units of which one passes over the other: they never touch."""
 STILL = (0.0, 0.0)
 
 ROUNDS = 3
-"""How often all pairs are moved apart in one loop: moving one may push it into the next."""
+"""How often all pairs are moved apart in one loop: a moved unit may overlap the next one."""
 AHEAD = 1.0
 """Distance that a unit looks ahead for others in its way, in cells."""
 GRAZE = 0.98
-"""Share of the distance at which two touch within which one is in the other's way."""
+"""A unit is in another one's way within this share of their touching distance."""
 TURNS = tuple(
     (math.cos(angle), math.sin(angle)) for angle in (math.pi / 12 * k for k in range(1, 9))
 )
@@ -37,17 +37,17 @@ TURNS = tuple(
 
 
 class Ground(IntEnum):
-    """How a unit stands its ground towards others that walk."""
+    """How a unit behaves when others want to pass."""
 
     YIELDS = 0
     IS_HELD_UP = 1
-    """Others that could push it aside rather walk around it."""
+    """Others could push it aside, but walk around it."""
     FIGHTS = 2
-    """Others do not push it aside."""
+    """Others cannot push it aside."""
 
 
 class Pairs:
-    """The units that walk, numbered, until one is created, dies or is detected; their places."""
+    """The units that walk, numbered; valid until a unit is created, dies or is detected."""
 
     def __init__(self, world: World) -> None:
         self.version = world.population_version
@@ -70,14 +70,14 @@ class Pairs:
         self.scan = [_scan(unit, world.clients) for unit in units]
         """Distance at which each unit notices an enemy, edge to edge; 0 without a weapon."""
         self.closest = [_closest(unit) for unit in units]
-        """Gap below which each unit cannot fire at another one."""
+        """The gap below which each unit cannot fire."""
         self._radius = [unit.type.radius for unit in units]
         self._ground = [Ground.YIELDS] * len(units)
         self._x: list[float] = []
         self._y: list[float] = []
 
     def measure(self) -> None:
-        """Take the units' places of this loop."""
+        """Record the units' places in this loop."""
         self._x = [unit.x for unit in self.units]
         self._y = [unit.y for unit in self.units]
 
@@ -87,9 +87,10 @@ class Pairs:
         return sqrt(dx * dx + dy * dy) - (self._radius[i] + self._radius[j])
 
     def nearest_enemy(self, i: int) -> tuple[int, float]:
-        """The nearest enemy of a unit that is not too close, and its gap; the older of two.
+        """The index of a unit's nearest enemy that is not too close, and the gap to it.
 
-        The gap is infinite if there is none.
+        If two enemies are equally near it is the older one. Without an enemy the index is -1, and
+        the gap infinite.
         """
         xs, ys, radius = self._x, self._y, self._radius
         x, y, own_radius, closest = xs[i], ys[i], radius[i], self.closest[i]
@@ -102,7 +103,7 @@ class Pairs:
         return nearest, least
 
     def take_note(self, ways: list[Way | None]) -> None:
-        """Take note of how each unit stands its ground in this loop."""
+        """Record how each unit behaves in this loop when others want to pass."""
         for i, unit in enumerate(self.units):
             if ways[i] is not None:
                 self._ground[i] = Ground.IS_HELD_UP if unit.held_up else Ground.YIELDS
@@ -110,10 +111,10 @@ class Pairs:
                 self._ground[i] = Ground.FIGHTS if unit.engaged else Ground.YIELDS
 
     def steer(self, ways: list[Way | None]) -> None:
-        """Lead the ways of units on the ground around those that fight or are held up.
+        """Lead the ways of units on the ground around units that fight or are held up.
 
-        A unit turns as little as it must, and then keeps to its side; where all is closed it walks
-        straight on.
+        A unit turns as little as it must, and then keeps to its side. If all directions are closed,
+        it walks straight.
         """
         for i, way in enumerate(ways):
             unit = self.units[i]
@@ -143,7 +144,7 @@ class Pairs:
         return way
 
     def _near(self, i: int, target: int, ahead: float) -> list[tuple[float, float, float]]:
-        """Those that may be in a unit's way: the offset of each, and how near it may come."""
+        """The offset and touching distance of each unit that may be in a unit's way."""
         found = []
         for j, ground in enumerate(self._ground):
             if not ground or j in (i, target) or self.units[j].type.aloft:
@@ -163,9 +164,9 @@ class Pairs:
     def keep_apart(
         self, vx: list[float], vy: list[float]
     ) -> tuple[list[float], list[float]] | None:
-        """The velocities by which no units overlap; None if these are such.
+        """The velocities by which units do not overlap; None if the given ones already do this.
 
-        Of two one half of the overlap is taken from each, or all of it from one if the other one
+        Each of two units moves by half of their overlap, or one unit by all of it if the other unit
         fights. Two units at the same point separate along the x axis, the older one to the left.
         """
         count, units = len(self.units), self.units
@@ -177,7 +178,7 @@ class Pairs:
             for i in range(count):
                 for j in range(i + 1, count):
                     touch = self._touch(i, j)
-                    # Most pairs are further apart along one axis; they need no root.
+                    # Most pairs are farther apart along one axis, and need no square root.
                     dx = xs[j] - xs[i]
                     if dx >= touch or -dx >= touch:
                         continue
@@ -213,7 +214,7 @@ class Pairs:
         return apart_x, apart_y
 
     def _yields(self, i: int, j: int) -> bool:
-        """True if a unit gives way to another one; what cannot walk does not."""
+        """True if a unit gives way to another one; units that cannot walk do not."""
         fights = Ground.FIGHTS
         stays = self._ground[i] == fights and self._ground[j] < fights
         return self.units[i].type.step > 0.0 and not stays
@@ -243,7 +244,7 @@ class Pairs:
 
 
 def _is_closed(near: list[tuple[float, float, float]], x: float, y: float, ahead: float) -> bool:
-    """True if one of those near is met within a distance in this direction."""
+    """True if a near unit is within this distance in this direction."""
     for dx, dy, touch in near:
         along = dx * x + dy * y
         if along <= 0.0:

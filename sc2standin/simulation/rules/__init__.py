@@ -1,7 +1,8 @@
-"""The rules of a map file: where units are placed, and what happens then.
+"""The rules of a map file: the places of units, and events in the game.
 
-placement    from the places of a map file to points
+placement    points for the places of a map file
 mini_games   targets to collect, waves of enemies
-battle       the scenarios of SMAC
-towns        how a melee begins
+battle       the scenarios of SMAC and SMACv2
+creep        the creep around tumors
+towns        the towns of a melee at its beginning
 """

@@ -1,10 +1,11 @@
 """The rules of fights without a town: battles and hunts.
 
-In a battle the enemies attack, and once both sides are dead it begins again. In a hunt, again and
-again, each enemy without an order attacks the nearest of the client's units. Rules of a hunt: the
-game's loops, not the units' ages, say when; an enemy gets no order if it has no
-weapon, or if its weapon cannot hit the nearest unit, because the game refuses such an order. It
-still fires at what comes near.
+In a battle the enemies attack, and when both sides are dead the battle begins again. In a hunt each
+enemy without an order attacks the nearest of the client's units, at regular intervals.
+
+Rules of a hunt: the intervals count the game's loops, not the units' ages. An enemy gets no order
+if it has no weapon, or if its weapon cannot hit the nearest unit, because the game refuses such an
+order. Such an enemy still fires at units that come near.
 """
 
 from __future__ import annotations
@@ -21,18 +22,20 @@ from sc2standin.simulation.units import ENEMY, ME, NEVER, Order, Unit, way_to
 from sc2standin.simulation.world import World
 
 STRAY = 0.2
-"""Farthest that a unit stands from its place in its group along each axis, in cells.
+"""The largest random offset of a unit from its place in its group along each axis, in cells.
 
-Where the real game puts it is not known. If all stood on their places the approach would always be
-the same, and a battle of equal sides would have one winner."""
+The places in the real game are not known. Without the offset the approach would always be the same,
+and a battle of equal sides would always have the same winner.
+"""
 REACTION_LOOPS = 4
-"""Longest time that a unit needs to aim at a target that it chooses by itself.
+"""The longest time that a unit needs to aim at a target that it chooses by itself.
 
-A calibration by the win rates of SMAC's heuristic; the README has them."""
+It is calibrated by the win rates of SMAC's heuristic, which the README has.
+"""
 
 
 class BattleRule:
-    """The rule of a `Battle`, whose units are there from the loop `begins_at` on."""
+    """The rule of a `Battle`, whose units are on the map from the loop `begins_at` on."""
 
     def __init__(
         self,
@@ -47,7 +50,7 @@ class BattleRule:
         world.reaction_loops = REACTION_LOOPS
 
     def start(self) -> None:
-        """Begin, or take the units off the map until it is time."""
+        """Begin, or remove the units from the map until the battle begins."""
         if self._begins_at:
             self._world.remove([one for one in self._world.units if one.owner in (ME, ENEMY)])
         else:
@@ -65,7 +68,7 @@ class BattleRule:
             self._attack_point(attack)
 
     def apply(self) -> int:
-        """Begin again if both sides are gone; only a death can change that."""
+        """Begin again if both sides are dead; returns NEVER, because only a death matters."""
         world = self._world
         if world.loop < self._begins_at:
             return self._begins_at
@@ -77,7 +80,7 @@ class BattleRule:
         return NEVER
 
     def _attack_point(self, points: tuple[Point, ...]) -> None:
-        """All to one point: a random one between the first and the last."""
+        """Let all enemies attack one point: a random one between the first and the last."""
         (x, y), (last_x, last_y) = points[0], points[-1]
         if len(points) > 1:
             share = self._world.chance.random()
@@ -86,7 +89,7 @@ class BattleRule:
             orders.give(self._world, unit, Order(OrderKind.ATTACK, x, y, 0), queued=False)
 
     def _attack_units(self) -> None:
-        """Each to the nearest of the client's units."""
+        """Let each enemy attack the nearest of the client's units."""
         mine = self._world.owned_by(ME)
         for unit in self._attackers() if mine else ():
             target = min(mine, key=partial(_distance, unit))
@@ -110,10 +113,10 @@ class HuntRule:
         world.reaction_loops = REACTION_LOOPS
 
     def start(self) -> None:
-        """The first scan is at the first loop that is due."""
+        """Do nothing: the first scan comes in the first loop that is due."""
 
     def apply(self) -> int:
-        """Look if this loop is due; returns the next one that is."""
+        """Scan if this loop is due; returns the next loop that is due."""
         world = self._world
         since = world.loop % self._every_loops
         if since == 0:

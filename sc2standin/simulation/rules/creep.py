@@ -1,7 +1,8 @@
-"""Creep: what tumors spread over the ground, and what withers without them.
+"""Creep: tumors spread it over the ground, and without them it withers.
 
 Rules it keeps: creep grows and withers by one cell every SPREAD_LOOPS loops, over ground on which
-units walk, as far from a tumor as its type says. A game has this rule from its first tumor on.
+units walk, up to the distance from a tumor that the tumor's type sets. A game has this rule from
+its first tumor on.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from sc2standin.simulation.units import NEVER
 from sc2standin.simulation.world import World
 
 SPREAD_LOOPS = 32
-"""Loops between two steps of all creep; our choice."""
+"""Loops between two steps of growth; our choice."""
 
 
 class Creep:
@@ -23,10 +24,10 @@ class Creep:
         self._world, self._terrain = world, terrain
 
     def start(self) -> None:
-        """There is no creep before the first loop."""
+        """Do nothing: creep begins with the first loop."""
 
     def apply(self) -> int:
-        """Let creep grow and wither, if it is time; returns the loop of the next time."""
+        """Let creep grow and wither if this loop is due; returns the next loop that is due."""
         world = self._world
         if world.loop % SPREAD_LOOPS == 0:
             self._spread()

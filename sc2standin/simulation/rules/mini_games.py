@@ -1,8 +1,7 @@
 """The rules of a map: collect targets, start waves.
 
-A rule is applied after a unit was created or died, and otherwise not before the loop that it
-returned: the earliest loop at which it can have an effect. So skipping the loops in between changes
-nothing.
+A rule returns the earliest loop at which it can have another effect. It is applied again in that
+loop, or earlier after a unit was created or died. So skipping the loops in between changes nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class CollectRule:
         self._lay_out()
 
     def apply(self) -> int:
-        """Score the targets that were reached; returns the next loop to apply the rule at."""
+        """Score the targets that were reached; returns the next loop to apply the rule."""
         world, rule = self._world, self._rule
         if self._version != world.population_version:
             self._version = world.population_version
@@ -88,9 +87,9 @@ class CollectRule:
 
 
 class WavesRule:
-    """Sends the next wave when no enemy is left; `begun` is called after it.
+    """Sends the next wave when no enemy is left, and calls `begun` afterwards.
 
-    If it stalls, the wave does not come when the last two enemies die in the same loop.
+    With `stalls`, the wave does not come if the last two enemies die in the same loop.
     """
 
     def __init__(
@@ -103,16 +102,19 @@ class WavesRule:
     ) -> None:
         self._rule, self._begun, self._stalls = rule, begun, stalls
         self._enemies = 1
-        """Enemies that were left when the rule was last applied; 1 before that."""
+        """The number of enemies when the rule was last applied; 1 before that."""
         self._size = sum(group.count for group in rule.units)
         self._world = world
         self._placement = placement
 
     def start(self) -> None:
-        """The first wave is on the map from the start."""
+        """Do nothing: the first wave is on the map from the start."""
 
     def apply(self) -> int:
-        """Start a wave if no enemy is left, and there is room; only a death can change that."""
+        """Start a wave if all enemies are dead and there is room; returns NEVER.
+
+        Only a death can change the condition, and after a death the rule is applied anyway.
+        """
         world = self._world
         left, before = len(world.owned_by(ENEMY)), self._enemies
         self._enemies = left
@@ -132,7 +134,7 @@ class WavesRule:
         return NEVER
 
     def _rejoin(self, group: Group) -> None:
-        """Create the units of a group; its type's survivors are created again among them."""
+        """Create the units of a group, and create the survivors of its type again among them."""
         world = self._world
         survivors = [
             unit for unit in world.units if unit.owner == group.owner and unit.type is group.type

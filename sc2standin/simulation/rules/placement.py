@@ -1,7 +1,7 @@
-"""Placement: from the places of a map file to points.
+"""Placement: points for the places of a map file.
 
-Rules it keeps: all random places come from the episode's generator; a group that is placed later
-keeps its distance to those that are there.
+Rules it keeps: all random places come from the episode's generator; a later group keeps its
+distance to the units on the map.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ Floats = NDArray[np.float64]
 EDGE_MARGIN = 2.0
 """Minimum distance of a placed unit to the edge of the playable area, in cells."""
 LINE_SPACING = 1.5
-"""Distance between neighbours in a line, in cells, if there is room for it."""
+"""Distance between neighbours in a line, in cells; less if there is not enough room."""
 LINE_JITTER = 0.25
 """Maximum random offset of a unit from its place in a line, so that waves differ."""
 _TOUCH = 1e-6
 """Overlap of two neighbours that is a rounding error, in cells."""
 CANDIDATES = 128
-"""Points tried for each unit of a scattered group; if none fits, the one with the least lack."""
+"""Points tried for each unit of a scattered group; if none fits, the best one is taken."""
 TRIED_SINGLY = 8
-"""Of these as many are tried one by one, which is faster: nearly always one of them fits."""
+"""The first candidates are tried one by one, which is faster: nearly always one of them fits."""
 
 _Rule: TypeAlias = tuple[list[Point], float]
 """Some points, and the distance to keep to each."""
@@ -49,7 +49,7 @@ class Placement:
         self._rng = rng
         self._side = 0
         self._middles: dict[Region, NDArray[np.float64]] = {}
-        """The middle of the columns in a region, until a side is drawn again."""
+        """The middle of the columns in each region, until a side is drawn again."""
 
     def draw_side(self) -> None:
         """Choose at random which of the two sides `side` means from now on."""
@@ -85,7 +85,7 @@ class Placement:
         return points
 
     def stray(self, unit: Unit, most: float) -> None:
-        """Put a unit up to `most` cells along each axis from where it stands, on its ground."""
+        """Move a unit by up to `most` cells along each axis, if it can stand there."""
         offset_x, offset_y = self._rng.uniform(-most, most, 2).tolist()
         x, y = unit.x + offset_x, unit.y + offset_y
         if self._terrain.walkable(x, y):
@@ -106,11 +106,11 @@ class Placement:
             self._middles[region] = self._rng.uniform(region[:2], region[2:])
         column = np.tile(self._middles[region], (count, 1))
         column[:, 1] += place.spacing * (np.arange(count) - (count - 1) / 2)
-        # A long column is folded at the edge of the map; units that overlap push each other apart.
+        # A long column is clipped at the edge of the map; units that overlap push each other apart.
         return np.clip(column, self._edge_low, self._edge_high)
 
     def _scatter(self, place: Scatter, count: int, owner: int, units: list[Unit]) -> Floats:
-        """One place after the other, as each keeps its distance to those before it."""
+        """Random places, chosen one by one, because each keeps its distance to those before it."""
         low, high = place.region[:2], place.region[2:]
         player = [(unit.x, unit.y) for unit in units if unit.owner == ME]
         others = [(unit.x, unit.y) for unit in units if unit.owner == owner]
@@ -139,7 +139,7 @@ class Placement:
                 taken.append((x, y, kind.radius))
                 if len(points) == group.count:
                     return np.array(points)
-        # There is no room for all: they push each other apart.
+        # The rest has no room: these units push each other apart.
         return np.array(points + [centre] * (group.count - len(points)))
 
 
@@ -158,9 +158,9 @@ def _polar(centre: Point, distances: Floats, degrees: Floats) -> Floats:
 
 
 def _grid(centre: Point, spacing: float, count: int) -> list[Point]:
-    """The points of a square grid, at least four times as many, the nearest to the centre first.
+    """Points of a square grid, at least four times `count`, the nearest to the centre first.
 
-    With a negative spacing those of the grid after half a turn.
+    With a negative spacing the grid is rotated by 180 degrees.
     """
     reach = math.isqrt(count) + 2
     steps = [(i, j) for i in range(-reach, reach + 1) for j in range(-reach, reach + 1)]
@@ -169,7 +169,7 @@ def _grid(centre: Point, spacing: float, count: int) -> list[Point]:
 
 
 def _first_free(candidates: Floats, rules: list[_Rule]) -> Point | None:
-    """The first candidate that keeps all distances; None if none of the first few does."""
+    """The first of a few candidates that keeps all distances, or None."""
     for x, y in candidates[:TRIED_SINGLY].tolist():
         if all(
             math.hypot(x - at_x, y - at_y) >= apart
@@ -181,14 +181,14 @@ def _first_free(candidates: Floats, rules: list[_Rule]) -> Point | None:
 
 
 def _with_least_lack(candidates: Floats, rules: list[_Rule]) -> Point:
-    """The first candidate that keeps all distances, or the one that comes nearest to it."""
+    """The first candidate that keeps all distances, or the one that falls short least."""
     spare = np.min([_nearest(candidates, points) - apart for points, apart in rules], axis=0)
     x, y = candidates[np.argmax(np.minimum(spare, 0.0))].tolist()
     return x, y
 
 
 def _nearest(points: Floats, others: list[Point]) -> Floats:
-    """Distance of each point to the nearest of the others; infinite if there are none."""
+    """Distance of each point to the nearest of the others; infinite without others."""
     if not others:
         return np.full(len(points), np.inf)
     offsets = points[:, None, :] - np.array(others)

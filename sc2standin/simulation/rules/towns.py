@@ -14,7 +14,7 @@ def found_towns(
 ) -> tuple[Point, Point]:
     """Create the players' towns; returns the starts, the client's first.
 
-    The workers stand on the two sides on which there are minerals.
+    The workers stand on the two sides of the command centre that face the minerals.
     """
     one, other = rules.starts
     starts = (one, other) if placement.side == 0 else (other, one)
@@ -28,7 +28,7 @@ def found_towns(
 
 
 def fields_near(world: World, place: Point) -> list[Unit]:
-    """The mineral fields that are mined from a town hall at this place, the nearest first."""
+    """The mineral fields within 10 cells of a place, the nearest first."""
     x, y = place
     fields = [
         (abs(unit.x - x) ** 2 + abs(unit.y - y) ** 2, unit.tag, unit)

@@ -1,1 +1,1 @@
-"""What the pool is compared with, and the empty env that all of them step."""
+"""The baselines for the pool, and the empty env that all of them step."""

@@ -3,9 +3,9 @@
     trainer: actions ─► shared memory, n rings │ n waits, one fresh copy of all rows
     child:   wait ─► env.step ─► its row in shared memory ─► ring
 
-Nothing is checked, no process is watched, an exception hangs the batch: it is a limit to compare
-with and not a pool. It waits for one child with a blocking read, and for several with an
-edge-triggered epoll, which needs no read; each was measured to be the faster way for its case.
+It is a limit for comparisons, not a pool: nothing is checked, no process is watched, and an
+exception hangs the batch. The trainer waits for one child with a blocking read, and for several
+with an edge-triggered epoll, which needs no read; each was measured to be faster in its case.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ONE = struct.pack("=Q", 1)
 
 @dataclass(frozen=True)
 class Board:
-    """The shared memory as arrays: (n, …) each."""
+    """The shared memory as arrays of shape (n, …)."""
 
     actions: np.ndarray
     rewards: np.ndarray
@@ -37,7 +37,7 @@ class Board:
 
     @classmethod
     def map(cls, memory_fd: int, n: int, observation_bytes: int) -> Board:
-        """Map memory that has its size already."""
+        """Map shared memory that already has the size of `board_bytes`."""
         memory = mmap.mmap(memory_fd, board_bytes(n, observation_bytes))
         actions = np.frombuffer(memory, np.int64, n)
         rewards = np.frombuffer(memory, np.float64, n, 8 * n)
@@ -47,7 +47,7 @@ class Board:
 
 
 def board_bytes(n: int, observation_bytes: int) -> int:
-    """Its size; a flag takes eight bytes, so that the rows are aligned."""
+    """The size of the board; a done flag takes eight bytes, so that the rows are aligned."""
     return n * (24 + observation_bytes)
 
 
@@ -76,7 +76,7 @@ class BareVec:
         """Nothing: the children reset at their start."""
 
     def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Observations, rewards and dones; no later step writes into them."""
+        """Step all envs; returns copies of the observations, rewards and dones."""
         board = self._board
         board.actions[:] = actions
         for doorbell in self._requests:

@@ -1,7 +1,7 @@
 """The empty env: the cost of its step is the cost of the pool around it.
 
-Its observation begins with the number of steps made, so that an old observation is detected. Light
-to import: every worker of every side imports it.
+Its observation begins with the number of steps made, so that an old observation is detected. The
+module is light to import, because every worker of every side imports it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gymnasium import spaces
 
 
 class EmptyEnv(gymnasium.Env):
-    """Never over; float32 observations, eight actions, no info.
+    """An env that never ends, with float32 observations, eight actions and empty infos.
 
     Args:
         observation_bytes: a multiple of 4.

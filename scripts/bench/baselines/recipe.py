@@ -3,11 +3,12 @@
     trainer ─ SubprocVecEnv ─► env in SB3's worker ─ actions, mp.Queue ──► process of python-sc2
                                       ◄──────────── transitions, mp.Queue ─ `on_step` of its bot
 
-Many bridges are made like this: python-sc2 owns its loop, so it gets a process of its own; `step`
-puts an action and gets the transition. Rules: nothing is slower than necessary. No sleep, no log,
-no polling. `on_step` blocks in `get` at once. The same task as on the other sides computes
-observations and commands from the raw observation; python-sc2's own loop and the queues are
-unchanged.
+Many bridges are made like this. python-sc2 owns its loop, so it gets a process of its own; `step`
+puts an action on one queue and gets the transition from the other.
+
+Rules: nothing is slower than necessary. The bridge does not sleep, log or poll, and `on_step`
+blocks in `get` without delay. The same task as on the other sides computes observations and
+commands from the raw observation. python-sc2's own loop and the queues are unchanged.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class RecipeEnv(gymnasium.Env):
     """One game under python-sc2's `run_game`; a new one for each episode.
 
     Args:
-        map_name: of a map that `bench.tasks` has a task for.
+        map_name: a map for which `bench.tasks` has a task.
         root: the installation's folder.
     """
 
@@ -41,7 +42,7 @@ class RecipeEnv(gymnasium.Env):
         self.action_space = task.action_space
         self._arguments = (map_name, root)
         self._process: Any = None
-        # SB3's workers are daemonic and as such may have no children; bridges lift that.
+        # SB3's workers are daemonic and therefore may have no children; bridges lift this ban.
         multiprocessing.current_process()._config["daemon"] = False
 
     def reset(
@@ -55,7 +56,7 @@ class RecipeEnv(gymnasium.Env):
         self._process = context.Process(
             target=play,
             args=(*self._arguments, self._actions, self._transitions),
-            daemon=True,  # else an interrupted worker would wait for it without limit
+            daemon=True,  # an interrupted worker would wait for any other process without limit
         )
         self._process.start()
         return self._get(timeout_s=STARTED_WITHIN_S)[0], {}

@@ -2,11 +2,11 @@
 
     action + step + observation in one write ─► game ─► three frames ─► the next write …
 
-n processes, a game and a websocket each, no barrier between them; only the boundary of a reply's
-frame is read. This is the upper limit for every pool. After each round one observation is read, to
-prove that all steps were made.
+There are n processes, each with a game and a websocket, and no barrier between them. Only the
+boundaries of the replies' frames are read. This is the upper limit for every pool. After each round
+one observation is read, to prove that all steps were made.
 
-    python -m bench.baselines.wire ROOT MAP      one of the n; see `bench.child`
+    python -m bench.baselines.wire ROOT MAP      one of the n processes; see `bench.child`
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ N_BURSTS = 64
 
 
 class WireSide:
-    """n of these processes as a side of a comparison."""
+    """The n processes as a side of a comparison."""
 
     def __init__(self, n: int, map_name: str, root: str, episode_steps: int) -> None:
         self._children = [
@@ -59,12 +59,12 @@ class WireSide:
         return total, total / sum(steps / elapsed_s for steps, elapsed_s in done)
 
     def close(self) -> None:
-        """End each child, and with it its game."""
+        """End each child with its game."""
         child.end(self._children)
 
 
 class Wire(picows.WSListener):
-    """One connection."""
+    """The connection to a game."""
 
     def on_ws_connected(self, transport: picows.WSTransport) -> None:
         self._write = transport.underlying_transport.write
@@ -73,14 +73,14 @@ class Wire(picows.WSListener):
         self._most = 0
 
     async def ask(self, request: sc_pb.Request) -> sc_pb.Response:
-        """One request and its reply, read."""
+        """Send one request; returns its parsed reply."""
         self._waited_for = asyncio.get_running_loop().create_future()
         self._frames = -1
         self._write(frames([request]))
         return await self._waited_for
 
     async def run(self, bursts: list[bytes], seconds: float, most: int) -> tuple[int, float]:
-        """Send burst after burst, the next one when the last reply has come."""
+        """Send burst after burst, each when the last reply to the previous one has come."""
         self._bursts = bursts
         self._waited_for = asyncio.get_running_loop().create_future()
         self._frames = self._steps = 0
@@ -168,7 +168,7 @@ async def serve(root: str, map_name: str) -> None:
                 observed = (await wire.ask(requests.observation())).observation.observation
                 assert observed.game_loop == loop, f"loop {observed.game_loop}, not {loop}"
             else:
-                # Created again: after 2^19 loops over all restarts a game would end.
+                # A new game, because after 2^19 loops over all restarts a game ends.
                 for request in (
                     requests.create_game(setup, map_path, None),
                     requests.join_game(setup),

@@ -1,1 +1,1 @@
-"""What is measured, a file for each case: functions from settings to rows."""
+"""The cases, one per file: each is a function that measures by `Settings` and returns rows."""

@@ -1,9 +1,9 @@
 """Case *games of a given cost*: the canned game, which burns CPU or sleeps in each step.
 
 A game that burns takes this machine's cores from pool and recipe alike, so the bare wire is the
-limit. A game that sleeps stands for one on a core of its own: n of them could give n times what one
-alone gives to the bare wire, if the cores can do the rest. With sleeping games the CPU time of a
-step is also measured at several n; it should not rise.
+limit. A game that sleeps imitates one that has its own core. If the cores suffice for the rest, n
+such games can reach n times the rate of a single one on the bare wire. With sleeping games the CPU
+time of a step is also measured at several n; it should not rise.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ MIN_READY = 8
 ONE_GAME = f"{WIRE}, one game"
 ALONE = "n × one game alone"
 GAMES_PER_ENV = 2
-"""One of the pool, one of the bare wire."""
+"""One for the pool, one for the bare wire."""
 BYTES_PER_GAME = 120_000_000
-"""A game of the stand-in with its worker."""
+"""About the memory of a stand-in game with its worker."""
 
 
 def game_cost(settings: Settings) -> list[Row]:
@@ -52,7 +52,7 @@ def game_cost(settings: Settings) -> list[Row]:
 
 
 def burning(settings: Settings) -> list[Row]:
-    """Games that use the CPU."""
+    """Measure games that burn CPU time."""
     rows = []
     for cost in settings.costs or BURNS:
         if cost == SLEEP:
@@ -75,7 +75,7 @@ def burning(settings: Settings) -> list[Row]:
 
 
 def sleeping(settings: Settings) -> list[Row]:
-    """Games that sleep, against n times what one alone gives."""
+    """Measure games that sleep, against n times the rate of a single one."""
     rows: list[Row] = []
     for n in wanted_ns(settings, NS_SLEEPING, GAMES_PER_ENV):
         setting = f"n={n}, {SLEEP}"
@@ -96,7 +96,7 @@ def sleeping_sides(settings: Settings, n: int) -> dict[str, Callable[[], Any]]:
     pool = cache(partial(game_side, POOL_TASK, map_name, n, root))
     return {
         **settings.before("game_side", {POOL_TASK: (POOL_TASK, map_name, n)}),
-        POOL_TASK: pool,  # here, because first-ready shares it
+        POOL_TASK: pool,  # made in this process, because first-ready shares it
         POOL_FIRST_READY: lambda: FirstReadySide(pool(), map_name, n, min(MIN_READY, n)),
         WIRE: partial(game_side, WIRE, map_name, n, root),
         ONE_GAME: partial(game_side, WIRE, map_name, 1, root),
@@ -104,7 +104,7 @@ def sleeping_sides(settings: Settings, n: int) -> dict[str, Callable[[], Any]]:
 
 
 def scaling(settings: Settings) -> list[Row]:
-    """How the CPU time of a step grows with the number of games, which sleep."""
+    """Measure how the CPU time of a step grows with the number of sleeping games."""
     root, map_name = settings.root, canned_map(SLEEP)
     ns = wanted_ns(settings, NS_SCALING, 1)
     makers = {f"n={n}": partial(game_side, POOL_TASK, map_name, n, root) for n in ns}
@@ -122,7 +122,7 @@ def scaling(settings: Settings) -> list[Row]:
 
 
 def wanted_ns(settings: Settings, own: tuple[int, ...], games_per_env: int) -> list[int]:
-    """The numbers of sleeping games to measure; none if another cost was asked for."""
+    """The numbers of sleeping games to measure; empty if only other costs were asked for."""
     if SLEEP not in (settings.costs or (SLEEP,)):
         return []
     free_bytes = psutil.virtual_memory().available

@@ -1,6 +1,6 @@
 """Case *memory*: memory of workers and trainer, with the pool and with SB3's `SubprocVecEnv`.
 
-Each side runs under a trainer of its own, which imports only what that side needs:
+Each side runs under a trainer of its own, which imports only the modules that the side needs:
 
     python -m bench.cases.memory SIDE N ROOT      prints the memory of its processes, as JSON
 """
@@ -36,7 +36,7 @@ STEPS = 50
 MAP = "MoveToBeacon"
 OBSERVATION_BYTES = 1024
 PER_ENV = {RECIPE: 2}
-"""Processes of an env beside its game, if more than one."""
+"""The number of processes of an env besides its game, if it is not 1."""
 LIMIT_S = 300.0
 
 
@@ -61,7 +61,7 @@ def role_rows(found: dict[str, Any], n: int, role: str, measure: str) -> list[Ro
     for side, by_role in found.items():
         per_env = PER_ENV.get(side, 1) if role == WORKER else 1
         expected = 1 if role == TRAINER else n * per_env
-        # The largest, because multiprocessing has helpers of its own beside the workers.
+        # Only the largest, because multiprocessing has small helper processes beside the workers.
         sizes = sorted((one[measure] for one in by_role[role]), reverse=True)[:expected]
         if sizes:
             envs = len(sizes) // per_env
@@ -98,7 +98,7 @@ def probe(settings: Settings, side: str, n: int) -> dict[str, Any]:
 
 
 def main(side: str, n: int, root: str) -> None:
-    """One side: make it, step it, and print its memory."""
+    """Make one side, step it, and print its memory."""
     made = {
         SB3_ENV: partial(empty_side, SB3, n, OBSERVATION_BYTES),
         POOL_ENV: partial(empty_side, POOL, n, OBSERVATION_BYTES),

@@ -1,7 +1,7 @@
 """Case *pool only*: empty envs, so that only the pool around them is measured.
 
-The same env under the pool, under SB3's and gymnasium's, and over bare shared memory, which is the
-limit.
+The same env runs under the pool, under SB3's and gymnasium's vector envs, and over bare shared
+memory, which is the limit.
 """
 
 from __future__ import annotations

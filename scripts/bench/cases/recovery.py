@@ -1,9 +1,9 @@
 """Case *recovery*: how long the trainer waits when a game dies in a step, or resets slowly.
 
-a death     a game is killed while its step is pending: the time until the pool has detected it,
-            and until the trainer has its batch, with a spare and without
-stalls      resets take a second, episodes end one after the other: batches with two spares,
-            without, and with SB3's SubprocVecEnv over `SC2GymEnv`
+a death     a game is killed while its step is pending: the time until the pool has detected the
+            death, and until the trainer has its batch, with a spare and without
+stalls      resets take a second, and episodes end one after the other: the times of batches with
+            two spares, without spares, and with SB3's SubprocVecEnv over `SC2GymEnv`
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ EPISODE_STEPS = 400
 
 
 class Lingering(MoveToBeacon):
-    """Its last action takes 0.3 s, so that a game can be killed in the middle of a step."""
+    """A task whose last action takes 0.3 s, so that a game can be killed during a step."""
 
     action_space = spaces.Discrete(N_WALKS + 1)
 
@@ -51,7 +51,7 @@ class Lingering(MoveToBeacon):
 
 
 class SlowToReset(MoveToBeacon):
-    """As slow as the real game: to begin an episode, and in each step."""
+    """A task with slow resets and steps, as in the real game."""
 
     async def on_start(self) -> None:  # type: ignore[override]
         super().on_start()
@@ -83,7 +83,7 @@ def deaths(settings: Settings, n: int) -> list[Row]:
 
 
 def _kill_and_step(settings: Settings, n: int, spares: int) -> tuple[list[float], list[float]]:
-    """Times until each death was detected, and until its batch was there."""
+    """Times until each death was detected, and until the trainer had the batch."""
     detected_ms, batch_ms = [], []
     with tempfile.TemporaryDirectory(prefix="faults-") as reports:
         env = SubprocSC2VecEnv(

@@ -1,11 +1,11 @@
-"""Case *resets*: what each kind of reset takes, and what it costs the batch that waits for it.
+"""Case *resets*: the time of each kind of reset, and the delay of the batch that waits for it.
 
-    restart_game     an episode without a seed, on the same game
-    create_game      a seeded one, on the same process
-    new pair         the game was killed: another worker, another process
+    restart_game     an episode without a seed, in the same game
+    create_game      a seeded episode, in the same process
+    new pair         the game was killed: another worker and another game process
 
-Episodes end one after the other. A batch in which an env is over is compared with the others: with
-a spare, none of this should show.
+Episodes end one after the other. Batches in which an episode ends are compared with the others.
+With a spare they should not take longer.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def new_pair_rows(settings: Settings, n: int) -> list[Row]:
             running.callback(env.close)
             env.reset()
             batch_ms = [kill_and_step(env, kill % n) for kill in range(settings.rounds)]
-            # Of every pair, also of one that replaces a spare in the background.
+            # The statistics include pairs that replace a spare in the background.
             pair_ms = 1000 * env.stats().recovery_s.p50
         setting = f"n={n}, spares={spares}"
         rows.append(value_row(CASE, setting, NEW_PAIR, [pair_ms], unit="ms"))

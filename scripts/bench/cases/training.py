@@ -1,8 +1,8 @@
 """Case *training*: PPO's env steps a second, end to end, with the policy and the resets.
 
-The same hyperparameters on the same task and games: over the pool, and over SB3's `SubprocVecEnv`
-with the recipe or `SC2GymEnv` in it. Unlike the other cases this one includes the resets, as a
-training does: the recipe starts a new game for every episode.
+The sides have the same hyperparameters, task and games: the pool, and SB3's `SubprocVecEnv` with
+the recipe or `SC2GymEnv` in it. Unlike the other cases this one includes the resets, as a training
+does. The recipe starts a new game for every episode.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ MAP = "MoveToBeacon"
 ROLLOUT_STEPS = 128
 HYPERPARAMETERS: dict[str, Any] = {"n_steps": ROLLOUT_STEPS, "n_epochs": 4, "seed": 0}
 ROLLOUTS = math.ceil(episode_steps(MAP) / ROLLOUT_STEPS)
-"""Of a round: at least an episode of every env, with its reset."""
+"""Rollouts of a round: at least an episode of every env, with its reset."""
 OVER_GYM_ENV = f"{SB3} over SC2GymEnv"
 OVER_RECIPE = f"{SB3} over the {RECIPE}"
 
 
 class TrainingSide:
-    """A model that learns; each call is at least an episode of every env."""
+    """A model that learns; each call of `run` plays at least an episode of every env."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         from stable_baselines3 import PPO  # noqa: PLC0415
@@ -63,7 +63,7 @@ class TrainingSide:
 
 
 def training(settings: Settings) -> list[Row]:
-    """The three, in turn."""
+    """Measure the three sides in turn."""
     rows = []
     recipe, gym = partial(RecipeEnv, MAP, settings.root), partial(gym_env, settings.root)
     for n in settings.ns or (N,):

@@ -14,8 +14,11 @@ CASE = "whole stack"
 MAPS = (CANNED, "MoveToBeacon", "CollectMineralShards", "DefeatRoaches")
 NS = (8,)
 END_EARLY = ("DefeatRoaches",)
-"""Maps whose episodes may end at any step. The bare wire cannot play them, because it does not read
-the flags. The resets' wall time is not counted; their CPU time would be, so it is not shown."""
+"""Maps whose episodes may end at any step.
+
+The bare wire cannot play them, because it does not read the flags. The wall time of their resets is
+not counted. The CPU time of the resets cannot be separated, so no CPU time is shown.
+"""
 
 
 def whole_stack(settings: Settings) -> list[Row]:

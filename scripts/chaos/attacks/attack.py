@@ -1,4 +1,4 @@
-"""What an attack is: data, and the function that does it."""
+"""An attack: its data, and the function that carries it out."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Attack:
     """A way to do harm.
 
     Attributes:
-        kind: for counting.
-        do: does it, or arranges that it happens soon.
-        may: what is allowed to follow.
-        needs: what must be there: "games", "guests" (matches), "pending" (an adapter that can be
-            attacked between sending and receiving), "mount" (a file system of the run's own),
-            "pids" (a control group of the run's own), "local" (workers are the trainer's own
-            children), "nodes" (a Ray cluster), "clock" (a C compiler).
-        weight: how often it is drawn; slow ones seldom.
+        kind: the group in which the attack is counted.
+        do: carries out the attack, now or after a short delay.
+        may: the consequences that are allowed.
+        needs: the requirements: "games", "guests" (matches), "pending" (an adapter that can be
+            attacked between sending and receiving), "mount" (the run has its own file system),
+            "pids" (the run has its own control group), "local" (workers are children of the
+            trainer), "nodes" (a Ray cluster), "clock" (a C compiler).
+        weight: how often the attack is drawn, relative to others; low for slow attacks.
     """
 
     kind: str
@@ -41,6 +41,6 @@ def needs(*what: str) -> frozenset[str]:
 
 
 def soon(rng: Random) -> float:
-    """A delay in seconds; small ones are as frequent as large ones."""
+    """A delay in seconds, uniform on a logarithmic scale."""
     least, most = SOON_S
     return float(least * (most / least) ** rng.random())

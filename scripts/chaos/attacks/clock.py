@@ -1,7 +1,7 @@
-"""The wall clock is set, for all processes of the run: forwards and backwards, by up to a year.
+"""Set the wall clock of all processes of the run forwards or backwards, by up to a year.
 
-A library that they preload adds to it what a file says; the monotonic clock continues. (Debian's
-libfaketime cannot be taken: with it `time.sleep` fails in Python 3.11.)
+The processes preload a library that adds the number in a file to the wall clock. The monotonic
+clock does not change. (With Debian's libfaketime `time.sleep` fails in Python 3.11.)
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from chaos.attacks.attack import Attack, needs, soon
 
 SOURCE = Path(__file__).with_suffix(".c")
 CLOCK = "SC2POOL_CHAOS_CLOCK"
-"""Names the environment variable with the path of the file that sets the clock."""
+"""The environment variable with the path of the file that sets the clock."""
 LONGEST_S = 365 * 86_400.0
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Of a process whose clock can be set, and its children's; {} without cc and glibc."""
+    """The environment of a process whose clock can be set; {} without cc and glibc."""
     compiler = shutil.which("cc")
     if compiler is None:
         return {}
@@ -36,13 +36,13 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def set_clock(arena: Arena, rng: Random) -> None:
-    """Small and large jumps are as frequent."""
+    """Set the clock by a random jump, uniform on a logarithmic scale."""
     seconds = rng.choice([-1, 1]) * int(LONGEST_S ** rng.random())
     arena.beside(soon(rng), _write, Path(os.environ[CLOCK]), seconds)
 
 
 def _write(file: Path, seconds: int) -> None:
-    with file.open("r+b" if file.exists() else "wb") as opened:  # all have mapped this one
+    with file.open("r+b" if file.exists() else "wb") as opened:  # all processes have mapped it
         opened.write(struct.pack("l", seconds))
 
 

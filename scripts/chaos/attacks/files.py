@@ -1,4 +1,4 @@
-"""Folders and locks that vanish, as a cleaner of temporary files or a user does it."""
+"""Delete folders and locks, as a cleaner of temporary files or a user may do."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ LONG_AGO_S = 100_000.0
 
 
 def a_run(rng: Random) -> Path | None:
-    """The folder of a run, of this trainer's or of one beside it."""
+    """The folder of a run of this trainer or of another one, or None."""
     runs = sorted(Path(tempfile.gettempdir()).glob("sc2pool-run-*"))
     return rng.choice(runs) if runs else None
 
 
 def run_folder(rng: Random) -> None:
-    """The folder of a run, with all that is in it."""
+    """Delete the folder of a run with its contents."""
     if (run := a_run(rng)) is not None:
         shutil.rmtree(run, ignore_errors=True)
 
 
 def run_files(rng: Random) -> None:
-    """A run's files, while its folder stays; it looks old, so that a sweep takes it for dead."""
+    """Delete a run's files, and make its folder look old, so that a sweep takes it for dead."""
     if (run := a_run(rng)) is None:
         return
     for path in run.iterdir():
@@ -41,7 +41,7 @@ def run_files(rng: Random) -> None:
 
 
 def instance_folder(rng: Random) -> None:
-    """The folder of an instance."""
+    """Delete the folder of an instance."""
     if (run := a_run(rng)) is not None:
         folders = sorted(path for path in run.iterdir() if path.is_dir())
         if folders:
@@ -49,7 +49,7 @@ def instance_folder(rng: Random) -> None:
 
 
 def port_locks(rng: Random) -> None:
-    """The lock files of this run's ports."""
+    """Delete the lock files of this run's ports."""
     del rng
     for link in Path("/proc").glob("[0-9]*/fd/*"):
         target = str(link.readlink())
@@ -62,7 +62,7 @@ def port_locks(rng: Random) -> None:
 
 
 def temp_folder(rng: Random) -> None:
-    """All temporary files, and for a moment their folder."""
+    """Delete all temporary files, and for a moment their folder."""
     temp = Path(tempfile.gettempdir())
     for path in temp.iterdir():
         if path.is_symlink():

@@ -1,4 +1,4 @@
-"""Forks of the trainer, and other trainers beside it, whose pools sweep and which are killed."""
+"""Forks of the trainer, and other trainers, whose new pools sweep and which are then killed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from chaos.attacks.signals import kill_a_worker
 from chaos.kills import STAGES, Trainee
 
 CHILD_S = 30
-"""How long a child may take for a call that it may not make."""
+"""How long a child may take for a call that should be refused."""
 REFUSED, STEPPED, UNTYPED = 0, 1, 2
 SAID = {STEPPED: "could step its parent's env", UNTYPED: "got an error that is not sc2pool's"}
 
@@ -31,10 +31,10 @@ SAID = {STEPPED: "could step its parent's env", UNTYPED: "got an error that is n
 def fork(
     arena: Arena, rng: Random, act: Callable[[Adapter], None], *, pending: bool = False
 ) -> None:
-    """A child uses the env; the parent continues.
+    """Let a forked child use the env, while the parent continues.
 
     Args:
-        act: what the child does; it may raise an error of sc2pool's.
+        act: the child's call, which may raise one of sc2pool's errors.
         pending: fork after the actions are sent.
     """
     del rng
@@ -52,7 +52,7 @@ def _fork(arena: Arena, adapter: Adapter, act: Callable[[Adapter], None]) -> Non
     try:
         child = os.fork()
     except OSError:
-        return  # no process is free
+        return  # the limit of processes is reached
     if child == 0:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(CHILD_S)
@@ -87,19 +87,19 @@ def closes(adapter: Adapter) -> None:
 
 
 def drops(adapter: Adapter) -> None:
-    """The garbage collector takes it."""
+    """Let the garbage collector delete the env."""
     adapter.env = adapter.pool = None
     gc.collect()
 
 
 def exits(adapter: Adapter) -> None:
-    """As the interpreter does at its end."""
+    """Run the exit handlers, as the interpreter does at its end."""
     del adapter
     atexit._run_exitfuncs()
 
 
 def neighbour(arena: Arena, rng: Random, number: signal.Signals) -> None:
-    """Another trainer with the same folder for temporary files, ended in some way."""
+    """Start another trainer with the same folder for temporary files, and end it by a signal."""
     arena.beside(0.0, _neighbour, arena, rng.choice(STAGES), rng.random(), number)
 
 
@@ -114,7 +114,7 @@ def _neighbour(arena: Arena, stage: str, delay_s: float, number: signal.Signals)
 
 
 def cleaner(arena: Arena, rng: Random) -> None:
-    """A run loses its files to a cleaner; a new pool sweeps; a worker is killed."""
+    """A cleaner deletes a run's files, a new pool sweeps, and a worker is killed."""
     arena.beside(0.0, _cleaner, arena, rng)
 
 
@@ -125,7 +125,7 @@ def _cleaner(arena: Arena, rng: Random) -> None:
 
 
 def bait(arena: Arena, rng: Random) -> None:
-    """A link in place of a dead run's folder; a sweep must not follow it."""
+    """Put a link in place of a dead run's folder; a sweep must not follow it."""
     del rng
     arena.beside(0.0, _bait, arena)
 

@@ -33,21 +33,21 @@ AT_A_REPLY = {
     "ignore TERM": 1.0,
     "spin": 0.3,
 }
-"""Harms of `faulty_game.py`, with their weights: those that are found by a deadline are slow."""
+"""Harms of `faulty_game.py`, with their weights: low for harms that only a deadline detects."""
 SLOW = {"hang": 0.3, "block": 0.3}
-"""Harms by action that are found by a deadline."""
+"""Harms by action that only a deadline detects, with their weights."""
 AT_THE_LAUNCH = {"exit": 1.0, "hang": 0.2}
 
 
 def by_action(arena: Arena, rng: Random, harm: int) -> None:
-    """The next action of an env does it."""
+    """Let the next action of an env do this harm."""
     del rng
     if arena.adapter is not None:
         arena.adapter.harm = harm
 
 
 def at_a_reply(arena: Arena, rng: Random, harm: str) -> None:
-    """The first game that answers a step, or begins an episode, does it."""
+    """Order this harm from the first game that answers a step, or begins an episode."""
     points = ["step"] * 3 if harm == "swapped" else ["step", "step", "first observation"]
     _order(
         arena,
@@ -61,13 +61,13 @@ def at_a_reply(arena: Arena, rng: Random, harm: str) -> None:
 
 
 def at_the_launch(arena: Arena, rng: Random, harm: str) -> None:
-    """A game is killed, and the next one does it instead of starting."""
+    """Kill a game, and let the next one do this harm instead of starting."""
     _order(arena, harm, "start", status=rng.randrange(3))
     signals.strike(arena, rng, "game", "KILL")
 
 
 def _order(arena: Arena, harm: str, at: str, **more: Any) -> None:
-    with suppress(OSError):  # descriptors or the disk have run out: no such attack now
+    with suppress(OSError):  # if descriptors or the disk have run out, this attack is skipped
         arena.games.order(harm, at, **more)
 
 

@@ -1,7 +1,7 @@
 """KeyboardInterrupt at random instants, by a timer: in every call of the env.
 
-Half of the timers count only the time that the trainer computes, so that they strike its
-book-keeping and not always its waiting.
+Some timers count only the trainer's CPU time, so that they strike while it computes, and not
+always while it waits.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from chaos.arena import Arena
 from chaos.attacks.attack import Attack
 
 WITHIN_S = {"step": 0.02, "reset": 0.05, "pause": 0.01, "method": 0.01, "close": 0.1, "make": 4.0}
-"""About how long each call takes, until one was not interrupted."""
+"""A guess of each call's duration, until a call has ended without an interrupt."""
 COMPUTES_FOR_S = 0.03
 MOST_STEPS = 200
 
 
 @contextmanager
 def alarm(timer: int, delay_s: float) -> Iterator[None]:
-    """Raise KeyboardInterrupt after so long, if the block does not end before."""
+    """Raise KeyboardInterrupt after `delay_s`, unless the block ends before."""
     armed = [True]
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -44,7 +44,7 @@ def alarm(timer: int, delay_s: float) -> Iterator[None]:
 
 
 def in_call(arena: Arena, rng: Random, name: str) -> None:
-    """Interrupt one call of the env at an instant of its usual duration."""
+    """Interrupt one call of the env at a random instant of its usual duration."""
     delay_s = rng.uniform(0.0, arena.took_s.get(name, WITHIN_S[name]))
 
     def call() -> None:
@@ -57,7 +57,7 @@ def in_call(arena: Arena, rng: Random, name: str) -> None:
 
 
 def in_computation(arena: Arena, rng: Random) -> None:
-    """Interrupt steps, pauses and calls wherever the trainer computes."""
+    """Interrupt steps, resets, pauses and method calls while the trainer computes."""
     delay_s = rng.uniform(0.0, COMPUTES_FOR_S)
 
     def calls() -> None:
@@ -82,7 +82,7 @@ def method(arena: Arena) -> None:
 
 
 def in_close(arena: Arena, rng: Random) -> None:
-    """Interrupt the closing; then close again, after which nothing lives."""
+    """Interrupt `close`, then close again and check that no process lives."""
     adapter = arena.adapter
     in_call(arena, rng, "close")
     if adapter is not None:
@@ -91,7 +91,7 @@ def in_close(arena: Arena, rng: Random) -> None:
 
 
 def in_construction(arena: Arena, rng: Random) -> None:
-    """Close, and interrupt the construction of the next; nothing of it lives then."""
+    """Close the env, interrupt the construction of the next, and check that no process lives."""
     arena.close()
     in_call(arena, rng, "make")
     if arena.adapter is None:

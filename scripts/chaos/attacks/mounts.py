@@ -1,7 +1,7 @@
-"""The folder for temporary files becomes read-only, or executes nothing, for a while.
+"""Make the folder for temporary files read-only, or `noexec`, for a while.
 
-A worker is killed meanwhile, so that its replacement finds it so. The file system itself cannot
-become read-only while a pool has files open on it, so an empty one that is covers it.
+A worker is killed during this time, so that its replacement finds the changed folder. A file system
+with open files cannot become read-only, so an empty read-only one is mounted over it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LONGEST_S = 2.0
 
 
 def change(arena: Arena, rng: Random, before: str, after: str) -> None:
-    """One command for the folder's mount, and in a while the one that takes it back."""
+    """Run the command `before` on the folder's mount, and later `after`, which reverts it."""
     arena.beside(soon(rng), _change, arena, before, after, LONGEST_S * rng.random())
     kill_a_worker(arena, rng)
 

@@ -13,7 +13,7 @@ from chaos.attacks.attack import Attack, needs, soon
 
 
 def strike_actor(arena: Arena, rng: Random, name: str) -> None:
-    """A signal to the process that plays the games of a node, in a moment."""
+    """Send a signal, after a short delay, to the process that plays the games of a node."""
     which, delay_s, stopped_s = rng.random(), soon(rng), rng.uniform(0.0, 1.5)
     arena.beside(delay_s, _strike_actor, arena, which, name.split("+"), stopped_s)
 
@@ -26,13 +26,13 @@ def _strike_actor(arena: Arena, which: float, names: list[str], stopped_s: float
 
 
 def lose_node(arena: Arena, rng: Random) -> None:
-    """The second node dies in a moment."""
+    """Kill the second node after a short delay."""
     assert arena.cluster is not None
     arena.beside(soon(rng), arena.cluster.lose_second)
 
 
 def bring_node_back(arena: Arena, rng: Random) -> None:
-    """It is started again."""
+    """Start the second node again."""
     del rng
     assert arena.cluster is not None
     arena.cluster.bring_back()
@@ -47,4 +47,4 @@ ATTACKS = {
     "node lost": Attack("node", lose_node, May.ENDED, needs("nodes")),
     "node back": Attack("node", bring_node_back, May.NOTHING, needs("nodes"), weight=2.0),
 }
-"""They may end the env: a cluster that dies while its pool is made is the user's to see."""
+"""They may end the env: if the cluster fails while a pool is made, the user must see the error."""

@@ -1,8 +1,8 @@
-"""What runs out for a while: descriptors, processes, disk and inodes.
+"""Let resources run out for a while: descriptors, processes, disk and inodes.
 
-A worker is killed meanwhile, so that its replacement needs what has run out; or a game of a worker
-that has run out of something itself. A game that takes too much memory is among the games. Root is
-not bound by RLIMIT_NPROC, so processes are counted by a control group of the run's own.
+A worker is killed during this time, so that its replacement lacks the resource. If the limit is on
+a single worker or game, a game is killed instead. `games` has the game that takes too much memory.
+RLIMIT_NPROC does not bind root, so the run's own control group limits the number of processes.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from chaos.attacks.attack import Attack, needs, soon
 from chaos.attacks.signals import missed_by_a_worker
 
 CGROUP = "SC2POOL_CHAOS_CGROUP"
-"""Names the environment variable with the folder of the run's own control group."""
+"""The environment variable with the folder of the run's own control group."""
 DISK = "SC2POOL_CHAOS_DISK"
-"""Set if the folder for temporary files is a file system of its own."""
+"""The environment variable that is set if the folder for temporary files has its own mount."""
 LONGEST_S = 2.0
 FILLER_BYTES = 1 << 20
 
 
 def hold(rng: Random) -> None:
-    """For a while it stays so."""
+    """Sleep for a random time."""
     time.sleep(LONGEST_S * rng.random())
 
 
 def few_descriptors(rng: Random) -> None:
-    """No more than a few files can be opened."""
+    """For a while only a few files can be opened."""
     free = rng.randrange(12)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     newest = max(map(int, os.listdir("/proc/self/fd")))  # noqa: PTH208 - takes one descriptor
@@ -51,7 +51,7 @@ def few_descriptors(rng: Random) -> None:
 
 
 def few_processes(rng: Random) -> None:
-    """No more than a few processes and threads can be started."""
+    """For a while only a few processes and threads can be started."""
     group = Path(os.environ[CGROUP])
     most = group / "pids.max"
     most.write_text(str(int((group / "pids.current").read_text()) + rng.randrange(4)))
@@ -71,7 +71,7 @@ def _write(path: Path, text: str) -> bool:
 
 @contextmanager
 def temp_folder() -> Iterator[int]:
-    """A descriptor of it, because another attack may mount something over its path."""
+    """A descriptor of the folder, because another attack may mount something over its path."""
     folder = os.open(tempfile.gettempdir(), os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield folder
@@ -80,7 +80,7 @@ def temp_folder() -> Iterator[int]:
 
 
 def full_disk(rng: Random) -> None:
-    """Nothing can be written."""
+    """For a while nothing can be written."""
     with temp_folder() as folder:
         filler = os.open("filler", os.O_WRONLY | os.O_CREAT, dir_fd=folder)
         try:
@@ -94,7 +94,7 @@ def full_disk(rng: Random) -> None:
 
 
 def no_inodes(rng: Random) -> None:
-    """No file can be made."""
+    """For a while no file can be created."""
     made = []
     with temp_folder() as folder:
         try:
@@ -114,7 +114,7 @@ def no_inodes(rng: Random) -> None:
 
 
 def limits_of_a_process(arena: Arena, rng: Random, kind: int, target: str) -> None:
-    """A worker or a game may have no more of something than it has now."""
+    """Limit a resource of a worker or a game to its present use, and kill a game."""
     delay_s, hold_s = soon(rng), LONGEST_S * rng.random()
     arena.beside(delay_s, _limits_of_a_process, arena, rng.random(), kind, target, hold_s)
     signals.strike(arena, rng, "game", "KILL")

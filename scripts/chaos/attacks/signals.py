@@ -17,15 +17,15 @@ from chaos.attacks.attack import Attack, needs, soon
 
 NAMES = ("KILL", "STOP", "STOP+CONT", "TERM", "SEGV", "ABRT")
 NEEDS = {"game": ("games",), "guest": ("guests",)}
-"""Of a match `game` is the host's."""
+"""The requirements of a target. In a match, `game` is the host's game."""
 LONGEST_STOP_S = 6.0
-"""Longer than a step may take."""
+"""Longer than the limit of a step."""
 LONG_STOP_S = 60.0
 STORM = 50
 
 
 def strike(arena: Arena, rng: Random, target: str, name: str) -> None:
-    """A signal to a game, the worker or the tree of any instance, in a moment."""
+    """Send a signal, after a short delay, to a game, the worker or the tree of an instance."""
     which, delay_s, stopped_s = rng.random(), soon(rng), rng.uniform(0.0, 1.5)
     arena.beside(delay_s, _strike, arena, which, target, name.split("+"), stopped_s)
 
@@ -41,7 +41,7 @@ def _strike(arena: Arena, which: float, target: str, names: list[str], stopped_s
 
 
 def send(processes: list[psutil.Process], names: list[str], stopped_s: float) -> None:
-    """One signal after the other, and so long before a CONT."""
+    """Send one signal after the other; wait `stopped_s` before a CONT."""
     for name in names:
         if name == "CONT":
             time.sleep(stopped_s)
@@ -50,18 +50,18 @@ def send(processes: list[psutil.Process], names: list[str], stopped_s: float) ->
 
 
 def kill_a_worker(arena: Arena, rng: Random) -> None:
-    """For attacks that harm only an instance that is made again."""
+    """Kill a worker, for attacks that only harm its replacement."""
     strike(arena, rng, "worker", "KILL")
 
 
 def missed_by_a_worker(arena: Arena, rng: Random, act: Callable[[Random], None]) -> None:
-    """Act in a moment; a worker is killed, whose replacement may miss what is gone then."""
+    """Act after a short delay, and kill a worker, whose replacement may be harmed."""
     arena.beside(soon(rng), act, Random(rng.random()))
     kill_a_worker(arena, rng)
 
 
 def stop_trainer(arena: Arena, rng: Random, lengths_s: Sequence[float]) -> None:
-    """Ctrl-Z and fg, from another process."""
+    """Stop and continue the trainer from another process, as Ctrl-Z and `fg` do."""
     stopped_s = rng.choice(lengths_s) * rng.random()
     script = f"sleep {soon(rng):f}; kill -STOP $0; sleep {stopped_s:f}; kill -CONT $0"
     helper = subprocess.Popen(["sh", "-c", script, str(os.getpid())])
@@ -70,7 +70,7 @@ def stop_trainer(arena: Arena, rng: Random, lengths_s: Sequence[float]) -> None:
 
 
 def storm(arena: Arena, rng: Random) -> None:
-    """Signals that interrupt system calls and mean nothing."""
+    """Send the trainer signals that interrupt system calls and have no other effect."""
     signal.signal(signal.SIGUSR1, lambda *_: None)
     arena.beside(0.0, _storm, rng.uniform(0.0, 0.01))
 

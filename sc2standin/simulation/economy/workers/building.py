@@ -1,11 +1,13 @@
-"""Building: a worker walks to the place, and stays until the structure is done.
+"""Building: a worker walks to the place, and stays until the structure is finished.
 
-Rules it keeps: a structure is paid for when it is ordered, and the money comes back if the work is
-not begun (python-sc2's own test of `expand_now` sends one worker only because of this). A structure
-stands on the cells of its footprint, which are open ground and under no other structure or
-resource. A town hall keeps its distance to resources. Own units that can walk step aside, all
-others on the ground block it, and so does creep. A refinery stands on a geyser. Work stops when the
-worker dies or is stopped, and another one may go on with it.
+Rules it keeps:
+- a structure is paid for when it is ordered, and refunded if the work is not begun (because of this
+  python-sc2's own test of `expand_now` sends only one worker);
+- a structure needs open ground without other structures or resources on the cells of its footprint;
+  a town hall also keeps its distance to resources; a refinery stands on a geyser;
+- own units that can walk step aside, while all other units on the ground block a place, and so does
+  creep;
+- work stops when the worker dies or is stopped, and another worker may continue it.
 """
 
 from __future__ import annotations
@@ -38,23 +40,25 @@ from sc2standin.simulation.units import (
 from sc2standin.simulation.world import World
 
 FIRST_LIFE = 0.1
-"""Share of the hit points that a structure has at first."""
+"""The share of its life with which a structure begins."""
 FROM_RESOURCES_CELLS = 2.75
-"""Distance between the edges of a town hall and a resource: three cells beside it, and two cells
-each way at its corners, as all recorded towns have it."""
+"""The least distance between the edges of a town hall and a resource, as in all recorded towns.
+
+It allows three cells beside the town hall, and two cells along both axes at its corners.
+"""
 REFUND = 0.75
-"""Share of the cost that comes back if a structure is cancelled before it is done, or salvaged."""
+"""The refunded share of the cost if a structure is cancelled before it is finished, or salvaged."""
 SALVAGE_LOOPS = 80
-"""Loops from the order to salvage a structure to its end: 5 s of 16 loops."""
+"""Loops from the order to salvage a structure until its end: 5 s of 16 loops."""
 
 
 class Known(NamedTuple):
     """A player's knowledge of the map when it chooses a place."""
 
     hidden: Container[Unit] = ()
-    """The units that it does not see: they do not count."""
+    """The units that the player does not see; they do not count."""
     lit: Cells | None = None
-    """The cells that it sees, and the creep on them; None if it sees all."""
+    """The cells that the player sees; only creep on them counts. None if it sees all cells."""
 
 
 ALL_KNOWN = Known()
@@ -78,22 +82,22 @@ class Building:
         self._world, self._terrain, self._walking = world, terrain, walking
         self._pay, self._refund, self._loops_for = pay, refund, loops_for
         self._paid: list[tuple[Unit, Order]] = []
-        """The orders that are paid and not begun, each with its worker."""
+        """The orders that are paid for and not begun, each with its worker."""
         self._sites: list[Unit] = []
         self._salvaged: list[tuple[int, Unit]] = []
-        """The structures that are salvaged, each with the loop of its end, the first one first."""
+        """The structures that are salvaged, each with the loop of its end, the earliest first."""
 
     def snap(self, kind: UnitType, x: float, y: float) -> Point | None:
         """The middle of the cells on which a structure would stand; None off the map."""
         if not self._terrain.on_map(x, y):
             return None
-        odd = kind.footprint[0] % 1.0  # an odd number of cells has its middle in a cell
+        odd = kind.footprint[0] % 1.0  # the middle of an odd number of cells is inside a cell
         return round(x - odd) + odd, round(y - odd) + odd
 
     def can_place(
         self, kind: UnitType, x: float, y: float, known: Known = ALL_KNOWN
     ) -> error_pb.ActionResult.ValueType:
-        """Success, or why a structure cannot stand here; what is not known does not count."""
+        """Success, or why a structure cannot stand here, as far as the player knows."""
         half_x, half_y = kind.footprint
         if not self._is_ground(x - half_x, y - half_y, x + half_x, y + half_y):
             return error_pb.CantBuildLocationInvalid
@@ -142,7 +146,7 @@ class Building:
         return bool(cells.all())
 
     def order(self, worker: Unit, order: Order, *, queued: bool) -> error_pb.ActionResult.ValueType:
-        """Pay for a structure and let a worker build it, or go on with a site; or why not."""
+        """Pay for a structure and let a worker build it, or let it continue a site."""
         if isinstance(order.makes, UnitType) and not order.target_tag:
             result = self._pay(order.makes)
             if result != error_pb.Success:
@@ -152,7 +156,7 @@ class Building:
         return error_pb.Success if accepted else error_pb.OrderQueueIsFull
 
     def _give_back(self) -> None:
-        """Give back the money for orders that workers no longer have."""
+        """Refund orders that workers no longer have."""
         kept = []
         for worker, order in self._paid:
             has_it = any(one is order for one in (worker.order, *worker.queue))
@@ -163,12 +167,12 @@ class Building:
         self._paid = kept
 
     def set_out(self, worker: Unit) -> None:
-        """Walk to the place of the worker's order, or to the site that it continues with."""
+        """Walk to the place of the worker's order, or to the site that it shall continue."""
         order = worker.order
         kind = order.makes
         assert isinstance(kind, UnitType)
         site = self._world.by_tag.get(order.target_tag)
-        if order.target_tag and site is None:  # it is gone, and the order has no other place
+        if order.target_tag and site is None:  # the site is gone, and the order has no other place
             orders.finish(self._world, worker)
             return
         place = (order.x, order.y) if site is None else (site.x, site.y)
@@ -176,7 +180,7 @@ class Building:
         self._walking.walk(worker, place, touch, self._start, site)
 
     def _start(self, worker: Unit) -> None:
-        """The worker is there: begin, go on with a site, or give up."""
+        """Begin a structure, continue a site, or give up, now that the worker has arrived."""
         world, order = self._world, worker.order
         kind = order.makes
         assert isinstance(kind, UnitType)
@@ -194,20 +198,20 @@ class Building:
             loops = self._loops_for(kind)
             site.job, site.life = Site(loops, loops), kind.life * FIRST_LIFE
             self._sites.append(site)
-            world.count_units()  # what is not finished provides no supply
+            world.count_units()  # an unfinished structure provides no supply
             self._walking.step_aside(site)
         assert isinstance(site.job, Site)
         site.job.builder = worker.tag
         worker.job = Errand(LAST_LOOP, _stay, constructing=True)
 
     def resume(self, site: Unit) -> Order | error_pb.ActionResult.ValueType:
-        """The order to go on with a site, or why it cannot be given."""
+        """The order to continue a site, or the reason why it cannot be given."""
         if not can_be_resumed(site):
             return error_pb.CantTargetThatUnit
         return Order(OrderKind.BUILD, 0.0, 0.0, site.tag, site.type)
 
     def cancel(self, site: Unit) -> tuple[int, int]:
-        """Take down a structure; returns the minerals and gas that come back."""
+        """Remove a structure; returns the minerals and gas to refund."""
         if site.tag in self._world.doomed:  # it was cancelled already, in this loop
             return 0, 0
         self._world.doomed.append(site.tag)
@@ -215,13 +219,13 @@ class Building:
         return int(kind.minerals * REFUND), int(kind.vespene * REFUND)
 
     def halt(self, site: Unit) -> None:
-        """Let the worker leave a site as it is."""
+        """Let the worker leave a site unfinished."""
         builder = self._world.by_tag.get(site.job.builder) if isinstance(site.job, Site) else None
         if builder is not None:
             orders.give(self._world, builder, STOPPED, queued=False)
 
     def salvage(self, structure: Unit) -> None:
-        """Begin to salvage a structure: it is taken down later, and the money comes back then."""
+        """Begin to salvage a structure, which is removed and refunded after `SALVAGE_LOOPS`."""
         self._salvaged.append((self._world.loop + SALVAGE_LOOPS, structure))
 
     def salvages(self, structure: Unit) -> bool:
@@ -235,7 +239,7 @@ class Building:
                 self._refund(*self.cancel(structure))
 
     def grow(self) -> None:
-        """Put up what has a worker, for one loop; free the workers of what is done or lost."""
+        """Build all sites with a worker for one loop; free workers of finished and lost sites."""
         world = self._world
         self._take_down_salvaged()
         if self._paid:
@@ -259,12 +263,12 @@ class Building:
                     self._finish(builder, site)
 
     def _finish(self, worker: Unit, site: Unit) -> None:
-        """The structure is done: it works, and the worker is free."""
+        """Finish a structure: it begins to work, and its worker is free."""
         world = self._world
         self._sites.remove(site)
         if site.type.has_vespene:
             geyser = next(unit for unit in world.units if is_geyser(unit, site.x, site.y))
-            site.job = geyser.job  # it stays the geyser's, for the time after the refinery
+            site.job = geyser.job  # shared, so that the content outlasts the refinery
             if not worker.queue and isinstance(site.job, Deposit):
                 worker.queue.append(Order(OrderKind.GATHER, 0.0, 0.0, site.tag))
         else:
@@ -276,12 +280,12 @@ class Building:
 
 
 def can_be_resumed(site: Unit) -> bool:
-    """True for a structure that waits for a worker to go on with it."""
+    """True for an unfinished structure without a worker."""
     return isinstance(site.job, Site) and not site.job.builder and not site.job.is_add_on
 
 
 def _stay(_worker: Unit) -> None:
-    """A worker's errand until the end of a construction, which `Building.grow` ends."""
+    """The end of a worker's construction errand; never called, because `Building.grow` ends it."""
 
 
 def _constructs(worker: Unit) -> bool:
@@ -289,6 +293,6 @@ def _constructs(worker: Unit) -> bool:
 
 
 def is_geyser(unit: Unit, x: float | None = None, y: float | None = None) -> bool:
-    """True for a geyser; with a point, for the one at this point."""
+    """True for a geyser; with a point, only for the geyser at this point."""
     at = x is None or (unit.x, unit.y) == (x, y)
     return unit.type.has_vespene and unit.type.invulnerable and at

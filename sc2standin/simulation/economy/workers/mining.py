@@ -1,12 +1,12 @@
-"""Mining: workers walk to a deposit, wait for their turn, gather, and bring it home.
+"""Mining: workers walk to a deposit, wait for their turn, gather, and bring the load home.
 
-Figures: a trip brings 5 minerals or 4 gas; an SCV occupies a mineral field for 2.786 s of 16
-loops and stands for half a second more, a refinery for 1.981 s. The time to turn and to speed up
-(`walking`) is fitted: one SCV on a near field brings 39 to 45 minerals in 960 loops. A MULE brings
-25 minerals a trip and takes 2.05 times as long for them, so nine trips in its life.
+Figures, in seconds of 16 loops: a trip brings 5 minerals or 4 gas. An SCV occupies a mineral field
+for 2.786 s and stands for half a second more; it occupies a refinery for 1.981 s. The time to turn
+and to accelerate (`walking`) is fitted: one SCV on a near field brings 39 to 45 minerals in 960
+loops. A MULE brings 25 minerals a trip and gathers 2.05 times as long, so it makes nine trips.
 
-Rule it keeps: one SCV and one MULE at a time gather from a deposit. One that finds it occupied goes
-to a field near it that has fewer workers of its kind, and waits if there is none.
+Rule it keeps: one SCV and one MULE at a time gather from a deposit. If a worker finds a mineral
+field occupied, it goes to a near field that has fewer workers of its kind, or waits.
 """
 
 from __future__ import annotations
@@ -26,15 +26,13 @@ from sc2standin.simulation.world import World
 MINERALS_A_TRIP, VESPENE_A_TRIP = 5, 4
 MINERALS_A_TRIP_OF_A_MULE = 25
 MINERAL_LOOPS, VESPENE_LOOPS = 45, 32
-"""How long an SCV occupies a mineral field and a refinery, in loops.
-
-In the game's data 2.786 and 1.981 seconds."""
+"""How long an SCV occupies a mineral field and a refinery: 2.786 and 1.981 s of 16 loops."""
 MINERAL_LOOPS_OF_A_MULE = 92
 """How long a MULE occupies a mineral field, in loops."""
 PAUSE_LOOPS = 8
 """How long a worker stands after it has gathered minerals, in loops."""
 NEAR_CELLS = 10.0
-"""How far from its deposit a worker looks for another one, in cells."""
+"""How far a worker looks for another field, in cells."""
 
 MINERALS_LEFT, VESPENE_LEFT = 1800, 2250
 """Initial content of a mineral field and of a geyser."""
@@ -46,7 +44,7 @@ class Mining:
     def __init__(self, world: World, walking: Walking, earn: Callable[[int, int], None]) -> None:
         self._world, self._walking = world, walking
         self._earn = earn
-        """Called with the minerals and the gas that a worker has brought home."""
+        """Called with the minerals and the gas of each delivery."""
 
     def gather(self, worker: Unit) -> None:
         """Begin a trip to the deposit of the worker's order."""
@@ -64,7 +62,7 @@ class Mining:
         self._walking.walk_to(worker, deposit, self._arrive)
 
     def bring_home(self, worker: Unit) -> None:
-        """Begin the way back."""
+        """Begin the way to the nearest town hall."""
         homes = [
             unit
             for unit in self._world.units
@@ -83,7 +81,7 @@ class Mining:
             self._walking.walk_to(worker, home, self._deliver)
 
     def _arrive(self, worker: Unit) -> None:
-        """The worker is at its deposit: gather, or look for a free one."""
+        """Gather at the deposit, or look for an emptier field, now that the worker has arrived."""
         loop, deposit = self._world.loop, self._deposit(worker)
         if deposit is None:
             self.gather(worker)
@@ -95,7 +93,7 @@ class Mining:
         if free_at > loop:
             other = self._emptier(worker) if minerals else None
             if other is None:
-                # Measured games: a field with three SCVs gives 145 a minute, a geyser 162.
+                # Measured in real games: a field with three SCVs gives 145 a minute, a geyser 162.
                 worker.job = Errand(free_at + 1, self._arrive)
                 return
             worker.order = Order(OrderKind.GATHER, 0.0, 0.0, other.tag)
@@ -108,7 +106,7 @@ class Mining:
         worker.job = Errand(free_at + (PAUSE_LOOPS if minerals else 0), self._take)
 
     def _take(self, worker: Unit) -> None:
-        """The worker has gathered: load it, and bring it home."""
+        """Load the worker, which has gathered, and bring the load home."""
         deposit = self._deposit(worker)
         if deposit is None:
             self.gather(worker)
@@ -127,7 +125,7 @@ class Mining:
         self.bring_home(worker)
 
     def _deliver(self, worker: Unit) -> None:
-        """The worker is home: unload, and go back, or on to its next order."""
+        """Unload the worker at home, and send it back, or begin its next order."""
         self._earn(*worker.cargo)
         worker.cargo = (0, 0)
         if worker.queue or not worker.workplace:
@@ -144,11 +142,11 @@ class Mining:
         return unit if isinstance(unit.job, Deposit) and unit.job.left > 0 else None
 
     def _other(self, worker: Unit) -> Unit | None:
-        """The nearest mineral field around."""
+        """The nearest mineral field within `NEAR_CELLS`."""
         return self._nearest(worker, [unit for unit in self._world.units if unit.type.has_minerals])
 
     def _emptier(self, worker: Unit) -> Unit | None:
-        """The nearest mineral field around with fewer workers, also with this one."""
+        """The nearest mineral field that has fewer workers even with this worker."""
         world = self._world
         crowd = Counter(one.workplace for one in world.workers if one.type is worker.type)
         least = crowd[worker.workplace] - 1

@@ -1,9 +1,9 @@
 """Repairing: SCVs and MULEs give life back to structures and mechanical units, for money.
 
-Rules it keeps: a whole life takes one worker as long as the type takes to make, and costs a quarter
-of the type's cost. Several workers add up. What is due is paid as soon as it is a whole mineral or
-a whole unit of gas. A worker follows its patient, and stops when that one is well or gone, or when
-the money is short. What is still being put up cannot be repaired.
+Rules it keeps: the repair of a whole life takes one worker as long as the type takes to make, and
+costs a quarter of the type's cost. Several workers add up. The cost is paid in whole minerals and
+whole units of gas, as it adds up. A worker follows its patient, and stops when the patient is
+repaired or gone, or when the money is short. A structure under construction cannot be repaired.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from sc2standin.simulation.units import Errand, Site, Unit
 from sc2standin.simulation.world import World
 
 COST = 0.25
-"""Share of its cost that a unit's whole life costs."""
+"""The share of a unit's cost that the repair of its whole life costs."""
 
 
 class Repair:
     """A player's repairs in one episode.
 
     Args:
-        pay: takes minerals and gas; False, and takes nothing, if there are too few.
+        pay: takes minerals and gas; if they do not suffice, takes nothing and returns False.
     """
 
     def __init__(self, world: World, walking: Walking, pay: Callable[[int, int], bool]) -> None:
@@ -45,7 +45,7 @@ class Repair:
         return unit if unit is not None and can_repair(worker, unit) else None
 
     def _work(self, worker: Unit) -> None:
-        """Repair for one loop, and go on with the next one."""
+        """Repair for one loop, and continue in the next loop."""
         patient = self._patient(worker)
         if patient is None:
             orders.finish(self._world, worker)
@@ -71,7 +71,7 @@ class Repair:
 
 
 def can_repair(worker: Unit, unit: Unit) -> bool:
-    """True if a worker can give life back to this unit."""
+    """True if a worker can repair this unit."""
     return (
         unit.owner == worker.owner
         and unit is not worker
@@ -83,13 +83,13 @@ def can_repair(worker: Unit, unit: Unit) -> bool:
 
 
 def work_loops(kind: UnitType) -> float:
-    """How long one worker takes for the whole life of a unit; 0 if it cannot be repaired.
+    """The loops in which one worker repairs the whole life of a unit; 0 if that is not possible.
 
-    An upgraded, lowered or lifted structure takes as long as the one that it was made from.
+    An upgraded, lowered or lifted structure takes as long as its original type.
     """
     while kind.made_from is not None:
         kind = kind.made_from
-    # An add-on beside no structure has a build time of its own, of two loops.
+    # The type of an add-on without a structure has a build time of two loops.
     return ADD_ONS.get((BARRACKS, kind), kind).build_time_loops
 
 

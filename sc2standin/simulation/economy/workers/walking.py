@@ -1,7 +1,7 @@
-"""How workers walk on their errands: straight, or around what is in their way.
+"""The ways of workers on their errands: straight, or around obstacles.
 
-They walk through other units, as gathering workers do in the real game. The time to turn and to
-speed up is added at the beginning of a walk.
+Workers walk through other units, as gathering workers do in the real game. The time to turn and to
+accelerate is added at the beginning of a walk.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from sc2standin.simulation.units import Errand, Point, Unit, way_to
 from sc2standin.simulation.world import World
 
 START_LOOPS = 16
-"""What a walk takes longer because a worker turns first, and speeds up, in loops.
+"""The extra loops of a walk, because a worker first turns and accelerates.
 
-Nine are those of its acceleration, 2.5 cells per second and second; the others are fitted, see
+Nine loops follow from its acceleration, 2.5 cells per second squared; the others are fitted, see
 `mining`.
 """
 TINY_CELLS = 1e-3
-"""A leg that is shorter than this leads nowhere."""
+"""A leg shorter than this means that the worker cannot come nearer."""
 Then = Callable[[Unit], None]
 
 
 @dataclass(frozen=True)
 class _Walk:
-    """Where a worker walks, and what it does there."""
+    """The goal of a worker's walk, and its activity there."""
 
     goal: Point
     touch: float
-    """How near it has to come."""
+    """The distance to the goal at which the walk ends, in cells."""
     then: Then
     target: Unit | None
 
@@ -45,7 +45,7 @@ class Walking:
         self._world, self._routes = world, routes
 
     def touches(self, worker: Unit, target: Unit) -> bool:
-        """True if a worker is one step from a unit at most."""
+        """True if a worker is at most one step away from a unit."""
         return way_to(worker, target.x, target.y)[2] - _touch(worker, target) <= worker.type.step
 
     def walk_to(self, worker: Unit, target: Unit, then: Then) -> None:
@@ -73,7 +73,7 @@ class Walking:
         if leg != end:
             way_x, way_y, distance = way_to(worker, *leg)
             left = distance
-            if left < TINY_CELLS:  # as near as it can get
+            if left < TINY_CELLS:  # the worker cannot come nearer
                 worker.job = Errand(world.loop + 1, then)
                 return
             then = partial(self._go_on, walk, 0)
@@ -83,7 +83,7 @@ class Walking:
         worker.job = Errand(world.loop + loops, then, way_x * share, way_y * share)
 
     def step_aside(self, site: Unit) -> None:
-        """Move the units away from where a structure is put up; its builder stands beside it."""
+        """Move units on the ground, also the builder, from the cells of a new structure."""
         self._routes.update()
         blocks = self._routes.blocks
         under = set(blocks.under(site.type, site.x, site.y))
@@ -94,10 +94,10 @@ class Walking:
 
 
 def _touch(worker: Unit, target: Unit) -> float:
-    """How near a worker's middle comes to that of a unit, straight from where it is.
+    """The distance of the middles when a worker that walks straight touches a unit.
 
-    What stands on cells is a rectangle, with its corners cut off where its radius ends. A town
-    hall takes what a worker brings to its radius: clients that stop there count on it.
+    A unit with a footprint is a rectangle whose corners are cut off at its radius. A town hall
+    accepts a load at its radius, because clients that stop there depend on that.
     """
     if target.type in TOWN_HALLS:
         return target.type.radius + worker.type.radius
