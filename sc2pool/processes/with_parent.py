@@ -123,7 +123,7 @@ def end_group_with(parent_pid: int, lifeline: int) -> None:
         lifeline: the reading end of a pipe whose writing end the parent holds.
     """
     if WINDOWS:
-        raise NotImplementedError("a job ends it there")
+        raise NotImplementedError("on Windows a job ends the group")
     ends = [lifeline]
     if LINUX:
         follow_parent(parent_pid, signal.SIGCONT)

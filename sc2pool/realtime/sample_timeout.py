@@ -21,8 +21,8 @@ from sc2pool.protocol.game_time import LOOPS_PER_S
 log = logging.getLogger("sc2pool")
 
 _REMEDY: Final = (
-    "set env_runners(rollout_fragment_length=…) to fewer steps, of which an update takes as many "
-    "fragments as it needs, or env_runners(sample_timeout_s=None) to wait without limit"
+    "set env_runners(rollout_fragment_length=…) to fewer steps (an update then takes more "
+    "fragments), or env_runners(sample_timeout_s=None) to wait without limit"
 )
 
 

@@ -40,7 +40,7 @@ class PauseCallback(BaseCallback):
 
     def _on_training_start(self) -> None:
         if isinstance(self.model, AsyncPPO):
-            raise ConfigError("AsyncPPO plays on while it learns: PauseCallback is for PPO")
+            raise ConfigError("AsyncPPO plays while it learns: PauseCallback is for PPO")
         self._pool()  # check the env before the first step, not after the first rollout
 
     def _on_step(self) -> bool:

@@ -112,8 +112,8 @@ def copied(policy: ActorCriticPolicy) -> ActorCriticPolicy:
         _Pickler(file, numbers={id(policy.optimizer): 0}).dump(policy)
     except Exception as error:
         error.add_note(
-            "AsyncPPO's actor acts with a copy of the policy, which is made by pickle; its "
-            "__getstate__ can leave out what cannot be pickled"
+            "AsyncPPO's actor uses a copy of the policy, which is made by pickle; the policy's "
+            "__getstate__ can leave out attributes that cannot be pickled"
         )
         raise
     copy: ActorCriticPolicy = _Unpickler(file.getvalue(), [None]).load()
@@ -143,7 +143,7 @@ class Packed:
             try:
                 pickler, self.data = _dump(model, left_out | (unfit - {"policy"}))
             except Exception as error:
-                error.add_note("an update in a process of its own pickles the model's policy")
+                error.add_note("an update in a child process pickles the model's policy")
                 raise
         self._parts = pickler.parts
 
