@@ -387,8 +387,8 @@ class Workers:
         """Order an instance to leave its worker, which ends with its last instance.
 
         Args:
-            gently: the last instance closes its env first. Otherwise its worker is killed
-                immediately.
+            gently: the worker's last instance closes its env first. Without `gently` its worker is
+                killed immediately.
         """
         worker = self._worker_of.pop(number, None)
         if worker is not None:

@@ -130,7 +130,7 @@ class AsyncPPO(PPO):
         # A second Ctrl-C may cut `closing` short. It cannot interrupt the end of the lifeline or of
         # the lock `learning`, because these are not written in Python.
         with nullcontext() if process is None else closing(process), lifeline:
-            policy = copied(self.policy)  # before the reset: a game in real time would not wait
+            policy = copied(self.policy)  # before the reset, as a game in real time would not wait
             total_timesteps, callback = self._setup_learn(
                 total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
             )
