@@ -154,8 +154,8 @@ class Calls:
         if hung:
             names = ", ".join(dict.fromkeys(targets[place][0].name for place in sorted(hung)))
             raise multiprocessing.TimeoutError(
-                f"{operation}: {names} did not answer within {self._limit_s:g} s (Limits.call_s) "
-                "and will go on with a new instance"
+                f"{operation}: {names} did not answer within {self._limit_s:g} s (Limits.call_s); "
+                "each continues with a new instance"
             )
         if len(answers) < len(targets):
             raise multiprocessing.TimeoutError(

@@ -163,7 +163,7 @@ class Spares:
 
 @dataclass(frozen=True)
 class Request:
-    """An episode as a trainer's reset asks for it.
+    """A trainer's request for an episode.
 
     Attributes:
         seed: for envs of the user, the seed of their `reset`. For tasks, None or the seed of this

@@ -376,9 +376,9 @@ class Pool:
     def pause(self, envs: Iterable[int] | None = None) -> None:
         """Stop the games of these envs: no game loop passes until they continue.
 
-        This stops all processes below an env's worker, also those that an env of the user has
-        started. They continue with the next step or reset of the env, or after as many calls of
-        `resume` as of `pause`. Pausing a paused env only increases its count.
+        For a task this stops its games, for an env of the user all processes below its worker. They
+        continue with the next step or reset of the env, or after as many calls of `resume` as of
+        `pause`. Pausing a paused env only increases its count.
 
         Args:
             envs: indices. None for all envs and the spares. `pause` waits for a spare that is

@@ -126,7 +126,7 @@ class Runtime:
         A Ctrl-C only ends this grace period early. May be called again.
         """
         if os.getpid() != self._owner_pid:
-            return  # a forked child's copy: everything here is its parent's
+            return  # a forked child: its parent owns all of this
         self.loop.stop()
         try:
             self._end_calls_of_others()
@@ -164,7 +164,7 @@ class Runtime:
                 ending.callback(self._window.close)
             ending.callback(self._slots.close)
             ending.callback(self.fleet.close)
-            ending.callback(self._watchdog.close)  # until then it writes into the run's folder
+            ending.callback(self._watchdog.close)  # before `fleet`: it writes into the run's folder
             # Removed before the watchdog closes it: a serial pool waits once more, and on Windows
             # `select` fails on a closed descriptor.
             ending.callback(self._waiter.remove, self._watchdog.doorbell.listening)

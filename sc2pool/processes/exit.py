@@ -1,9 +1,9 @@
 """The end of a child process: a descriptor that becomes readable, and a description in words.
 
-Linux gives such a descriptor for every process (a *pidfd*). Elsewhere a thread waits for the
-child and then closes its end of a socket pair, which makes the other end readable.
+Linux has such a descriptor for every process (a *pidfd*). Elsewhere a thread waits for the child
+and then closes its end of a socket pair, which makes the other end readable.
 
-Rule: the descriptor never becomes readable while the child lives.
+Rule: the descriptor never becomes readable while the child is alive.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sc2pool.processes.shortage import start_thread
 
 
 def watch_exit(child: subprocess.Popen[bytes]) -> FileIO | socket.socket:
-    """The descriptor that is readable once the child has ended, in an object that closes it.
+    """An object with a descriptor that is readable after the child has ended; it closes it too.
 
     Raises:
         OSError: the system refuses a descriptor or a thread.
@@ -30,7 +30,7 @@ def watch_exit(child: subprocess.Popen[bytes]) -> FileIO | socket.socket:
 
 
 def watch_in_thread(child: subprocess.Popen[bytes]) -> socket.socket:
-    """As `watch_exit`, on every system; the thread ends with the child."""
+    """The version of `watch_exit` for every system; its thread ends with the child."""
     mine, theirs = socket.socketpair()
 
     def wait() -> None:
@@ -47,16 +47,16 @@ def watch_in_thread(child: subprocess.Popen[bytes]) -> socket.socket:
 
 
 def notice_children() -> None:
-    """Learn how this process's children end, also if its parent does not care for its own.
+    """Make the exit status of this process's children available, even if SIGCHLD was ignored.
 
-    A program that ignores SIGCHLD hands that down to those that it starts.
+    A program that ignores SIGCHLD passes that on to the processes that it starts.
     """
     if not WINDOWS:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 def notices_children() -> bool:
-    """True if this process learns how its children end: it does not ignore SIGCHLD."""
+    """True if this process gets the exit status of its children: it does not ignore SIGCHLD."""
     return WINDOWS or signal.getsignal(signal.SIGCHLD) != signal.SIG_IGN
 
 
@@ -68,7 +68,7 @@ def describe_exit(code: int) -> str:
 
 
 def signal_name(number: int) -> str:
-    """`SIGKILL`; the number of a signal without a name, as most real-time signals are."""
+    """A signal's name, `SIGKILL`; its number if it has no name, as most real-time signals."""
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -1,11 +1,11 @@
-"""Exclusive locks on files that end with the last process that holds them, however it dies.
+"""Exclusive file locks that end with the last process that holds them, however it dies.
 
-POSIX has `flock`: the lock belongs to the open file, so a child that inherits the descriptor
-holds it too. Windows has `msvcrt.locking`: the lock belongs to the process alone.
+On POSIX `flock` is used: the lock belongs to the open file, so a child that inherits the descriptor
+holds it too. On Windows `msvcrt.locking` is used: the lock belongs to one process.
 
-Rules: the file exists only to be locked; its content means nothing, and the holder of the lock may
-delete it. A link in its place is refused: in a folder of several users it would create a file
-wherever its maker wants one.
+Rules: the file serves only as a lock, and the holder of the lock may delete it. A symbolic link in
+its place is refused. In a shared folder, another user could otherwise make this program create a
+file anywhere.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ else:
 
 
 def try_lock(path: Path, mode: int = 0o600) -> int | None:
-    """Locks `path`, and creates it if it is missing.
+    """Lock `path`, and create it if it is missing.
 
     Args:
         path: the file.
-        mode: its permissions if it is created, of which the umask takes some away.
+        mode: the permissions of a new file, reduced by the umask.
 
     Returns:
         The descriptor that holds the lock, or None if another process holds it.
 
     Raises:
-        OSError: the file cannot be opened; ELOOP if there is a link in its place. Or its file
-            system has no locks, as some on POSIX.
+        OSError: the file cannot be opened (ELOOP if it is a symbolic link). Or its file system has
+            no locks.
     """
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), mode)
@@ -57,23 +57,23 @@ def try_lock(path: Path, mode: int = 0o600) -> int | None:
             raise
         if _is_still_at(path, fd):
             return fd
-        # Its last holder deleted the file between our open and our lock: the next process would
-        # find another file.
+        # The last holder deleted the file between our open and our lock: another process would
+        # create and lock a new file.
         os.close(fd)
 
 
 def reserve(path: Path, held_by: str) -> int | None:
-    """Lock a file in a folder into which one program at a time may write.
+    """Lock a file in a folder into which only one program at a time may write.
 
     Args:
-        path: the file; several users may share the folder.
-        held_by: in words, for an error: who has the lock, if another process has it.
+        path: the file. Several users may share the folder.
+        held_by: describes the holder, for the error if another process holds the lock.
 
     Returns:
-        The descriptor that holds the lock; None if the file system has no locks.
+        The descriptor that holds the lock. None if the file system has no locks.
 
     Raises:
-        ConfigError: another process holds the lock, or another user has put something in its place.
+        ConfigError: another process holds the lock, or another user has put a file or link there.
     """
     try:
         held = try_lock(path, 0o666)
@@ -92,9 +92,9 @@ def reserve(path: Path, held_by: str) -> int | None:
 
 
 def unlock_and_remove(fd: int, path: Path) -> None:
-    """Gives up the lock of `try_lock` and deletes its file."""
-    # Delete first, while the lock still keeps others out. Windows deletes no open file: there it is
-    # closed first, and it stays if another process has opened it by then.
+    """Release the lock of `try_lock` and delete its file."""
+    # Delete first, while the lock still keeps others out. Windows cannot delete an open file: there
+    # it is closed first, and stays if another process has opened it.
     if WINDOWS:
         os.close(fd)
     with suppress(OSError):
@@ -107,10 +107,10 @@ def is_own(path: Path) -> bool:
     """True if this user owns the file or folder.
 
     Raises:
-        OSError: there is none.
+        OSError: it does not exist.
     """
     if WINDOWS:
-        return True  # folders for temporary files are each user's own there
+        return True  # each user has a temporary folder of their own there
     return path.stat().st_uid == os.getuid()
 
 

@@ -1,10 +1,11 @@
-"""A child that ends with this process, with all it has started, and gets descriptors of it.
+"""Followers: children that inherit descriptors, and end with this process and all they started.
 
     start_follower ── descriptors ──► become_follower, the child's first call
 
-POSIX: the child inherits the descriptors, which its command line names, and is ended by a lifeline
-(`with_parent`). Windows: it is put into a Job Object, and reads from its standard input what it
-gets copies of. It reads that before it does anything else, so all that it starts is in the job.
+On POSIX the child inherits the descriptors, whose numbers are in its command line, and a lifeline
+ends it (`with_parent`). On Windows it is put into a Job Object, and reads descriptions of the
+copied descriptors from its standard input. It reads them before it does anything else, so all
+processes that it starts are in the job.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from sc2pool.processes.spawn import Child, start_python
 
 
 class Follower:
-    """The child, as this process holds it.
+    """The parent's handle of a child.
 
     Attributes:
         process: the child, which leads a process group.
         lifeline: a context manager that ends the child and all that it has started. On Linux the
-            kernel does it when this file closes, which the end of a `with` block does in one step
-            of the interpreter, that no interrupt cuts short; so does the end of this object. On
-            Windows it does nothing.
+            kernel kills them when this file closes. The end of a `with` block closes it in a single
+            step of the interpreter, which no interrupt can cut short. The end of this object closes
+            it too. On Windows it does nothing.
     """
 
     lifeline: AbstractContextManager[object]
@@ -49,7 +50,7 @@ class Follower:
             self._job.kill()
 
         def close(self) -> None:
-            """Give back what this process holds of it, after its end; may be called again."""
+            """Release the job, after the child's end; may be called again."""
             self._job.close()
 
     else:
@@ -59,16 +60,16 @@ class Follower:
             self.lifeline = self._lifeline = FileIO(lifeline, "w")
 
         def kill(self) -> None:
-            """SIGKILL to the child's group; without effect once the child is reaped.
+            """Send SIGKILL to the child's group; no effect after the child is reaped.
 
-            A leader that is not reaped keeps the group's number from being used again.
+            Until the leader is reaped, the system does not reuse the group's number.
             """
             if self.process.returncode is None:
                 with suppress(ProcessLookupError):
                     os.killpg(self.process.pid, signal.SIGKILL)
 
         def close(self) -> None:
-            """Give back what this process holds of it, after its end; may be called again."""
+            """Release the lifeline, after the child's end; may be called again."""
             self._lifeline.close()
 
 
@@ -80,16 +81,18 @@ def start_follower(
     file: int | None = None,
     own_session: bool = False,
 ) -> Follower:
-    """Start `python -m module`, which calls `become_follower`; see `uninterrupted`.
+    """Start `python -m module`, which calls `become_follower`.
+
+    Call this in the thread of `uninterrupted`.
 
     Args:
-        sockets: descriptors that the child gets; they stay this process's, too.
-        environment: added to this process's own.
-        file: likewise the descriptor of a file.
-        own_session: as in `start_python`.
+        sockets: descriptors of sockets for the child. This process keeps them too.
+        environment: variables to add to this process's environment.
+        file: the descriptor of a file for the child, kept too.
+        own_session: see `start_python`.
 
     Raises:
-        OSError: the system refuses a process or descriptors; nothing is left.
+        OSError: the system refuses a process or descriptors. Everything is cleaned up.
     """
     if WINDOWS:
         return _start_in_job(module, sockets, environment, file)
@@ -138,20 +141,20 @@ _follows = False
 
 
 def is_follower() -> bool:
-    """True if this process, with all that it starts, ends with its parent: in a worker."""
+    """True if this process and all that it starts end with its parent, as in a worker."""
     return _follows
 
 
 def become_follower(arguments: Sequence[str]) -> list[int]:
-    """Follow the parent; called by the child before it imports what takes long.
+    """End this process with its parent; called by the child before its slow imports.
 
     Args:
         arguments: the command line, without the program.
 
     Returns:
-        The descriptors that it gets: the sockets, then the file if there is one.
+        The descriptors for this process: the sockets, then the file if there is one.
     """
-    global _follows  # noqa: PLW0603 - it is about this process
+    global _follows  # noqa: PLW0603 - a property of the process
     _follows = True
     if WINDOWS:
         sockets, files = pickle.load(sys.stdin.buffer)

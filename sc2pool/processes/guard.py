@@ -1,14 +1,17 @@
-"""Kills the process tree that a program has named when that program ends.
+"""Kills a process tree when the program that named it ends.
 
     program ── pipe: the process to be killed, or null ──► python -m sc2pool.processes.guard
 
-It names a tree that it has paused, which is not its child, so no parent-death signal reaches it,
-and which would stay stopped, because it handles no SIGTERM; or a game of its own, where the system
-has no such signal. Each line on the guard's standard input is a JSON value: pid and creation time
-of the tree's root, or null for none. Rules: only the end of the input counts, which comes however
-the writer ends; then the tree that the last line names is killed. A guard that does not read,
-because it is stopped, is replaced; nothing waits for it. Once its program has ended, the system
-lets a stopped guard go on.
+There are two uses. A program names a tree that it has paused: the tree is not its child, so no
+parent-death signal reaches it, and a stopped process handles no SIGTERM. Or a program names its own
+game, on a system without a parent-death signal.
+
+Each line on the guard's standard input is a JSON value: pid and creation time of the tree's root,
+or null for no tree. Rules:
+- The guard acts at the end of its input, which comes however the program ends. It then kills the
+  tree in the last line.
+- A guard that does not read, because it is stopped, is replaced. The program never waits for it.
+- When its program has ended, the system resumes a stopped guard.
 """
 
 from __future__ import annotations
@@ -26,19 +29,19 @@ from sc2pool.processes.spawn import Child, leave_interrupts_to_parent, start_pyt
 from sc2pool.processes.tree import end_orphan
 
 _ENDS_WITHIN_S: Final = 5.0
-"""How long a guard may take to end at the end of its input; it may still be starting."""
+"""How long a guard may take to exit at the end of its input; it may still be starting."""
 
 
 class Guard:
-    """The program's side: starts the guard, and keeps it informed."""
+    """The program's side: starts the guard process, and names the tree to kill."""
 
     def __init__(self) -> None:
         self._process = _start()
 
     def note(self, paused: tuple[int, float] | None) -> None:
-        """Kill the tree of this process (pid, creation time) if this program ends; None for no."""
+        """Name the root (pid, creation time) of the tree to kill if this program ends, or None."""
         line = json.dumps(paused).encode() + b"\n"
-        with suppress(BrokenPipeError):  # the guard was killed: the tree goes without
+        with suppress(BrokenPipeError):  # the guard was killed: the tree stays unguarded
             try:
                 self._write(line)
             except BlockingIOError:  # thousands of lines are unread
@@ -48,16 +51,16 @@ class Guard:
                 self._write(line)
 
     def dismiss(self) -> None:
-        """Nothing is to be killed any more: end the guard."""
+        """End the guard without a kill."""
         self.note(None)
         self.close()
 
     def _write(self, line: bytes) -> None:
         assert self._process.stdin is not None
-        os.write(self._process.stdin.fileno(), line)  # all or nothing: it is short (pipe(7))
+        os.write(self._process.stdin.fileno(), line)  # atomic, because it is short (pipe(7))
 
     def close(self) -> None:
-        """End the guard; call `note(None)` before."""
+        """End the guard; call `note(None)` first."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
@@ -68,24 +71,24 @@ class Guard:
 
 
 def _start() -> Child:
-    # In no session of its own: there the system would not continue a stopped guard, see `main`.
+    # Not in a session of its own: there the system would not resume a stopped guard, see `main`.
     process = start_python("sc2pool.processes.guard", stdin=subprocess.PIPE)
     assert process.stdin is not None
-    if not WINDOWS:  # its pipes always wait for room
+    if not WINDOWS:  # its pipes always block
         os.set_blocking(process.stdin.fileno(), False)
     return process
 
 
 def main() -> None:
-    """The guard's side: read until the end of the input, then kill what is still paused."""
+    """The guard's side: read until the end of the input, then kill the tree named last."""
     leave_interrupts_to_parent()
     if not WINDOWS:
-        # If this process is stopped when its parent ends, the system sends SIGHUP, and SIGCONT: no
-        # other process of the session could continue its group any more (setpgid(2)).
+        # If this process is stopped when its parent ends, its group becomes orphaned, and the
+        # system sends SIGHUP and SIGCONT (setpgid(2)).
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     paused: list[float] | None = None
     for line in sys.stdin:
-        if line.endswith("\n"):  # else the writer ended in the middle of it
+        if line.endswith("\n"):  # else the program ended while it wrote the line
             paused = json.loads(line)
     if paused is not None:
         pid, created_s = paused

@@ -1,4 +1,4 @@
-"""What the system refuses because it has no more of it now: it may have some a moment later."""
+"""Shortages of system resources: errors that may not occur again at the next try."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def is_shortage(error: OSError) -> bool:
 def start_thread(target: Callable[..., Any], name: str, *arguments: Any) -> threading.Thread:
     """Start a thread that does not keep the process alive.
 
-    If the system refuses a thread, Python raises RuntimeError, as it does for many mistakes. This
-    raises OSError, as Python does for a refused process.
+    If the system refuses a thread, Python raises RuntimeError, as for many other errors. This
+    function raises OSError instead, as Python does for a refused process.
 
     Raises:
-        OSError: EAGAIN; the system refuses it.
+        OSError: the system refuses the thread (EAGAIN).
     """
     thread = threading.Thread(target=target, args=arguments, name=name, daemon=True)
     try:

@@ -1,8 +1,8 @@
 """Starts child Pythons of this package: workers, the guard, the update process, the stand-in.
 
-Rule: no other place starts one, because a child must not run code that lies in the working
-directory, which may be another user's: not as `python -m` would (`-P`), and not by an entry of
-PYTHONPATH that is relative or empty. What the trainer itself may import, a worker is told later.
+Rule: only this module starts a child Python. A child must not import code from the working
+directory, which may belong to another user. So `-P` keeps that directory off the path, and relative
+or empty entries of PYTHONPATH are dropped. A worker receives the trainer's `sys.path` later.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sc2pool.processes import windows
 
 Child = subprocess.Popen[bytes]
 _IO_ENCODING = "utf-8:surrogateescape"
-"""Of what is printed: a path may have letters that a code page of Windows lacks."""
+"""The encoding of a child's output: a path may have letters that a Windows code page lacks."""
 
 
 def start_python(
@@ -36,27 +36,28 @@ def start_python(
 ) -> Child:
     """Start `python -m module` with this package on its path.
 
-    The child leads a process group, so the terminal's Ctrl-C reaches only this program, and one
+    The child leads a process group. So the terminal's Ctrl-C reaches only this program, and one
     signal to the group ends the child with all that it has started.
 
     Args:
-        descriptors: what it inherits, under the same numbers; not on Windows (see `follower`).
-        environment: added to this process's own.
-        own_session: whether it leads a session, too. Linux shares CPU time among sessions first
-            (autogroup, sched(7)). For a worker that costs most of the speed: a wake-up from one
-            session to another waits its turn (on two cores, two thirds of all steps). For the
-            update process it is the gain: in the trainer's session it would get one share of the
-            CPU beside two for every game, while all games wait for it.
+        descriptors: descriptors that the child inherits, with the same numbers. Not on Windows
+            (see `follower`).
+        environment: variables to add to this process's environment.
+        own_session: whether the child leads a session too. Linux shares CPU time among sessions
+            first (autogroup, sched(7)). A worker must not have its own: a wake-up from one session
+            to another waits for its turn, which costs two thirds of all steps on two cores. The
+            update process needs its own: in the trainer's session it would get one share of the
+            CPU and each game two, while all games wait for it.
     """
     entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     package_root = str(Path(__file__).resolve().parents[2])
     search_path = os.pathsep.join([package_root, *filter(os.path.isabs, entries)])
-    # It is for the user's own program; a child would ask for lines of Python instead of ending.
+    # PYTHONINSPECT is for the user's program; a child would prompt for input instead of exiting.
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONINSPECT"}
     command = [sys.executable, "-P", "-m", module, *arguments]
     its_environment = inherited | {"PYTHONPATH": search_path, **(environment or {})}
     if WINDOWS:
-        # The `python.exe` of a virtual environment starts the real one, whose pid is another.
+        # The `python.exe` of a virtual environment starts the real one, which has another pid.
         real = sys._base_executable  # type: ignore[attr-defined]
         if real != sys.executable:
             command[0] = real
@@ -87,13 +88,13 @@ def start_with_socket(
     given: socket.socket,
     stdout: int | None = None,
 ) -> Child:
-    """Start `python -m module`, which takes this socket with `given_socket`.
+    """Start `python -m module`, which gets a socket from `given_socket`.
 
-    It inherits the socket; on Windows it reads a description of it from its standard input, and
-    makes a copy while the socket is open here.
+    The child inherits the socket. On Windows it reads a description from its standard input and
+    makes a copy, so the socket must stay open here until then.
 
     Args:
-        given: stays this process's, too.
+        given: the socket. This process keeps it too.
     """
     child = start_python(
         module,
@@ -115,32 +116,33 @@ def start_with_socket(
 
 
 def given_socket(descriptor: int) -> socket.socket:
-    """The socket that this process was started with; its descriptor in the parent names it."""
+    """The socket that `start_with_socket` gave; `descriptor` is its number in the parent."""
     if WINDOWS:
         descriptor = windows.socket_of(sys.stdin.buffer.read())
     return socket.socket(fileno=descriptor)
 
 
 def leave_interrupts_to_parent() -> None:
-    """Ignore Ctrl-C; and Ctrl-Break, which Windows sends to every process of a console."""
+    """Ignore Ctrl-C, and Ctrl-Break, which Windows sends to every process of a console."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if WINDOWS:
         signal.signal(signal.SIGBREAK, signal.SIG_IGN)
 
 
 def _or_nowhere(given: int | None, inherited: TextIO | None) -> int | None:
-    """What a child's output is: nowhere if this program has no stream to pass on, as in pythonw.
+    """A child's output stream: DEVNULL if this program has no stream to inherit, as in pythonw.
 
-    Otherwise `subprocess` gives the child a pipe without a reader, and its first `print` fails.
+    Otherwise `subprocess` would give the child a pipe without a reader, and its first `print` would
+    fail.
     """
     return subprocess.DEVNULL if given is None and inherited is None else given
 
 
 def run_python(module: str, *arguments: str, timeout_s: float) -> subprocess.CompletedProcess[str]:
-    """Run `python -m module` to its end, and return what it has printed.
+    """Run `python -m module` until it exits, and return its output.
 
     Raises:
-        subprocess.TimeoutExpired: it took longer, and was killed.
+        subprocess.TimeoutExpired: it took longer than `timeout_s`, and was killed.
     """
     with start_python(
         module,
@@ -155,6 +157,6 @@ def run_python(module: str, *arguments: str, timeout_s: float) -> subprocess.Com
                 for part in child.communicate(None, timeout_s)
             ]
         finally:
-            child.kill()  # without effect if it has ended
-            child.wait()  # after a Ctrl-C `subprocess` would leave that to a later call
+            child.kill()  # no effect if it has exited
+            child.wait()  # after a Ctrl-C, `subprocess` would not reap it until later
     return subprocess.CompletedProcess(child.args, child.returncode, *printed)

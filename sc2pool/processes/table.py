@@ -2,12 +2,13 @@
 
     read ─► Processes: at(pid), below(pid) ─► rows: stopped, resident memory, CPU time
 
-Linux has it all in one small file per process (`/proc/PID/stat`, proc(5)). psutil would open five
-for each, and walking down from each worker costs a file per thread. Elsewhere psutil does it.
+Linux has all values in one small file per process (`/proc/PID/stat`, proc(5)). psutil would open
+five files per process, and a walk down from each worker reads a file per thread. On other systems
+psutil is used.
 
-Rules: a process that is not below this one is read once: it stays a stranger until it ends, because
-no process gets a parent that it did not have, except the system's own. A process that begins or
-ends meanwhile may be missing. Ended ones are missing, including zombies.
+Rules: a process that is not below this one is read only once. It stays a stranger until it ends,
+because the new parent of an orphan is always a process of the system. A process that starts or ends
+during the pass may be missing. Ended processes are missing, including zombies.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _STOPPED: Final = frozenset({psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP})
 
 
 class ProcessRow(NamedTuple):
-    """One process, at one moment."""
+    """The state of one process at one moment."""
 
     parent_pid: int
     stopped: bool
@@ -72,7 +73,7 @@ class PsutilTable:
         """The processes now.
 
         Raises:
-            OSError: the system does not let itself be asked; no descriptor is free.
+            OSError: the system cannot be queried, because no descriptor is free.
         """
         rows = {}
         for process in psutil.Process(self._root_pid).children(recursive=True):
@@ -99,7 +100,7 @@ if LINUX:
     _STAT_BYTES: Final = 2048
 
     class ProcTable(PsutilTable):
-        """The same, out of /proc."""
+        """The same table, read from /proc."""
 
         def __init__(self, root_pid: int) -> None:
             super().__init__(root_pid)
@@ -107,7 +108,7 @@ if LINUX:
 
         def read(self) -> Processes:
             pids = {int(name) for name in os.listdir("/proc") if name.isdecimal()}  # noqa: PTH208
-            self._strangers &= pids  # the pid of one that has ended may be another's by now
+            self._strangers &= pids  # pids of ended processes may be reused
             rows = {}
             for pid in pids - self._strangers:
                 row = _read_stat(pid)
@@ -121,7 +122,7 @@ if LINUX:
 
         @staticmethod
         def _settle(pid: int, rows: Mapping[int, ProcessRow], belongs: dict[int, bool]) -> None:
-            """Note whether it is below the root; nothing if a parent is not in the table."""
+            """Note in `belongs` if it is below the root; nothing if an ancestor is missing."""
             lineage = []
             while pid not in belongs and pid in rows:
                 lineage.append(pid)
@@ -140,7 +141,7 @@ if LINUX:
             return None
         finally:
             os.close(stat)
-        # The name, in brackets, may hold anything. Behind it: state, parent, …
+        # The name, in brackets, may contain anything. After it: state, parent, …
         state, parent_pid, *fields = line[line.rindex(b")") + 2 :].split()
         if state in b"ZX":
             return None
@@ -150,17 +151,17 @@ if LINUX:
 
 
 def process_table(root_pid: int) -> PsutilTable:
-    """The best table that this system has."""
+    """The fastest table for this system."""
     if LINUX:
         return ProcTable(root_pid)
     return PsutilTable(root_pid)
 
 
 def waited_s(pid: int) -> float:
-    """How long the threads of a process were ready to run and waited for a processor, in sum.
+    """The total time for which a process's threads were ready to run and waited for a CPU.
 
-    0 if the process has ended, or if the system does not say. It reads a file for each thread, so
-    it is for a process whose answer is late, not for each sample.
+    0 if the process has ended, or if the system does not report it. This reads a file per thread,
+    so call it for a process whose answer is late, not in each sample.
     """
     waited_ns = 0
     if LINUX:
@@ -172,7 +173,7 @@ def waited_s(pid: int) -> float:
 
 
 def usable_cores() -> int:
-    """Cores that this process, and what it starts, may use."""
+    """The number of cores that this process and its children may use."""
     if LINUX:
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,21 +1,21 @@
-"""Process trees: a process and all below it, known again, found, paused, and killed.
+"""Process trees: identify, list, pause and kill a process and all below it.
 
-    stop ─► walk the tree, stop what is new ─► all stopped, and none new? ─► done
+    stop ─► walk the tree, stop new processes ─► all stopped, and none new? ─► done
                      ▲                                 │ no
                      └─────────────────────────────────┘
 
-A process is known by its pid and its creation time (`Identity`), because a pid alone may belong to
-another process by now. Linux tells the time of creation since the system was started, which no step
-of the wall clock changes; elsewhere it is the wall clock's.
+A process is identified by its pid and its creation time, because the system may reuse a pid. On
+Linux the creation time is relative to the system's start, so a change of the wall clock does not
+affect it. Elsewhere it is wall clock time.
 
 Rules:
-- a process that does not match in both is left alone; one that the system does not let itself be
-  asked for (no free descriptor) is taken to be alive, and left alone, too;
-- `stop` returns when the system says that every process is stopped, or leaves none of them
-  stopped and raises;
-- a process gets one stop and one continue, because they nest on Windows and do not elsewhere;
-- a process that another program stopped before stays stopped;
-- a process that has disowned its parent (a daemon) is not in the tree.
+- A process whose pid or creation time differs is never touched. If the system cannot be queried (no
+  free descriptor), the process counts as alive, and is not touched either.
+- `stop` returns when the system reports every process as stopped. Otherwise it resumes all of them
+  and raises.
+- A process gets one stop and one continue, because these calls nest on Windows and not elsewhere.
+- A process that another program has stopped before stays stopped.
+- A process that has left its parent (a daemon) is not in the tree.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ from sc2pool.errors import PauseError
 from sc2pool.platform import LINUX, WINDOWS
 
 STOPS_WITHIN_S: Final = 2.0
-"""Time limit of a stop. Measured: 0.3 to 4 ms; longer in the middle of a slow system call."""
+"""Time limit of a stop. It takes 0.3 to 4 ms as measured, and longer during a slow system call."""
 _POLL_S: Final = 0.0005
 UNREADABLE: Final = (psutil.Error, OSError)
-"""Errors that psutil raises about a process: its own, and the system's if no descriptor is free."""
+"""Errors of psutil about a process, and those of the system if no descriptor is free."""
 _STOPPED = frozenset({psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP})
 
 
 def descendants(process: psutil.Process) -> list[psutil.Process]:
     """All processes below this one.
 
-    A process that begins or ends meanwhile may be missing or gone. If all of the tree are
-    stopped, the list is complete.
+    The list may miss a process that starts during the call, and may contain one that ends. If the
+    whole tree is stopped, the list is complete.
 
     Raises:
-        psutil.Error, OSError: the system does not let itself be asked.
+        psutil.Error, OSError: the system cannot be queried.
     """
     if not _KERNEL_LISTS_CHILDREN:
         return process.children(recursive=True)
-    # psutil would read the parent of every process on the machine: on a busy one that takes as
+    # psutil would read the parent of every process on the machine. On a busy machine that takes as
     # long as a game loop, and costs the watchdog more than all its other work.
     found: list[int] = []
     parents = [process.pid]
@@ -66,7 +66,7 @@ def descendants(process: psutil.Process) -> list[psutil.Process]:
 
 
 def _children(pid: int) -> list[int]:
-    """Pids of a process's children; a process or thread that ends meanwhile has none."""
+    """The pids of a process's children; empty for a process that has ended."""
     children: list[int] = []
     with suppress(*_ENDED):
         for thread in Path(f"/proc/{pid}/task").iterdir():
@@ -80,28 +80,29 @@ _KERNEL_LISTS_CHILDREN: Final = Path(f"/proc/self/task/{os.getpid()}/children").
 
 
 def kill_tree(root: psutil.Process) -> None:
-    """SIGKILL to a process and all below it; without effect if it is gone.
+    """Send SIGKILL to a process and all below it; no effect if the process has ended.
 
-    What cannot be listed or found because no descriptor is free lives on.
+    If no descriptor is free, processes that cannot be listed survive.
     """
     with suppress(*UNREADABLE):
-        root.suspend()  # else it might start another child after they are listed
+        root.suspend()  # else it might start another child after the listing
     tree = [root]
     with suppress(*UNREADABLE):
         tree += descendants(root)
     for process in tree:
         with suppress(*UNREADABLE):
-            process.kill()  # psutil checks first that the pid is still this process's
+            process.kill()  # psutil first checks that the pid was not reused
 
 
 class ProcessTree:
-    """A tree that can be paused, or several as one.
+    """One or several process trees that are paused together.
 
     Args:
+        pids: the pids of the roots.
         with_root: whether the roots are stopped too.
 
     Raises:
-        PauseError: there is no such process.
+        PauseError: a root does not exist.
     """
 
     def __init__(self, *pids: int, with_root: bool = True) -> None:
@@ -117,10 +118,10 @@ class ProcessTree:
         """The processes that this object has stopped."""
 
     def stop(self, deadline: Deadline) -> None:
-        """Stop them all; those that are stopped already stay so.
+        """Stop all processes; those that are stopped already stay stopped.
 
         Raises:
-            PauseError: not all could be stopped by then; all go on.
+            PauseError: not all processes could be stopped before the deadline; all are resumed.
         """
         try:
             self._stop(deadline)
@@ -133,9 +134,9 @@ class ProcessTree:
 
     def _stop(self, deadline: Deadline) -> None:
         while True:
-            # On Windows all threads are suspended when the call returns; a signal takes its time.
+            # On Windows all threads are suspended when the call returns; a signal acts later.
             moving = [] if WINDOWS else [one for one in self._held if not _rests(one)]
-            # Once all are stopped none can start another, so a walk that finds none is complete.
+            # Stopped processes start no others, so a walk that finds no new process is complete.
             new = [process for process in self._members() if process not in self._held]
             new = [process for process in new if not _rests(process)]
             if not moving and not new:
@@ -160,13 +161,13 @@ class ProcessTree:
         members = []
         for root in self._roots:
             with suppress(psutil.NoSuchProcess):
-                if root.is_running():  # else the pid may be another process's by now
+                if root.is_running():  # else the pid may have been reused
                     below = descendants(root)
                     members += [root, *below] if self._with_root else below
         return members
 
     def resume(self) -> None:
-        """Let all that this object has stopped go on; may be called again."""
+        """Resume all processes that this object has stopped; may be called again."""
         held, self._held = self._held, []
         for process in held:
             with suppress(*UNREADABLE):
@@ -174,7 +175,7 @@ class ProcessTree:
 
 
 def _rests(process: psutil.Process) -> bool:
-    """True if it does nothing: it is stopped, or has ended."""
+    """True if the process is stopped or has ended."""
     try:
         status = process.status()
     except psutil.NoSuchProcess:
@@ -191,19 +192,19 @@ if LINUX:
             status = Path(f"/proc/{pid}/stat").read_bytes()
         except (FileNotFoundError, ProcessLookupError):
             raise psutil.NoSuchProcess(pid) from None
-        # proc_pid_stat(5): the 22nd field; the second is a name that may hold anything.
+        # proc_pid_stat(5): the 22nd field; the second, a name, may contain spaces and brackets.
         return int(status.rpartition(b")")[2].split()[19]) / _TICKS_PER_S
 
 else:
     _DRIFT_S: Final = 2.0
-    """How much two readings of one creation time may differ: the wall clock may be corrected."""
+    """How much two readings of one creation time may differ after a wall clock correction."""
 
     def _read_created_at_s(pid: int) -> float:
         return psutil.Process(pid).create_time()
 
 
 def created_at_s(pid: int) -> float | None:
-    """When the process was created, to be compared with nothing else; None if gone or unknown."""
+    """A process's creation time, only to be compared for equality; None if it cannot be read."""
     try:
         return _read_created_at_s(pid)
     except UNREADABLE:
@@ -211,7 +212,7 @@ def created_at_s(pid: int) -> float | None:
 
 
 def is_alive(pid: int, created_s: float) -> bool:
-    """True if the process of this pid and creation time still runs; True if that is unknown."""
+    """True if the process of this pid and creation time is alive, or if that is unknown."""
     try:
         process = _find(pid, created_s)
         return process is not None and process.status() != psutil.STATUS_ZOMBIE
@@ -222,7 +223,7 @@ def is_alive(pid: int, created_s: float) -> bool:
 
 
 def end_orphan(pid: int, created_s: float) -> bool:
-    """Kill the tree of the process of this pid and creation time; False if it is gone."""
+    """Kill the tree of the process of this pid and creation time; False if it has ended."""
     with suppress(*UNREADABLE):
         process = _find(pid, created_s)
         if process is not None:

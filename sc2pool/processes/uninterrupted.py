@@ -1,17 +1,16 @@
-"""One thread of the process that no interrupt reaches: what must not stop half-way is done there.
+"""A thread that no interrupt reaches, for work that must not stop half-way.
 
-Python runs signal handlers in the main thread, so Ctrl-C raises KeyboardInterrupt there, between
-any two instructions: descriptors just opened would be lost, and a process just started would have
-no owner. Work that is done in this thread always comes to its end; an interrupt ends only the wait
-for it.
+Python runs signal handlers in the main thread. So Ctrl-C raises KeyboardInterrupt there, between
+any two instructions: new descriptors would be lost, and a new process would have no owner. Work in
+this thread always completes, and an interrupt ends only the wait for it.
 
-All children of a pool are started here for a second reason: the parent-death signal of a worker
+All children of a pool are started here for a second reason. The parent-death signal of a worker
 follows the *thread* that spawned it (prctl(2)). A worker spawned from a short-lived thread would be
-killed at the end of that thread, and not at the end of the trainer.
+killed at the end of that thread, not at the end of the trainer.
 
-Rules: pieces of work are done one after the other, in the order in which they were asked for, so
-what ends a thing may be asked for while the thing is still being made. At the interpreter's end, in
-a `__del__` for instance, no thread but the caller's runs any more, so the caller does the work.
+Rules: pieces of work are done one after the other, in the order of their submission. So the end of
+a resource may be submitted while the resource is still being made. While the interpreter exits (in
+a `__del__`, for instance), only the caller's thread runs, so the caller does the work.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _T = TypeVar("_T")
 
 
 class _Thread:
-    """The thread of one process."""
+    """The uninterrupted thread of one process."""
 
     def __init__(self) -> None:
         self._work: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = queue.SimpleQueue()
@@ -39,7 +38,7 @@ class _Thread:
 
     @property
     def is_of_this_process(self) -> bool:
-        """A forked child has no thread but the one that forked."""
+        """False in a forked child, which has only the thread that forked."""
         return self._pid == os.getpid()
 
     def submit(self, work: Callable[[], _T]) -> Future[_T]:
@@ -66,7 +65,7 @@ _thread: _Thread | None = None
 
 
 def submit(work: Callable[[], _T]) -> Future[_T]:
-    """Have `work` done in the thread, without waiting for it; at once if this is the thread.
+    """Do `work` in the thread, without waiting; in the thread itself, do it immediately.
 
     Raises:
         OSError: the system refuses the thread.
@@ -82,9 +81,9 @@ def submit(work: Callable[[], _T]) -> Future[_T]:
 
 
 def uninterrupted(work: Callable[[], _T]) -> _T:
-    """Do `work` in the thread, and return what it returns; an interrupt ends only the wait.
+    """Do `work` in the thread and return its result; an interrupt ends only the wait.
 
     Raises:
-        Exception: what `work` raised.
+        Exception: the error of `work`.
     """
     return submit(work).result()

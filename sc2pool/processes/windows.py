@@ -1,11 +1,12 @@
-"""What only Windows has: Job Objects, descriptors that another process gets copies of, consoles.
+"""Windows only: Job Objects, copies of descriptors for another process, and consoles.
 
-A job ends all of its processes when the last handle to it closes, which the system does however
-its owner ends. What a member starts is a member, too. So a child gets a job of its own (`Job`), and
-this process is in one for the time in which a child is being started (`ending_with_us`).
+A job ends all its processes when the last handle to it closes. The system closes the handle however
+its owner ends. A process that a member starts is a member too. So a child gets a job of its own
+(`Job`), and this process is in a job while it starts a child (`ending_with_us`).
 
-A socket travels as its description (`socket.share`), a file as a handle that was put into the other
-process. Rule: the receiver owns the copy and closes it; the sender keeps, and closes, its own.
+A socket is sent as its description (`socket.share`), a file as a handle that was duplicated into
+the other process. Rule: the receiver owns the copy and closes it. The sender keeps and closes its
+own.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ if WINDOWS:
     _KILL_ON_CLOSE: Final = 0x2000
     """`JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE`."""
     _MAY_LEAVE: Final = 0x800
-    """`JOB_OBJECT_LIMIT_BREAKAWAY_OK`: a member may start, on demand, a process that is none."""
+    """`JOB_OBJECT_LIMIT_BREAKAWAY_OK`: a member may start processes outside the job on request."""
     _KILLED: Final = 1
-    """The exit code of what a job has ended."""
+    """The exit code of processes that a job has ended."""
     _CTRL_C: Final = 0
     _CTRL_BREAK: Final = 1
-    """The other events end the program: its console is closed, the user logs off, Windows ends."""
+    """Higher numbers end the program: the console closes, the user logs off, Windows shuts down."""
     _CLOSES_WITHIN_S: Final = 60.0
-    """The system itself waits for about five seconds."""
+    """Longer than the system itself waits for a handler, about five seconds."""
 
     class _BasicLimits(ctypes.Structure):
         _fields_ = (
@@ -82,7 +83,7 @@ if WINDOWS:
     _ConsoleHandler = ctypes.WINFUNCTYPE(wintypes.BOOL, wintypes.DWORD)
     _kernel32.SetConsoleCtrlHandler.argtypes = (_ConsoleHandler, wintypes.BOOL)
     _handlers: list[object] = []
-    """Kept for good: the thread of an event may still be in one when it is removed."""
+    """Never freed: the thread of an event may still run a handler after its removal."""
 
     def _limit(job: int, flags: int) -> bool:
         limits = _ExtendedLimits(_BasicLimits(flags=flags))
@@ -92,10 +93,11 @@ if WINDOWS:
         )
 
     class Job:
-        """A child and all that it starts, which end when this process ends.
+        """A child and all processes that it starts, which end when this process ends.
 
         Args:
-            child: just started; what it has started already is no member.
+            child: a child that was just started. Processes that it has started before are not
+                members.
 
         Raises:
             OSError: the system refuses the job.
@@ -112,23 +114,23 @@ if WINDOWS:
             ):
                 error = ctypes.WinError(ctypes.get_last_error())
                 self.close()
-                if child.poll() is None:  # else there is nothing left to be ended
+                if child.poll() is None:  # else the child has ended already
                     raise error
 
         def kill(self) -> None:
-            """End all of them."""
+            """End all processes of the job."""
             if self._handle:
                 _kernel32.TerminateJobObject(self._handle, _KILLED)
 
         def close(self) -> None:
-            """End all of them, and give the handle back; may be called again."""
+            """End all processes of the job and close its handle; may be called again."""
             handle, self._handle = self._handle, None
             if handle:
                 _winapi.CloseHandle(handle)
 
     @cache
     def _own_job() -> int | None:
-        """The job that this process is in from now on; None if the system refuses it."""
+        """Put this process into a job, at the first call; None if the system refuses it."""
         job = _kernel32.CreateJobObjectW(None, None)
         if job and _kernel32.AssignProcessToJobObject(job, _kernel32.GetCurrentProcess()):
             return int(job)
@@ -136,12 +138,12 @@ if WINDOWS:
 
     @contextmanager
     def ending_with_us() -> Iterator[None]:
-        """What is started in the block ends with this process from its first instant on.
+        """Make children that are started in the block end with this process from their start on.
 
-        Without it a child would stay, suspended, if this process is killed before `CreateProcess`
-        has come to its end: it has no job yet. If this process ends in the block, and only then, it
-        takes along also what the user's program has started since the first block. Blocks must not
-        overlap.
+        Without this block a child would stay, suspended, if this process is killed before
+        `CreateProcess` returns, because it has no job yet. If this process ends inside the block,
+        all processes that the user's program has started since the first block end too. Blocks must
+        not overlap.
         """
         job = _own_job()
         if job is None:
@@ -154,9 +156,10 @@ if WINDOWS:
             _limit(job, _MAY_LEAVE)
 
     def creation_flags() -> int:
-        """For a child that no Ctrl-C of the console reaches.
+        """Flags for a child that does not get the console's Ctrl-C.
 
-        Without a console (a service, pythonw) it would open a window for its own.
+        If this process has no console (a service, pythonw), the flags keep the child from opening a
+        console window.
         """
         if _kernel32.GetConsoleWindow():
             return subprocess.CREATE_NEW_PROCESS_GROUP
@@ -164,10 +167,10 @@ if WINDOWS:
 
     @contextmanager
     def closing_breaks() -> Iterator[None]:
-        """In the block, a console that is closed and a user who logs off count as Ctrl-Break, too.
+        """In the block, treat a closing console and a logoff of the user as Ctrl-Break.
 
-        After such an event the system ends the program once its handlers have returned, which
-        Python's own does at once. This one returns after the block, or is ended with the program.
+        After such an event the system ends the program when its handlers have returned. Python's
+        own handler returns immediately. This one returns after the block.
         """
         left = threading.Event()
 
@@ -189,7 +192,7 @@ if WINDOWS:
             _kernel32.SetConsoleCtrlHandler(handler, False)
 
     def copied_socket(descriptor: int, pid: int) -> bytes:
-        """A description of this socket, from which the process of this pid makes its own."""
+        """A description of this socket, from which the process of this pid makes a copy."""
         borrowed = socket.socket(fileno=descriptor)
         try:
             return borrowed.share(pid)
@@ -201,7 +204,7 @@ if WINDOWS:
         return socket.fromshare(description).detach()
 
     def copied_file(descriptor: int, pid: int) -> int:
-        """A handle in the process of this pid, of an open file of this one."""
+        """Duplicate an open file into the process of this pid; return the handle there."""
         process = _winapi.OpenProcess(_winapi.PROCESS_DUP_HANDLE, False, pid)
         try:
             return _winapi.DuplicateHandle(

@@ -1,6 +1,6 @@
 """Children that end when their parent ends, even if it is killed.
 
-    a program of others (a game)    die_with_parent    the kernel: SIGKILL, asked for before exec
+    a foreign program (a game)      die_with_parent    the kernel: SIGKILL, set up before exec
                                     end_with_this_process    a job on Windows, else a `guard`
     a worker, the update process,
     with its whole group            the lifeline       kill_group_at_end_of, called by the trainer,
@@ -11,15 +11,15 @@
                                        writing end any more
 
 Linux can send a signal to a process when its parent ends (`PR_SET_PDEATHSIG`). Other systems
-cannot; there the lifeline's thread ends workers, and a guard the games of other programs. Windows
-has Job Objects (`windows`) in place of all of it.
+cannot. There the lifeline's thread ends workers, and a guard ends games. On Windows, Job Objects
+(`windows`) replace all of this.
 
 Rules:
-- libc is loaded before any fork, because between fork and exec nothing may be imported;
-- the parent-death signal follows the *thread* that forks, so games are started from a worker's
-  main thread, and workers from a thread that lives on (see `uninterrupted`);
-- `die_with_parent` makes `subprocess` fork, which is slow in a large process and unsafe beside
-  other threads: only the lean, single-threaded worker uses it.
+- libc is loaded before any fork, because nothing may be imported between fork and exec.
+- The parent-death signal follows the *thread* that forks. So games are started from a worker's main
+  thread, and workers from a thread that does not end (see `uninterrupted`).
+- `die_with_parent` makes `subprocess` fork, which is slow in a large process and unsafe with other
+  threads. Only the lean, single-threaded worker uses it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _prctl = ctypes.CDLL(None, use_errno=True).prctl if LINUX else None
 
 
 def die_with_parent() -> Callable[[], None] | None:
-    """The `preexec_fn` of a child that must not outlive its parent; None if the system has none."""
+    """A `preexec_fn` for a child that must not outlive its parent; None if not supported."""
     if _prctl is None:
         return None
     parent_pid = os.getpid()
@@ -54,19 +54,19 @@ def die_with_parent() -> Callable[[], None] | None:
 
 
 def end_with_this_process(child: subprocess.Popen[bytes]) -> Callable[[], None]:
-    """Have a child, just started, end with this process, where `die_with_parent` cannot do it.
+    """Make a child that was just started end with this process, if `die_with_parent` cannot.
 
     Returns:
-        To be called after the child's end.
+        A function to call after the child's end.
 
     Raises:
-        OSError: the system refuses it.
+        OSError: the system refuses a job or a guard.
     """
     if WINDOWS:
         return windows.Job(child).close
     if LINUX:
         return lambda: None
-    from sc2pool.processes.guard import Guard  # noqa: PLC0415 - a lean worker needs none
+    from sc2pool.processes.guard import Guard  # noqa: PLC0415 - most workers need no guard
     from sc2pool.processes.tree import created_at_s  # noqa: PLC0415
 
     created_s = created_at_s(child.pid)
@@ -78,11 +78,11 @@ def end_with_this_process(child: subprocess.Popen[bytes]) -> Callable[[], None]:
 
 
 def follow_parent(parent_pid: int, number: int = _SIGKILL) -> None:
-    """Get this signal when the parent ends; if it has ended already, exit at once.
+    """Get this signal when the parent ends; if it has ended already, exit now.
 
     Args:
-        parent_pid: the parent; another one by now means that it has ended.
-        number: of the signal.
+        parent_pid: the parent's pid. If it differs from the current parent's, the parent has ended.
+        number: the signal's number.
     """
     if _prctl is not None:
         _prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
@@ -91,10 +91,10 @@ def follow_parent(parent_pid: int, number: int = _SIGKILL) -> None:
 
 
 def kill_group_at_end_of(lifeline: int, leader_pid: int) -> None:
-    """Have the kernel kill a child's group when the writing end of its lifeline closes.
+    """Make the kernel kill a child's group when the writing end of its lifeline closes.
 
-    Called by the parent right after the start, so that it holds while the child is still starting,
-    is stopped, or hangs with the interpreter's lock (`F_SETSIG`, fcntl(2)). Only Linux can do it.
+    Called by the parent right after the start. So it works while the child is still starting, is
+    stopped, or hangs with the interpreter's lock. Linux only (`F_SETSIG`, fcntl(2)).
 
     Args:
         lifeline: the reading end of a pipe, which the child has inherited.
@@ -107,29 +107,30 @@ def kill_group_at_end_of(lifeline: int, leader_pid: int) -> None:
 
 
 def end_group_with(parent_pid: int, lifeline: int) -> None:
-    """Have this process's group killed when the parent ends.
+    """Make this process's group be killed when the parent ends.
 
-    The group and not this process alone: an env of the user's may have started processes, which
-    only this process knows.
+    The whole group is killed, because an env of the user may have started processes that only this
+    process knows.
 
-    On Linux the kernel sends the signal (`kill_group_at_end_of`). The process must not be killed
-    alone before that, because the pipe's signal ends with its reader; so its own parent-death
-    signal is SIGCONT, which only lets the thread below run if the process was stopped. The thread
-    does the same on other systems, and if a forked child of the parent still holds the pipe.
+    On Linux the kernel sends the signal (`kill_group_at_end_of`). It sends no signal if this
+    process, the pipe's reader, has ended before. So the parent-death signal of this process is
+    SIGCONT, not SIGKILL: it only resumes a stopped process, so that the thread below runs. The
+    thread kills the group on other systems, and if a forked child of the parent still holds the
+    pipe.
 
     Args:
-        parent_pid: this process's parent; another one by now means that it has ended.
+        parent_pid: the parent's pid. If it differs from the current parent's, the parent has ended.
         lifeline: the reading end of a pipe whose writing end the parent holds.
     """
     if WINDOWS:
-        raise NotImplementedError("a job ends it there")
+        raise NotImplementedError("on Windows a job ends the group")
     ends = [lifeline]
     if LINUX:
         follow_parent(parent_pid, signal.SIGCONT)
         ends.append(os.pidfd_open(parent_pid))
 
     def wait() -> NoReturn:
-        poll = select.poll()  # `select` takes no descriptor above 1023, and a large pool has more
+        poll = select.poll()  # `select` fails for descriptors above 1023, which a large pool has
         for end in ends:
             poll.register(end, select.POLLIN)
         poll.poll()

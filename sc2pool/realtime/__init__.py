@@ -1,8 +1,8 @@
-"""Reinforcement learning on games that run by themselves, in real time.
+"""Reinforcement learning in real time, on games that do not wait for actions.
 
-gate.py            pause any process tree
-sb3.py             SB3's callback that pauses games during updates
-rllib.py           RLlib's callback that does the same
-sample_timeout.py  whether fragments in real time meet RLlib's time limit
+gate.py            pauses any process tree
+sb3.py             a callback for SB3 that pauses games during updates
+rllib.py           a callback for RLlib that does the same
+sample_timeout.py  checks if fragments in real time meet RLlib's time limit
 async_ppo/         PPO that acts during its updates
 """

@@ -5,12 +5,12 @@
         …                   the learner updates the policy
         gate.resume()
 
-It is for programs that no pool has started; the games of a pool are paused with `env.pause()`.
+The gate is for programs that no pool has started. Pause the games of a pool with `env.pause()`.
 
-Rules: pauses are counted, and the last `resume` resumes the tree. Send no request to the program
-before a pause and wait for the reply after it: a stopped program does not reply. When the program
-that paused a tree ends, `guard` kills the tree, because a stopped process would stay for ever and
-ignores SIGTERM.
+Rules: pauses are counted, and the last `resume` resumes the tree. Before a pause, receive the
+replies to all requests, because a stopped program does not reply. When the program that paused a
+tree ends, `guard` kills the tree. Otherwise a stopped process would stay for ever, because it
+handles no SIGTERM.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class PauseGate:
     """Pauses the tree of one process; safe to use from several threads.
 
     Args:
-        pid: process id of the tree's root.
+        pid: the pid of the tree's root.
 
     Raises:
-        PauseError: there is no such process.
+        PauseError: the process does not exist.
     """
 
     def __init__(self, pid: int) -> None:
@@ -62,7 +62,7 @@ class PauseGate:
             if self._closed:
                 raise ClosedError("the pause gate is closed")
             if self._pauses == 0:
-                # The guard first, because this program may end at any moment.
+                # Inform the guard before the stop, because this program may end at any moment.
                 self._guard.note(self._root)
                 try:
                     self._tree.stop(Deadline.after(STOPS_WITHIN_S))
@@ -91,7 +91,7 @@ class PauseGate:
             self.resume()
 
     def close(self) -> None:
-        """Resume the tree, however often it is paused; may be called again."""
+        """Resume the tree, regardless of the number of pauses; may be called again."""
         with self._lock:
             if self._closed:
                 return

@@ -1,12 +1,12 @@
-"""`RLlibPauseCallback`: games in real time are paused while RLlib updates the policy.
+"""`RLlibPauseCallback`: pauses games in real time while RLlib updates the policy.
 
     env runner   … step ─► on_sample_end: pause ─┐             ┌─► first step of the next sample:
     algorithm                                    └─► update ─► │   the env resumes its games
 
 RLlib's new API stack makes one callback object per process, samples several fragments for one
-update, and calls `on_train_result` once for several updates. Hence the rules: an env runner's
-process pauses its own games after each fragment. The state of the pause is in the env, which
-resumes its games when it is stepped or reset; no callback of the algorithm resumes games.
+update, and calls `on_train_result` once for several updates. This leads to two rules. An env
+runner's process pauses its own games after each fragment. The env keeps the state of the pause and
+resumes its games when it is stepped or reset; no callback resumes games.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sc2pool.pool.pool import Pool
 from sc2pool.realtime.sample_timeout import Discards, Fragment, check_fragment
 
 _ANSWER_S = 60.0
-"""For env runners to say how they play; one that does not answer is not checked."""
+"""How long env runners may take to answer the check; one that does not answer is not checked."""
 _STEPS_LEARNED_FROM = (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME)
 
 
@@ -35,17 +35,18 @@ class RLlibPauseCallback(RLlibCallback):
 
         config.callbacks(RLlibPauseCallback)
 
-    The envs are `SC2GymEnv`s, in any of RLlib's ways to vectorise them, or an `SC2VectorEnv`
+    The envs are `SC2GymEnv`s, with any vectorisation of RLlib. Or the env is an `SC2VectorEnv`
     (`gym_env_vectorize_mode="vector_entry_point"`), which steps its games together.
 
-    Each result has sums over all env runners since the training began, in
-    `result["env_runners"]["pause"]`: `paused_s`, how long games were paused, and `loops_passed`,
-    how many game loops passed in the pauses, which should be 0. Pauses count when they have ended.
+    Each result has two sums over all env runners since the training began, in
+    `result["env_runners"]["pause"]`. `paused_s` is the time for which games were paused.
+    `loops_passed` is the number of game loops that passed in pauses, which should be 0. A pause is
+    counted after it has ended.
 
     Raises:
         ConfigError: the env is of another kind.
         PauseError: a game could not be paused.
-        SampleTimeoutError: RLlib discards the fragments because they take too long; see there.
+        SampleTimeoutError: fragments take longer than RLlib waits, see `sample_timeout`.
     """
 
     def __init__(self) -> None:
@@ -56,7 +57,7 @@ class RLlibPauseCallback(RLlibCallback):
     def on_environment_created(
         self, *, env_runner: EnvRunner, metrics_logger: MetricsLogger, env: Any, **keywords: Any
     ) -> None:
-        """Raise for a wrong env before the first step, not after the first fragment."""
+        """Check the env before the first step, not after the first fragment."""
         del env_runner, metrics_logger, keywords
         try:
             _of_each_pool(env, "realtime")
@@ -83,10 +84,10 @@ class RLlibPauseCallback(RLlibCallback):
     def on_algorithm_init(
         self, *, algorithm: Algorithm, metrics_logger: MetricsLogger, **keywords: Any
     ) -> None:
-        """Raise for fragments that take longer than RLlib waits, before the first one is played."""
+        """Check before the first fragment that none takes longer than RLlib waits."""
         del metrics_logger, keywords
         runners = algorithm.env_runner_group
-        # IMPALA and its relatives take whatever is ready, and a single process waits without limit.
+        # IMPALA and its variants take all ready samples, and a single process waits without limit.
         if isinstance(algorithm.config, IMPALAConfig) or not runners.num_remote_workers():
             return
         try:
@@ -112,7 +113,7 @@ class RLlibPauseCallback(RLlibCallback):
 def log_growth(
     metrics_logger: MetricsLogger, key: str, before: Mapping[str, float], now: Mapping[str, float]
 ) -> Mapping[str, float]:
-    """Log by how much these figures have grown, which RLlib sums up; returns those of now."""
+    """Log the growth of these figures, which RLlib sums up, and return the current figures."""
     for name, total in now.items():
         grown = total - before.get(name, 0)
         metrics_logger.log_value((key, *name.split("/")), grown, reduce="lifetime_sum")
@@ -120,10 +121,10 @@ def log_growth(
 
 
 def after_each_training_step(algorithm: Algorithm, check: Callable[[], None]) -> None:
-    """Call `check` after each training step; what it raises ends the training.
+    """Call `check` after each training step; its error ends the training.
 
-    No method of a callback would do: with `min_sample_timesteps_per_iteration`, RLlib repeats
-    empty training steps for ever and calls none.
+    A callback's method would not suffice: with `min_sample_timesteps_per_iteration`, RLlib repeats
+    empty training steps for ever and calls no callback.
     """
     training_step = algorithm.training_step
 
@@ -131,7 +132,7 @@ def after_each_training_step(algorithm: Algorithm, check: Callable[[], None]) ->
         try:
             training_step()
         except Exception:
-            check()  # it may say more: RLlib raises a RuntimeError without words if an env raises
+            check()  # may raise a better error: RLlib's RuntimeError for an env has no message
             raise
         check()
 
@@ -139,7 +140,7 @@ def after_each_training_step(algorithm: Algorithm, check: Callable[[], None]) ->
 
 
 def _fragment(runner: EnvRunner) -> Fragment | None:
-    """An env runner's games per sample; None if they are not in real time."""
+    """The fragment that an env runner plays per sample; None if not in real time."""
     env = runner.env.unwrapped
     if not any(_of_each_pool(env, "realtime")):
         return None
@@ -149,7 +150,7 @@ def _fragment(runner: EnvRunner) -> Fragment | None:
 
 
 def _of_each_pool(env: Any, name: str) -> tuple[Any, ...]:
-    """An attribute of each pool in a vector env, or the result of the method of this name."""
+    """An attribute of each pool in a vector env, or the result of the method with this name."""
     if isinstance(getattr(env, "pool", None), Pool):
         found = getattr(env, name)
         return (found() if callable(found) else found,)

@@ -2,8 +2,8 @@
 
 RLlib's synchronous algorithms wait `sample_timeout_s` (60 s by default) for their env runners. They
 discard later samples, and the training continues without data and without an error. Two checks find
-that: a fragment takes at least `step_mul` loops per step at 22.4 loops a second (`check_fragment`),
-and RLlib counts the samples it has discarded (`Discards`).
+that. `check_fragment` computes the minimum duration of a fragment: `step_mul` loops per step at
+22.4 loops a second. `Discards` reads RLlib's count of discarded samples.
 
 Rule: this module does not import RLlib; `sc2pool.realtime.rllib` calls it.
 """
@@ -21,18 +21,18 @@ from sc2pool.protocol.game_time import LOOPS_PER_S
 log = logging.getLogger("sc2pool")
 
 _REMEDY: Final = (
-    "set env_runners(rollout_fragment_length=…) to fewer steps, of which an update takes as many "
-    "fragments as it needs, or env_runners(sample_timeout_s=None) to wait without limit"
+    "set env_runners(rollout_fragment_length=…) to fewer steps (an update then takes more "
+    "fragments), or env_runners(sample_timeout_s=None) to wait without limit"
 )
 
 
 @dataclass(frozen=True)
 class Fragment:
-    """An env runner's games per sample.
+    """The games that an env runner plays for one sample.
 
     Attributes:
-        steps: env steps in each of its envs; 1 if it plays whole episodes, of unknown length.
-        envs: number of its envs; their games run side by side.
+        steps: env steps in each env. 1 for whole episodes, whose length is unknown.
+        envs: number of envs. Their games run in parallel.
         step_mul: game loops per env step.
     """
 
@@ -42,7 +42,7 @@ class Fragment:
 
     @property
     def minimum_s(self) -> float:
-        """Duration without resets, and with a policy that takes no time."""
+        """The duration without resets and with an instant policy."""
         return self.steps * self.step_mul / LOOPS_PER_S
 
     def __str__(self) -> str:
@@ -53,10 +53,10 @@ class Fragment:
 
 
 def check_fragment(fragment: Fragment, timeout_s: float | None) -> None:
-    """Raise if a fragment cannot be complete within `timeout_s`; None is no limit.
+    """Check that a fragment can be complete within `timeout_s`; None for no limit.
 
     Raises:
-        SampleTimeoutError: it takes at least that long.
+        SampleTimeoutError: the fragment takes at least that long.
     """
     if timeout_s is None or fragment.minimum_s < timeout_s:
         return
@@ -68,10 +68,10 @@ def check_fragment(fragment: Fragment, timeout_s: float | None) -> None:
 
 
 class Discards:
-    """Counts the samples that RLlib has discarded because they came too late.
+    """Watches the number of samples that RLlib discards because they arrive too late.
 
-    Rule: one training step without data is only logged, because a game may have been replaced,
-    which takes longer than a fragment. Two in a row mean that the timeout is too short.
+    Rule: one training step without data is only logged. A game may have been replaced, which takes
+    longer than a fragment. Two in a row mean that the timeout is too short.
     """
 
     def __init__(self) -> None:
@@ -83,8 +83,8 @@ class Discards:
         """Check the counters after one of RLlib's training steps (samples, then an update).
 
         Args:
-            discarded: samples discarded since the training began.
-            steps: env steps learned from since the training began.
+            discarded: number of samples discarded since the training began.
+            steps: number of env steps learned from since the training began.
             timeout_s: how long RLlib waits.
 
         Raises:

@@ -1,10 +1,10 @@
-"""`PauseCallback`: games in real time are paused while Stable-Baselines3 updates the policy.
+"""`PauseCallback`: pauses games in real time while Stable-Baselines3 updates the policy.
 
     collect_rollouts ─► on_rollout_end: pause ─► train() ─► first step of the next rollout: resume
 
-Rule: the callback only pauses. The next step or reset of the env resumes the games by itself. If
-none follows (after the last update, after a callback has ended the training, after an exception),
-the games stay paused: they miss nothing and use no CPU.
+Rule: the callback only pauses. The next step or reset of the env resumes the games. After the last
+update, an early end by a callback, or an exception, no step follows. Then the games stay paused:
+they miss nothing and use no CPU.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ class PauseCallback(BaseCallback):
 
         model.learn(100_000, callback=PauseCallback())
 
-    It logs `pause/paused_s` and `pause/loops_passed`, sums since the pool was made: how long games
-    were paused, and how many game loops passed in the pauses, which should be 0.
+    It logs two sums since the pool was made. `pause/paused_s` is the time for which games were
+    paused. `pause/loops_passed` is the number of game loops that passed in pauses, which should be
+    0.
 
-    If another callback ends the rollout early, SB3 neither calls `on_rollout_end` nor updates; the
-    games are then paused at the end of the training.
+    If another callback ends the rollout early, SB3 neither calls `on_rollout_end` nor updates. Then
+    the games are paused at the end of the training.
 
     Raises:
         ConfigError: the model's env is not a `SubprocSC2VecEnv` (or a wrapper of one), or the model
@@ -39,14 +40,14 @@ class PauseCallback(BaseCallback):
 
     def _on_training_start(self) -> None:
         if isinstance(self.model, AsyncPPO):
-            raise ConfigError("AsyncPPO plays on while it learns: PauseCallback is for PPO")
-        self._pool()  # raise for a wrong env before the first step, not after the first rollout
+            raise ConfigError("AsyncPPO plays while it learns: PauseCallback is for PPO")
+        self._pool()  # check the env before the first step, not after the first rollout
 
     def _on_step(self) -> bool:
         return True
 
     def _on_rollout_start(self) -> None:
-        # No resume here: the first step does it, when its action is ready.
+        # No resume here: the first step resumes the games, when its action is ready.
         self._paused = False
 
     def _on_rollout_end(self) -> None:

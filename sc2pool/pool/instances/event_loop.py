@@ -332,7 +332,7 @@ class Bookkeeping:
             raise InterruptedCallError(
                 "another thread is in a call of this pool: one thread at a time"
                 if self.in_another_thread()
-                else "an interrupt has cut an earlier call short, or another thread is in one: "
+                else "an interrupt has cut an earlier call short, or another thread is in a call: "
                 "reset all envs first"
             )
 

@@ -364,7 +364,7 @@ class Instance:
 
     def exit_fault(self) -> Fault:
         """The fault of an instance whose channel ended; ends the worker to get its exit status."""
-        assert self.worker is not None, "who has a channel has a worker"
+        assert self.worker is not None, "a channel implies a worker"
         self.worker.process.end()
         how = self.worker.process.how_it_ended()
         return Fault(FaultKind.WORKER_EXITED, self.phase(), f"the worker {how}")

@@ -3,8 +3,8 @@
     fault ─► report, counters, log ─► hopeless? ─ no ─► a new instance, same seat, same episode
     the user's code raised ─► report ────┴ yes ─► the error that ends the pool
 
-Rules: the trainer sees each fault once. If an env has several faults before its next transition,
-the trainer sees the first. Errors that a new instance would repeat (the user's code, the set-up,
+Rules: the trainer sees a fault once. If an env has several faults before its next transition, the
+trainer sees only the first. Errors that a new instance would repeat (the user's code, the set-up,
 too many recycles) are returned to the caller, which raises them.
 """
 

@@ -136,7 +136,7 @@ class Supervisor:
         if cause == "memory" and instance.episodes == 1:
             level = logging.WARNING
             words += (
-                " after one episode; if that is what an episode takes, raise the soft limits of "
+                " after one episode; if an episode needs that much, raise the soft limits of "
                 "PoolConfig(recycle=RecyclePolicy(…))"
             )
         log_instance(level, seat.name, instance.number, instance.phase(), words, cause)

@@ -88,7 +88,7 @@ class WorkerProcess:
         if code is None:
             return "closed its channel and could not be reaped"
         if code == 0 and not notices_children():
-            return "ended; how, the system does not say, because this process ignores SIGCHLD"
+            return "ended; its exit status is unknown, because this process ignores SIGCHLD"
         if code < 0:
             return f"was killed by {signal_name(-code)}"
         return f"exited with status {code}"
@@ -386,8 +386,8 @@ class Workers:
         """Order an instance to leave its worker, which ends with its last instance.
 
         Args:
-            gently: the last instance closes its env first. Otherwise its worker is killed
-                immediately.
+            gently: the worker's last instance closes its env first. Without `gently` its worker is
+                killed immediately.
         """
         worker = self._worker_of.pop(number, None)
         if worker is not None:

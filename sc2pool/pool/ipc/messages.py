@@ -100,7 +100,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Pause:
-    """Stop the instance's processes; sent only while no reply is awaited."""
+    """Stop the processes of the player (`Player.processes`); only while no reply is awaited."""
 
 
 @dataclass(frozen=True)

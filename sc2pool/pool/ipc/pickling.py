@@ -14,12 +14,12 @@ from typing import Any
 _SCRIPT_IN_CHILD = "__mp_main__"
 """The name of the script's module in a child of multiprocessing (spawn, forkserver)."""
 _TO_WORKER = (
-    "what goes to a worker process is pickled: a task's class with its attributes, functions of "
+    "values for a worker process are pickled: a task's class with its attributes, functions of "
     "env_fns, options, arguments of calls"
 )
 _TO_TRAINER = (
-    "what a worker process sends is pickled: infos, results of calls, observations without a fixed "
-    "layout"
+    "values from a worker process are pickled: infos, results of calls, observations without a "
+    "fixed layout"
 )
 
 

@@ -96,7 +96,7 @@ def to_exception(raised: Raised, where: str, fault_report: str | None) -> SC2Poo
             f"--- traceback ---\n{raised.evidence.traceback}"
         )
     if fault_report is not None:
-        ours.add_note(f"What is known of it was kept in {fault_report}")
+        ours.add_note(f"The fault report is in {fault_report}")
     ours.__cause__ = error
     return ours
 

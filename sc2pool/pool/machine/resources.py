@@ -59,8 +59,8 @@ def require_descriptors(instances: int, per_worker: int) -> None:
         waited_for = -(-instances // per_worker) + instances + _OTHER_SOCKETS
         if waited_for > _MOST_SOCKETS:
             raise ConfigError(
-                f"{instances} envs and spares need {waited_for} sockets to be waited for together, "
-                f"and Windows allows {_MOST_SOCKETS}: take fewer, or more processes"
+                f"{instances} envs and spares need {waited_for} sockets in one wait, and Windows "
+                f"allows {_MOST_SOCKETS}: take fewer envs and spares, or more processes"
             )
         return
     import resource  # noqa: PLC0415 - Windows lacks it

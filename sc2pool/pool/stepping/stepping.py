@@ -431,7 +431,7 @@ class Stepping(Listener):
     def _answer_for(self, step: EnvStep) -> None:
         """Settle the step of an instance that has died with a synthetic outcome."""
         report = step.seat.fault_told()
-        assert report is not None, "what has failed has a fault that explains it"
+        assert report is not None, "a failed env has a fault"
         self._answer(step, synthetic_outcome(report, self._queue_of(step), self._layout))
 
     @staticmethod

@@ -334,7 +334,7 @@ class WorkerEnd(QueuePair):
                 (of_one_mask,) = of_row([mask_view], layout.rows, row)
                 write_mask(layout.mask, of_one_mask, one.action_masks, name)
                 flags |= Flag.MASKED
-        assert slot.rewards is not None, "several rows have an array of them"
+        assert slot.rewards is not None, "several rows have an array of rewards"
         slot.rewards[...] = [one.reward for one in transitions]
         infos = [dict(one.info) for one in transitions]
         self._publish(flags, first.reward, for_trainer((None, infos)) if any(infos) else None)
@@ -381,4 +381,4 @@ class WorkerEnd(QueuePair):
 
 _STEPPING: Final = Phase.STEPPING
 _IDLE: Final = Phase.IDLE
-_UNASKED: Final = "a transition was put that no action had asked for"
+_UNASKED: Final = "a transition was put without a pending request"

@@ -1,6 +1,6 @@
-"""The update process's first lines: it follows its trainer before it imports torch.
+"""The update process's entry point: it becomes a follower of its trainer before it imports torch.
 
-python -m sc2pool.realtime.async_ppo, started as a follower, which gets the socket
+`python -m sc2pool.realtime.async_ppo` is started as a follower and inherits the socket.
 """
 
 from __future__ import annotations

@@ -1,16 +1,18 @@
 """The actor: steps all envs of a `VecEnv` with its own copy of the policy, in a thread.
 
-Rules: the actor does what SB3's `collect_rollouts` does between an observation and its action, and
-nothing else: it runs no callback, does no bootstrapping and does not wait for the learner. While
-the thread runs, no other thread uses the env. An error of the env ends the thread, and the learner
-raises it. The thread ends when the learner releases `RolloutStore.learning`, and cleans up by
-itself: Ctrl-C, which reaches only the main thread, may come at any line of the learner's end.
+Rules:
+- The actor does the same work as SB3's `collect_rollouts` between an observation and its action. It
+  runs no callback, does no bootstrapping and does not wait for the learner.
+- While the thread runs, no other thread uses the env.
+- An error of the env ends the thread, and the learner raises it.
+- The thread ends when the learner releases `RolloutStore.learning`, and cleans up by itself. Ctrl-C
+  reaches only the main thread, and may interrupt the learner's own clean-up at any line.
 
 `VecNormalize`'s statistics are constant within a rollout (`frozen`). SB3 updates them in every
-step. Here the actor's thread steps, and the learner reads them at any moment (`EvalCallback` copies
-them, `CheckpointCallback` saves them). Rules: within a rollout all observations are normalised
-alike. A reader gets mean, variance and count of one moment. A copy or a pickle is of SB3's own
-class.
+step. Here the actor's thread steps, while the learner may read them at any moment: `EvalCallback`
+copies them, `CheckpointCallback` saves them. Rules: within a rollout all observations are
+normalised alike. A reader gets mean, variance and count of the same moment. A copy or a pickle is
+of SB3's own class.
 """
 
 from __future__ import annotations
@@ -37,17 +39,18 @@ class Actor:
     """Steps all envs with the newest weights while `rollouts.learning` is held.
 
     Args:
-        env: the envs, reset already.
-        policy: the actor's own copy of the policy; it is put into eval mode.
+        env: the envs, already reset.
+        policy: the actor's own copy of the policy. It is put into eval mode.
         weights: holds the newest weights.
         rollouts: receives the steps.
         observations: the envs' newest observations, with a first axis of n.
-        episode_starts: bool (n,), true if the observation is the first of an episode.
+        episode_starts: bool (n,). True if the observation is the first of an episode.
         noise_period: number of steps after which a policy with gSDE draws new exploration noise.
-        normalize: among the env's wrappers; its statistics change between two rollouts only.
+        normalize: the env's `VecNormalize`, or None. Its statistics change only between rollouts.
 
     Attributes:
-        observations: the envs' newest; `episode_starts` likewise.
+        observations: the envs' newest observations.
+        episode_starts: as above, for these observations.
         gaps: the time from each observation to its action.
     """
 
@@ -80,13 +83,13 @@ class Actor:
         self._thread = threading.Thread(target=self._run, name="sc2pool-actor", daemon=True)
 
     def start(self) -> None:
-        """Begin to act; called while `rollouts.learning` is held."""
+        """Start the thread; call this while `rollouts.learning` is held."""
         self._thread.start()
 
     def finish(self) -> None:
-        """Wait for the end of the current step; `rollouts.learning` must have been released."""
+        """Wait until the thread has ended; `rollouts.learning` must have been released."""
         self.rollouts.wake_actor()
-        with suppress(RuntimeError):  # it was interrupted before it had started
+        with suppress(RuntimeError):  # an interrupt came before the thread started
             self._thread.join()
 
     def _run(self) -> None:
@@ -131,14 +134,14 @@ class Actor:
         return step
 
     def _load_newest_weights(self) -> None:
-        # The reference keeps this version's memory alive while its copy to the device may run.
+        # This reference keeps the version's memory alive during the copy to the device.
         self._loaded = self.weights.newest
         self._policy.load_state_dict(self._loaded.state)
         if self._policy.use_sde:  # the noise depends on the weights
             self._policy.reset_noise(self._env.num_envs)
 
     def _clipped(self, actions: NDArray[Any]) -> NDArray[Any]:
-        """The actions within the bounds of their space, as in SB3's `collect_rollouts`."""
+        """The actions clipped to the bounds of their space, as in SB3's `collect_rollouts`."""
         space = self._policy.action_space
         if not isinstance(space, spaces.Box):
             return actions
@@ -154,21 +157,21 @@ class Actor:
 
 
 def _own_stream(device: th.device) -> AbstractContextManager[Any]:
-    """A CUDA stream for the actor: in the learner's stream, an action would wait for its work."""
+    """A CUDA stream for the actor: in the learner's stream, actions would wait for updates."""
     if device.type != "cuda":
         return nullcontext()
     return th.cuda.stream(th.cuda.Stream(device))  # type: ignore[no-untyped-call]
 
 
 def _copied(observations: Any) -> Any:
-    """A copy of a batch of observations: an env may reuse the memory for its next batch."""
+    """A copy of a batch of observations, because an env may reuse the memory."""
     if isinstance(observations, dict):
         return {key: np.array(value) for key, value in observations.items()}
     return np.array(observations)
 
 
 class FrozenStatistics(RunningMeanStd):
-    """Running statistics that collect new samples, and change only in `commit`."""
+    """Running statistics that collect new samples, and apply them only in `commit`."""
 
     def __init__(self, running: RunningMeanStd) -> None:
         self._lock = threading.Lock()
@@ -180,7 +183,7 @@ class FrozenStatistics(RunningMeanStd):
         self._collected.update(arr)
 
     def commit(self) -> None:
-        """Make the statistics those of all samples collected so far."""
+        """Update the statistics with all samples collected so far."""
         collected = self._collected.copy()
         with self._lock:
             self.mean, self.var, self.count = collected.mean, collected.var, collected.count
@@ -191,7 +194,7 @@ class FrozenStatistics(RunningMeanStd):
 
     @property
     def running(self) -> RunningMeanStd:
-        """The same statistics as an object of SB3's class."""
+        """These statistics as an object of SB3's class."""
         function, arguments = self.__reduce__()
         return function(*arguments)
 
@@ -204,9 +207,9 @@ def _running_statistics(mean: Any, var: Any, count: float) -> RunningMeanStd:
 
 @contextmanager
 def frozen(normalize: VecNormalize | None) -> Iterator[Callable[[], None]]:
-    """Freeze the statistics in the block; yields a function that commits the collected samples.
+    """Freeze the statistics in the block; yield a function that commits the collected samples.
 
-    After the block the statistics are SB3's again, with all samples committed.
+    After the block the statistics are of SB3's class again, with all samples committed.
     """
     statistics: list[FrozenStatistics] = []
 
@@ -232,7 +235,7 @@ def frozen(normalize: VecNormalize | None) -> Iterator[Callable[[], None]]:
 def _replace_statistics(
     normalize: VecNormalize, replacement: Callable[[Any], RunningMeanStd]
 ) -> None:
-    """Replace all statistics of `normalize` by what `replacement` returns for each."""
+    """Replace each of the statistics of `normalize` by the result of `replacement`."""
     if normalize.norm_obs:
         obs_rms = normalize.obs_rms
         if isinstance(obs_rms, dict):

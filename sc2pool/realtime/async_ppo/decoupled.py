@@ -1,20 +1,20 @@
-"""PPO's update for data that an older policy has gathered.
+"""PPO's update for data that an older policy has collected.
 
-The loss knows three policies (Hilton, Cobbe and Schulman 2021, "Batch size-invariance for policy
+The loss uses three policies (Hilton, Cobbe and Schulman 2021, "Batch size-invariance for policy
 optimization"):
 
     behaviour   chose the actions of the rollout
     proximal    is the learner's policy when the update begins
     current     is the policy while the update changes it
 
-PPO assumes that the first two are one. The decoupled loss clips the ratio current / proximal, and
-multiplies each action by its importance weight, proximal / behaviour, up to a cap. To clip around
-the behaviour policy would pull the learner back to an old policy. To use the proximal log-probs as
-the old ones, without the weights, would leave the data uncorrected.
+PPO assumes that behaviour and proximal policy are the same. The decoupled loss clips the ratio
+current / proximal, and multiplies each action's term by its importance weight, proximal /
+behaviour, up to a cap. Clipping around the behaviour policy would pull the learner back to an old
+policy. Using the proximal log-probs without the weights would leave the data uncorrected.
 
 `update` is the `train` of SB3's PPO (`stable_baselines3/ppo/ppo.py`) with this loss. Rules: if all
-three policies are one, the loss is PPO's. The log-probs in the rollout buffer are the behaviour
-policy's; the proximal ones are computed before the first epoch. The log has SB3's names.
+three policies are the same, the loss is PPO's. The rollout buffer has the behaviour policy's
+log-probs. The proximal log-probs are computed before the first epoch. The log has SB3's names.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from stable_baselines3.common.utils import explained_variance
 from torch.nn import functional
 
 _EVALUATION_BATCH: Final = 1024
-"""Samples in one forward pass without gradients."""
+"""Number of samples in one forward pass without gradients."""
 
 
 def importance_weights(
@@ -42,7 +42,7 @@ def importance_weights(
     Args:
         proximal_log_prob: float (n,).
         behaviour_log_prob: float (n,).
-        cap: upper bound of a weight; it bounds the variance of the gradient.
+        cap: upper bound of a weight, which bounds the variance of the gradient.
 
     Returns:
         float (n,), without a gradient.
@@ -57,14 +57,14 @@ def policy_loss(
     weights: th.Tensor,
     clip_range: float,
 ) -> th.Tensor:
-    """PPO's clipped surrogate around the proximal policy, weighted: a scalar to be minimised.
+    """PPO's clipped surrogate loss around the proximal policy, with weights; a scalar to minimise.
 
     Args:
         advantages: float (n,), normalised or not.
         log_prob: float (n,), of the current policy.
         proximal_log_prob: float (n,).
         weights: float (n,), from `importance_weights`.
-        clip_range: the ratio current / proximal is clipped to 1 ± this.
+        clip_range: the ratio current / proximal is clipped to 1 ± `clip_range`.
     """
     ratio = th.exp(log_prob - proximal_log_prob)
     clipped = th.clamp(ratio, 1 - clip_range, 1 + clip_range)
@@ -86,7 +86,7 @@ def update(model: PPO, weight_cap: float) -> None:
     """Update the model's policy with its rollout buffer.
 
     Args:
-        model: its rollout buffer is full and holds the behaviour policy's log-probs.
+        model: the model. Its rollout buffer is full and has the behaviour policy's log-probs.
         weight_cap: upper bound of an importance weight.
     """
     model._update_learning_rate(model.policy.optimizer)
@@ -141,7 +141,7 @@ def buffer_log_probs(model: PPO) -> tuple[th.Tensor, th.Tensor]:
     """Log-probs of the actions in the rollout buffer, in its order.
 
     Returns:
-        float (n,) of the model's policy as it is now, and float (n,) of the behaviour policy.
+        float (n,) of the model's current policy, and float (n,) of the behaviour policy.
     """
     model.policy.set_training_mode(False)
     now, behaviour = [], []
@@ -155,11 +155,11 @@ def buffer_log_probs(model: PPO) -> tuple[th.Tensor, th.Tensor]:
 def _minibatches(
     model: PPO, *, shuffled: bool, size: int
 ) -> Iterator[tuple[th.Tensor, RolloutBufferSamples]]:
-    """The whole buffer in batches, each with the indices of its samples in the buffer."""
+    """Yield the whole buffer in batches, each with the indices of its samples."""
     buffer = model.rollout_buffer
     total = buffer.buffer_size * buffer.n_envs
     if not buffer.generator_ready:
-        next(buffer.get(1))  # flattens the steps of all envs to one axis
+        next(buffer.get(1))  # flattens steps and envs to one axis
     order = np.random.permutation(total) if shuffled else np.arange(total)
     for start in range(0, total, size):
         indices = order[start : start + size]
@@ -220,7 +220,7 @@ def _log_update(
     clip_range: float,
     clip_range_vf: float | None,
 ) -> None:
-    """Log what SB3 logs of an update, by the same names."""
+    """Log the same figures of an update as SB3, under the same names."""
     mean = _Terms(*np.mean(all_terms, axis=0).tolist())
     values, returns = model.rollout_buffer.values, model.rollout_buffer.returns
     figures: dict[str, float] = {

@@ -1,21 +1,21 @@
 """The messages between the actor's and the learner's threads.
 
-    actor ── Step ──► RolloutStore ──► learner      what was observed and done
+    actor ── Step ──► RolloutStore ──► learner      observations, actions and rewards
     actor ◄─ WeightVersion ◄─ Weights ◄── learner   the newest policy
     actor ── gap ──► Gaps ──► learner's log         how long each game waited for its action
 
-A rollout on its way:
+The life of a rollout:
 
     add(step) ──► in progress ──► waiting ──► taken by the learner
                                      └─ dropped when the next rollout is complete
 
-The learner takes the waiting rollout. If none waits, it takes the one in progress and receives its
-steps as they come.
+The learner takes the waiting rollout. If no rollout waits, it takes the one in progress and
+receives its steps as the actor adds them.
 
-Rules: the actor never waits for the learner, unless `game_waits`. Rollouts are dropped whole, and
-counted. The learner takes the older rollout first, because the newer one stays fresh for longer.
-Published weights are never written again, so the actor never mixes two versions. Every gap is
-recorded, also those of dropped steps.
+Rules: the actor never waits for the learner, unless `game_waits`. Rollouts are dropped as a whole,
+and counted. The learner takes the older rollout first, because the newer one stays fresh for
+longer. Published weights are never modified, so the actor never mixes two versions. Every gap is
+recorded, including those of dropped steps.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from sc2pool.pool.statistics.durations import Durations
 
 _WAKE_UP_S: Final = 1.0
-"""Period of the learner's wait: on some systems Ctrl-C does not interrupt a wait without limit."""
+"""The longest single wait: on some systems Ctrl-C does not interrupt a wait without limit."""
 _MAX_GAPS: Final = 1 << 16
-"""Gaps kept between two records of the log; older ones are forgotten."""
+"""How many of the newest gaps are kept between two log records."""
 
 
 class Step(NamedTuple):
-    """One step of all n envs, as the actor took it."""
+    """One step of all n envs by the actor."""
 
     version: int
-    """Version of the weights that chose the actions."""
+    """The version of the weights that chose the actions."""
     observations: Any
-    """The observations that were acted on: an array with a first axis of n, or a dict of such."""
+    """The observations for the actions: an array with a first axis of n, or a dict of arrays."""
     episode_starts: NDArray[np.bool_]
     actions: NDArray[Any]
-    """As the policy gave them."""
+    """The policy's actions."""
     clipped_actions: NDArray[Any]
-    """As the envs received them."""
+    """The actions that the envs received."""
     values: th.Tensor
     """float (n, 1), on the CPU."""
     log_probs: th.Tensor
-    """float (n,), on the CPU; of the behaviour policy."""
+    """float (n,), on the CPU. Those of the behaviour policy."""
     new_observations: Any
     rewards: NDArray[Any]
     dones: NDArray[np.bool_]
@@ -63,14 +63,14 @@ class Step(NamedTuple):
 
 
 Rollout = list[Step]
-"""Consecutive steps; the actor appends until the rollout is complete."""
+"""Consecutive steps; the actor appends steps until the rollout is complete."""
 
 
 class _Signal:
-    """Wakes a thread that waits for it now or later; one thread gives it, one waits.
+    """Wakes a thread that waits now or later; one thread gives the signal, one waits.
 
-    It is a lock that the giver releases: an interrupt may come at any line of Python, and within
-    those of a `threading.Condition` it would leave the other thread blocked for ever.
+    The signal is a lock that the giver releases. A `threading.Condition` is written in Python: an
+    interrupt inside it could leave the other thread blocked for ever.
     """
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class _Signal:
             self._lock.release()
 
     def wait_briefly(self) -> None:
-        """Wait for it, for at most `_WAKE_UP_S`."""
+        """Wait for the signal, for at most `_WAKE_UP_S`."""
         self._lock.acquire(timeout=_WAKE_UP_S)
 
 
@@ -91,12 +91,13 @@ class RolloutStore:
 
     Args:
         n_steps: number of steps in a complete rollout.
-        game_waits: if true, the actor waits after a rollout until the learner has taken it.
+        game_waits: True if the actor waits after a rollout until the learner has taken it.
 
     Attributes:
-        learning: held by the learner while the actor is to act; its release ends the actor. As with
-            every lock here, no interrupt comes between the end of a `with` block and the release.
-        dropped_steps: steps dropped because the learner was too slow; a step of all envs is one.
+        learning: a lock that the learner holds while the actor acts. Its release ends the actor. No
+            interrupt can come between the end of a lock's `with` block and its release.
+        dropped_steps: steps dropped because the learner was too slow. A step of all envs counts
+            once.
         stale_steps: steps discarded because they were too old when the learner took them.
     """
 
@@ -139,11 +140,11 @@ class RolloutStore:
         return complete
 
     def wake_actor(self) -> None:
-        """Let an actor that waits for the learner look at `learning` now."""
+        """Wake an actor that waits for the learner, so that it checks `learning` now."""
         self._taken.give()
 
     def fail(self, error: BaseException) -> None:
-        """The actor has failed: the learner raises this error after the steps before it."""
+        """Note the actor's error, which the learner raises after all earlier steps."""
         self._error = error
         self._added.give()
 
@@ -157,7 +158,7 @@ class RolloutStore:
             BaseException: the error given to `fail`, once all earlier rollouts were taken.
         """
         while True:
-            error = self._error  # read before the steps, which were added before it was set
+            error = self._error  # read first: it is set after the last step was added
             with self._lock:
                 waiting, self._waiting = self._waiting, None
                 rollout = self._in_progress if waiting is None else waiting
@@ -168,7 +169,7 @@ class RolloutStore:
                     if is_fresh:
                         self._followed = rollout
                     else:
-                        self._in_progress = []  # the steps to come may be fresh enough
+                        self._in_progress = []  # later steps may be fresh enough
             self._taken.give()
             if is_fresh:
                 return rollout
@@ -176,7 +177,7 @@ class RolloutStore:
                 self._wait(error)
 
     def follow(self, rollout: Rollout) -> Iterator[Step]:
-        """The steps of a rollout from `take`, each as soon as the actor has added it.
+        """Yield the steps of a rollout from `take`, each as soon as the actor has added it.
 
         Raises:
             BaseException: the error given to `fail`, in place of the first missing step.
@@ -218,13 +219,13 @@ class Weights:
             }
         )
         if policy.device.type == "cuda":
-            # The actor reads the copy in a CUDA stream of its own, which does not wait for this.
+            # The actor reads the copy in its own CUDA stream, which does not wait for this one.
             th.cuda.current_stream(policy.device).synchronize()
         self.newest = WeightVersion(self.newest.number + 1, state)
 
 
 class Gaps:
-    """Seconds from an observation to its action; written by the actor, read by the learner."""
+    """The gaps from an observation to its action; written by the actor, read by the learner."""
 
     def __init__(self) -> None:
         self.updating = False
@@ -245,7 +246,7 @@ class Gaps:
         self._recorded.append((gap_s, during_update))
 
     def drain(self) -> dict[str, float]:
-        """p50, p99 and maximum of the gaps since the last call, by their names in the log."""
+        """p50, p99 and maximum of the gaps since the last call, in seconds, by log name."""
         recorded = [self._recorded.popleft() for _ in range(len(self._recorded))]
         return {
             **_percentiles("gap_s", [gap_s for gap_s, _ in recorded]),

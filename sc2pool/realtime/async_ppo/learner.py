@@ -4,11 +4,11 @@ The actor stays in the process that made the env, because no other process can s
 sockets, child processes and locks belong here. If one interpreter is too slow for both threads,
 `actor="process"` moves the update instead: a child process computes it and sends the weights back.
 
-Rules: the learner takes whole rollouts, in order. Whatever SB3 does with a step (callbacks,
-`num_timesteps`, episode statistics) happens in the learner's thread, for the steps it learns from;
-dropped steps are only counted. When `learn` ends, for any reason, thread and child process have
-ended. After a second Ctrl-C, which cuts that short, they take no further step or update, and the
-next `learn` waits for the thread's end.
+Rules: the learner takes whole rollouts, in order. All that SB3 does with a step (callbacks,
+`num_timesteps`, episode statistics) happens in the learner's thread, for the steps that it learns
+from. Dropped steps are only counted. When `learn` ends, for any reason, the thread and the child
+process have ended. A second Ctrl-C cuts this wait short: then they take no further step or update,
+and the next `learn` waits for the thread's end.
 """
 
 from __future__ import annotations
@@ -48,43 +48,45 @@ class AsyncPPO(PPO):
     callbacks and loggers are PPO's, and it loads models that PPO has saved.
 
     The data is slightly older than the policy that learns from it. The loss corrects for that
-    (`sc2pool.realtime.async_ppo.decoupled`); on data of the current policy it is PPO's.
+    (`sc2pool.realtime.async_ppo.decoupled`). On data of the current policy the loss is PPO's.
 
-    If the learner is slower than the actor, rollouts are dropped: one complete rollout waits for
+    If the learner is slower than the actor, rollouts are dropped. One complete rollout waits for
     the learner, and the next one replaces it, unless `game_waits`. `num_timesteps` and callbacks
     count the steps that were learned from. A callback must not call the training env, because the
-    actor steps it; `stats()` of a pool is always allowed. `PauseCallback` cannot be used.
+    actor steps it; only `stats()` of a pool is always allowed. `PauseCallback` cannot be used.
 
     After each rollout it logs:
 
     - `async/lag_mean`, `async/lag_max`: staleness of the steps, in updates of the policy
-    - `async/dropped_steps`, `async/stale_steps`: env steps since `learn` began that were dropped
-      because the learner was too slow, and discarded because they were older than `max_lag`
+    - `async/dropped_steps`: env steps since `learn` began that were dropped because the learner
+      was too slow
+    - `async/stale_steps`: env steps since `learn` began that were discarded because they were
+      older than `max_lag`
     - `async/gap_s_p50`, `async/gap_s_p99`, `async/gap_s_max`: seconds from an observation to its
-      action, of all steps since the last record, including dropped ones
-    - `async/update_gap_s_p50` and so on: the same, for the steps during an update
+      action, for all steps since the last record, including dropped ones
+    - `async/update_gap_s_p50`, …: the same figures for the steps during an update
 
     After each update it logs `async/weight_mean` and `async/weight_max` (before the cap) of the
     importance weights, and `async/weight_capped`, the fraction above the cap.
 
     Args:
-        args: as of PPO.
-        actor: `"thread"`, or `"process"`, which computes the updates in a child process. The latter
+        args: see PPO.
+        actor: `"thread"`, or `"process"`, which computes the updates in a child process. A process
             pays off if an update keeps the interpreter busy. It sends the model's state between
             the processes and takes 2 s to start. The script needs no `if __name__ == "__main__"`
-            for it. `train` reads and changes any attribute of the model that can be pickled; what
-            it changes elsewhere, in the class, a module or a callback, is lost.
-        max_lag: maximum staleness of a rollout's oldest step, in updates; older rollouts are
+            for it. `train` can read and change any attribute of the model that can be pickled.
+            Other changes, in the class, a module or a callback, are lost.
+        max_lag: maximum staleness of a rollout's oldest step, in updates. Older rollouts are
             discarded. One or two updates are usual.
-        game_waits: true if the env does not advance between two steps, like StarCraft II without
+        game_waits: True if the env does not advance between two steps, like StarCraft II without
             `realtime=True`. The actor then waits for a slower learner, and nothing is dropped.
         weight_cap: upper bound of an action's importance weight.
-        kwargs: as of PPO.
+        kwargs: see PPO.
 
     Raises:
         ConfigError: unknown `actor`, `max_lag` below 0, `weight_cap` below 1.
         LearnerError: from `learn`: the process that computes the updates has ended or hangs.
-        Exception: from `learn`: the policy cannot be pickled, of which the actor has a copy.
+        Exception: from `learn`: the policy cannot be pickled, which the actor's copy needs.
     """
 
     def __init__(
@@ -120,15 +122,15 @@ class AsyncPPO(PPO):
         reset_num_timesteps: bool = True,
         progress_bar: bool = False,
     ) -> Self:
-        """As PPO's; the actor runs from the first step to the end of the last update."""
+        """See PPO; the actor runs from the first step to the end of the last update."""
         self._end_actor()
         iteration = 0
         process = UpdateProcess(self) if self.actor == "process" else None
         lifeline = nullcontext() if process is None else process.lifeline
-        # A second Ctrl-C may cut `closing` short, but neither the lifeline's end nor that of the
-        # lock `learning`, which are not written in Python.
+        # A second Ctrl-C may cut `closing` short. It cannot interrupt the end of the lifeline or of
+        # the lock `learning`, because these are not written in Python.
         with nullcontext() if process is None else closing(process), lifeline:
-            policy = copied(self.policy)  # before the reset: a game in real time would not wait
+            policy = copied(self.policy)  # before the reset, as a game in real time would not wait
             total_timesteps, callback = self._setup_learn(
                 total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
             )
@@ -173,9 +175,10 @@ class AsyncPPO(PPO):
         return self._actor
 
     def _end_actor(self) -> None:
-        """Wait for the actor's end, if there is one; model and env are then as PPO leaves them.
+        """Wait until the actor has ended, if there is one.
 
-        An interrupt ends the wait; the next `learn` waits again.
+        Then model and env are as after PPO's `learn`. If an interrupt ends the wait, the next
+        `learn` waits again.
         """
         actor = self._actor
         if actor is None:
@@ -193,7 +196,7 @@ class AsyncPPO(PPO):
         rollout_buffer: RolloutBuffer,
         n_rollout_steps: int,
     ) -> bool:
-        """Take a rollout from the actor and fill the buffer with it; called by `learn`."""
+        """Fill the buffer with a rollout of the actor; called by `learn`."""
         actor = self._actor
         assert actor is not None, "only learn() calls this, while the actor runs"
         version = actor.weights.newest.number
@@ -203,7 +206,7 @@ class AsyncPPO(PPO):
         rollout = actor.rollouts.take(version - self.max_lag)
         versions = []
         for n_steps, step in enumerate(actor.rollouts.follow(rollout)):  # noqa: B007 - for callbacks
-            # Callbacks read PPO's local variables by these names.
+            # Callbacks read PPO's local variables under these names.
             actions, clipped_actions = step.actions, step.clipped_actions
             values, log_probs = step.values, step.log_probs
             new_obs, rewards, dones, infos = (
@@ -240,9 +243,9 @@ class AsyncPPO(PPO):
     def _bootstrapped(
         self, rewards: NDArray[Any], dones: NDArray[np.bool_], infos: list[dict[str, Any]]
     ) -> NDArray[Any]:
-        """Rewards; if a time limit ended the episode, with the discounted value of its last state.
+        """The rewards, plus the value of the last state where a time limit ended the episode.
 
-        As in SB3's `OnPolicyAlgorithm.collect_rollouts`.
+        The value is discounted, as in SB3's `OnPolicyAlgorithm.collect_rollouts`.
         """
         rewards = rewards.copy()
         for env in np.flatnonzero(dones):

@@ -1,17 +1,16 @@
-"""A model's state as it travels: to the process that computes an update, back, and to the actor.
+"""Sends a model's state to the process that computes an update, and back; copies it for the actor.
 
     trainer   Packed       ──────────► Unpacked    update process
                                           │ train
     trainer   Packed.adopt ◄────────── Unpacked.changes
 
-The model is sent as one pickle, so the process computes with all that the user has made of it:
-parameters, which of them are frozen, the optimizer, attributes of the user's. The process sends
-back the changes. Modules, parameters, buffers and optimizers are numbered in the order in which
-they are pickled, and the trainer changes its own objects in place, so the user's references to them
-stay valid.
+The model is sent as one pickle. So the process has all changes of the user: parameters, frozen
+parameters, the optimizer, and the user's attributes. The process sends back the changes. Modules,
+parameters, buffers and optimizers are numbered in the order in which they are pickled. The trainer
+changes its own objects in place, so the user's references to them stay valid.
 
-Rules: env and logger are not sent, and neither is an attribute that cannot be pickled. An attribute
-is replaced only if it has changed.
+Rules: env, logger and attributes that cannot be pickled are not sent. An attribute is replaced only
+if it has changed.
 """
 
 from __future__ import annotations
@@ -30,22 +29,22 @@ from torch import nn
 from torch.nn.utils.parametrize import is_parametrized
 
 _STAYS: Final = frozenset({"env", "_vec_normalize_env", "_logger", "_actor"})
-"""Attributes of a model that only the trainer has."""
+"""Attributes of a model that stay in the trainer."""
 _INPUTS: Final = frozenset({"rollout_buffer"})
-"""Attributes that an update only reads: the trainer fills them before each update."""
+"""Attributes that an update only reads; the trainer fills them before each update."""
 _OBJECTS = (nn.Module, th.optim.Optimizer)
 
 
-class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
     """Pickles a model, or a part of one.
 
     Args:
-        model: pickled without the attributes of `left_out`.
-        numbers: the numbers that are written in place of objects, by the objects' ids; None to
-            collect objects in `parts`.
+        model: the model, pickled without its attributes in `left_out`.
+        numbers: numbers to write in place of objects, by the objects' ids. None to collect objects
+            in `parts`.
 
     Attributes:
-        parts: the objects that were collected: the model, and torch's.
+        parts: the collected objects: the model, and its modules, tensors and optimizers.
     """
 
     def __init__(
@@ -76,13 +75,13 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
             kept = {k: v for k, v in vars(value).items() if k not in self._left_out}
             return copyreg.__newobj__, (type(value),), kept  # type: ignore[attr-defined]
         if isinstance(value, nn.Module) and is_parametrized(value):
-            # torch lets such a module be copied, but not pickled.
+            # torch allows a copy of such a module, but no pickle.
             return copyreg.__newobj__, (type(value),), vars(value)  # type: ignore[attr-defined]
         return super().reducer_override(value)
 
 
 class _Unpickler(pickle.Unpickler):
-    """Reads numbers as these objects."""
+    """Unpickles data of `_Pickler`; a number `i` becomes `parts[i]`."""
 
     def __init__(self, data: bytes, parts: list[Any]) -> None:
         super().__init__(io.BytesIO(data))
@@ -93,7 +92,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _holds_values(value: Any) -> bool:
-    """True for a tensor that can be written to: a parameter, a buffer, an optimizer's average."""
+    """True for a writable tensor: a parameter, a buffer, an optimizer's average."""
     return (
         isinstance(value, th.Tensor)
         and value.is_leaf
@@ -103,18 +102,18 @@ def _holds_values(value: Any) -> bool:
 
 
 def copied(policy: ActorCriticPolicy) -> ActorCriticPolicy:
-    """A copy of the policy, whatever the user has made of it, without its optimizer.
+    """A copy of the policy with all changes of the user, without its optimizer.
 
     Raises:
-        Exception: what pickling it raised, with a note.
+        Exception: the error of pickling it, with a note.
     """
     file = io.BytesIO()
     try:
         _Pickler(file, numbers={id(policy.optimizer): 0}).dump(policy)
     except Exception as error:
         error.add_note(
-            "AsyncPPO's actor acts with a copy of the policy, which is made by pickle; its "
-            "__getstate__ can leave out what cannot be pickled"
+            "AsyncPPO's actor uses a copy of the policy, which is made by pickle; the policy's "
+            "__getstate__ can leave out attributes that cannot be pickled"
         )
         raise
     copy: ActorCriticPolicy = _Unpickler(file.getvalue(), [None]).load()
@@ -125,14 +124,14 @@ class Packed:
     """A model's state for one update, and the objects in it.
 
     Args:
-        model: whose state is sent.
-        with_inputs: whether an update is to follow, which needs the rollout buffer.
+        model: the model to send.
+        with_inputs: whether to send the rollout buffer, which an update needs.
 
     Attributes:
-        data: for `Unpacked`.
+        data: the pickled state, for `Unpacked`.
 
     Raises:
-        Exception: what pickling the policy raised, with a note.
+        Exception: the error of pickling the policy, with a note.
     """
 
     def __init__(self, model: PPO, *, with_inputs: bool = True) -> None:
@@ -144,12 +143,12 @@ class Packed:
             try:
                 pickler, self.data = _dump(model, left_out | (unfit - {"policy"}))
             except Exception as error:
-                error.add_note("an update in a process of its own pickles the model's policy")
+                error.add_note("an update in a child process pickles the model's policy")
                 raise
         self._parts = pickler.parts
 
     def adopt(self, changes: bytes) -> None:
-        """Make the changes of an update to the model."""
+        """Apply the changes of an update to the model."""
         tensors, entries = pickle.loads(changes)
         with th.no_grad():
             for number, (value, requires_grad) in tensors.items():
@@ -171,7 +170,7 @@ def _dump(model: PPO, left_out: frozenset[str]) -> tuple[_Pickler, bytes]:
     file = io.BytesIO()
     pickler = _Pickler(file, model, left_out)
     pickler.dump(model)
-    pickler.dump(pickler.parts)  # the pickler knows them all: it writes references
+    pickler.dump(pickler.parts)  # written as references, because all were pickled above
     return pickler, file.getvalue()
 
 
@@ -187,7 +186,7 @@ class Unpacked:
     """A model in the process that computes its update.
 
     Args:
-        data: of `Packed`.
+        data: `Packed.data`.
 
     Attributes:
         model: the model, without env and logger.
@@ -207,7 +206,7 @@ class Unpacked:
         tensors, storages = {}, set()
         for number, part in enumerate(self._parts):
             if _holds_values(part):
-                # A parameter's data are a tensor of their own to pickle, in the same memory.
+                # For pickle, a parameter and its data are two tensors in the same memory.
                 place = part.untyped_storage().data_ptr(), part.storage_offset(), part.shape
                 if place not in storages:
                     storages.add(place)
@@ -222,9 +221,9 @@ class Unpacked:
         return pickle.dumps((tensors, entries), protocol=pickle.HIGHEST_PROTOCOL)
 
     def _entries(self) -> Iterator[tuple[tuple[int, str], bytes | None]]:
-        """Each part's attributes by the part's number and their names, pickled.
+        """The pickled attributes of all parts, each with its part's number and its name.
 
-        None for an attribute that cannot be pickled.
+        None in place of an attribute that cannot be pickled.
         """
         for number, part in enumerate(self._parts):
             if isinstance(part, th.Tensor):

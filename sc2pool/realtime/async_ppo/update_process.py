@@ -1,16 +1,19 @@
 """The learner's updates in a child process: the trainer's end and the child's.
 
     trainer   model ── its state (`model_state`) ──► model.train()   update process
-                    ◄── what has changed, log records ──
+                    ◄── changes, log records ──
 
-Rules: the two processes take turns. Each update sends the model's whole state, so changes that the
-user or a callback makes to the model reach the child process, and changes by `train` come back.
-Nothing of a model stays there from one update to the next. The child process has the model without
-its env, acts only on a message, and sends one reply to each. An exception of `train` is a reply,
-too, and is raised here with its type. The child process ends with `close`, with the end of
-`lifeline` and with the trainer, also while it is still starting; Ctrl-C does not reach it. An
-update may take any time while it uses the CPU; a process that is stopped, or waits for something
-that never comes, uses none.
+Rules:
+- The two processes take turns. The child process acts only on a message, and sends one reply to
+  each. It has the model without its env.
+- Each update sends the model's whole state. So changes that the user or a callback makes to the
+  model reach the child process. It sends back the changes of `train`, and keeps no model between
+  updates.
+- An exception of `train` is also a reply, and is raised here with its type.
+- The child process ends with `close`, with the end of `lifeline` and with the trainer, even while
+  it is still starting. Ctrl-C does not reach it.
+- An update has no time limit while it uses the CPU. A process without CPU time is stopped, or waits
+  for ever, and is given up.
 """
 
 from __future__ import annotations
@@ -44,25 +47,25 @@ from sc2pool.processes.uninterrupted import uninterrupted
 from sc2pool.realtime.async_ppo.model_state import Packed, Unpacked
 
 _SILENT_S: Final = 60.0
-"""How long a process that is to answer may use no CPU time."""
+"""How long a process whose reply is awaited may use no CPU time."""
 _READS_WITHIN_S: Final = 120.0
 """How long it may take to read a message: it may still be importing torch."""
 _CHECKS: Final = 20
-"""Looks at its CPU time within `_SILENT_S`."""
+"""How often its CPU time is checked within `_SILENT_S`."""
 _EXITS_WITHIN_S: Final = 5.0
 """How long a process that has closed its socket may take to exit."""
 
 
 @dataclass(frozen=True)
 class Begin:
-    """The first message: what the process has in common with the trainer."""
+    """The first message: settings that the process takes over from the trainer."""
 
     sys_path: list[str]
     threads: int
     seed: int
-    """Of its random numbers, which shuffle the samples; drawn from the trainer's."""
+    """Seeds the numbers that shuffle the samples; drawn from the trainer's generator."""
     state: bytes
-    """The model's, to be tried: its modules are imported now. Needs `sys_path` to unpickle."""
+    """The model's state, unpickled to test it and to import its modules. Needs `sys_path`."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ class Updated:
     """The result of an update."""
 
     changes: bytes
-    """Of the model's state."""
+    """The changes of the model's state, from `Unpacked.changes`."""
     logged: Mapping[str, tuple[Any, tuple[str, ...]]]
     """Log records by name: the value, and the output formats that exclude it."""
 
@@ -82,10 +85,10 @@ class UpdateProcess:
         model: the model to update.
 
     Attributes:
-        lifeline: its end kills the process, as a `with` block's too; see `Follower`.
+        lifeline: a context manager whose end kills the process; see `Follower`.
 
     Raises:
-        LearnerError: the process has ended by itself, or does nothing.
+        LearnerError: the process has exited, or uses no CPU time.
         Exception: the model's policy cannot be pickled, or its modules cannot be imported there.
     """
 
@@ -102,7 +105,7 @@ class UpdateProcess:
                 raise
             self.lifeline = self._follower.lifeline
             self._process = self._follower.process
-            if not WINDOWS:  # there it is open until the child has made its copy
+            if not WINDOWS:  # on Windows it stays open until the child has made its copy
                 theirs.close()
             try:
                 seed = int(np.random.randint(1 << 31))
@@ -115,8 +118,8 @@ class UpdateProcess:
         """Do `model.train()` in the child process.
 
         Raises:
-            LearnerError: the process has ended, or does nothing.
-            Exception: raised by `train`.
+            LearnerError: the process has exited, or uses no CPU time.
+            Exception: the error of `train`.
         """
         packed = Packed(model)
         updated: Updated = self._request(packed.data)
@@ -144,7 +147,7 @@ class UpdateProcess:
         return reply
 
     def _wait_for_reply(self) -> None:
-        """Wait until there is something to read.
+        """Wait until a reply, or the end of the channel, can be read.
 
         Raises:
             LearnerError: the process has used no CPU time for too long.
@@ -161,14 +164,14 @@ class UpdateProcess:
                 )
 
     def _alive_s(self) -> float:
-        """For how long it has used a processor, or waited for one; 0 once it has ended."""
+        """The time for which the process used or waited for a CPU; 0 after it has ended."""
         with suppress(psutil.Error):
             times = psutil.Process(self._process.pid).cpu_times()
             return times.user + times.system + waited_s(self._process.pid)
         return 0.0
 
     def _how_it_ended(self) -> str:
-        """In words, once its socket is closed or it does not read."""
+        """Describe how the process ended, after its socket is closed or it does not read."""
         try:
             return f"has ended: {describe_exit(self._process.wait(_EXITS_WITHIN_S))}"
         except subprocess.TimeoutExpired:
@@ -188,7 +191,7 @@ def _start(connection: socket.socket) -> Follower:
         "sc2pool.realtime.async_ppo",
         [connection.fileno()],
         {},
-        own_session=True,  # its share of the CPU: see `start_python`
+        own_session=True,  # for its share of the CPU, see `start_python`
     )
 
 
@@ -205,7 +208,7 @@ def main(descriptor: int) -> None:
 
 
 def _reply_to(message: Begin | bytes) -> Updated | Raised | None:
-    """Handle a message: `Begin`, or the state of a model to be updated."""
+    """Handle a message: `Begin`, or the state of a model to update."""
     try:
         if isinstance(message, bytes):
             return _update(message)

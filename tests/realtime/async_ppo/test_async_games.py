@@ -81,7 +81,7 @@ def test_games_in_step_mode(make_env):
     assert env.stats().recycles == {}
     env.reset()
     env.step([0, 0])
-    with pytest.raises(ConfigError, match="plays on while it learns"):
+    with pytest.raises(ConfigError, match="plays while it learns"):
         model.learn(64, callback=PauseCallback())
     env.step([0, 0])
 

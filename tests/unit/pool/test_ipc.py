@@ -109,11 +109,11 @@ def test_what_cannot_travel_to_a_worker_says_so():
     with pytest.raises(TypeError, match="cannot pickle") as raised:
         for_worker(Locked)
     (note,) = raised.value.__notes__
-    assert note.startswith("what goes to a worker process is pickled: a task's class")
+    assert note.startswith("values for a worker process are pickled: a task's class")
 
 
 def test_what_cannot_travel_to_the_trainer_says_so():
     with pytest.raises(TypeError, match="cannot pickle") as raised:
         for_trainer({"lock": threading.Lock()})
     (note,) = raised.value.__notes__
-    assert note.startswith("what a worker process sends is pickled: infos, results of calls")
+    assert note.startswith("values from a worker process are pickled: infos, results of calls")

@@ -193,7 +193,7 @@ async def test_an_abandoned_episode_ends_where_it_waits_for_an_action(pair):
 
 def test_unrequested_transition_is_an_error_of_the_user(pair):
     both = pair()
-    with pytest.raises(UserCodeError, match="no action had asked"):
+    with pytest.raises(UserCodeError, match="without a pending request"):
         both.put(np.zeros(2, np.float32))
 
 
