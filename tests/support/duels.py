@@ -37,12 +37,12 @@ ARENA = {
 
 
 def local_map(**changes: Any) -> sc_pb.LocalMap:
-    """The arena, changed."""
+    """The arena as a local map, with changes."""
     return sc_pb.LocalMap(map_data=json.dumps(ARENA | changes).encode())
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now."""
+    """Ports on which no process listens now."""
     with ExitStack() as probes:
         sockets = [probes.enter_context(socket.socket()) for _ in range(count)]
         for probe in sockets:
@@ -92,11 +92,11 @@ class Pair:
         return [wire.reply() for wire in self.wires]
 
     def observe(self) -> list[sc_pb.ResponseObservation]:
-        """What both see."""
+        """The observations of both."""
         return [r.observation for r in self.ask(observation=sc_pb.RequestObservation())]
 
     def step(self, count: int) -> list[sc_pb.Response]:
-        """A step of both."""
+        """Step both."""
         return self.ask(step=sc_pb.RequestStep(count=count))
 
 

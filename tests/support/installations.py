@@ -1,4 +1,4 @@
-"""Installations of the stand-in whose executable is another script."""
+"""Installations of the stand-in with a changed executable."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def changed(standin: Path, folder: Path, change: Callable[[str], str]) -> Path:
     Args:
         standin: the installation.
         folder: where the copy is made.
-        change: the script of its executable, from the stand-in's.
+        change: makes the script of its executable from the stand-in's.
     """
     shutil.copytree(standin, folder)
     (executable,) = folder.glob("Versions/Base*/SC2_x64")

@@ -15,24 +15,24 @@ from typing import Any
 
 Report = Callable[[], dict[str, Any]]
 TIMEOUT_S = 1800.0
-"""Of a program; a calm machine needs up to 200 s."""
+"""Limit of a program; a calm machine needs up to 200 s."""
 
 
 def report_of(python: str, program: Path, *arguments: object, cases: str = "") -> Report:
-    """A function that runs the program at its first call and returns what it has reported.
+    """A function that runs the program at its first call, and returns its report.
 
     Args:
         python: the interpreter that has Ray.
         program: gets a folder for Ray's files and the path of its report, a JSON file.
-        arguments: its others.
-        cases: separated by commas, those that it shall run; all if there are none.
+        arguments: further arguments of the program.
+        cases: the cases to run, separated by commas; all if empty.
     """
 
     @cache
     def outcome() -> dict[str, Any] | Exception:
         try:
             return _run(python, program, arguments, cases)
-        except Exception as error:  # for each test that asks: a second try would take as long
+        except Exception as error:  # raised for each test: a second try would take as long
             return error
 
     def report() -> dict[str, Any]:
@@ -77,7 +77,7 @@ def environment_for_ray() -> Iterator[dict[str, str]]:
     Path(folder, "ray").mkdir()
     try:
         yield os.environ | {
-            "HOME": folder,  # where RLlib logs
+            "HOME": folder,  # RLlib writes its logs there
             "RAY_TMPDIR": folder,
             "RAY_AUTH_MODE": "disabled",
             "RAY_USAGE_STATS_ENABLED": "0",

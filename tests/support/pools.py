@@ -1,4 +1,4 @@
-"""Envs of a test that are closed with it."""
+"""Envs that are closed at the end of a test."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from typing import Any
 
 @contextmanager
 def maker(kind: Callable[..., Any], **defaults: Any) -> Iterator[Callable[..., Any]]:
-    """Makes envs of this class, with these keywords unless others are given."""
+    """A function that makes envs of a class, with these keywords unless others are given."""
     with ExitStack() as made:
         yield lambda **given: made.enter_context(closing(kind(**(defaults | given))))

@@ -21,12 +21,12 @@ GONE_WITHIN_S = 2.0
 def run(
     *words: object, timeout_s: float = 300.0, **options: Any
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program to its end: its exit code, and what it printed.
+    """Run a program to its end: its exit code and output.
 
     Args:
         words: the command line.
         timeout_s: how long it may take.
-        options: more of `subprocess.run`.
+        options: further options of `subprocess.run`.
     """
     piped: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
     return subprocess.run([*map(str, words)], check=False, timeout=timeout_s, **(piped | options))
@@ -41,9 +41,9 @@ by_the_kernel = pytest.mark.skipif(
 
 
 class Trainer:
-    """A running program that says as lines of JSON at which stage it is, and what its children are.
+    """A running program that prints lines of JSON: its stage and its children.
 
-    It ends with the block.
+    The program ends with the block.
 
     Args:
         program: a file of Python.
@@ -66,13 +66,13 @@ class Trainer:
     def __exit__(self, *_: object) -> None:
         self.process.kill()
         self.process.wait()
-        # Not read to their end: what the program has started may have them open, and live on.
+        # Not read to their end: children of the program may keep them open.
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             if stream is not None:
                 stream.close()
 
     def wait_for_stage(self, stage: str) -> dict[str, Any]:
-        """What the program says when it gets there."""
+        """Wait for this stage; returns the line that the program prints there."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
             said: dict[str, Any] = json.loads(line)
@@ -83,7 +83,7 @@ class Trainer:
 
 
 def has_ended(process: psutil.Process) -> bool:
-    """True also for a zombie: when it is reaped is up to its new parent."""
+    """True also for a zombie, which only its new parent can reap."""
     return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
 
 

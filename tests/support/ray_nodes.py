@@ -13,7 +13,7 @@ import ray
 from ray.cluster_utils import Cluster
 
 ROOM = 2
-"""Games of each node, if nothing else is said."""
+"""Number of games of each node by default."""
 
 
 class Nodes:
@@ -21,8 +21,8 @@ class Nodes:
 
     Args:
         temp: a folder with a short path.
-        game: what they play, the installation's folder.
-        room: how many games each node can play.
+        game: the folder of the installation that they play.
+        room: number of games that each node can play.
     """
 
     def __init__(self, temp: str, game: str, room: int = ROOM) -> None:
@@ -51,11 +51,11 @@ class Nodes:
         return {"resources": {"sc2_game": self._room}, "env_vars": {"SC2PATH": game}}
 
     def kill_second(self) -> None:
-        """As when the machine is switched off: nothing is said to Ray."""
+        """Kill the second node without notice to Ray, as if its machine were switched off."""
         raylet_of(self.second).kill()
 
     def clear_second(self) -> None:
-        """Reap what is left of it."""
+        """Reap the processes of the second node."""
         self.cluster.remove_node(self.second, allow_graceful=False)
 
     def shutdown(self) -> None:
@@ -68,7 +68,7 @@ def raylet_of(node: Any) -> psutil.Process:
 
 
 def games_of(*folders: str) -> set[int]:
-    """The games of these installations that run."""
+    """The running games of these installations."""
     found = set()
     for process in psutil.process_iter(["cmdline", "status"]):
         line = process.info["cmdline"] or ()
@@ -97,7 +97,7 @@ def wait(until: Callable[[], object], limit_s: float = 180.0) -> float:
 
 
 def error_of(call: Callable[[], Any]) -> dict[str, Any]:
-    """The error that a call raises, and after how long."""
+    """The error that a call raises, and the seconds until then."""
     began_s = time.monotonic()
     try:
         made = call()
@@ -110,9 +110,9 @@ def error_of(call: Callable[[], Any]) -> dict[str, Any]:
 
 
 def run_cases(cases: Sequence[Callable[[], Any]]) -> dict[str, Any]:
-    """The result of each by its name; a traceback if it raised.
+    """Run cases; returns the result of each by its name, or the traceback if it raised.
 
-    RAY_CASES="one,other" in the environment runs these only, and prints how long each took.
+    If RAY_CASES="one,other" is in the environment, run only these, and print their durations.
     """
     report: dict[str, Any] = {}
     chosen = os.environ.get("RAY_CASES", "")

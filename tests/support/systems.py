@@ -1,4 +1,4 @@
-"""What a test needs of the operating system, in the form that this one has."""
+"""Facts and functions of this operating system that tests need."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sc2pool.processes.follower import Follower
 from sc2standin.install import windows_program
 
 EXECUTABLE = "SC2_x64.exe" if WINDOWS else "SC2_x64"
-"""The game's, in the folder of its version."""
+"""Name of the game's executable, in the folder of its version."""
 SLEEPS = (sys.executable, "-S", "-c", "import time; time.sleep(600)")
 """The command line of a process that does nothing."""
 KILLED = (1, signal.SIGTERM) if WINDOWS else (-signal.SIGKILL,)
@@ -27,16 +27,16 @@ KILLED = (1, signal.SIGTERM) if WINDOWS else (-signal.SIGKILL,)
 
 WINE = WINDOWS and hasattr(ctypes.WinDLL("ntdll"), "wine_get_version")
 not_told_by_wine = pytest.mark.skipif(WINE, reason="Wine does not tell it, see docs/windows.md")
-"""For what needs the owner of a connection, or the CPU time of another process."""
+"""Skips tests that need the owner of a connection, or the CPU time of another process."""
 
 
 def is_private(folder: Path) -> bool:
-    """True if only this user may look into it; on Windows it inherits that from those above."""
+    """True if only this user may read it; on Windows it inherits that from the folders above."""
     return WINDOWS or stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
 def write_program(path: Path, program: str) -> Path:
-    """Write an executable that runs this program of Python; on Windows its name gets `.exe`."""
+    """Write an executable that runs this Python program; on Windows its name gets `.exe`."""
     if WINDOWS:
         executable = path.with_suffix(".exe")
         executable.write_bytes(windows_program(program))
@@ -60,7 +60,7 @@ def strike(pid: int, name: str) -> None:
 
 
 def start_group(program: str, *arguments: str) -> Follower:
-    """Start a program of Python whose output is read; `kill` ends it with all that it starts."""
+    """Start a Python program whose output is read; `kill` also ends all that it starts."""
     process = subprocess.Popen(
         [sys.executable, "-S", "-c", program, *arguments], stdout=subprocess.PIPE, process_group=0
     )

@@ -12,7 +12,7 @@ from sc2pool.errors import ActionError, ClosedError, ConfigError
 from sc2pool.pool.vec_pool import VecPool
 
 TASK = "DefeatRoaches"
-"""Has masks, and no attribute but `step_mul` is needed."""
+"""A task with masks, of which only the attribute `step_mul` is needed."""
 N = 2
 STEPS = 6
 
@@ -21,7 +21,7 @@ def check_vec_pool(make: Callable[[], VecPool]) -> None:
     """Check a pool of `N` games of `TASK` without a seed; raises AssertionError.
 
     Args:
-        make: makes it; it is closed here.
+        make: makes the pool; it is closed here.
     """
     pool = make()
     try:

@@ -1,4 +1,4 @@
-"""Hand-built observations, recorded ones of the real game, and what several unit tests run."""
+"""Hand-built observations, recorded ones of the real game, and helpers of several unit tests."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def state() -> Callable[..., sc_pb.Observation]:
 
 
 def in_worker_loop(own_tasks: int):
-    """Run a coroutine in the loop of a worker with so many tasks of its own."""
+    """Run a coroutine in the loop of a worker that has this number of tasks."""
 
     def decorate(test):
         @wraps(test)
@@ -66,7 +66,7 @@ def in_worker_loop(own_tasks: int):
 
 
 def printed_by(program: str, **options: Any) -> str:
-    """What a Python program prints, which must end without an error."""
+    """The output of a Python program, which must end without an error."""
     command = [sys.executable, "-c", program]
     done = subprocess.run(
         command, stdout=subprocess.PIPE, text=True, check=True, timeout=300, **options
@@ -77,7 +77,7 @@ def printed_by(program: str, **options: Any) -> str:
 def rewrite_archive(
     path: Path, changes: dict[str, bytes | str | None], compression: int = zipfile.ZIP_STORED
 ) -> None:
-    """Replace these parts of a ZIP file; None takes one out."""
+    """Replace these parts of a ZIP file; None removes a part."""
     with zipfile.ZipFile(path) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()} | changes
     with zipfile.ZipFile(path, "w", compression) as archive:

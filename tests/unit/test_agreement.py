@@ -1,4 +1,4 @@
-"""What the pools of a cluster must have in common: an error names what differs, and the commit."""
+"""Pools of a cluster must agree; the error names the difference, and each commit."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A repository of one commit, with a tag, which is no part of what is compared."""
+    """A repository with one commit and a tag; the tag is not compared."""
     (tmp_path / "module.py").write_text("A = 1\n")
     for arguments in (("init",), ("add", "."), ("commit", "-m", "a"), ("tag", "v1", "-am", "1")):
         git(tmp_path, *arguments)

@@ -16,12 +16,12 @@ def info(last: Any, *, truncated: bool = False, fault: str | None = None) -> dic
 
 
 def play(collector: EpisodeCollector, ends: list[dict[int, dict[str, Any]]]) -> None:
-    """Steps of two rows; in step t row r sees 10 t + r, does 100 t + r, and gets t."""
+    """Steps of two rows: in step t, row r observes 10 t + r, does 100 t + r, and is rewarded t."""
     seen = np.array([0, 1])
     collector.begin(seen)
     for t, ended in enumerate(ends, 1):
         actions, rewards = 100 * t + np.arange(2), np.full(2, t, np.float32)
-        seen[:] = 10 * t + np.arange(2)  # the trainer may write into what it was given
+        seen[:] = 10 * t + np.arange(2)  # the trainer may write into the arrays that it was given
         over = np.array([row in ended for row in range(2)])
         collector.step(actions, seen, rewards, over, [ended.get(row, {}) for row in range(2)])
         actions[:] = rewards[:] = -1

@@ -146,7 +146,7 @@ def test_how_many_learners_a_game_has(standin_dir, task, opponent, rows):
 
 
 TOLD_WITHIN_S = Limits().launch_s / 3
-"""Whoever waits for a limit is told later."""
+"""An error raised after a limit expired would come later."""
 
 
 class OnAMissingMap(MoveToBeacon):
@@ -181,7 +181,7 @@ OF_EVERY_CLASS: list[tuple[dict[str, Any], list[str]]] = [
         for loops in (0, "8")
     ),
 ]
-"""Keywords, besides the stand-in as the game, and the words of the error."""
+"""Keywords (the game is the stand-in unless given) and the words of the error."""
 OF_SEVERAL_ENVS: list[tuple[Any, dict[str, Any], list[str]]] = [
     *((None, {"n": n}, [f"n {LOOPS}, got {n!r}"]) for n in (0, "8")),
     (None, {"num_envs": 0}, [f"num_envs {LOOPS}, got 0"]),
@@ -226,7 +226,7 @@ OF_SEVERAL_ENVS: list[tuple[Any, dict[str, Any], list[str]]] = [
 
 
 def refused(make: Callable[[], Any], *said: str) -> None:
-    """It raises in time, naming all of `said` in one line, and starts no process."""
+    """Check that a call raises in time, with all of `said` in one line, and starts no process."""
     began_s = time.monotonic()
     with pytest.raises(ConfigError) as caught:
         make()
@@ -351,7 +351,7 @@ def test_a_game_in_part_is_an_error(rows):
 
 
 class Won(gymnasium.Env):
-    """Every match lasts ten steps and is won, by turns against step-0 and a stranger."""
+    """Matches of ten steps, all won, in turn against step-0 and an unknown opponent."""
 
     observation_space = spaces.Box(-1, 1, (2,), np.float32)
     action_space = spaces.Discrete(2)
@@ -393,7 +393,7 @@ def test_snapshots_and_win_rates(model, tmp_path):
     model.learn(128, callback=SnapshotCallback(store, every=50))
     assert [one.name for one in store.snapshots()] == ["step-0", "step-50", "step-100"]
     scores = read_scores(store.folder / WIN_RATES_FILE)
-    assert scores.keys() == {"step-0"}  # the stranger is none of the snapshots
+    assert scores.keys() == {"step-0"}  # the unknown opponent is not a snapshot
     assert scores["step-0"].played >= 3
     assert kept.figures["self_play/win_rate/step-0"] == 1.0
 
@@ -423,7 +423,7 @@ def test_a_later_training_goes_on(model, tmp_path):
 def test_a_disk_that_refuses_ends_no_training(model, tmp_path, caplog):
     store = SnapshotStore(tmp_path / "store")
     callback = SnapshotCallback(store, every=50)
-    (store.folder / "step-50.zip").mkdir()  # in the place of the file
+    (store.folder / "step-50.zip").mkdir()  # a folder with the name of the file
     (store.folder / WIN_RATES_FILE).mkdir()
     store.add(model, 0)
     with caplog.at_level(logging.WARNING, "sc2pool"):

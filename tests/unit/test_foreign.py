@@ -60,11 +60,11 @@ def nested(opening: str, closing: str, levels: int = 100_000) -> str:
 BOMB = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n" + "".join(
     f"a{n}: &a{n} [{','.join(9 * [f'*a{n - 1}'])}]\n" for n in range(1, 9)
 )
-"""9^9 values."""
+"""Aliases that expand to 9^9 values."""
 MERGES = "a0: &a0 {x: 1, y: 2}\n" + "".join(
     f"a{n}: &a{n} {{<<: [{','.join(9 * [f'*a{n - 1}'])}]}}\n" for n in range(1, 9)
 )
-"""The same by merging, which PyYAML does while it reads."""
+"""The same size by merge keys, which PyYAML merges while it reads."""
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_table_of_which_nothing_is_made(tmp_path, content, why):
 
 
 def refused(read, folder, content: str | bytes, why: str) -> None:
-    """It says in one line why not, and which file."""
+    """Check that reading raises one line that names the file and the reason."""
     path = folder / "file"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(ConfigError, match=why) as caught:

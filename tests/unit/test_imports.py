@@ -1,4 +1,4 @@
-"""Imports run one way, and what is heavy loads only where it is needed."""
+"""Imports run one way, and heavy modules load only if they are needed."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ MAY_IMPORT = {
     | {"ray", ""}
     | {"commands", "datasets", "pretrained"},
     "__main__": {"cli"},
-    # The public names load lazily, from wherever they live.
+    # The public names load lazily, each from its own module.
     "": FOUNDATIONS
     | {"commands", "units", "smac", "tasks", "pool", "envs", "datasets", "realtime", "ray"},
 }
@@ -70,7 +70,7 @@ POOL_ROOMS = {
     "worker": {"ipc", "queues", "report"},
     "instances": {"ipc", "queues", "statistics", "report", "machine"},
 }
-"""The rooms of `pool`, and which of its other rooms each may import."""
+"""The folders of `pool`, and the other folders of `pool` that each may import."""
 HEAVY = {
     "torch": ("envs/sb3.py", "realtime/", "cli/", "tasks/opponents/models.py"),
     "stable_baselines3": (
@@ -116,7 +116,7 @@ STANDIN = sorted(Path(sc2standin.__file__).parent.rglob("*.py"))
 
 @cache
 def imports(file: Path) -> list[str]:
-    """The modules a file imports, at its top or inside a function."""
+    """The modules that a file imports, at its top or inside a function."""
     found = []
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
@@ -133,13 +133,13 @@ def name_of(file: Path) -> str:
 
 
 def room(module: str) -> str:
-    """The room of one of our modules; empty for the package itself."""
+    """The top-level folder or module of one of our modules; empty for the package itself."""
     name = module.split(".")[1] if "." in module else ""
     return name if name in MAY_IMPORT else ""
 
 
 def wrong_imports(file: Path) -> Iterator[str]:
-    """What a file imports against the rules."""
+    """The imports of a file that break the rules."""
     inside = file.relative_to(PACKAGE)
     own_room = room(f"sc2pool.{inside.parts[0].removesuffix('.py')}")
     allowed = MAY_IMPORT[own_room] | {own_room}

@@ -1,4 +1,4 @@
-"""A dataset that Minari reads, whatever ended the program that wrote it."""
+"""Minari can read a dataset, however the program that wrote it ended."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_full_disk_at_any_write_is_an_os_error(
 
 
 def recorded(*numbers: int) -> Path:
-    """The folder of a dataset with an episode in each shard."""
+    """The folder of a dataset that has one episode in each shard."""
     made = writer()
     for number in numbers:
         made.add(episode(number))
@@ -185,7 +185,7 @@ def test_damaged_metadata_are_written_again(content: bytes, caplog) -> None:
 
 
 def test_metadata_name_no_env_that_is_made() -> None:
-    """Minari makes it for the spaces if they are missing, by code of the file's choice."""
+    """If the spaces are missing, Minari makes the env, with code that the file chooses."""
     folder = recorded(0)
     spec = EnvSpec("Evil-v0", entry_point="tests.unit.datasets.imported_by_nobody:Evil").to_json()
     about = json.loads((folder / "metadata.json").read_text())

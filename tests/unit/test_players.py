@@ -385,7 +385,7 @@ UNITS = [
 ]
 KNOWN = [kind.value for kind in (*STRUCTURES, *UNITS)] + [*mineral_ids, *geyser_ids]
 STRANGE = 1_999_999
-"""A type that the game's data do not have; python-sc2 takes it for neutral units only."""
+"""A unit type without game data; python-sc2 accepts it for neutral units only."""
 
 
 @pytest.fixture
@@ -420,7 +420,7 @@ def new_bot(data: GameData, race: Race) -> Idle:
 
 
 def seen(rng: random.Random, n: int, *, usual: bool) -> sc_pb.ResponseObservation:
-    """An observation of n units of all kinds; without blips and effects if `usual`."""
+    """An observation of n units of all kinds; if `usual`, without blips and effects."""
     response = sc_pb.ResponseObservation()
     raw = response.observation.raw_data
     for tag in rng.sample(range(1, 3 * n + 1), n):
@@ -441,7 +441,7 @@ def seen(rng: random.Random, n: int, *, usual: bool) -> sc_pb.ResponseObservatio
 
 
 def shown(bot: BotAI) -> dict[str, Any]:
-    """All that the bot has of the step, in comparable form."""
+    """All that the bot knows in a step, in a form that can be compared."""
     has = {name: value for name, value in vars(bot).items() if not callable(value)}
     return {name: comparable(value) for name, value in has.items() if name not in OTHER}
 

@@ -37,7 +37,7 @@ PACKAGE = Path(sc2pool.__file__).parent
 
 
 def test_a_child_gets_no_path_that_depends_on_the_working_directory(tmp_path, monkeypatch):
-    """`export PYTHONPATH=$PYTHONPATH:/folder` may leave an empty entry, which means it."""
+    """`export PYTHONPATH=$PYTHONPATH:/folder` may leave an empty entry: the working directory."""
     folder = tmp_path / "folder"
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", ".", "relative", str(folder)]))
     monkeypatch.chdir(tmp_path)
@@ -70,7 +70,7 @@ def test_no_other_place_starts_a_python():
         for file in PACKAGE.rglob("*.py")
         if "sys.executable" in file.read_text()
     }
-    assert starting == {"processes/spawn.py", "shell.py"}  # the second tells its user of it
+    assert starting == {"processes/spawn.py", "shell.py"}  # the second only prints the command
 
 
 def test_an_interrupt_leaves_no_zombie(monkeypatch):
@@ -105,7 +105,7 @@ time.sleep(60)
 
 @pytest.mark.skipif(WINDOWS, reason="a job ends a worker there")
 def test_a_lifeline_may_have_a_high_number() -> None:
-    """As in a trainer with many games, or many files."""
+    """A trainer with many games or files has high descriptors."""
     reading, writing = os.pipe()
     with subprocess.Popen(
         [sys.executable, "-c", FOLLOWS, str(reading)],
@@ -148,7 +148,7 @@ def test_stopped_guard_blocks_no_caller():
         assert not stopped.is_running()
         (another,) = set(psutil.Process().children()) - before - {psutil.Process(paused.pid)}
         assert another != stopped
-        guard.close()  # as at the end of the program: what was noted last is ended
+        guard.close()  # as at the end of the program: the processes noted last are ended
         assert paused.wait() in KILLED
 
 
@@ -253,7 +253,7 @@ def test_children_of_every_thread(monkeypatch, kernel_lists):
     below = {int(family.stdout.readline()) for _ in range(2)}
     parent = psutil.Process(family.pid)
     assert {process.pid for process in descendants(parent)} == below
-    # Some other test's child may be there too; of these, none may be missing.
+    # Children of other tests may be there too; none of these may be missing.
     found = {process.pid for process in descendants(psutil.Process())}
     assert found >= {family.pid, *below}
     assert descendants(psutil.Process(below.pop())) == []
@@ -283,7 +283,7 @@ while True:
         pass
     time.sleep(0.002)
 """
-if WINDOWS:  # it has no fork
+if WINDOWS:  # Windows has no fork
     BREEDER = """
 import subprocess, sys
 print("begun", flush=True)
@@ -414,7 +414,7 @@ def test_there_is_no_such_process():
 
 
 def test_a_tree_that_cannot_be_listed_is_not_stopped(limited):
-    """Without a free descriptor; a pause that missed a process would not be one."""
+    """No descriptor is free; a pause must not miss a process."""
     child = subprocess.Popen(SLEEPS)
     try:
         tree = ProcessTree(os.getpid(), with_root=False)
@@ -459,7 +459,7 @@ def test_another_process_under_the_same_pid_is_left_alone(child):
 
 @pytest.mark.skipif(not LINUX, reason="elsewhere the wall clock tells it")
 def test_a_step_of_the_wall_clock_loses_no_process(child, monkeypatch):
-    """The system then says that it, and so every process, was started at another time."""
+    """The system then reports another boot time, from which psutil computes each start."""
     created_s = created_at_s(child.pid)
     started_s = psutil.boot_time() + 3600.0
     monkeypatch.setattr("psutil._pslinux.boot_time", lambda: started_s)
@@ -476,7 +476,7 @@ def test_ended_process_is_gone(child):
 
 
 def test_without_a_free_descriptor_it_is_left_alone(child, limited):
-    """One that may be alive must not be taken for dead: its files would be deleted."""
+    """A process that may be alive must not count as dead: its files would be deleted."""
     created_s = created_at_s(child.pid)
     with limited("NOFILE", 0):
         assert created_at_s(child.pid) is None

@@ -29,7 +29,7 @@ def batch(observations: Any, *rewards: float) -> Batch:
     n = len(rewards)
     rows = np.array(rewards)
     for array in (rows, *(observations.values() if isinstance(observations, dict) else ())):
-        array.flags.writeable = False  # as Ray's
+        array.flags.writeable = False  # as in Ray's arrays
     return Batch(
         np.arange(n),
         observations,
@@ -54,7 +54,7 @@ def test_rows_are_in_the_order_of_the_nodes() -> None:
     assert one.observations["a"].tolist() == [[0, 1], [2, 3], [7, 8]]
     assert one.observations["b"].tolist() == [0, 1, 7]
     assert [info["row"] for info in one.infos] == [1, 2, 3]
-    one.observations["a"][:] = one.rewards[:] = 0  # nothing of Ray's is left in it
+    one.observations["a"][:] = one.rewards[:] = 0  # the batch shares no memory with Ray's
 
 
 def test_observations_without_fixed_layout_stay_a_tuple() -> None:

@@ -1,4 +1,4 @@
-"""Frames of hand-built games: what is drawn where, and in which colour. And of real ones."""
+"""Frames of hand-built and recorded games: what is drawn, at which place and in which colour."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def unit(x: float, y: float, **fields: Any) -> raw_pb2.Unit:
 
 
 def pixel(x: float, y: float) -> tuple[int, int]:
-    """Row and column of a map point, by a way of its own: from the area's middle."""
+    """Row and column of a map point, computed in another way: from the middle of the area."""
     middle_x, middle_y = LEFT + WIDTH / 2, BOTTOM + HEIGHT / 2
     row = MAP_PX / 2 - (y - middle_y) * PX_PER_CELL
     column = MAP_PX / 2 + (x - middle_x) * PX_PER_CELL
@@ -301,4 +301,4 @@ def test_real_games(recorded):
             began_s = time.process_time()
             draw(info, state)
             times_s.append(time.process_time() - began_s)
-        assert statistics.median(times_s) < 0.1  # about 5 ms where nothing else runs
+        assert statistics.median(times_s) < 0.1  # about 5 ms on a calm machine

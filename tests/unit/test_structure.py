@@ -33,9 +33,9 @@ WRITERS = {
     "spare": "pool/instances/seats.py",
     "instance": "pool/instances/instance.py",
 }
-"""By the name under which a record is held: the file that changes it."""
+"""From a record's attribute to the file that changes the record."""
 PREDICATES = ("is_", "are_", "has_", "can_", "may_")
-"""How the names of predicates begin."""
+"""Beginnings of the names of predicates."""
 
 
 def assigned(tree: ast.AST) -> Iterator[ast.Attribute]:
@@ -132,7 +132,7 @@ BANNED = {
     "date": {"today", "fromtimestamp"},
 }
 WALL_CLOCKS = {
-    # File of sc2pool, what it uses, and what for.
+    # (file of sc2pool, function): its purpose.
     ("pool/report/fault_reports.py", "time.strftime"): "a fault report's name, for people",
     ("pool/report/replays.py", "time.strftime"): "a replay's name, for people",
     ("cli/doctor/full.py", "date.today"): "the day of a measurement, for people",
@@ -147,7 +147,7 @@ FILES = sorted(file for package in PACKAGES for file in package.rglob("*.py"))
 
 
 def looks_at_the_wall_clock(source: str) -> set[str]:
-    """What a file uses of the wall clock, as `module.function`."""
+    """The functions of the wall clock that a file uses, as `module.function`."""
     found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute):
@@ -165,7 +165,7 @@ def looks_at_the_wall_clock(source: str) -> set[str]:
 
 
 def inside(file: Path) -> str:
-    """The path of a file in sc2pool; one of the stand-in's begins with its name."""
+    """The path of a file in sc2pool; a path in the stand-in begins with `sc2standin`."""
     return file.relative_to(PACKAGES[0].parent).as_posix().removeprefix("sc2pool/")
 
 
@@ -195,7 +195,7 @@ def test_the_lint_itself(source, found):
 
 
 WITHOUT_ARGUMENTS = {"get", "wait", "join", "result", "acquire", "communicate", "accept"}
-"""Methods that wait for ever if they are called with nothing; with something, most are others."""
+"""Methods that wait for ever if called without arguments; with arguments most are others."""
 ALWAYS = {
     "ray.get",
     "ray.wait",

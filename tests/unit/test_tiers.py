@@ -1,4 +1,4 @@
-"""`--tier` and `--game`: which tests they run, and what such a run says of itself."""
+"""`--tier` and `--game`: the tests that they run, and the report of such a run."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_only_workers_beyond_the_fourth_wait_until_the_cores_are_not_busy(reques
     pacer = GivesWay()
     pacer.pytest_runtest_protocol(request.node)
     assert not busy_percent
-    pacer.pytest_runtest_protocol(request.node)  # of the same file: it asks no more
+    pacer.pytest_runtest_protocol(request.node)  # same file: the processor is not asked again
 
 
 def test_a_run(suite):

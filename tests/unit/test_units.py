@@ -1,4 +1,4 @@
-"""What a task's code uses: `select` and its numbers, and the commands that `act` returns."""
+"""Functions for the code of a task: `select`, its numbers, and the commands for `act`."""
 
 from __future__ import annotations
 

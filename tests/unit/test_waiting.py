@@ -1,4 +1,4 @@
-"""When a loop may be blocked in, and what ends such a wait."""
+"""When a worker's loop may block in a wait, and which events end the wait."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def test_awaited_descriptor_ends_the_wait(pipe):
     assert wait.possible
     os.write(pipe[1], b"x")
     assert wait.wait(LONG_S)
-    assert not wait.wait(0)  # a change, not a state: it was told once
+    assert not wait.wait(0)  # edge-triggered: each change is reported once
     os.write(pipe[1], b"x")
     assert wait.wait(LONG_S)
     wait.close()
@@ -64,7 +64,7 @@ async def test_other_descriptors_of_the_loop_end_the_wait(pipe):
         loop.add_reader(ours, lambda: came.set_result(ours.recv(10)))
         theirs.send(b"news")
         assert not wait.wait(LONG_S)
-        received = await came  # nothing was lost
+        received = await came  # no byte was lost
         loop.remove_reader(ours)
         wait.close()
     assert received == b"news"
@@ -182,7 +182,7 @@ async def test_a_call_for_the_end_of_turns_does_not_wait_until_asyncio_comes_by(
     turns.watch(pipe[0], of_player.go_on)
     playing = asyncio.ensure_future(play())
     await asyncio.sleep(0)
-    # As after a reset, which asyncio reads: the call comes in the pass in which turns begin.
+    # As after a reset, which asyncio reads: the call comes in the pass that begins turns.
     os.write(pipe[1], b"x")
     loop.call_soon(turns.at_end, lambda: seen.append("end"))
     await own
@@ -193,11 +193,11 @@ async def test_a_call_for_the_end_of_turns_does_not_wait_until_asyncio_comes_by(
 
 @in_worker_loop(2)
 async def passes_of_asyncio(rounds: int, with_a_task: bool) -> int:
-    """How often asyncio comes by while two tasks take turns, the worker's own and another's beside.
+    """The number of asyncio's passes while two tasks take turns: a worker's own and another.
 
     Args:
-        rounds: turns of each task.
-        with_a_task: whether there is one more, as the user's code may start it.
+        rounds: number of turns of each task.
+        with_a_task: whether a third task runs, as the user's code may start one.
     """
     loop = asyncio.get_running_loop()
     doorbells = [socket.socketpair() for _ in range(2)]
@@ -248,7 +248,7 @@ async def test_asyncio_is_not_forgotten_meanwhile(pipe, how):
     turn, called = Turn(loop), []
 
     async def play() -> None:
-        os.write(pipe[1], b"x")  # its turn comes, so asyncio is left
+        os.write(pipe[1], b"x")  # its turn comes: asyncio is left
         await loop.turns.wait(turn, time.monotonic() + LONG_S)
         if how == "a timer":
             loop.call_later(0.02, end)
@@ -302,7 +302,7 @@ async def test_a_turn_runs_its_task_at_once_and_again():
             seen.append(await turn)
         return "over"
 
-    turn.go_on()  # nobody waits
+    turn.go_on()  # no task waits
     task = asyncio.ensure_future(play())
     await asyncio.sleep(0)
     assert turn.is_awaited
@@ -322,7 +322,7 @@ async def test_a_task_that_waits_for_its_turn_can_be_cancelled():
         try:
             await turn
         except asyncio.CancelledError:
-            return await turn  # it has something to end in order
+            return await turn  # it still has to clean up
         raise AssertionError("it was cancelled")
 
     assert not turn.cancel()

@@ -1,4 +1,4 @@
-"""What this process and its children hold on the machine: nothing of it may be left at the end.
+"""Processes, descriptors and files that a test holds on the machine, and must not leave behind.
 
 Processes of this run are recognised by the temp folder they were started with, so the run must set
 `TMPDIR` to a folder of its own first.
@@ -22,11 +22,11 @@ from sc2pool.processes.tree import descendants, kill_tree
 GONE_WITHIN_S = 5.0
 """How long a killed process may take to end on a busy machine."""
 _EARLIER = frozenset(psutil.pids())
-"""Processes that are no child of a test: the kernel's threads are most of a calm machine's."""
+"""Known processes that are not children of a test, most of them threads of the kernel."""
 
 
 class Belongings:
-    """What this run has on the machine at one moment."""
+    """Everything that this run holds on the machine at one moment."""
 
     def __init__(self, run_temp: Path) -> None:
         self._run_temp = run_temp
@@ -37,7 +37,7 @@ class Belongings:
         self._folders = temp_folders(run_temp)
 
     def what_is_left(self) -> list[str]:
-        """What is there now and was not there before, a line each."""
+        """One line for each thing that is there now and was not there before."""
         processes = our_processes(self._run_temp)
         return [
             *(f"process {describe(p)}" for p in processes - self._processes),
@@ -51,7 +51,7 @@ class Belongings:
         ]
 
     def what_stays(self) -> list[str]:
-        """What is left after killed processes had time to end, a line each."""
+        """One line for each thing that is left after killed processes had time to end."""
         deadline_s = time.monotonic() + GONE_WITHIN_S
         while (left := self.what_is_left()) and time.monotonic() < deadline_s:
             gc.collect()  # a pool that was dropped without close ends when it is collected
@@ -59,7 +59,7 @@ class Belongings:
         return left
 
     def end_new_processes(self) -> None:
-        """Kill what is left, so that the next test does not report it again."""
+        """Kill new processes, so that the next test does not report them again."""
         for process in our_processes(self._run_temp) - self._processes:
             kill_tree(process)
             with suppress(psutil.Error):
@@ -90,7 +90,7 @@ def is_marked(pid: int, mark: bytes) -> bool:
                 if mark in file.readall():
                     return True
     except OSError:
-        pass  # it is gone, or another user's
+        pass  # the process has ended, or is another user's
     return False
 
 
@@ -101,15 +101,15 @@ def describe(process: psutil.Process) -> str:
 
 
 def descriptors(run_temp: Path) -> Counter[str]:
-    """What this process has open, by target; files elsewhere belong to libraries."""
+    """The open descriptors of this process, by target; other files belong to libraries."""
     targets: Counter[str] = Counter()
-    if WINDOWS:  # it tells only how many handles there are, and Python keeps some of its own
+    if WINDOWS:  # only the number of handles is known, and Python keeps some of its own
         return targets
     for link in Path("/proc/self/fd").iterdir():
         with suppress(OSError):
             target = str(link.readlink())
             if not target.startswith("/") or target.startswith(("/memfd:", str(run_temp))):
-                # Pipes and sockets have numbers, which do not matter; how many there are does.
+                # Of pipes and sockets only the number counts, not their names.
                 targets[target.split(":[", maxsplit=1)[0]] += 1
     return targets
 
@@ -117,7 +117,7 @@ def descriptors(run_temp: Path) -> Counter[str]:
 def leases_held(processes: set[psutil.Process]) -> set[str]:
     """Ports whose lock file this process or one of `processes` has open."""
     held: set[str] = set()
-    if WINDOWS:  # its locks end with their process
+    if WINDOWS:  # on Windows locks end with their process
         return held
     for pid in [os.getpid(), *(process.pid for process in processes)]:
         with suppress(OSError):
@@ -131,7 +131,7 @@ def leases_held(processes: set[psutil.Process]) -> set[str]:
 def shared_mappings() -> Counter[str]:
     """Queue pairs mapped into this process; on Windows those of its children, too."""
     temp = tempfile.gettempdir()
-    if WINDOWS:  # it does not tell them; but their files stay until the last close
+    if WINDOWS:  # Windows does not list them, but their files stay until the last close
         return Counter(path.name for path in Path(temp).glob("sc2pool-????????"))
     lines = Path("/proc/self/maps").read_text().splitlines()
     mapped = (line.split(maxsplit=5)[5] for line in lines if "sc2pool" in line)

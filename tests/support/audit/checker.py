@@ -1,4 +1,4 @@
-"""Checks a recording of what was sent to a pool and what came back.
+"""Checks a recording of the actions sent to a pool and the transitions that it returned.
 
     Began(env, …)  Sent(env, number)  Received(env, …)  ─► Checker ─► violations
 
@@ -6,9 +6,11 @@ For each env: an action is answered once, by the transition that carries its own
 step after the last in the same episode of the same game. A transition that is not real is marked,
 is a truncation with reward 0, and its episode's last observation is the last good one. Every
 episode is played once, in one env. If the two players of a match are envs, all of that holds for
-each of them, and the two agree on the episode, its loop, its end and its faults; if they are agents
-of a team, on the game and the reward, too. Rules: no I/O, no clock; memory does not grow with the
-length of the recording, so it can be fed for hours.
+each of them, and the two agree on the episode, its loop, its end and its faults. Agents of a team
+agree on the game and the reward, too.
+
+Rules: no I/O, no clock; memory does not grow with the length of the recording, so it can be fed for
+hours.
 """
 
 from __future__ import annotations
@@ -71,7 +73,7 @@ class Received:
 
 Record = Began | Sent | Received
 _Common = Callable[[Began | Received], dict[str, object]]
-"""What a record has in common with those of other rows."""
+"""The fields that records of several rows must have in common."""
 
 
 @dataclass(frozen=True)
@@ -174,11 +176,11 @@ class Checker:
         return [Violation(record.env, what) for what in found]
 
     def interrupted(self, lost: int) -> None:
-        """The trainer gave up a call: this many episodes more may never be shown to it."""
+        """Note an interrupted call: up to this number of episodes more may never be shown."""
         self._ahead += lost
 
     def unanswered(self) -> list[Violation]:
-        """At the end of a recording: the actions without a transition."""
+        """The actions without a transition, at the end of a recording."""
         return [
             Violation(number, f"the transition of action {env.sent} is lost")
             for number, env in self._envs.items()
@@ -256,7 +258,7 @@ class Checker:
 
 
 def _agree(first: Received | Began | None, other: Received | Began, common: _Common) -> list[str]:
-    """What differs between two rows that must have it in common."""
+    """The fields that differ between two rows but must be equal."""
     if first is None:
         return ["a row without the first one"]
     given, wanted = common(other), common(first)
@@ -268,7 +270,7 @@ def _agree(first: Received | Began | None, other: Received | Began, common: _Com
 
 
 def _of_all(record: Received | Began) -> dict[str, object]:
-    """What all rows of an episode have in common."""
+    """The fields that all rows of an episode have in common."""
     shown = {"episode": record.shown.episode, "loop": record.shown.loop, "fault": record.mark}
     if isinstance(record, Began):
         return shown
@@ -282,7 +284,7 @@ def _of_all(record: Received | Began) -> dict[str, object]:
 
 
 def _of_team(record: Received | Began) -> dict[str, object]:
-    """What a team's agents have in common."""
+    """The fields that the agents of a team have in common."""
     shown = {"game": record.shown.instance, "episode of the game": record.shown.game_episode}
     return shown if isinstance(record, Began) else shown | {"reward": record.reward}
 

@@ -1,4 +1,4 @@
-"""The stand-in with one harm on order.
+"""The stand-in, which does one harm when it is ordered to.
 
     faulty_game.py ORDERS [the game's own command line]
 
@@ -47,7 +47,7 @@ class Orders:
         self._path = path
 
     def take(self, *points: str) -> Order | None:
-        """The order to be carried out at one of these points, which is this process's now."""
+        """Take the order for one of these points, if there is one; no other process gets it."""
         try:
             order: Order = json.loads(self._path.read_text())
             if order["at"] not in points or order.get("pid", os.getpid()) != os.getpid():
@@ -55,12 +55,12 @@ class Orders:
             self._path.with_suffix(f".{order['id']}").mkdir()  # only one game can make the folder
             self._path.unlink()
         except (FileNotFoundError, FileExistsError):
-            return None  # there is none, or another game was faster
+            return None  # there is no order, or another game was faster
         return order
 
 
 class FaultyClient(Client):
-    """Answers like any other, until its orders say otherwise."""
+    """Answers like the stand-in, unless an order says otherwise."""
 
     def __init__(self, server: GameServer, orders: Orders) -> None:
         super().__init__(server)
@@ -153,7 +153,7 @@ def spoiled(order: Order, replies: list[bytes]) -> list[bytes]:  # noqa: PLR0912
 
 
 def fuzzed(replies: list[bytes], rng: random.Random) -> list[bytes]:
-    """The replies with one of them spoiled, so that any client can see it.
+    """The replies, one of them spoiled in a way that any client can see.
 
     A reply ends with its id and its status. Bytes before them are never changed alone: a changed
     digit in an observation is one that no client can know to be wrong.
@@ -237,14 +237,14 @@ class FaultyServer(GameServer):
 
 
 def start_impostor(port: int, report: Path) -> None:
-    """Another process, no child of this one's, listens on the game's port."""
+    """Start another process, not a child of this one, that listens on the game's port."""
     if os.fork() == 0:
         os.setsid()
         parent_pid = os.getpid()
         if os.fork() == 0:
             while os.getppid() == parent_pid:
                 time.sleep(0.001)  # until then it is below the game
-            os.closerange(0, 1024)  # the game's lease is none of its business
+            os.closerange(0, 1024)  # it must not hold the game's lease
             be_impostor(port, report)
         os._exit(0)
     os.wait()
@@ -253,7 +253,7 @@ def start_impostor(port: int, report: Path) -> None:
 
 
 def be_impostor(port: int, report: Path) -> None:
-    """Note each visit as a line: how many bytes came with it."""
+    """Write a line for each connection: the number of bytes that it sent."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", port))
     listener.listen()
@@ -282,7 +282,7 @@ def main(orders_file: str, *arguments: str) -> int:
     if order is not None:
         start_impostor(port, Path(order["report"]))
         if order["harm"] == "port stolen":
-            time.sleep(3600)  # it does not even say that it could not listen
+            time.sleep(3600)  # it does not report that it could not listen
     data_dir = Path(options["-dataDir"])
     temper = Temper(options.get("--temper", DEFAULT), data_dir / MARKER)
     server = FaultyServer(State(data_dir, Path(options["-tempDir"]), temper=temper), orders)

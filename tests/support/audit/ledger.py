@@ -1,4 +1,4 @@
-"""Every fault that was injected, every one the pool detected, every one the trainer got.
+"""The faults that were injected, those that the pool detected, and those that the trainer got.
 
     injected ──┐
     events   ──┼─► reconcile: each instance once on each side, or a reason why not
@@ -30,7 +30,7 @@ class Report:
 
 @dataclass
 class Ledger:
-    """What is known about each instance that was harmed or failed."""
+    """The knowledge about each instance that was harmed or has failed."""
 
     injected: dict[int, str] = field(default_factory=dict)
     events: dict[int, PoolEvent] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Ledger:
         return self.injected.keys() - self.events.keys()
 
     def shadowed(self) -> set[int]:
-        """Failed before the trainer got an earlier fault of the same env."""
+        """Instances that failed before the trainer got an earlier fault of the same env."""
         spans = [
             (self.events[number].seat, self.events[number].at_s, report.at_s)
             for number, report in self.reported.items()
@@ -89,7 +89,7 @@ class Ledger:
         return {n for n, event in self.events.items() if event.seat.startswith("spare")}
 
     def unreported(self) -> set[int]:
-        """Failed, and the trainer should have the fault, but has not so far."""
+        """Instances that failed, and whose fault the trainer should have got but has not so far."""
         return self.events.keys() - self.reported.keys() - self.of_spares() - self.shadowed()
 
     def settled(self) -> bool:
@@ -97,7 +97,7 @@ class Ledger:
         return not self.unnoticed() and not self.unreported()
 
     def reconcile(self) -> list[str]:
-        """Everything that does not agree, if each harm is known and ends its instance."""
+        """All contradictions, if each harm is known and ends its instance."""
         found = []
         for number in self.unnoticed():
             found.append(f"instance {number}: {self.injected[number]} was not detected")
@@ -111,7 +111,7 @@ class Ledger:
         return found
 
     def misreported(self) -> list[str]:
-        """What the trainer was told of faults, and is not so."""
+        """Faults that the trainer got and that do not agree with the pool's events."""
         found = list(self.wrong)
         for number, report in self.reported.items():
             event = self.events.get(number)

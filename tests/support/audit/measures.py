@@ -1,4 +1,4 @@
-"""What a long run measures of itself: that each call ends, and that its memory stays flat."""
+"""Checks of a long run on itself: each call ends, and memory does not grow."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def no_harm(envs: Sequence[int]) -> Sequence[int]:
 
 
 def in_sync(env: VecEnv, harms: Harms = no_harm) -> Iterator[list[Record]]:
-    """All envs in every step, as Stable-Baselines3 does it."""
+    """Step all envs together, as Stable-Baselines3 does."""
     numbers = itertools.count()
     envs = range(env.num_envs)
     yield list(from_reset(env.reset(), env.reset_infos))
@@ -39,7 +39,7 @@ def in_sync(env: VecEnv, harms: Harms = no_harm) -> Iterator[list[Record]]:
 
 
 def first_ready(env: SubprocSC2VecEnv, harms: Harms = no_harm) -> Iterator[list[Record]]:
-    """Half of the envs at a time: those that are ready first."""
+    """Step half of the envs at a time: those that are ready first."""
     numbers = itertools.count()
     pool = env.pool
     envs: Sequence[int] = range(pool.n)

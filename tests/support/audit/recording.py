@@ -1,4 +1,4 @@
-"""From what a pool returns to the records that the checker takes."""
+"""Makes records for the checker from the values that a pool returns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def mark_in(info: Info | None) -> Mark | None:
 
 
 def from_reset(observations: Any, reset_infos: Sequence[Info]) -> Iterator[Began]:
-    """What `VecEnv.reset` returned."""
+    """Records of the values that `VecEnv.reset` returned."""
     for env, (row, info) in enumerate(zip(observations, reset_infos, strict=True)):
         yield Began(env, Stamp.of(row), mark_in(info))
 
@@ -27,7 +27,7 @@ def from_reset(observations: Any, reset_infos: Sequence[Info]) -> Iterator[Began
 def from_step(
     step: tuple[Any, Any, Any, Sequence[Info]], reset_infos: Sequence[Info]
 ) -> Iterator[Received]:
-    """What `VecEnv.step` returned."""
+    """Records of the values that `VecEnv.step` returned."""
     for env, (row, reward, done, info) in enumerate(zip(*step, strict=True)):
         truncated = info["TimeLimit.truncated"]
         final = info.get("terminal_observation")
@@ -46,7 +46,7 @@ def from_step(
 
 
 def from_batch(batch: Batch, rows: int = 1) -> Iterator[Received]:
-    """What `Pool.recv` returned; the rows of these envs only.
+    """Records of the batch that `Pool.recv` returned, for the rows of its envs.
 
     Args:
         batch: of the pool.

@@ -1,4 +1,4 @@
-"""A trainer that writes over every array that it has or was given: they are its own."""
+"""Overwrites every array that a trainer has or was given: the arrays are the trainer's own."""
 
 from __future__ import annotations
 

@@ -11,10 +11,10 @@ from sc2pool.pool.statistics.stats import InstanceStats
 
 
 def pid_of(instance: InstanceStats, target: str, games: int = 1) -> int | None:
-    """The worker's or a game's process, also while it launches; None if there is none yet.
+    """The process of the worker or of a game, also while it launches; None before it exists.
 
     Args:
-        instance: whose.
+        instance: of the process.
         target: "worker", "game" or, of a match, "guest".
         games: how many the instance has.
     """

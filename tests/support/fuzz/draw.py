@@ -1,7 +1,7 @@
 """Draws random requests: most are legal, some are out of place, some are damaged.
 
-Rule it keeps: no request ends or hangs the process, makes it play by the clock, draws a seed of its
-own, or asks for more loops or units than fit into the time for a reply.
+No request ends or hangs the process, makes it play by the clock, or draws a seed of its own. None
+asks for more loops or units than fit into the time for a reply.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from sc2standin.status import LEGAL, Status, is_legal
 
 ABILITIES = [ability.id for ability in abilities.ABILITIES]
 USUAL = (1, 4, 16, 17, 18, 23)
-"""A click, stop, move, patrol, hold and attack: what most units can do."""
+"""A click, stop, move, patrol, hold and attack: abilities of most units."""
 UNIT_TYPES = [*(kind.id for kind in unit_types.UNIT_TYPES), 9999]
 NUMBERS = (0.0, -1.0, 0.5, 45.0, 1e9, -1e30, math.nan, math.inf)
 LOOPS = (0, 1, 1, 2, 8, 8, 22, 64)
 MOST_LOOPS = 64
 MOST_UNITS = 60
-"""Beyond it no more units are created: a loop with hundreds takes long."""
+"""No units are created beyond this number, because a loop with hundreds takes long."""
 MALFORMED, OUT_OF_PLACE = 0.05, 0.05
 """Shares of the requests that are damaged, and that take no notice of the status."""
 IN_GAME = {
@@ -43,7 +43,7 @@ KINDS = [field.name for field in Fields if field.name != "quit"]
 
 
 class Draw:
-    """A client that knows what it was told, and draws its next request."""
+    """A client that draws its next request from the replies so far."""
 
     def __init__(self, seed: int, maps: list[str]) -> None:
         self._rng = random.Random(seed)
@@ -97,7 +97,7 @@ class Draw:
         return bytes(request.SerializeToString())
 
     def _fits(self, kind: str) -> bool:
-        # Between games the next game comes at once: there is little else to ask for.
+        # Between games it soon begins the next game: there is little else to request.
         if self.status in (Status.LAUNCHED, Status.INIT_GAME) and kind in LEGAL:
             return kind in ("create_game", "join_game") and is_legal(kind, self.status)
         return is_legal(kind, self.status) or kind not in LEGAL
@@ -128,7 +128,7 @@ class Draw:
             create.local_map.map_path = self._maps[self._games % len(self._maps)]
             self._games += 1
         if len(create.player_setup) > 1 and create.player_setup[1].type == sc_pb.Participant:
-            # It is refused. On a map for two players the game would wait for the other one.
+            # It is refused. On a map for two players the game would wait for the other player.
             create.local_map.map_path = "mini_games/MoveToBeacon.SC2Map"
 
     def _join_game(self, request: sc_pb.Request) -> None:
@@ -315,7 +315,7 @@ class Draw:
 
 
 def is_harmless(frame: bytes) -> bool:
-    """True for a damaged request that keeps the rule of this file."""
+    """True if a damaged request keeps the rules of this file."""
     request = sc_pb.Request()
     try:
         request.ParseFromString(frame)

@@ -31,7 +31,7 @@ class FuzzFailure(AssertionError):
 
 
 class Report:
-    """What was played."""
+    """Statistics of the requests that were played."""
 
     def __init__(self) -> None:
         self.replies: Counter[str] = Counter()
@@ -91,7 +91,7 @@ def _ask(wires: list[Wire], frame: bytes) -> list[bytes]:
 
 
 def problem_of(frame: bytes, reply: sc_pb.Response) -> str:
-    """What is wrong with a reply; empty if nothing is."""
+    """The error in a reply; empty if there is none."""
     if any("Internal error" in error for error in reply.error):
         return "an exception in the game"
     if bool(reply.error) == (reply.WhichOneof("response") is not None):

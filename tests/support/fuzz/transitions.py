@@ -1,7 +1,7 @@
 """Transitions that a worker puts, drawn at random: the compiled step path against pure Python.
 
-Rule that is checked: after each, both have the same bytes in the slot, have sent the same out of
-band, have rung as often, and have raised the same error with the same words.
+After each transition both must have the same bytes in the slot, the same messages out of band, the
+same number of rings, and the same error with the same words.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SPACES = (
     spaces.Text(4),
 )
 ACTIONS = 3
-"""How many there are, and so how long a mask is."""
+"""Number of actions, and so the length of a mask."""
 PER_SPACE = 40
 """Transitions put into one slot, so that sums and leftovers are compared, too."""
 
@@ -51,7 +51,7 @@ class Subclass(np.ndarray):
 
 
 class Putting:
-    """A worker's end on memory of its own, and all that can be seen of what it does."""
+    """A worker's end on memory of its own, and all visible effects of its transitions."""
 
     def __init__(self, space: spaces.Space[Any], *, strict: bool, rows: int = 1) -> None:
         layout = slot_layout(space, spaces.Discrete(ACTIONS), rows)
@@ -85,7 +85,7 @@ class Putting:
             finished(self.end.get_action())
 
     def put(self, transition: Transition) -> list[Any]:
-        """Put it; all that can be seen then."""
+        """Put a transition; returns all visible effects."""
         error = None
         try:
             self.end.put(transition)
@@ -104,12 +104,12 @@ def finished(coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 
 def compare(count: int, seed: int, shown: int = 5) -> tuple[list[str], Counter[str]]:
-    """Compare on so many transitions.
+    """Compare both paths on this number of transitions.
 
     Args:
-        count: how many.
-        seed: of what is drawn.
-        shown: differences after which the comparison ends.
+        count: number of transitions.
+        seed: seed of the drawn transitions.
+        shown: number of differences after which the comparison ends.
 
     Returns:
         The differences, and how many transitions the compiled path took and left.
@@ -154,7 +154,7 @@ def count_taken(end: WorkerEnd) -> Counter[str]:
     return taken
 
 
-# ---- what is drawn ------------------------------------------------------------------------------
+# ---- random draws -------------------------------------------------------------------------------
 
 
 def drawn(space: spaces.Space[Any], rng: Rng) -> Transition:

@@ -1,9 +1,8 @@
-"""What the trainer may expect of each env: its next step, an episode that nobody has seen, a fault.
+"""The rows that a trainer may get from each env: its next step, a new episode, a fault.
 
-The trainer notes here what it asked for (`sent`, `begins`, …); `check` compares what comes back. A
-row says by itself where it comes from (see `worker`), so any row that is lost, doubled, swapped or
-stale is one that was not expected. Rule: after an interrupt nothing is certain until a reset
-succeeds; then everything is again.
+The trainer notes its requests here (`sent`, `begins`, …), and `check` compares the answers. A row
+says where it comes from (see `worker`), so a row that is lost, doubled, swapped or stale is not an
+expected one. After an interrupt nothing is certain until a reset succeeds.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ _SEEDS: dict[int, int] = {}
 
 
 class Expectations:
-    """Of one trainer.
+    """The expectations of one trainer.
 
     Attributes:
-        stages: where each env's step is, as the trainer sees it.
-        rows: what each env was shown last.
-        certain: whether all of this is known; not after an interrupt.
-        transitions: how many have come back.
+        stages: the stage of each env's step, as the trainer sees it.
+        rows: the newest row of each env.
+        certain: whether all of this is known; False after an interrupt.
+        transitions: number of transitions so far.
     """
 
     def __init__(self, schedule: Schedule, world: World) -> None:
@@ -55,14 +54,14 @@ class Expectations:
         self._next: int | None = 0
         self._dealt_in_order = schedule.one_book and (schedule.seeded or not schedule.spares)
 
-    # What the trainer asks for.
+    # Requests of the trainer.
 
     @property
     def pending(self) -> int:
         return sum(stage in (SENT, BEGUN) for stage in self.stages)
 
     def busy(self, envs: Sequence[int]) -> bool:
-        """True if something of these envs is to be received."""
+        """True if a row of one of these envs is still to be received."""
         return any(self.stages[env] in (SENT, BEGUN) for env in envs)
 
     def sent(self, envs: Sequence[int], actions: Sequence[int]) -> None:
@@ -72,20 +71,20 @@ class Expectations:
             self._attributes_sent[env] = self._attributes[env]
 
     def begins(self, envs: Sequence[int], mark: int) -> None:
-        """Episodes were asked for, with these options."""
+        """The trainer has requested episodes, with these options."""
         for env in envs:
             self.stages[env] = BEGUN
             self._marks[env] = mark
 
     def everything_begins(self, mark: int) -> None:
-        """All envs were reset: from now on all is certain."""
+        """All envs were reset: from now on everything is certain."""
         if not self.certain or self.pending:
-            self.any_order()  # what was dealt to an episode that is dropped is not dealt again
+            self.any_order()  # the numbers of dropped episodes are not dealt again
         self.certain = True
         self.begins(range(len(self.stages)), mark)
 
     def any_order(self) -> None:
-        """Which episode is the next one depends on who is faster from now on."""
+        """From now on the order of episodes depends on which env is faster."""
         self._next = None
 
     def new_book(self) -> None:
@@ -101,13 +100,13 @@ class Expectations:
             if self.stages[env] in (SENT, BEGUN):
                 self._attributes_sent[env] = None
 
-    # What comes back.
+    # Answers of the pool.
 
     def check(self, batch: Batch, wanted: int) -> None:
         """Check a batch of at least this many envs.
 
         Raises:
-            Violation: it is not what was asked for.
+            Violation: a row is not the expected one.
         """
         if len(batch.envs) < wanted and self.certain:
             raise self._world.broken(f"{len(batch.envs)} envs come back, not {wanted}")
@@ -127,7 +126,7 @@ class Expectations:
         """Check the newest observations of all envs.
 
         Raises:
-            Violation: one is another than it was shown last.
+            Violation: an observation differs from the newest row of its env.
         """
         newest = [as_row(observation) for observation in observations]
         if newest != self.rows:
@@ -211,7 +210,7 @@ class Expectations:
 
 
 def scribble(value: Any) -> None:
-    """Write into all arrays and dicts that were handed out: they are the trainer's own."""
+    """Overwrite all arrays and dicts that the pool returned: they are the trainer's own."""
     if isinstance(value, np.ndarray):
         value[...] = np.array(-7).astype(value.dtype)
     elif isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Plays a schedule, and says how the pool broke a rule."""
+"""Plays a schedule, and returns the first rule that the pool broke."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def play(schedule: Schedule, reports: Path | None = None) -> Violation | None:
     """Play a schedule.
 
     Args:
-        schedule: to be played.
+        schedule: the schedule to play.
         reports: a folder for fault reports; None if they cannot be written.
 
     Returns:
-        The first rule that the pool has broken; None if it has kept them all.
+        The first rule that the pool has broken; None if it has kept all rules.
     """
     world = World(schedule)
     folder = reports if reports is not None and schedule.disk else NO_DISK
@@ -41,7 +41,7 @@ def play(schedule: Schedule, reports: Path | None = None) -> Violation | None:
 
 @contextmanager
 def time_of(world: World) -> Iterator[None]:
-    """Let the world's clock be the process's, and say nothing in the log."""
+    """Use the world's clock as the clock of this process, and write no log."""
     monotonic = time.monotonic
     logging.disable()
     time.monotonic = world.monotonic

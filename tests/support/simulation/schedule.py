@@ -1,12 +1,12 @@
-"""A schedule: how the pool is made, what the trainer calls, and what happens meanwhile.
+"""A schedule: the arguments of a pool, the calls of its trainer, and the events between them.
 
     Schedule(n=1, events=(("reset",), ("die", 0), ("step",)))
 
-Events are in one list. A trainer's call begins when the one before has returned; the events between
-two calls happen while the first of them waits, and what is left of them before the second one.
-When there are no more of them, the workers do what they are asked, one after the other. Rule: every
-event means something wherever it stands (a worker is chosen by its rank among the living ones), so
-any event can be left out when a schedule is made shorter.
+Events are in one list. A trainer's call begins when the call before it has returned. The events
+between two calls happen while the first call waits; those left over happen before the second one.
+After the last event, the workers do their work one after the other. Every event has a meaning at
+every place (a worker is chosen by its rank among the living ones), so any event can be left out
+when a schedule is made shorter.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _CALLS = (
     "close",
 )
 CALLS = frozenset({"step", *_CALLS})
-"""Events that are calls of the trainer's."""
+"""Events that are calls of the trainer."""
 
 HOWS = ("plain", "info", "late", "over", "truncated", "told", "refused", "game", "stale")
 """How a worker acts; see `worker`."""
@@ -52,7 +52,7 @@ SLEEPS_S = (0.03, 0.7, 12.0, 40.0, 100.0, 400.0)
 
 @dataclass(frozen=True)
 class Schedule:
-    """What a simulation plays.
+    """The settings and events of a simulation.
 
     Attributes:
         n: number of envs.
@@ -61,12 +61,12 @@ class Schedule:
         autoreset: an env that is over continues by itself.
         realtime: the games run by themselves.
         busy: `max_concurrency`.
-        each: how many instances may live in one worker.
+        each: number of instances that may live in one worker.
         launches: games that may launch at one time.
         pickled: observations and actions have no fixed layout.
         seeded: the book has a seed.
         recycle: instances are replaced after this many episodes.
-        patience: how many recycles of an env are accepted, and of the pool for each env.
+        patience: accepted number of recycles of an env, and of the pool for each env.
         disk: fault reports can be written.
         events: see the module.
     """
@@ -87,7 +87,7 @@ class Schedule:
     events: tuple[Event, ...] = ()
 
     def __repr__(self) -> str:
-        """Without what is as by default."""
+        """The settings that differ from their defaults."""
         said = (
             f"{one.name}={getattr(self, one.name)!r}"
             for one in fields(self)
@@ -105,7 +105,7 @@ def draw(seed: int, index: int) -> Schedule:
     harm = chance.choice((0.0, 0.2, 0.2, 0.4))
     traced = chance.random() < 0.1
     events: list[Event] = []
-    if chance.random() < 0.25:  # while the pool is made
+    if chance.random() < 0.25:  # while the pool is constructed
         events += [("line", chance.randrange(900))] * traced
         events += [
             harmful(chance) if chance.random() < harm else progress(chance) for _ in range(3)
@@ -139,7 +139,7 @@ def draw(seed: int, index: int) -> Schedule:
 
 
 def a_call(chance: random.Random, n: int) -> Event:
-    """A call of the trainer's."""
+    """A random call of the trainer."""
     if chance.random() < 0.55:
         return ("step",)
     name = chance.choice(_CALLS)
@@ -171,7 +171,7 @@ _ARGUMENTS: dict[str, Callable[[random.Random, int], tuple[Any, ...]]] = {
 
 
 def progress(chance: random.Random) -> Event:
-    """Something that happens in a pool that works."""
+    """A random event of a pool that works."""
     dice = chance.random()
     if dice < 0.8:
         return ("act", chance.randrange(4), chance.choice(HOWS))
@@ -181,7 +181,7 @@ def progress(chance: random.Random) -> Event:
 
 
 def harmful(chance: random.Random) -> Event:
-    """Something that should not happen; maybe in the middle of a call, not in its wait."""
+    """A random fault or refusal; it may come in the middle of a call, not in its wait."""
     name = chance.choice(_HARMFUL)
     event = (name, *_DETAILS[name](chance)) if name in _DETAILS else (name, chance.randrange(4))
     return ("at", chance.randint(1, 12), event) if chance.random() < 0.3 else event
@@ -213,4 +213,4 @@ _DETAILS: dict[str, Callable[[random.Random], tuple[Any, ...]]] = {
         chance.choice((1, 1, 2, 8)),
     ),
 }
-"""What is said of such an event; of all others, which worker it happens to."""
+"""Draws the argument of such an event; all other events have the rank of a worker."""

@@ -13,12 +13,12 @@ from tests.support.simulation.world import Violation
 
 
 def kind(violation: Violation) -> str:
-    """What is the same in two violations of one cause: the words without figures."""
+    """The part that two violations of one cause share: the words without figures."""
     return re.sub(r"^\w+ raises|[0-9].*", "", str(violation))[:60]
 
 
 def shortest(schedule: Schedule, reports: Path) -> Schedule:
-    """The shortest schedule that is found to fail as this one does."""
+    """The shortest schedule found that fails in the same way as this one."""
     violation = play(schedule, reports)
     assert violation is not None, "the same schedule plays the same every time"
     name = kind(violation)
@@ -31,12 +31,12 @@ def shortest(schedule: Schedule, reports: Path) -> Schedule:
 
 
 def failure(schedule: Schedule, reports: Path) -> str:
-    """What a schedule that fails has broken, in words, with the schedule."""
+    """The violation of a schedule that fails, in words, and the schedule."""
     return f"{play(schedule, reports)}\n  {schedule!r}"
 
 
 def shrink(schedule: Schedule, fails: Callable[[Schedule], bool]) -> Schedule:
-    """The shortest schedule that is found to fail.
+    """The shortest schedule found that fails.
 
     Args:
         schedule: one that fails.

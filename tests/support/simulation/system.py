@@ -1,7 +1,7 @@
-"""What the pool takes from the operating system, simulated: see `sc2pool.pool.instances.system`.
+"""The operating system that a pool uses, simulated: see `sc2pool.pool.instances.system`.
 
-`Instance`, `Workers`, `Worker` and `EpollWaiter` are the pool's own, as far as they decide
-anything; what they ask the kernel for is asked of the `World`.
+The decisions of `Instance`, `Workers`, `Worker` and `EpollWaiter` are the pool's own code; their
+requests to the kernel go to the `World`.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from tests.support.simulation.worker import Worker
 from tests.support.simulation.world import World
 
 SPINS = 50
-"""How often the trainer may look in a row without waiting."""
+"""Number of polls in a row that the trainer may make without waiting."""
 CLOCK_S = 0.001
-"""More than all looks at the clock between a plan and its wait."""
+"""More seconds than all readings of the clock between a plan and its wait add."""
 
 
 class Interest:
-    """What the kernel keeps of an epoll: which descriptors, and which of them have rung."""
+    """The kernel's part of an epoll: its descriptors, and those of them that have rung."""
 
     def __init__(self) -> None:
         self.levels: dict[int, Any] = {}
@@ -115,7 +115,7 @@ class Epoll:
             if self._spins > SPINS:
                 raise world.broken("the trainer waits without a pause")
         interest.rung.clear()
-        world.point()  # an interrupt here: what was ready is not reported again
+        world.point()  # after an interrupt here, ready descriptors are not reported again
         return [(number, select.EPOLLIN) for number in ready]
 
     def close(self) -> None:
@@ -150,7 +150,7 @@ class SimulatedDoorbell(Doorbell):
 
 
 class RequestDoorbell(SimulatedDoorbell):
-    """The trainer rings this one, which is a point."""
+    """A doorbell that the trainer rings; each ring is a point."""
 
     def ring(self) -> None:
         self._world.point()
@@ -240,9 +240,8 @@ class Process:
     """A worker's process as the trainer holds it.
 
     Attributes:
-        hosted: all that it was ever told to host.
-        orders: what the trainer has ordered and is not done yet: one of them, and whether it is to
-            leave; if not, it is to be hosted.
+        hosted: all instances that it was ever ordered to host.
+        orders: open orders of the trainer: (instance, True to leave it, False to host it).
         reply_doorbell: rung by them.
     """
 
@@ -259,13 +258,13 @@ class Process:
         self.pid = 10_000 + len(world.processes)
 
     def die(self) -> None:
-        """It is killed at any instant."""
+        """The process is killed, at any instant."""
         self.alive = False
         for hosted in self.hosted:
             hosted.die()
 
     def ends_if_empty(self) -> None:
-        """One has closed: the process ends with the last one."""
+        """An instance has closed: the process ends with the last one."""
         if not any(hosted.alive for hosted in self.hosted):
             self.alive = False
 

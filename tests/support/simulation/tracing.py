@@ -1,11 +1,11 @@
 """Interrupts at any line of the pool's code and after any call, as Ctrl-C in a notebook strikes.
 
 Rules:
-- No interrupt in what the simulated machine does; it is the pool's code too where a worker uses its
-  end of the queue pair.
-- No interrupt at the line of a `with`. Python looks for signals as functions begin and after calls,
-  and so never between the end of such a block and the release of its lock; a trace function is
-  called there.
+- No interrupt in the code of the simulated machine. That is code of the pool where a worker uses
+  its end of a queue pair.
+- No interrupt at the line of a `with`. Python checks for signals when functions begin and after
+  calls, so never between the end of such a block and the release of its lock. A trace function,
+  however, is called there.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _is_with(code: CodeType, line: int) -> bool:
 
 @contextmanager
 def interrupt_at(lines: int, world: World) -> Iterator[None]:
-    """Raise KeyboardInterrupt at this instant of the pool's, counted from now; 0 for none."""
+    """Raise KeyboardInterrupt at this instant of the pool's code, counted from now; 0 for never."""
     if not lines:
         yield
         return
@@ -65,7 +65,7 @@ def interrupt_at(lines: int, world: World) -> Iterator[None]:
             shielded += 1
             return in_shield
         if code.co_flags & CO_GENERATOR:
-            return None  # what strikes a generator that is being closed is only shown
+            return None  # an error in a generator that is being closed is only printed
         if left > 0 and not shielded and code.co_filename.startswith(POOL):
             return in_frame
         return None

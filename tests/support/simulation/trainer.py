@@ -1,8 +1,8 @@
 """The trainer of a simulation: it makes the pool's calls as the schedule says.
 
-What comes back is checked by `expectations`. Rules: only errors of the documented types may reach
-the trainer, and each only if there is a reason for it. After an interrupt the next reset succeeds,
-or says that the pool is closed. After close nothing is left.
+`expectations` checks the answers. Only errors of the documented types may reach the trainer, and
+each needs a reason. After an interrupt the next reset succeeds, or raises that the pool is closed.
+After close nothing is left.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TYPED = (
 HAS_EPISODE = LIVE - {State.NEW, State.STARTING, State.LAUNCHING, State.IDLE, State.OVER}
 ODD_OPTIONS = {("a", "tuple"): "no key of JSON's"}
 CLOSES = 3
-"""How often `close` is called if interrupts strike in it."""
+"""Number of calls of `close` if interrupts come during it."""
 
 Envs = tuple[int, ...] | None
 
@@ -99,7 +99,7 @@ class Trainer:
             raise self._world.broken("an instance sits in two seats")
 
     def _call(self, name: str, function: Callable[[], Any], *allowed: type[Exception]) -> Any:
-        """Make one call; None if it raised what it may raise."""
+        """Make one call; None if it raised an error that it may raise."""
         world = self._world
         interrupts = world.interrupts
         lines, self._lines = self._lines, 0
@@ -117,7 +117,7 @@ class Trainer:
         try:
             self._judge(name, problem, allowed, interrupted=world.interrupts > interrupts)
         finally:
-            del problem  # its traceback holds a pool that could not be made
+            del problem  # its traceback refers to a pool that could not be made
         return None
 
     def _judge(
@@ -140,7 +140,9 @@ class Trainer:
     def _may_end(self, problem: Exception) -> bool:
         """True if this error, which ends the pool, has a reason."""
         world = self._world
-        if isinstance(problem, ClosedError):  # an interrupt has cut short what raised the reason
+        if isinstance(
+            problem, ClosedError
+        ):  # an interrupt has cut short the call that raised the reason
             return not self._expected.certain and world.harm + world.raised > 0
         if isinstance(problem, CrashLoopError):
             return world.harm > 1
@@ -189,7 +191,7 @@ class Trainer:
             allowed.append(ResetNeeded)
         if not self._done("send", lambda: self._pool.send(given, chosen and envs), *allowed):
             return False
-        if new:  # envs of the user begin their episodes by themselves, and show nothing of it
+        if new:  # envs of the user begin their episodes by themselves, without a sign
             expected.certain = False
         elif expected.certain and allowed:
             raise self._world.broken(f"send({chosen}) raises no {allowed[0].__name__}")
@@ -200,7 +202,7 @@ class Trainer:
         expected = self._expected
         pending = expected.pending
         if min_ready is not None or timeout_s is not None:
-            expected.any_order()  # those that are there in time come back first
+            expected.any_order()  # rows that are ready in time come first
         allowed = () if pending else (NoAsyncCallError,)
         batch = self._call("recv", lambda: self._pool.recv(min_ready, timeout_s), *allowed)
         if batch is not None:
@@ -248,7 +250,7 @@ class Trainer:
             raise self._world.broken(f"call {token} of envs {envs} is answered {answers}")
 
     def _may_be_ahead(self) -> None:
-        """A call of an env that has died since its last step has begun the env's next episode."""
+        """A call to an env that has died since its last step has begun its next episode."""
         if any(seat.fault is not None for seat in self._pool._supervisor.env_seats):
             self._expected.any_order()
 
@@ -287,7 +289,7 @@ class Trainer:
             self._call("a call after close", call)
 
     def _done(self, name: str, function: Callable[[], Any], *allowed: type[Exception]) -> bool:
-        """Make a call that returns nothing; False if it raised what it may raise."""
+        """Make a call that returns nothing; False if it raised an error that it may raise."""
         return bool(self._call(name, lambda: (function(), True), *allowed))
 
     def _if_busy(self, envs: tuple[int, ...]) -> tuple[type[Exception], ...]:
@@ -298,7 +300,7 @@ class Trainer:
         return tuple(every if chosen is None else (env for env in chosen if env in every))
 
     def _new(self) -> int:
-        """A number that was not used before, to tell actions, options and values apart."""
+        """A new number, which identifies an action, option or value."""
         self._made += 1
         return self._made
 
@@ -312,7 +314,7 @@ class Trainer:
             raise world.broken(f"left: {world.left}")
 
     def abandon(self) -> None:
-        """Let go of a pool that has broken a rule; nobody knows whether it can be closed."""
+        """Drop a pool that has broken a rule; it is unknown whether it can be closed."""
         pool = vars(self).get("_pool")
         if pool is not None and pool._lifetime._end is not None:
             pool._lifetime._end.detach()

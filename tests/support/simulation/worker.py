@@ -1,13 +1,16 @@
-"""An instance in a simulated worker: it answers as the pool's do, when the schedule says so.
+"""An instance in a simulated worker: it answers like the pool's own, when the schedule says so.
 
-What it puts into its rows says where it comes from, so that the trainer can tell any wrong one:
-instance, episode, step, the action, the episode's options, an attribute, the seed.
+Its rows say where they come from, so that the trainer recognises any wrong row: instance, episode,
+step, the action, the episode's options, an attribute, the seed.
 
-How it acts (`act`): "plain" does what comes first; "info", "over", "truncated" and "told" (over,
-with an info) are about the next answer to a step; with "late" the part of it that goes beside the
-slot comes later; "refused" is a game that does not launch, cannot be stopped or cannot be held;
-with "game" the reply comes before the messages are read; with "stale" a step is answered after the
-next reset has come.
+Ways to act (`act`):
+
+- "plain": do the next thing.
+- "info", "over", "truncated", "told" (over, with an info): the kind of the next answer to a step.
+- "late": the part of the answer that is sent beside the slot comes later.
+- "refused": the game does not launch, cannot be stopped, or cannot be held.
+- "game": the reply comes before the messages are read.
+- "stale": a step is answered after the next reset has come.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ FIELDS = ("instance", "number", "step", "action", "mark", "attribute", "seed", "
 WHOLE = 77
 """The last field of a row that was not torn."""
 OF_A_STEP = frozenset({"info", "late", "over", "truncated", "told"})
-"""Ways to act that are about the next answer to a step, whatever comes before it."""
+"""Ways to act that change the next answer to a step, also after other things to do."""
 SPACE = spaces.MultiDiscrete([2**31 - 1] * len(FIELDS))
 ACTIONS = spaces.Box(0, 2**31 - 1, (1,), np.int64)
 NO_LAYOUT = spaces.Text(1)
@@ -144,7 +147,7 @@ class Worker:
     def _say(self, message: Any) -> None:
         self.outbox.append(message)
 
-    # What the trainer says.
+    # Orders of the trainer.
 
     def _on_Start(self, _: messages.Start) -> None:
         pickled = self._world.schedule.pickled
@@ -202,7 +205,7 @@ class Worker:
         self.alive = False
         self.process.ends_if_empty()
 
-    # What it answers.
+    # Answers.
 
     def _begin_episode(self, how: str) -> None:
         reset, self._reset = self._reset, None
@@ -263,25 +266,25 @@ class Worker:
         self.stopped = self._can_hold
         return self._can_hold
 
-    # How it ends.
+    # The end.
 
     def game_dies(self) -> None:
-        """The trainer has killed its game."""
+        """The trainer has killed the game."""
         self._has_game = False
 
     def report(self, kind: FaultKind) -> None:
-        """Its game has failed: it says so and is over."""
+        """The game has failed: report it, and end."""
         detail = "as the schedule says"
         self._say(messages.Faulted(Fault(kind, Phase.IDLE, detail), messages.Evidence()))
         self.alive = False
 
     def user_code_raises(self) -> None:
-        """A hook of the user's raises: it says so and is over."""
+        """A hook of the user raises: report it, and end."""
         self._say(messages.Raised(None, "ValueError: a hook", "stepping", messages.Evidence()))
         self.alive = False
 
     def die(self) -> None:
-        """It is killed at any instant, so a row may be half written."""
+        """The worker is killed at any instant, so a row may be half written."""
         if self.alive and self._slot is not None and (self._reset or self._episode):
             asked = self._reset.sequence if self._reset is not None else self._asked()
             if asked:

@@ -1,4 +1,4 @@
-"""The simulated machine: a clock, descriptors, what happens next, and what goes wrong.
+"""The simulated machine: a clock, descriptors, the next events, and faults.
 
 Time passes only while the trainer waits, and as far as it must. Whatever the pool asks of the
 operating system is a *point* at which something may happen: a worker dies, an interrupt strikes.
@@ -39,15 +39,15 @@ class World:
     """One machine with one trainer.
 
     Attributes:
-        now_s: what `time.monotonic` says.
-        workers: what all workers host, by the numbers of their instances.
-        processes: of all workers that were started.
-        calling: the trainer is in a call of the pool's.
-        harm: how much has gone wrong so far that may end an instance.
-        interrupts: how many have struck.
+        now_s: the time of `time.monotonic`.
+        workers: the hosted instances of all workers, by number.
+        processes: the processes of all workers that were started.
+        calling: whether the trainer is in a call of the pool.
+        harm: number of events so far that may end an instance.
+        interrupts: number of interrupts so far.
         violation: the first one.
         over: the schedule has been played; nothing goes wrong any more.
-        verdicts: of the watchdog, not fetched yet.
+        verdicts: verdicts of the watchdog that were not fetched yet.
         next_wake_s: when the pool has to start an instance, or a deadline of its ends.
     """
 
@@ -74,12 +74,12 @@ class World:
         self._turn = 0
 
     def monotonic(self) -> float:
-        """A clock of which no two looks are the same."""
+        """A clock of which no two readings are equal."""
         self.now_s += 1e-7
         return self.now_s
 
     def broken(self, what: str) -> Violation:
-        """Note a violation; also if the pool swallows the exception."""
+        """Note a violation, in case the pool swallows the exception."""
         if self.violation is None:
             self.violation = Violation(what)
         return self.violation
@@ -102,14 +102,14 @@ class World:
 
     @property
     def left(self) -> list[str]:
-        """What has not been given back: descriptors, processes."""
+        """The descriptors and processes that are left."""
         descriptors = [
             f"{type(what).__name__} {number}" for number, what in self.descriptors.items()
         ]
         workers = [f"worker {one.pid}" for one in self.processes if not one.reaped]
         return descriptors + workers
 
-    # What goes wrong.
+    # Faults.
 
     def refuse(self, what: str) -> None:
         """Raise OSError if the schedule says that this is refused now."""
@@ -130,7 +130,7 @@ class World:
         self.calling = False
 
     def point(self) -> None:
-        """The pool asks for something: maybe now something happens."""
+        """The pool asks the system for something: an event may happen now."""
         self._points += 1
         if self._armed and not self.over:
             self._strike()
@@ -138,7 +138,7 @@ class World:
             raise self.broken("the call does not end")
 
     def _strike(self) -> None:
-        """Let happen what was to happen at this point."""
+        """Carry out the events that were due at this point."""
         due = []
         for place, (points, event) in enumerate(self._armed):
             self._armed[place] = (points - 1, event)
@@ -149,11 +149,11 @@ class World:
             self.apply(event)
 
     def apply(self, event: Event) -> None:
-        """Let this happen."""
+        """Carry out this event."""
         getattr(self, f"_on_{event[0]}")(*event[1:])
 
     def advance(self, deadline_s: float) -> bool:
-        """The trainer waits: let the next thing happen, or time pass.
+        """The trainer waits: carry out the next event, or let time pass.
 
         Returns:
             False if the time is over.
@@ -222,7 +222,7 @@ class World:
             worker.process.hung = True
 
     def _on_verdict(self, rank: int, kind: str) -> None:
-        """Of any worker that ever was: it may be late."""
+        """A verdict on any worker that was ever started: it may be late."""
         numbers = list(self.workers)
         if numbers:
             self.harm += 1
@@ -237,7 +237,7 @@ class World:
         self._armed.append((points, event))
 
     def _on_line(self, lines: int) -> None:
-        """Only before a call; see `tracing`."""
+        """Applied only before a call; see `tracing`."""
 
     def _on_interrupt(self) -> None:
         if not self.calling:
@@ -250,7 +250,7 @@ class World:
 
 
 def uninterruptible() -> bool:
-    """True if the trainer's call has given this to the thread that no interrupt reaches."""
+    """True in the thread that no interrupt reaches, to which the trainer gave the call."""
     frame = sys._getframe()
     while frame is not None and frame.f_code.co_name != "_call":
         if frame.f_code is DO:

@@ -18,5 +18,5 @@ def options(out: Path, **others: Any) -> TrainOptions:
 
 @pytest.fixture
 def full_disk(limited):
-    """A context manager: no file of this process grows in its block."""
+    """A context manager: in its block no file of this process can grow."""
     return lambda: limited("FSIZE", 0)

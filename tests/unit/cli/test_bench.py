@@ -1,4 +1,4 @@
-"""`sc2pool bench`: what a round measures, and the advice that follows."""
+"""`sc2pool bench`: the measurements of a round, and the advice that follows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from sc2pool.platform import LINUX
 
 BURN_S = 0.3
 ROUNDED_S = 0.0 if LINUX else 0.02
-"""psutil, asked elsewhere, tells user and system time in ticks of 10 ms each."""
+"""Resolution of psutil's CPU times: user and system time in ticks of 10 ms each."""
 BURN = f"""
 import sys, time
 until = time.process_time() + {BURN_S}
@@ -48,7 +48,7 @@ def test_a_round_tells_what_other_programs_used():
             time.sleep(seconds)
             return 1, seconds
 
-    # The shell is no child of this process, so what it starts is another program.
+    # The shell is not a child of this process, so it starts another program.
     burn = shlex.join([sys.executable, "-c", "while True: pass"])
     script = f"{burn} >/dev/null & echo $!"
     started = subprocess.run(["setsid", "sh", "-c", script], stdout=subprocess.PIPE, check=True)
@@ -79,7 +79,7 @@ def test_a_childs_cpu_time_is_its_roles(arguments, role):
         assert BURN_S - ROUNDED_S <= used_s[role] < BURN_S + 2.0
         other = "game" if role == "worker" else "worker"
         assert used_s[other] == 0.0
-        assert cpu_between(burnt, cpu_by_process())[role] < 0.05  # it only waits now
+        assert cpu_between(burnt, cpu_by_process())[role] < 0.05  # it only waits
         assert memory_by_role()[role][0].uss_bytes > 1_000_000
         child.stdin.close()
 
@@ -132,7 +132,7 @@ def test_the_smallest_of_the_fast_ones_is_best():
         ([pool(1, 500), pool(4, 1900)], 16, 7_000, Limit.MEMORY),
         ([pool(1, 500), pool(4, 1000)], 16, 64_000, Limit.BATCH),
         ([pool(1, 500), pool(4, 1000, others_cores=15.0)], 16, 64_000, Limit.CORES),
-        # Memory limits only where there is no larger pool that was no faster.
+        # Memory is the limit unless a larger pool was measured and was not faster.
         ([pool(1, 500), pool(4, 1900), pool(8, 1900)], 16, 7_000, Limit.GAME),
     ],
 )

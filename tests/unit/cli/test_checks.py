@@ -1,4 +1,4 @@
-"""Every row of the table of checks is judged, in each of the ways it can go."""
+"""Every check of `sc2pool doctor`, with each of its possible results."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NO_PICOWS = Package(name="picows", version=None, least="2")
 
 
 def pause(at_once: int, after: int) -> tuple[float, ...]:
-    """A stop of 2 s, which is 45 loops, and 2 s of running beside it, which is 45 more."""
+    """A pause of 2 s (45 loops), compared with 2 s of running (45 more loops)."""
     return 100, 100 + at_once, 100 + after, 2.0, 2.0, 22.4
 
 

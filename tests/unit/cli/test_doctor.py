@@ -212,7 +212,7 @@ LOG = "the game ended: exit code 7; its log ends with:\nno graphics card\ngood b
 
 
 def in_order(findings: Findings) -> list[Finding]:
-    """A finding for each check; those not measured had no game to look at."""
+    """A finding for each check; a check that was not measured had no game."""
     return findings.in_order(all_checks(["MoveToBeacon"]), "there is no game to look at")
 
 

@@ -1,4 +1,4 @@
-"""What commands show: durations, sizes, tables, words for a shell, progress and pictures."""
+"""The output of commands: durations, sizes, tables, words for a shell, progress, pictures."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_quoted(monkeypatch: pytest.MonkeyPatch, windows: bool, path: str, word:
 def test_a_program_of_an_environment_that_is_not_on_the_path(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """As in a clone, where another environment's pip may be on it."""
+    """In a clone, the pip of another environment may be on the path."""
     clone, other = tmp_path / "my clone", tmp_path / "other"
     name = "pip.exe" if shell.WINDOWS else "pip"
     for folder in (clone / ".venv" / "bin", other):
@@ -178,7 +178,7 @@ def test_a_terminal_that_is_gone_ends_no_training(monkeypatch: pytest.MonkeyPatc
 
 
 def test_no_settings_are_taken_from_the_current_folder(tmp_path: Path) -> None:
-    """They may be another user's, and have LaTeX run."""
+    """Settings of matplotlib there may be another user's, and run LaTeX."""
     (tmp_path / "matplotlibrc").write_text("text.usetex: True\n")
     program = "import sc2pool.cli.drawing, matplotlib; print(matplotlib.rcParams['text.usetex'])"
     assert printed_by(program, cwd=tmp_path) == "False\n"

@@ -1,4 +1,4 @@
-"""The command: its arguments, what it says of wrong ones, and signals."""
+"""The command: its arguments, its answers to wrong ones, and signals."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def installation(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def earlier_run(tmp_path: Path) -> Path:
-    """The folder of a run that has done 2,000 of 5,000 steps, with what its options need."""
+    """The folder of a run that has done 2,000 of 5,000 steps, with the files of its options."""
     folder = tmp_path / "earlier"
     folder.mkdir()
     task = resolve("MoveToBeacon")
@@ -108,14 +108,14 @@ def test_a_resumed_run_keeps_what_is_not_given_anew(installation, earlier_run):
 
 
 def test_a_resumed_run_of_an_unknown_algorithm(earlier_run):
-    """Of another version of sc2pool, or written by hand."""
+    """The description may be of another version of sc2pool, or written by hand."""
     (earlier_run / "config.json").write_text('{"options": {"task": "Melee", "algo": "pppo"}}')
     with pytest.raises(ConfigError, match="is a run of algo 'pppo', which is none of"):
         options_from("--resume", earlier_run)
 
 
 def describe(run: Path, **parts: Any) -> None:
-    """Change these parts of its description."""
+    """Change these parts of a run's description."""
     file = run / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | parts))
 
@@ -177,7 +177,7 @@ def test_a_resumed_run_may_go_on_elsewhere(installation, earlier_run):
 
 
 def test_a_model_that_is_named_keeps_all_but_task_and_game(installation, earlier_run):
-    """Which program runs is said by the user, or by a run whose folder the user has named."""
+    """Only the user, or a run whose folder the user named, decides which program runs."""
     model = earlier_run / "model.zip"
     with pytest.raises(ConfigError, match="a model's file alone does not say its task; give --tas"):
         options_from("--game", installation, "--resume", model)
@@ -192,7 +192,7 @@ def test_a_model_that_is_named_keeps_all_but_task_and_game(installation, earlier
 
 
 def test_a_run_in_a_folder_of_all_users(installation, earlier_run):
-    """Another user can have written its description, so nothing of it is used."""
+    """Another user can have written its description, so the description is not used."""
     earlier_run.chmod(0o1777)
     given = ("--game", installation, "--resume", earlier_run)
     with pytest.raises(ConfigError, match="not used, because every user may write there; give --t"):
@@ -242,7 +242,7 @@ def test_bad_arguments(arguments, message, installation, earlier_run):
 
 
 def test_a_resumed_model_for_other_spaces(installation, earlier_run):
-    """Said before the games start, which play this task."""
+    """The error comes before the games start."""
     (earlier_run / "config.json").unlink()
     given = ("--resume", earlier_run / "model.zip", "--task", "MoveToBeaconImage")
     with pytest.raises(ConfigError, match=r"^--resume: model .* observes .*, expected the task's "):
@@ -293,7 +293,7 @@ def test_a_task_of_the_users_own(installation, tmp_path, monkeypatch):
 
 @pytest.fixture
 def run_of_own_task(earlier_run, tmp_path, monkeypatch):
-    """A run of a task whose module is in another folder than this process works in."""
+    """A run of a task whose module is in another folder than the working directory."""
     home = tmp_path / "home"
     home.mkdir()
     (home / "kept_by_this_test.py").write_text(
@@ -315,7 +315,7 @@ def test_a_run_knows_the_folder_of_its_task(installation, run_of_own_task, tmp_p
 
 
 def test_a_folder_of_all_users_is_not_the_tasks(installation, run_of_own_task, tmp_path):
-    """Nor is a folder taken from what lies beside a model that was named."""
+    """Nor is a folder taken from the files beside a model that was named."""
     (tmp_path / "home").chmod(0o1777)
     given = ("--game", installation, "--steps", "9000", "--resume")
     with pytest.raises(ConfigError, match=r"no module is taken from .*home, because every user"):
@@ -474,7 +474,7 @@ def test_other_texts_than_numbers_above_0_are_refused(text: str) -> None:
 
 
 def test_a_device_or_a_pipe_is_not_replaced(tmp_path: Path) -> None:
-    """For root this is possible: then the machine has no `/dev/null` any more."""
+    """Root could do it, and the machine would have lost `/dev/null`."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for special in (pipe, Path(os.devnull)):

@@ -212,7 +212,7 @@ def test_actions_that_it_cannot_play() -> None:
     "space", [spaces.Discrete(3, start=5), spaces.MultiDiscrete([3, 4], start=[0, 1])]
 )
 def test_actions_that_do_not_start_at_0(space: spaces.Space[Any]) -> None:
-    """SB3 plays the numbers from 0 all the same, which are not in the space."""
+    """SB3 still plays the numbers from 0, which are not in the space."""
     started = type("Started", (MoveToBeacon,), {"action_space": space})
     with pytest.raises(ConfigError, match=r"^the algorithms count .* of Started begin at .*[51]"):
         check_algorithm("ppo", started)
@@ -300,7 +300,7 @@ def test_the_bundled_ones(algo):
 
 
 def test_every_duel_of_teams_has_scaled_rewards():
-    """A battle returns up to 20."""
+    """The return of a battle is up to 20."""
     for task in SMAC_DUELS:
         found = read_hyperparameters("ppo", task)
         assert found == read_hyperparameters("maskable-ppo", task)

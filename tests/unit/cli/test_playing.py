@@ -25,7 +25,7 @@ from sc2pool.tasks.registry import resolve
 def test_a_folder_does_not_hide_a_pretrained_policy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a folder of several users, another user can have made it."""
+    """In a folder of several users, another user can have made that folder."""
     planted = tmp_path / "MoveToBeacon"
     planted.mkdir()
     (planted / "model.zip").write_text("what runs code when it is loaded")
@@ -44,7 +44,7 @@ def test_a_space_without_arrays_is_not_recorded() -> None:
 
 
 def test_a_users_task_of_a_built_in_name_is_not_the_built_in_one() -> None:
-    """The scripted player and gymnasium's spec are for the spaces of the built-in task."""
+    """The scripted player and gymnasium's spec fit only the spaces of the built-in task."""
     built_in = resolve("MoveToBeacon")
     scripted_player(built_in)
     assert env_spec_of(Subject("random", built_in, "auto")) is not None
@@ -92,7 +92,7 @@ def test_a_model_of_stacked_frames_is_refused_with_the_reason(tmp_path: Path) ->
 
 FOLDER = Path(sc2pool.__file__).parent / "pretrained"
 MOST_BYTES = 2_000_000
-"""Of all together; the wheel shall stay small."""
+"""Limit for all files together, so that the wheel stays small."""
 
 
 def test_there_is_one_for_each_mini_game_a_team_and_a_duel() -> None:
@@ -103,7 +103,7 @@ def test_there_is_one_for_each_mini_game_a_team_and_a_duel() -> None:
 
 @pytest.mark.parametrize("name", sorted(pretrained()))
 def test_it_plays_its_task_better_than_chance(name: str) -> None:
-    """Spaces are compared when it is found; the scores were measured when it was made."""
+    """`find_subject` compares the spaces; the scores were measured when the policy was trained."""
     one, found = pretrained()[name], find_subject(name.lower(), None, None)
     assert found.task.__name__ == name
     assert Path(found.name) == one.path

@@ -1,4 +1,4 @@
-"""Which saved models a run can be resumed from."""
+"""The saved models from which a run can be resumed."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_a_description_that_is_a_folder(tmp_path):
 
 
 def described(folder: Path) -> Path:
-    """The model's file of a run that was played on a game of the run's own."""
+    """The model's file of a run whose description names a game of its own."""
     (folder / "model.zip").touch()
     options = {"task": "mine:Walk", "game": "/opt/game", "n": 3}
     (folder / "config.json").write_text(json.dumps({"options": options}))
@@ -156,7 +156,7 @@ def test_a_file_beside_a_model_that_is_named_says_neither(tmp_path, capsys):
 
 @pytest.mark.parametrize("what", [".", "config.json"])
 def test_a_description_that_another_user_can_have_written(tmp_path, what):
-    """As in the system's folder for temporary files, which is open to all, but sticky."""
+    """The system's folder for temporary files is open to all users, but sticky."""
     model = described(tmp_path)
     (tmp_path / what).chmod(0o1777)
     for given in (tmp_path, model):
@@ -168,7 +168,7 @@ def test_a_description_that_another_user_can_have_written(tmp_path, what):
 
 
 def test_records_that_another_user_can_have_written_are_not_copied(tmp_path):
-    """Among them are snapshots, which are loaded."""
+    """They include snapshots, which are loaded."""
     for mode, kept in ((0o777, False), (0o700, True)):
         earlier, out = tmp_path / f"earlier-{kept}", tmp_path / f"out-{kept}"
         (earlier / "snapshots").mkdir(parents=True)
@@ -199,7 +199,9 @@ def test_the_unfinished_video_of_a_killed_training_goes(tmp_path):
 
 def test_a_folder_in_which_another_training_has_begun_meanwhile(tmp_path):
     open_folder(tmp_path / "out", None, {"options": {"n": 0}})
-    open_folder(tmp_path / "out", None, {"options": {"n": 1}})  # the first one has saved nothing
+    open_folder(
+        tmp_path / "out", None, {"options": {"n": 1}}
+    )  # the first run has not saved anything
     (tmp_path / "out" / "model.zip").touch()
     for resume in (None, tmp_path / "other" / "model.zip"):
         with pytest.raises(ConfigError, match="another training has just begun in it"):
@@ -254,7 +256,9 @@ def test_users_who_share_a_folder_share_its_lock(tmp_path, monkeypatch):
             assert stat.S_IMODE((tmp_path / "training.lock").stat().st_mode) == 0o664
     finally:
         os.umask(before)
-    refused = PermissionError(errno.EACCES, "Permission denied")  # another umask; root may all
+    refused = PermissionError(
+        errno.EACCES, "Permission denied"
+    )  # as with another umask; root has all rights
     monkeypatch.setattr(filelock, "try_lock", Mock(side_effect=refused))
     told = r"/training\.lock may not be opened \(Permission denied\): it is another user's"
     with pytest.raises(ConfigError, match=told), reserved(tmp_path):

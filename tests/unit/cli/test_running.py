@@ -1,4 +1,4 @@
-"""`sc2pool top` and its kin: the chosen run, and the table of its pool."""
+"""`sc2pool top` and `watch`: the chosen run, and the table of its pool."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ run.close()
 
 
 def answers(run: RunDir, task: str | None, games: int, uptime_s: float) -> None:
-    """Write what a pool says of itself; its time lets it count as written just after a request."""
+    """Write a pool's file, with a time just after a request."""
     instances = [{"seat": f"env {env}"} for env in range(games)] + [{"seat": "spare 2"}]
     pool = {"task": task, "instances": instances, "uptime_s": uptime_s}
     file = run.path / live_files.POOL_FILE
@@ -76,7 +76,7 @@ def answers(run: RunDir, task: str | None, games: int, uptime_s: float) -> None:
 
 
 def test_several_processes_are_told_apart(runs, temp):
-    """By what they play; the first pool of a process needs no path."""
+    """The error names task and games of each; the first pool of a process needs no path."""
     answers(runs[0], "MoveToBeacon", 2, 184.0)
     answers(runs[1], None, 1, 5.0)
     with subprocess.Popen(
@@ -100,7 +100,7 @@ def test_several_processes_are_told_apart(runs, temp):
 
 
 def test_one_in_another_temp_folder_is_found(runs, tmp_path_factory, monkeypatch, wait_for):
-    """By its pid."""
+    """The pid of its process is enough."""
     runs[1].close()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("other")))
     with pytest.raises(ConfigError, match="no pool of yours is running"):
@@ -110,8 +110,8 @@ def test_one_in_another_temp_folder_is_found(runs, tmp_path_factory, monkeypatch
         subprocess.Popen(["true"]) as ended,
         subprocess.Popen(["sleep", "60"], env=environment) as worker,
     ):
-        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # a zombie, as a killed worker is
-        wait_for(psutil.Process(worker.pid).environ)  # the system shows none in the midst of exec
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # a zombie, like a killed worker
+        wait_for(psutil.Process(worker.pid).environ)  # during exec the system shows none
         assert choose(None, os.getpid()).path == runs[0].path
         worker.kill()
 
@@ -142,7 +142,7 @@ def test_a_process_without_a_pool_is_answered_with_those_that_have_one(runs):
 
 
 def test_one_that_does_not_answer(runs):
-    """What is left from an earlier look is no answer."""
+    """A file from before the request does not count as an answer."""
     live_files.write(runs[0].path / live_files.POOL_FILE, {"old": True})
     os.utime(runs[0].path / live_files.POOL_FILE, (0, 0))
     with pytest.raises(NoAnswerError, match=f"process {os.getpid()} .*has not answered for 0 s"):
@@ -215,7 +215,7 @@ def test_order(sort, flipped, seats):
 
 
 def told(**more: Any) -> dict[str, Any]:
-    """What a pool shows of itself."""
+    """The data in a pool's file."""
     return {
         "trainer_pid": 42,
         "task": "DefeatRoaches",
@@ -391,7 +391,7 @@ def test_hidden_columns_are_named():
 
 
 def test_no_name_is_a_command_to_the_terminal():
-    """Names of opponents are of files, the version and the words of a fault of a game."""
+    """Opponents' names come from files; the version and a fault's text come from a game."""
     fault = FAULT | {"detail": "\x1b[2J"}
     matches = {"\x1b]0;title\x07": {"win": 1, "loss": 0, "tie": 0, "undecided": 0}}
     view = TableView(

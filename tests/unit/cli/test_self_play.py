@@ -36,7 +36,7 @@ from tests.unit.cli.conftest import options
 
 @pytest.mark.parametrize("shared", [".", "snapshots"])
 def test_snapshots_are_not_loaded_from_a_folder_of_all_users(tmp_path: Path, shared: str) -> None:
-    """To load one that another user has put there may run code of that user's."""
+    """Loading another user's snapshot may run that user's code."""
     (tmp_path / "snapshots").mkdir()
     (tmp_path / shared).chmod(0o1777)
     run = options(tmp_path, task="MarineDuel", self_play="uniform", snapshot_every=100)
@@ -139,7 +139,7 @@ def test_a_match_with_a_fault_does_not_count(new_match):
 
 
 class Rows(VecEnvWrapper):
-    """Each env has two rows, which are told the same."""
+    """Envs of two rows each; both rows get the same info."""
 
     def __init__(self, games: VecEnv) -> None:
         super().__init__(games)
@@ -199,11 +199,11 @@ def test_a_resumed_run_is_not_evaluated_at_its_start(new_match, tmp_path):
     model.learn(64, callback=again, reset_num_timesteps=False)
     rows = read_results(tmp_path / "win_rates.csv")
     assert [row.total_steps for row in rows] == [0, 0, 64, 64, 128, 128]
-    assert (tmp_path / "best_model.zip").read_bytes() == best  # the later one is not better
+    assert (tmp_path / "best_model.zip").read_bytes() == best  # the later model is not better
 
 
 def test_a_best_model_that_was_not_saved_is_not_the_best(new_match, tmp_path):
-    """The disk was full, or the program was killed: what is saved is of step 0."""
+    """The disk was full, or the program was killed: the saved model is of step 0."""
     model = model_of()
     model.save(tmp_path / "best_model.zip")
     log = ResultLog(tmp_path / "win_rates.csv")

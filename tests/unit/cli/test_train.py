@@ -55,7 +55,7 @@ def test_a_save_that_fails_is_said_and_the_next_one_works(model, tmp_path, full_
     assert saver.last_good() == f"the last good model is {tmp_path / 'model.zip'}"
     assert [path.name for path in tmp_path.iterdir()] == ["model.zip"]
     assert (tmp_path / "model.zip").read_bytes() == good
-    del capfd  # on a full disk the line may not come through
+    del capfd  # on a full disk the line may be lost
 
 
 def test_a_folder_that_is_gone_is_said(model, tmp_path, capsys):
@@ -82,7 +82,7 @@ def test_figures_that_cannot_be_logged_are_lost(tmp_path, full_disk):
 
 
 def test_a_table_of_figures_is_whole_at_each_instant(tmp_path, full_disk):
-    """SB3 empties it when a run is resumed, and when a column is added."""
+    """SB3 empties the table when a run is resumed, and when a column is added."""
     path = tmp_path / "progress.csv"
     table = ProgressTable(path)
     table.write({"time/total_timesteps": 64, "text": 'a, "b"'}, {})
@@ -102,7 +102,7 @@ def test_a_table_of_figures_is_whole_at_each_instant(tmp_path, full_disk):
 
 
 def test_figures_of_all_parts_reach_tensorboard_whatever_the_clock_says(tmp_path, monkeypatch):
-    """It reads the parts of a run in the order of their names."""
+    """TensorBoard reads the parts of a run in the order of their names."""
     for part, clock_s in enumerate([1_700_000_000.0, 1_600_000_000.0, 1_700_000_000.0, 5.0]):
         monkeypatch.setattr(time, "time", lambda now_s=clock_s: now_s)
         log = open_logger(tmp_path, [], 10 * part)
@@ -144,7 +144,7 @@ def test_a_resumed_training_drops_the_figures_that_are_later_than_its_model(tmp_
         for step in steps:
             log.record("time/total_timesteps", step)
             log.dump(step)
-        log.record("eval/mean_reward", 7.5)  # an evaluation after the training, which is no update
+        log.record("eval/mean_reward", 7.5)  # an evaluation after the training is not an update
         log.dump(steps[-1])
         log.close()
 

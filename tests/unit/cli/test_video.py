@@ -13,7 +13,7 @@ pytest.importorskip("imageio_ffmpeg")
 
 
 class Pool:
-    """What a film needs of one."""
+    """The part of a pool that a video needs."""
 
     def render(self, envs: list[int]) -> list[Any]:
         return [np.zeros((48, 64, 3), np.uint8) for _ in envs]
@@ -22,7 +22,7 @@ class Pool:
 def test_a_video_that_ffmpeg_could_not_finish(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On a disk that becomes full at the end, it tells nobody."""
+    """ffmpeg reports no error if the disk becomes full at the end."""
 
     def write_frames(path: str, *_: Any, **__: Any) -> Iterator[None]:
         Path(path).write_bytes(b"\0\0\0\x20ftypisom")

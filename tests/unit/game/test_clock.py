@@ -1,4 +1,4 @@
-"""When an action is due, and how late it came: no clock is looked at, all times are given."""
+"""When an action is due, and how late it came. No test reads a clock: all times are given."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from sc2pool.game.clock import ElasticClock, LoopTimer, Tick, loops_passed
 
 PACE = 10.0
-"""Loops a second, so that a loop is 0.1 s."""
+"""Loops per second: a loop lasts 0.1 s."""
 PERIOD = 4
 
 
@@ -21,7 +21,7 @@ def clock() -> ElasticClock:
 
 
 def step(clock: ElasticClock, at_s: float, loop: int) -> Tick:
-    """Acts then, and sees this loop at the time it is there at the earliest."""
+    """Act at a time, and see this loop as soon as it can be there."""
     clock.act(PERIOD, at_s)
     return clock.observe(loop, max(at_s, 50.0 + (loop - 100) / PACE))
 
@@ -124,7 +124,7 @@ def test_loops_passed(before, after, ran_s, expected):
 
 
 class Played:
-    """A game in real time that begins at 20 s, looked at by the predictions of a timer."""
+    """A game in real time that begins at 20 s, and is observed when a timer predicts it."""
 
     def __init__(self, loops_per_s: float = PACE) -> None:
         self.timer = LoopTimer(PACE)
@@ -136,7 +136,7 @@ class Played:
         return int((self.now_s - self._begun_s) * self._loops_per_s + 1e-9)
 
     def look(self) -> int:
-        """Look at it; a reply takes 0.2 ms."""
+        """Observe the game; a reply takes 0.2 ms."""
         self.looks += 1
         asked_s, self.now_s = self.now_s, self.now_s + 0.0002
         loop = self.loop()
@@ -144,14 +144,14 @@ class Played:
         return loop
 
     def late_at(self, due: int) -> float:
-        """Look until this loop is there; how long it has been there then, in seconds."""
+        """Observe until this loop is there; returns by how many seconds that was too late."""
         while True:
             self.now_s = max(self.now_s, self.timer.due_s(due))
             if self.look() >= due:
                 return self.now_s - self._begun_s - due / self._loops_per_s
 
     def stop(self, seconds: float) -> None:
-        """It stands still for a while, and continues where it was."""
+        """Stop the game for a while; it continues where it was."""
         self.now_s += seconds
         self._begun_s += seconds
 

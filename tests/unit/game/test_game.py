@@ -260,7 +260,7 @@ class TestStandstill:
         assert not any(looked(signs, *((8 + look // 15, 0.05 * look) for look in range(60))))
 
     def test_time_between_two_looks_counts_little(self, signs):
-        """The game, or this process, may have been stopped."""
+        """The game or this process may have been stopped in between."""
         assert not any(looked(signs, (8, 0.0), (8, 30.0), (8, 60.0)))
 
     def test_a_pause_does_not_count(self, signs):
@@ -376,7 +376,7 @@ async def test_failures_of_both_sides_are_not_printed_if_the_wait_for_them_is_ca
 
 
 def leases_in(folder: Path, most: int):
-    """Leases ports, with their files in a folder, until there are no more."""
+    """Lease ports, with their files in a folder, until every port is leased."""
     taken = []
 
     def lease_port() -> PortLease:

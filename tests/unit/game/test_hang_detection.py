@@ -18,11 +18,11 @@ from sc2pool.game.loop_count import LoopCost, LoopCount
 LIMIT_S = 1000.0
 IDLE, STARVED = (0.0, 0.0), (0.0, 0.9)
 WORKS = (0.4, 0.0)
-"""Shares of the time, of a processor and of waiting for one."""
+"""(share of the time on a processor, share of the time waiting for one)"""
 
 
 class Clock:
-    """Time passes only in waits."""
+    """A clock whose time passes only in waits."""
 
     now_s = 50.0
 
@@ -44,7 +44,7 @@ def play(
     asleep: bool = True,
     in_real_time: bool = False,
 ) -> tuple[Sequence[float], HangDetector, list[str]]:
-    """The waits of a game that does this in one wait after the other, the last share for ever."""
+    """The waits of a game with these shares, one for each wait; the last share lasts for ever."""
     used = Activity(0.0, 0.0)
     warnings: list[str] = []
     detector = HangDetector(lambda: [used], lambda: asleep, warnings.append)
@@ -151,7 +151,7 @@ def test_the_one_with_a_sign(culprit, shown, why):
 
 @pytest.mark.parametrize("culprit", list(Side))
 def test_the_one_that_has_not_answered(culprit):
-    """Whatever else there is to see of the other one."""
+    """The game that has not answered is to blame, whatever the other game looks like."""
     other = Side.GUEST if culprit is Side.HOST else Side.HOST
     answered = Evidence(answered=True, stopped=True, unread=True)
     assert judge({culprit: WAITS, other: answered}).sides == (culprit,)
@@ -180,7 +180,7 @@ def test_a_game_that_is_idle_in_the_wait_is_not_to_blame():
 
 
 class Playing:
-    """A game whose loops cost what is asked for."""
+    """A game whose loops cost a given CPU time."""
 
     def __init__(self) -> None:
         self.cost = LoopCost()

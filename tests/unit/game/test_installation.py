@@ -1,4 +1,4 @@
-"""Finding the game: every way that leads to one, and every way that does not."""
+"""Finding an installation of the game: every way that finds one, and every way that fails."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ has_modes = pytest.mark.skipif(WINDOWS, reason="its files have no modes")
 def machine(tmp_path, monkeypatch):
     """A Linux machine with an empty home and no SC2PATH.
 
-    Its games have the name that they have on this system, as the stand-in's.
+    The executable of its games has the name that the stand-in's has on this system.
     """
     home = tmp_path / "home"
     home.mkdir()
@@ -101,7 +101,7 @@ def test_a_path_that_is_not_utf8(tmp_path):
 
 def test_newest_version_wins_by_number(tmp_path):
     root = make(tmp_path, 75689, 100000, 99999, "Base", "BaseX", "Shared")
-    (root / "Versions" / "Base200000").touch()  # a file is no version
+    (root / "Versions" / "Base200000").touch()  # a file does not count as a version
     assert find(root).base_build == 100000
 
 
@@ -166,7 +166,7 @@ def test_broken_path(tmp_path, build, said):
 
 @contextmanager
 def forbidden(folder: Path) -> Iterator[None]:
-    """In the block this process may not look into the folder."""
+    """A block in which this process may not read the folder."""
     folder.chmod(0)
     root = os.geteuid() == 0  # who may read everything
     if root:
@@ -195,7 +195,7 @@ def test_a_folder_that_may_not_be_read(tmp_path, monkeypatch):
 @has_modes
 def test_maps_that_may_not_be_read(tmp_path, monkeypatch):
     found = find(make(tmp_path / "sc2", 75689))
-    monkeypatch.chdir(found.root)  # of what is above it nothing is asked then
+    monkeypatch.chdir(found.root)  # the folders above are then not read
     maps = Path("Maps")
     with (
         forbidden(maps),

@@ -107,7 +107,7 @@ def test_port_in_use_is_not_leased(tmp_path, two_ports):
 
 @contextmanager
 def held(directory: Path, count: int) -> Iterator[list[str]]:
-    """The ports of a process that leases so many, and is killed at the end of the block."""
+    """The ports leased by a process that is killed at the end of the block."""
     command = [sys.executable, "-c", HOLDER, str(directory), str(count)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -150,7 +150,7 @@ def test_lease_lasts_as_long_as_worker_or_game_lives(tmp_path, two_ports):
 
 
 def make_unsafe(directory: Path, kind: str) -> None:
-    """What another user can have put there, as far as this user can make it."""
+    """Put something there that another user can have put there."""
     if kind == "open to all":
         directory.mkdir()
         directory.chmod(0o777)
@@ -166,7 +166,7 @@ def make_unsafe(directory: Path, kind: str) -> None:
 @pytest.mark.skipif(WINDOWS, reason="its folders for applications are each user's own")
 @pytest.mark.parametrize("kind", ["open to all", "a file", "a dangling link", "another user's"])
 def test_unsafe_directory(tmp_path, monkeypatch, kind):
-    """It keeps no pool from its ports: there is another place, the same one for all trainers."""
+    """A pool still gets its ports: all trainers use another folder, the same one."""
     if kind == "another user's" and os.getuid() != 0:
         pytest.skip("only root gives a folder to another user")
     places = [tmp_path / "first", tmp_path / "missing" / "second", tmp_path / "third"]

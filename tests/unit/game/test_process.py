@@ -43,7 +43,7 @@ def test_environment_is_an_allow_list():
 
 @pytest.fixture
 def spawn(tmp_path):
-    """Starts a program of Python as a game."""
+    """Starts a Python program as a game."""
     started = []
 
     def start(program: str, core_file_bytes: int = 0) -> GameProcess:
@@ -119,7 +119,7 @@ def test_kill_ends_children_and_stopped_processes(spawn, wait_for):
     wait_for(lambda: process.status() == psutil.STATUS_STOPPED)
     family = game.family()
     assert {one.pid for one in family} >= {game.pid, *map(int, game.log_tail().split())}
-    assert WINDOWS or len(family) == 3  # which has consoles among them
+    assert WINDOWS or len(family) == 3  # Windows adds consoles
     game.kill()
     _, alive = psutil.wait_procs(family, timeout=5)
     assert alive == []
@@ -193,7 +193,7 @@ Start = Callable[[str], tuple[Output, "subprocess.Popen[bytes]"]]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts a program of Python whose output is kept in `tmp_path / "log"`."""
+    """Starts a Python program whose output is kept in `tmp_path / "log"`."""
     started: list[tuple[Output, subprocess.Popen[bytes]]] = []
 
     def begin(program: str) -> tuple[Output, subprocess.Popen[bytes]]:
@@ -237,12 +237,12 @@ def test_a_child_that_runs_is_read_meanwhile(start):
 
 
 def descriptors() -> object:
-    """Those of this process; Windows tells how many there are."""
+    """The descriptors of this process; on Windows, their number."""
     return psutil.Process().num_handles() if WINDOWS else set(Path("/proc/self/fd").iterdir())
 
 
 def test_closed_it_has_no_descriptor_left(tmp_path):
-    """Also if the child could not be started, so that nobody has asked for what it printed."""
+    """Also if the child could not be started, and its output was never read."""
     for _ in range(100):
         before = descriptors()
         output = Output(tmp_path / "log")
@@ -304,7 +304,7 @@ def test_another_process_that_holds_the_pipe_delays_once(start):
 
 @pytest.mark.timing
 def test_a_flood_costs_little(start):
-    """A thread without rests takes a whole core."""
+    """A thread that never pauses would take a whole core."""
     output, child = start("input()\nwhile True: os.write(1, bytes(65536))")
     before_s, began_s = time.process_time(), time.monotonic()
     child.stdin.write(b"\n")
@@ -322,7 +322,7 @@ def test_the_file_may_be_cut_or_deleted_meanwhile(start, tmp_path):
     child.stdin.flush()
     while output.tail(ended=False) != b"one\n":
         pass
-    if not WINDOWS:  # it deletes no file that is open
+    if not WINDOWS:  # Windows does not delete an open file
         (tmp_path / "log").unlink()
     child.communicate(b"\n")
     assert output.tail(ended=True) == b"one\ntwo\n"
@@ -426,7 +426,7 @@ def test_usual_words_have_no_advice(exit_code: int | None) -> None:
         ("", None, 59587, "larvae"),
         ("", None, 60321, "fixed in 4.6"),
         ("", None, 74741, "fixed in 4.9.3"),
-        # The end does not fit the fault.
+        # The end of the output does not fit the fault.
         ("", 1, 55958, ""),
         ("", -11, 74741, ""),
         # Their neighbours do not have it.

@@ -40,7 +40,7 @@ class Pair:
     """A trainer's end and a worker's end on one slot; the player may be changed.
 
     Attributes:
-        sent: what the worker's end has sent out of band: (sequence, payload).
+        sent: messages of the worker's end out of band: (sequence, payload).
         can_be_held: whether the game can be stopped at its first observation.
         replies_when_held: the trainer's reply at each attempt to stop it.
     """
@@ -98,18 +98,18 @@ class Pair:
         self.worker.put(Transition(observation, reward, *ended, info or {}, mask))
 
     def answer(self, *transition: Any, **keywords: Any) -> TrainerEnd:
-        """Put the answer to a new request; returns the trainer's end, which has it."""
+        """Put the answer to a new request; returns the trainer's end, which holds the answer."""
         self.trainer.next_sequence()
         return self.answer_newest(*transition, **keywords)
 
     def answer_newest(self, *transition: Any, **keywords: Any) -> TrainerEnd:
-        """The same for the newest request, as if it were for an episode."""
+        """Put the answer to the newest request, as if that were for an episode."""
         self.worker.begin(self.trainer.sequence)
         self.put(*transition, **keywords)
         return self.trainer
 
     def write_half(self, observation: dict[str, Any]) -> None:
-        """As a worker that is killed while it answers."""
+        """Write half an answer, as a worker that is killed while it writes."""
         views = self.slot.place(self.trainer.next_sequence()).observation
         for view, part in zip(views, observation.values(), strict=True):
             view[...] = part
@@ -176,7 +176,7 @@ def pair() -> Iterator[Pairs]:
 
 @pytest.fixture
 def meanwhile() -> Callable[[Callable[[int], None]], AbstractContextManager[None]]:
-    """A block in which another thread changes things all the time; what it raises is raised."""
+    """A block in which another thread changes things all the time; its errors are raised."""
     return changing
 
 
@@ -196,7 +196,7 @@ def changing(change: Callable[[int], None]) -> Iterator[None]:
 
     thread = threading.Thread(target=run)
     interval_s = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)  # so that they meet in the middle of things
+    sys.setswitchinterval(1e-5)  # so that the threads switch often
     thread.start()
     try:
         yield

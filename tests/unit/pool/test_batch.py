@@ -119,7 +119,7 @@ def test_both_paths_gather_the_same(pair, rows):
 
 @pytest.mark.parametrize("rows", [[0, 1, 2], [2, 0, 1]], ids=str)
 def test_the_fast_path_takes_each_row_from_the_place_of_its_newest_answer(pair, rows):
-    """After different numbers of episodes the envs' requests have odd and even numbers."""
+    """After different numbers of episodes some envs' requests are odd, others' even."""
     pairs = [pair(SPACE) for _ in range(3)]
     for number, one in enumerate(pairs):
         for _ in range(number + 1):
@@ -144,13 +144,13 @@ def test_a_batch_is_never_written_again(pair):
 
 @pytest.mark.parametrize("unanswered", [False, True])
 def test_a_dead_envs_last_observation_survives_edits_of_the_batch(pair, unanswered):
-    """As one does that is not reset by the pool (`SC2GymEnv`)."""
+    """For an env that the pool does not reset (`SC2GymEnv`)."""
     alive, dead = pair(SPACE), pair(SPACE)
     gatherer = Gatherer(space_layout(SPACE, 0), 2)
     queues = [alive.answer(value(5)), dead.answer(value(6))]
     given = gatherer.gather([0, 1], queues, [None, None])
     for array in given.observations.values():
-        array[...] = 9  # it is the trainer's own
+        array[...] = 9  # the trainer may write into it
     if unanswered:
         dead.write_half(value(7))
         dead.trainer.void()

@@ -1,4 +1,4 @@
-"""Which episode and which seed goes where: the book, the spares, and the exchange."""
+"""Which env gets which episode and seed: the book, the spares, and the exchange."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_games_seed_fits_31_bits_and_stays_the_same(seed):
 
 @dataclass
 class Plays:
-    """What the supervisor was asked to play: (seat, episode's number); and what it resumed."""
+    """A supervisor's requests: (seat, episode's number) to play, and the seats to resume."""
 
     spare_seats: list[Seat]
     asked: list[tuple[int, int]] = field(default_factory=list)

@@ -80,7 +80,7 @@ def test_messages_sent_before_the_end_are_received(ends):
 
 def test_sending_to_the_dead_is_told(ends):
     ends[1].close()
-    tries = 100 if WINDOWS else 1  # a first one tells TCP
+    tries = 100 if WINDOWS else 1  # on Windows the first sends may still succeed
     with pytest.raises(ChannelClosedError):
         for _ in range(tries):
             ends[0].send("anyone?")
@@ -93,7 +93,7 @@ def test_a_peer_that_does_not_read_ends_the_channel_in_bounded_time(ends):
         ends[0].send(bytes(20_000_000))
     assert time.monotonic() - begin_s < 2
     with pytest.raises(ChannelClosedError):
-        ends[0].send("small")  # it would stand behind half a message
+        ends[0].send("small")  # it would follow half a message
     with pytest.raises(ChannelClosedError):
         while True:
             assert ends[1].receive() == []

@@ -1,4 +1,4 @@
-"""What a pool uses of the machine: the folder of its run, memory and descriptors."""
+"""The machine below a pool: the folder of its run, free memory and descriptors."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_the_folder_of_all_temporary_files_may_be_deleted(temp):
 
 @has_links
 def test_link_in_the_place_of_the_folder_is_not_followed(temp):
-    """Another user may put something there, in a folder that all may write to."""
+    """In a folder that all users may write to, another user may put a link there."""
     run = RunDir()
     shutil.rmtree(run.path)
     elsewhere = temp / "elsewhere"
@@ -134,7 +134,7 @@ def test_no_place_for_it_is_a_config_error(temp, monkeypatch):
 
 @pytest.fixture
 def left_behind(temp):
-    """Makes the folder of a run whose trainer is gone, with these notes of its processes."""
+    """Makes the folder of a run whose trainer is gone; the folder lists these processes."""
 
     def make(*notes: str):
         run = temp / NAME.format(pid=DEAD_PID, created_s=1.0)
@@ -148,7 +148,7 @@ def left_behind(temp):
 
 @pytest.fixture
 def sleeper():
-    """A process that nobody but a sweep will end."""
+    """A process that only a sweep ends."""
     process = subprocess.Popen(SLEEPS, start_new_session=True)
     with process:
         yield process
@@ -174,7 +174,7 @@ def test_a_run_notes_its_processes_where_they_go_with_the_instance(temp, sleeper
     folder = run.instance_dir(3)
     run.note_process(3, sleeper.pid)
     run.note_process(3, 999_999_999)
-    run.note_process(4, sleeper.pid)  # the instance is gone already
+    run.note_process(4, sleeper.pid)  # an instance that has ended
     assert (folder / "processes").read_text() == f"{sleeper.pid} {created_at_s(sleeper.pid)!r}\n"
     sweep(temp)
     assert sleeper.poll() is None, "the run lives"
@@ -218,7 +218,7 @@ def test_who_the_trainer_is(temp, left_behind):
 
 
 def test_no_descriptor_is_free(temp, limited):
-    """A folder whose trainer cannot be named would be found by no sweep."""
+    """No sweep would find a folder that does not name its trainer."""
     refused = pytest.raises(ConfigError, match=r"cannot make a folder .* Too many open files")
     with limited("NOFILE", 0), refused:
         RunDir()
@@ -257,7 +257,7 @@ def test_without_a_limit_it_is_the_machines(cgroup: Path, limit: str | None) -> 
 
 
 MAKE_ENV = partial(gymnasium.make, "CartPole-v1")
-"""Not a function of this module, which a worker would have to import, and torch with it."""
+"""A library's function: for one of this module a worker would import it, and torch with it."""
 ALONE = PER_INSTANCE + PER_WORKER
 
 

@@ -1,4 +1,4 @@
-"""The pool by itself: with real workers, while its instances change, and its check of actions."""
+"""A pool with real workers, its instances while they change, and the check of actions."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_rebuilt_env_with_other_spaces_ends_the_pool(tmp_path):
 
 
 def test_a_step_that_is_closed_under_says_so(pool, monkeypatch):
-    """Another thread may close the pool just when the fast path gives a step to the general one."""
+    """Another thread may close the pool while the fast path hands a step to the general one."""
 
     pool.reset()
     pool.send(np.zeros(2, np.int64))
@@ -136,7 +136,7 @@ def seats() -> list[Seat]:
 
 def test_no_instance_is_seen_on_two_seats(seats, meanwhile):
     def play(turn: int) -> None:
-        sum(range(50))  # an episode, brief as it is
+        sum(range(50))  # a very short episode
         exchange(seats[turn % 3], seats[3])
 
     with meanwhile(play):
@@ -146,7 +146,7 @@ def test_no_instance_is_seen_on_two_seats(seats, meanwhile):
 
 
 def test_an_exchange_left_half_done_does_not_hang_the_reader(seats):
-    seats[0].instance = seats[3].instance  # and here Ctrl-C struck
+    seats[0].instance = seats[3].instance  # Ctrl-C struck here
     assert [instance.number for _, instance in seated(seats)] == [3, 1, 2, 3]
 
 

@@ -1,4 +1,4 @@
-"""What a trainer and its workers share: memory without a name, its layout, and doorbells.
+"""The parts that a trainer and its workers share: unnamed memory, its layout, and doorbells.
 
 `test_slots.py` tests the queue pairs that are made of these.
 """
@@ -158,7 +158,7 @@ def descriptor():
 
 
 @pytest.mark.usefixtures("variant")
-@pytest.mark.skipif(WINDOWS, reason="a worker gets a copy of it there, as test_pool.py has it")
+@pytest.mark.skipif(WINDOWS, reason="a worker gets a copy of it there, see test_pool.py")
 def test_another_process_writes_and_we_read(descriptor):
     memory.claim(descriptor, 8192)
     mapped = memory.map_memory(descriptor, 8192)
@@ -179,7 +179,9 @@ def test_it_can_begin_with_a_message(descriptor):
 
 @pytest.mark.usefixtures("variant")
 def test_it_has_no_name(descriptor, run_temp):
-    assert WINDOWS or list(run_temp.glob("sc2pool-*")) == []  # there its last close deletes it
+    assert (
+        WINDOWS or list(run_temp.glob("sc2pool-*")) == []
+    )  # on Windows the last close deletes the file
     assert not os.get_inheritable(descriptor)
 
 
@@ -242,7 +244,7 @@ def test_a_listener_of_its_own_quiets_it(doorbell):
     listener = Doorbell(listening=doorbell.listening)
     doorbell.ring()
     listener.quiet()
-    listener.quiet()  # nothing there: no wait
+    listener.quiet()  # no ring is left: it returns
     with pytest.raises(BlockingIOError):
         os.read(doorbell.listening, 8)
 
@@ -252,7 +254,7 @@ def test_quiet_takes_all_rings(doorbell, waiter):
     doorbell.ring()
     doorbell.ring()
     doorbell.quiet()
-    doorbell.quiet()  # nothing there: no wait
+    doorbell.quiet()  # no ring is left: it returns
     waiter.add_doorbell(doorbell, "doorbell")
     assert waiter.wait(0) == []
 
@@ -300,13 +302,13 @@ MOST = most_members(1)
 
 
 def needs_eventfd(test: Callable[..., None]) -> Callable[..., None]:
-    """Only Linux's doorbells can be common."""
+    """Mark a test of common doorbells, which only Linux has."""
     skipped = pytest.mark.skipif(not USE_EVENTFD, reason="elsewhere none is common")(test)
     return pytest.mark.parametrize("variant", ["linux"], indirect=True)(skipped)
 
 
 class Listener:
-    """A worker's side: it waits edge-triggered for the descriptor that it has inherited."""
+    """A worker's side: waits edge-triggered for the descriptor that the worker inherited."""
 
     def __init__(self, common: CommonDoorbells, owned: ExitStack) -> None:
         self.doorbell = Doorbell.create()
@@ -337,7 +339,7 @@ def test_one_ring_wakes_all_and_each_has_its_own(common, owned):
     listeners = [Listener(common, owned) for _ in range(3)]
     doorbells = [one.doorbell for one in listeners]
     assert [one.hears() for one in listeners] == [False] * 3
-    for _ in range(3):  # nobody reads, and each ring is heard all the same
+    for _ in range(3):  # each ring is heard although none is read
         (together,) = common.fewest(doorbells)
         together.ring()
         assert [one.hears() for one in listeners] == [True] * 3
@@ -404,7 +406,7 @@ def test_workers_may_watch_it_in_all_their_ways(common, owned):
     owned.callback(other.close)
 
     async def waits(listening: int) -> None:
-        for descriptor in (listening, *[other.listening] * 3):  # its own, and its games'
+        for descriptor in (listening, *[other.listening] * 3):  # the worker's own, and its games'
             wait = BlockingWait(descriptor)
             owned.callback(wait.close)
             wait.wait(0)

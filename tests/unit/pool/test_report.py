@@ -1,4 +1,4 @@
-"""What a pool writes and serves: fault reports, replays, statistics, live files, a local server."""
+"""Fault reports, replays, statistics and live files of a pool, and its local server."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_unknown_facts_are_left_out(tmp_path):
 
 
 def test_two_in_one_second_are_two(tmp_path):
-    """Two pools number their envs and instances alike."""
+    """Two pools may use the same numbers for envs and instances."""
     paths = {fault_reports.write(tmp_path, FAULT, INSTANCE, EVERYTHING) for _ in range(5)}
     assert len(paths) == 5
     assert None not in paths
@@ -141,7 +141,7 @@ ODD_OPTIONS = {
 
 
 def same(shown: object, expected: object) -> bool:
-    """Texts are compared at their beginning."""
+    """True if values are equal; of texts, only the beginnings are compared."""
     if isinstance(expected, dict):
         return shown.keys() == expected.keys() and all(same(shown[k], expected[k]) for k in shown)
     return shown.startswith(expected) if isinstance(expected, str) else shown == expected
@@ -202,7 +202,7 @@ SEAT = "env 3"
 
 
 def settled(folder: ReplayFolder, seat: str, episode: int, total: float, **fields: Any) -> Any:
-    """The path in the info, after it was settled."""
+    """Settle an info with a replay; returns the path that the info then has."""
     fields = {"by_number": False, "by_return": False, "data": b"played"} | fields
     replay = PlayedReplay(episode=episode, episode_return=total, **fields)
     info = {"other": 1, REPLAY: replay}
@@ -214,7 +214,7 @@ def settled(folder: ReplayFolder, seat: str, episode: int, total: float, **field
 
 
 def names(directory: Any) -> list[str]:
-    """What is in the folder, without the times."""
+    """The names in the folder, without the times."""
     return sorted(re.sub(r"-\d{8}-\d{6}-", "-", path.name) for path in directory.iterdir())
 
 
@@ -263,7 +263,7 @@ def test_the_newest_of_each_reason_stay_and_nothing_of_others_goes(tmp_path):
 
 
 def test_equal_names_do_not_overwrite(tmp_path):
-    """Episodes are numbered again after `seed()`, maybe within one second."""
+    """Episodes get the same numbers again after `seed()`, maybe within one second."""
     folder = ReplayFolder(ReplayPolicy(tmp_path))
     paths = {settled(folder, SEAT, 0, 1.0, by_number=True) for _ in range(3)}
     assert len(paths) == 3
@@ -326,7 +326,7 @@ ROW = InstanceStats(
 
 @pytest.fixture
 def now_s(monkeypatch) -> list[float]:
-    """The time by the snapshot's clock."""
+    """The time of the snapshot's clock; change the list's entry to let time pass."""
     now_s = [100.0]
     monkeypatch.setattr(snapshot.time, "monotonic", lambda: now_s[0])
     return now_s
@@ -435,7 +435,7 @@ def test_files_are_wanted_only_while_they_are_requested(tmp_path):
 
 
 def test_a_request_makes_no_file(tmp_path):
-    """The trainer may be deleting the folder just now."""
+    """The trainer may be deleting the folder at this moment."""
     with pytest.raises(FileNotFoundError):
         live_files.request(tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -478,7 +478,7 @@ def test_no_reader_sees_half_of_it(tmp_path, meanwhile):
     seen = 0
     with meanwhile(lambda turn: live_files.write(file, whole[turn % 2])):
         while seen < 300:
-            with suppress(PermissionError):  # Windows opens no file that is just being replaced
+            with suppress(PermissionError):  # Windows cannot open a file while it is replaced
                 assert json.loads(file.read_text()) in whole
                 seen += 1
 
@@ -567,5 +567,5 @@ def test_open_connections_end_with_the_server() -> None:
     with ExitStack() as opened:
         with serving(Handler) as port:
             one = opened.enter_context(half_request(port))
-        with suppress(ConnectionResetError):  # it was not accepted yet
+        with suppress(ConnectionResetError):  # the connection was not accepted yet
             assert one.recv(1) == b""

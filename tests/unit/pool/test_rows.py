@@ -83,13 +83,13 @@ class Seat:
 
 @dataclass(frozen=True)
 class RowsSpec:
-    """A player of as many rows.
+    """A player of several rows, as data.
 
     Attributes:
-        rows: how many.
-        observation_space: one of those above.
-        action_space: one of those above.
-        length: how many steps an episode has.
+        rows: number of rows.
+        observation_space: `BOX`, `DISCRETE` or `DICT`.
+        action_space: `ACTION`, `ACTIONS` or `ACTION_DICT`.
+        length: steps of an episode.
         masked: whether transitions have masks.
     """
 
@@ -104,7 +104,11 @@ class RowsSpec:
 
 
 class RowsPlayer(Player):
-    """Plays episodes of a fixed length: terminated if its number is even, else truncated."""
+    """Plays episodes of a fixed length: even numbers are terminated, odd ones truncated.
+
+    Row r of step s in episode e shows (e, r, s, the row's action), in the structure of its space,
+    so a test knows every value. The player travels to the workers by value.
+    """
 
     strict = True
     metadata = {"render_modes": []}  # noqa: RUF012
@@ -156,7 +160,10 @@ def pool_of(spec: RowsSpec, **keywords: Any) -> Pool:
 
 
 class Expected:
-    """What a pool must say, env by env; envs must be over in lockstep for the book's order."""
+    """The transitions that a pool must return, env by env.
+
+    All envs must end in the same step, because the book deals episodes in order.
+    """
 
     def __init__(self, spec: RowsSpec) -> None:
         self.spec = spec
@@ -164,7 +171,7 @@ class Expected:
         self.dealt = N
 
     def check(self, pool: Pool, batch: Any, actions: Sequence[Any] | None) -> None:
-        """Compare a batch of some envs with what must have come; None for a reset."""
+        """Compare a batch of some envs with the expected one; `actions` is None after a reset."""
         rows, space = self.spec.rows, self.spec.observation_space
         assert len(batch.infos) == len(batch.rewards) == rows * len(batch.envs)
         for place, env in enumerate(batch.envs.tolist()):
@@ -255,7 +262,7 @@ def test_the_first_ready_come_with_all_their_rows():
             again = envs[:1] if round_ % 2 else envs
             actions = [round_ + row for row in pool.rows_of(again)]
             newest |= dict(zip(pool.rows_of(again), actions, strict=True))
-            if set(envs) - set(again):  # the others rest until all are back
+            if set(envs) - set(again):  # the other envs rest until all have answered
                 pool.send(actions, again)
                 others = sorted(set(envs) - set(again))
                 actions = [500 + row for row in pool.rows_of(others)]

@@ -411,7 +411,7 @@ def test_a_row_is_clear_when_it_changes_hands_and_its_last_content_is_kept(slots
     first.close()
     second = TrainerEnd(slots, 1)
     second.attach(LAYOUT)
-    before = 1 << 32  # not a number that the first one's worker waits for
+    before = 1 << 32  # a number that the first owner's worker does not wait for
     numbers = {worker.words[word] for word in (Word.REQUEST, Word.REPLY)}
     assert (second.sequence, numbers) == (before, {before})
     worker.words[Word.REQUEST] = worker.words[Word.REPLY] = 0

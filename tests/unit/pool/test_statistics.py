@@ -1,4 +1,4 @@
-"""What a pool counts: durations, late actions, results of matches, and their course over time."""
+"""Statistics of a pool: counters, durations, late actions, results of matches, and history."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_counters_are_read_whole_while_they_are_counted(meanwhile):
 
     def count(turn: int) -> None:
         if turn < 2000:
-            counters.count_reset(f"kind {turn}", 1.0)  # the dict grows under the reader
+            counters.count_reset(f"kind {turn}", 1.0)  # the dict grows while it is read
         counters.count_fault(f"env {turn % 500}", turn, Fault(FaultKind.HUNG, Phase.IDLE, "…"))
         counters.count_recycle(f"env {turn % 500}", turn, "age")
         counters.count_recovery(1.0)
@@ -159,7 +159,7 @@ def test_several_together():
 
 
 def test_figures_need_no_file_of_a_package():
-    """Where no descriptor is free, none can be imported."""
+    """If no descriptor is free, no module can be imported."""
     printed_by("""
 import sys
 from sc2pool.pool.statistics.durations import Durations
@@ -245,7 +245,7 @@ def test_those_not_met_for_longest_are_summed_up():
 
 
 def test_no_match_is_lost_or_counted_twice():
-    """Also not if an opponent comes back, or has the name of the sum."""
+    """Also if an opponent comes back, or has the name of the sum."""
     names = [OTHERS, *(f"step-{n}" for n in range(2 * MOST_OPPONENTS))]
     matches = [(name, "win") for name in names * 3]
     results = counted(*matches)
@@ -332,7 +332,7 @@ def test_rates_remember_no_more_than_they_need():
 
 @pytest.mark.parametrize("window_s", [0.0, WINDOW_S])
 def test_rates_after_a_gap(window_s):
-    """A note that came late, as after Ctrl-Z, still has one before it to be compared with."""
+    """After a late note (Ctrl-Z, for example) there is still an earlier note to compare with."""
     rates = Rates(window_s)
     rates.note(0.0, {"steps": 0})
     rates.note(1.0, {"steps": 10})

@@ -1,6 +1,6 @@
 """The steps of a pool's envs, one property each, on a simulated machine whose events are scripted.
 
-`tests/simulation` draws such events at random; here they are chosen, and so is what must come.
+`scripts/simulate.py` draws such events at random; here each test chooses them.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ DIES = ("die", 0)
 
 
 def acts(rank: int, how: str = "plain") -> Event:
-    """Of the workers that have something to do, this one does the next thing."""
+    """The event in which the worker of this rank, among those with something to do, acts."""
     return ("act", rank, how)
 
 
 class Simulated:
-    """A pool on a simulated machine; `happens` says what comes while the trainer waits."""
+    """A pool on a simulated machine; `happens` adds events for the trainer's next wait."""
 
     def __init__(self, n: int, *, one_book=True, realtime=False, **options) -> None:
         self.world = World(Schedule(n=n, one_book=one_book, realtime=realtime))
@@ -80,7 +80,7 @@ def simulated():
 
 
 def of(batch, field: str) -> list[int]:
-    """What the observations of a batch say of this."""
+    """One field of the observations of a batch."""
     return batch.observations[:, FIELDS.index(field)].tolist()
 
 

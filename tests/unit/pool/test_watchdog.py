@@ -1,4 +1,4 @@
-"""What the watchdog makes of its samples, and that its thread sees real processes."""
+"""The verdicts of the watchdog on its samples, and its thread with real processes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def game(sample: Sample, **what: object) -> Sample:
 
 
 def paused(sample: Sample, pauses: int, now: bool = True) -> Sample:
-    """Stopped, as the pool's pauses have it, of which this is the newest."""
+    """A stopped game after this number of pauses; `now` says whether the pool pauses it."""
     watched = replace(sample.watched, paused=now, pauses=pauses)
     return replace(game(sample, stopped=True), watched=watched)
 
@@ -88,12 +88,12 @@ def case(
     previous: Sample | None = BEFORE,
     policy: RecyclePolicy = POLICY,
 ) -> object:
-    """What it is, the newest sample, and the verdict; before that all was well."""
+    """A name, the newest sample and the verdict; the sample before it was normal."""
     return pytest.param(first, previous, now, policy, expected, id=name)
 
 
 def twice(name: str, what: Callable[[Sample], Sample], expected: FaultKind | None) -> object:
-    """A case in which something was so at the sample before, too."""
+    """A case in which the sample before was the same."""
     return case(name, what(NOW), expected, previous=what(BEFORE))
 
 
@@ -126,7 +126,7 @@ def twice(name: str, what: Callable[[Sample], Sample], expected: FaultKind | Non
         case("over the soft limit", large(2000 * MB + 1), SOFT, first=large(2000 * MB)),
         case("grown as much as it may", large(1100 * MB), None),
         case("grown more", large(1100 * MB + 1), SOFT),
-        # Hung: no reply for longer than the patience, and no CPU time used meanwhile.
+        # Hung: no reply for longer than the patience, and no CPU time used since.
         twice("patience at its end", lambda sample: awaited(sample, 90.0), None),
         twice("past it, idle", lambda sample: awaited(sample, 89.9), HUNG),
         case("past it, after a gap", awaited(NOW, 89.9), None, previous=None),
@@ -135,7 +135,7 @@ def twice(name: str, what: Callable[[Sample], Sample], expected: FaultKind | Non
         case("past it, worker slow", worker(AWAITED_NOW, cpu_s=2.5), None, previous=AWAITED_THEN),
         case("past it, hardly busy", game(AWAITED_NOW, cpu_s=5.009), HUNG, previous=AWAITED_THEN),
         twice("past it, no game yet", lambda sample: without_game(awaited(sample, 80.0)), HUNG),
-        # The graver comes first.
+        # The more serious verdict comes first.
         twice(
             "stopped and too large", lambda it: game(it, stopped=True, rss_bytes=9000 * MB), STOPPED
         ),
@@ -150,7 +150,7 @@ def twice(name: str, what: Callable[[Sample], Sample], expected: FaultKind | Non
             HUNG,
             previous=AWAITED_THEN,
         ),
-        # A worker that serves several envs does not count with their games; same limits.
+        # A worker that serves several envs is not added to their games; the limits are the same.
         case("shared", shared_worker(3950 * MB), SOFT),
         case("shared and too large", shared_worker(4001 * MB), MEMORY),
         case("both gone", Sample(100.0, WATCHED, None, None), None),
@@ -185,7 +185,7 @@ def watch(*watched: Watched) -> Watchdog:
 
 
 def next_verdict(dog: Watchdog) -> Verdict:
-    """Waits on its doorbell, as the supervisor does, for one that does not blame the machine."""
+    """The next verdict that does not blame a busy machine; waits on the doorbell."""
     with closing(Waiter.create()) as waiter:
         waiter.add_doorbell(dog.doorbell, None)
         while True:
@@ -227,7 +227,7 @@ def test_thread_survives_errors_of_inspection(child, caplog):
 
 
 def test_close_does_not_wait_for_a_callback_that_is_blocked(child, monkeypatch):
-    """It may want a lock of the thread that closes, in a signal handler."""
+    """The callback may need a lock that the closing thread holds, in a signal handler."""
     monkeypatch.setattr("sc2pool.pool.machine.watchdog._ENDS_WITHIN_S", 0.05)
     blocked, goes_on = threading.Event(), threading.Event()
 
@@ -264,7 +264,7 @@ def sampled(game_pids: list[int], stopped: int = 0) -> Sample:
 
 
 def test_a_game_is_all_below_its_worker():
-    """Its executable may be a script that starts it."""
+    """The executable of a game may be a script that starts the game."""
     sample = sampled([GAME_PID])
     assert sample.worker == ProcessSample(False, 60 * MB, 2.0)
     assert sample.game == ProcessSample(False, 101 * MB, 5.25)
@@ -306,7 +306,7 @@ def test_ended_process_has_no_sample():
 
 
 def test_the_thread_survives_without_a_free_descriptor(child, caplog, limited):
-    """It says so once, and samples again."""
+    """The thread warns once, and samples again."""
     samples = threading.Semaphore(0)
 
     def watched() -> list[Watched]:

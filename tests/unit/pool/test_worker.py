@@ -1,4 +1,4 @@
-"""A worker: how it waits and wakes the trainer, what it puts, and how an instance in it ends.
+"""A worker: its waits and rings, the transitions that it puts, and the end of an instance in it.
 
 `test_slots.py` tests the worker's end of a queue pair together with the trainer's.
 """
@@ -53,7 +53,7 @@ def doorbell() -> Iterator[Doorbell]:
 
 @pytest.fixture(params=[pytest.param("compiled", marks=needs_it), "pure Python"])
 def doorbells(request: pytest.FixtureRequest, doorbell: Doorbell) -> Iterator[Doorbells]:
-    """Ends whose two doorbells are one, so that it hears its own rings."""
+    """Doorbells of a worker; both are the same doorbell, so it hears its own rings."""
     if request.param == "compiled":
         yield Doorbells(doorbell, doorbell)
         return
@@ -64,7 +64,7 @@ def doorbells(request: pytest.FixtureRequest, doorbell: Doorbell) -> Iterator[Do
 
 
 def rings(doorbell: Doorbell) -> int:
-    """How many rings there were since the last call."""
+    """The number of rings since the last call."""
     try:
         return int.from_bytes(os.read(doorbell.listening, 8), sys.byteorder)
     except BlockingIOError:
@@ -107,7 +107,7 @@ def test_a_bell_that_cannot_be_rung_is_an_error():
 
 
 class Trainer:
-    """A header in memory, and what a worker waits with."""
+    """A header in memory, and the epoll and doorbell that a worker waits with."""
 
     def __init__(self, doorbell: Doorbell) -> None:
         self.words = np.zeros(16, np.uint64)
@@ -141,7 +141,7 @@ def trainer(doorbell: Doorbell) -> Iterator[Trainer]:
 def test_it_waits_for_the_next_request(trainer: Trainer):
     trainer.request()
     assert trainer.wait(0) == 1
-    trainer.doorbell.ring()  # for another instance: there is nothing new in the row
+    trainer.doorbell.ring()  # for another instance: the row has no new request
     thread = threading.Timer(0.02, trainer.request)
     thread.start()
     assert trainer.wait(1) == 2
@@ -160,9 +160,9 @@ def test_all_else_that_the_loop_watches_ends_the_wait(trainer: Trainer):
     trainer.other.ring()
     assert trainer.wait(0) == 0
     trainer.request()
-    assert trainer.wait(0) == 1  # it looks before it waits
+    assert trainer.wait(0) == 1  # it reads the header before it waits
     trainer.doorbell.ring()
-    assert trainer.wait(1) == 0  # both
+    assert trainer.wait(1) == 0  # both doorbells have rung
 
 
 @needs_it
@@ -172,7 +172,7 @@ def test_a_signal_ends_the_wait(trainer: Trainer):
     main = threading.main_thread().ident
 
     def interrupt() -> None:
-        while not over.wait(0.02):  # again and again: one may strike before the wait
+        while not over.wait(0.02):  # repeatedly: a signal may come before the wait
             signal.pthread_kill(main, signal.SIGUSR1)
 
     before = signal.signal(signal.SIGUSR1, lambda *_: seen.append("handled"))
@@ -214,7 +214,7 @@ def test_transitions_of_all_kinds(seed):
 
 
 def put(transition: Transition, space=VECTOR, *, strict=True) -> tuple[int, str | None]:
-    """How many of a first transition and this one the compiled path takes, and the error."""
+    """Put a first transition and this one: how many the compiled path takes, and the error."""
     putting = Putting(space, strict=strict)
     taken = count_taken(putting.end)
     putting.request(reset=True)
@@ -319,7 +319,7 @@ def test_the_garbage_collector_takes_it_in_any_order():
 
 
 def test_it_is_over_though_no_memory_is_left_for_its_last_words(tmp_path: Path) -> None:
-    """Else it would read the next message, and fail, for ever."""
+    """Otherwise it would read the next message and fail, for ever."""
     loop = asyncio.SelectorEventLoop()
     ours, theirs = socket.socketpair()
     doorbells, spec = mock.Mock(), mock.Mock()

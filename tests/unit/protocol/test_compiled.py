@@ -1,6 +1,6 @@
-"""The compiled step path says what pure Python says, or leaves it to pure Python.
+"""The compiled step path returns what pure Python returns, or leaves the step to pure Python.
 
-Its long form is `scripts/compare_paths.py`.
+`scripts/compare_paths.py` is the longer form of these tests.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ async def test_messages_of_the_stand_in(standin_dir, name):
             order = commands.attack(marines.tags, (20 + number % 7, 30))
             observed = (await game.step(as_actions([order]), 24)).observed
             assert observed.plain is not None
-            # `Wire` has done the step, where its loop may be blocked.
+            # `Wire` has done the step, in a loop that may be blocked.
             assert (observed.plain.simulation_loop > 0) == LINUX
             payload = observed.plain.payload
             request_id = sc_pb.Response.FromString(payload).id
@@ -310,7 +310,7 @@ def step_on(answering: Answering, deadline: Deadline, loop: int = -1) -> Any:
 
 
 def requests() -> bytes:
-    """What `step_on` sends."""
+    """The requests that `step_on` sends."""
     return compiled.fast.step_frames(REQUEST_ID, [AN_ACTION], 8)
 
 

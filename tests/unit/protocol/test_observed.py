@@ -164,7 +164,7 @@ def test_the_details_of_the_score_are_finite(name, number):
 
 
 def test_large_numbers_are_finite():
-    """The largest that the protocol can hold, and bytes of which some look like NaN's."""
+    """The largest numbers of the protocol, and bytes that look in part like NaN."""
     answer = response(unit(1), unit(2))
     largest = float(np.finfo(np.float32).max)
     for each in answer.observation.raw_data.units:
@@ -206,7 +206,7 @@ reads = pytest.mark.parametrize("read", READERS)
 
 
 def values_of(unit: raw_pb2.Unit) -> dict[str, Any]:
-    """Every field of a unit: its value, and whether the message carries it."""
+    """For each field of a unit: its value, and whether the message has it."""
     found: dict[str, Any] = {}
     for field in unit.DESCRIPTOR.fields:
         value = getattr(unit, field.name)
@@ -239,7 +239,7 @@ def test_columns_and_totals(recorded_observations, read):
 
 @reads
 def test_the_whole_message(recorded_observations, read):
-    """Grids, layers, panels, scores and actions are in the part that is decoded last."""
+    """Grids, layers, panels, scores and actions are in the last part to be decoded."""
     for seen in recorded_observations:
         assert read(seen).response == seen
 
@@ -267,7 +267,7 @@ def test_select_finds_the_units_of_every_kind(recorded_observations, read):
 
 
 def test_columns_of_fields_that_not_every_unit_carries(recorded_observations):
-    """A sparse column has one entry for each unit that carries the field, in their order."""
+    """A sparse column has one entry for each unit with the field, in the order of the units."""
     for seen in recorded_observations:
         raw = seen.observation.raw_data
         columns = RawColumns.FromString(raw.SerializeToString()).units

@@ -97,7 +97,7 @@ STEP = sc_pb.ResponseStep()
 
 ANSWERS = [
     (R(step=STEP, id=5, status=sc_pb.in_game), "step"),
-    (R(step=STEP, status=sc_pb.in_game), "step"),  # an old game leaves the id out
+    (R(step=STEP, status=sc_pb.in_game), "step"),  # old versions of the game leave the id out
     (R(step=STEP, id=5, status=sc_pb.ended), "step"),
     (R(error=["Not in a game"], id=5, status=sc_pb.launched), "step"),
     (R(ping=sc_pb.ResponsePing(), id=5, status=sc_pb.unknown), "ping"),
@@ -280,7 +280,7 @@ def test_flipped_bits_that_parse_are_mostly_seen():
         try:
             reply = R.FromString(bytes(flipped))
             replies.check(reply, 5, "step")
-        except Exception:  # whatever parser and check say, they say no
+        except Exception:  # any error of the parser or the check refuses the reply
             continue
         passed.append(reply)
     assert len(passed) < len(payload) * 8 / 3
@@ -288,7 +288,7 @@ def test_flipped_bits_that_parse_are_mostly_seen():
 
 
 def test_the_words_of_a_game_are_no_commands_to_the_terminal():
-    """They are shown in errors and logs, cut off after some lines."""
+    """Errors and logs show texts of the game escaped, and cut off after some lines."""
     with pytest.raises(GameFault) as caught:
         replies.require(R(error=["\x1b[2J\nno" * 1000], status=sc_pb.in_game), "step")
     assert r"(status in_game): \x1b[2J\nno" in caught.value.detail

@@ -1,4 +1,4 @@
-"""BuildMarines: what is shown, possible and ordered."""
+"""BuildMarines: its observations, its possible actions, and their orders."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_masks_follow_what_is_possible(task, minerals, structures, offered):
 @pytest.mark.parametrize(
     ("structures", "food_used", "offered"),
     [
-        ((), 12, True),  # a barracks needs a depot, whatever supply there is
+        ((), 12, True),  # a barracks needs a depot even if there is supply
         ((SUPPLY_DEPOT,), 20, False),
         ((SUPPLY_DEPOT,), 21, True),
         ((SUPPLY_DEPOT, BARRACKS, BARRACKS), 14, False),

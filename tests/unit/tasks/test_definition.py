@@ -1,4 +1,4 @@
-"""What defines a task: class attributes, what a pool overrides of them, and an action in flight."""
+"""The definition of a task: class attributes, overrides of a pool, and an action in flight."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_task_without_its_hooks():
 
 
 def spec(task: type[Task] = MoveToBeacon, **overrides: Any) -> TaskSpec:
-    installation: Any = None  # nothing is launched
+    installation: Any = None  # no game is launched
     return TaskSpec(task, installation, Path("x"), Limits(), **overrides)
 
 

@@ -1,4 +1,4 @@
-"""What an observation means for the learner, without a game, and queue pairs in one process."""
+"""From an observation to a transition, without a game, and queue pairs within one process."""
 
 from __future__ import annotations
 

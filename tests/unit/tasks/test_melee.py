@@ -138,7 +138,7 @@ OWN, NEUTRAL = raw_pb2.Self, raw_pb2.Neutral
 
 
 def _info(cliff_from_x: int) -> sc_pb.ResponseGameInfo:
-    """A map of 64 x 64 cells on which nothing can be built from a column on."""
+    """A map of 64 x 64 cells; from one column on, no structure can be placed."""
     info = sc_pb.ResponseGameInfo()
     area, grid = info.start_raw.playable_area, info.start_raw.placement_grid
     area.p1.x = area.p1.y = grid.size.x = grid.size.y = 64

@@ -100,6 +100,11 @@ LOOPS = {"FindAndDefeatZerglings": 2880, "CollectMineralsAndGas": 6720, "BuildMa
 
 
 def random_units(unit, rng: np.random.Generator) -> list:
+    """Units that are far worse than those of the maps.
+
+    There are too many or none, some outside the playable area, some with hit points beyond the
+    maximum.
+    """
     units = []
     for kind in KINDS:
         for _ in range(rng.choice([0, 1, 2, 3, 30])):

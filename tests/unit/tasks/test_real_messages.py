@@ -1,6 +1,7 @@
-"""Messages of real games, whole and with parts of them missing or strange, through all that reads.
+"""Messages of real games, whole and with missing or strange parts, through every reader.
 
-Tasks, drawings and views take whatever parses; what python-sc2 cannot read is a `GameFault`.
+Tasks, drawings and views accept each message that parses; if python-sc2 cannot read one, that is a
+`GameFault`.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ NO_NUMBER = float("nan")
 
 
 def without(path: str) -> Callable[[Info, Seen], None]:
-    """Takes one field out: `info.…` of the map's description, `seen.…` of the observation."""
+    """Removes one field: `info.…` of the map's description, `seen.…` of the observation."""
     *names, last = path.split(".")
 
     def change(info: Info, seen: Seen) -> None:
@@ -92,7 +93,7 @@ def unknown_abilities(info: Info, seen: Seen) -> None:
 
 
 def bare_units(info: Info, seen: Seen) -> None:
-    """Of which nothing is told but what they are."""
+    """Units of which only type, owner side and tag are known."""
     as_in_mini_games(info, seen)
     for unit in seen.observation.raw_data.units:
         bare = raw_pb2.Unit(unit_type=unit.unit_type, alliance=unit.alliance, tag=unit.tag)
@@ -145,7 +146,7 @@ def area_of_no_size(info: Info, seen: Seen) -> None:
 
 
 def small_map(info: Info, seen: Seen) -> None:
-    """Its units are all beyond its edge."""
+    """All units are beyond the edge of the map."""
     start, state = info.start_raw, seen.observation.raw_data.map_state
     grids = (start.pathing_grid, start.placement_grid, start.terrain_height)
     for grid in (*grids, state.creep, state.visibility):
@@ -288,7 +289,7 @@ def test_changed(number, name, recorded, data):
 
 
 def test_without_numbers(recorded):
-    """That is the game's fault; what shows the newest message shows it all the same."""
+    """It is a fault of the game; views of the newest message still show it."""
     info, seen = deepcopy(recorded[0])
     no_numbers(info, seen)
     for cls in TASKS:

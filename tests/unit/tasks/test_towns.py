@@ -1,4 +1,4 @@
-"""The mini-games with a town: what a town counts and builds, images, and CollectMineralsAndGas.
+"""The mini-games with a town: its counts and structures, images, and CollectMineralsAndGas.
 
 `test_build_marines.py` has the actions of BuildMarines.
 """

@@ -1,4 +1,4 @@
-"""The mini-games against zerglings: what they show and remember, and the orders."""
+"""The mini-games against zerglings: observations, the memory of the map, and orders."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_masks(battle, unit, begin):
 
 
 def _middle_of(plane: np.ndarray) -> tuple[float, float]:
-    """Mean column and row of what is drawn."""
+    """Mean column and row of the pixels that are not 0."""
     rows, columns = np.nonzero(plane)
     return columns.mean(), rows.mean()
 

@@ -39,12 +39,12 @@ class AuditBot(RLBotAI):
             time.sleep(BLOCKED_S)
         elif harm:
             await self.client._execute(debug=harm_request(HARMS[harm]).debug)
-        # As one request of the very bytes whose checksum the trainer knows.
+        # One request with exactly the bytes whose checksum the trainer knows.
         actions = as_actions(commands_for(self.number, self.units[0].tag))
         await self.client._execute(action=requests.action(actions).action)
 
     def observe(self) -> NDArray[np.int64]:
-        if self.state.chat:  # else the game is over, and its last state is shown again
+        if self.state.chat:  # if not, the game is over, and its last state is shown again
             message = self.state.chat[0].message
             self.shown = stamp_of(message, self.episode.number, self.units[0].tag)
         return self.shown

@@ -25,7 +25,7 @@ TAG = 1
 
 
 class AuditEnv(gymnasium.Env[NDArray[np.int64], NDArray[np.int64]]):
-    """Episodes of 60 steps; the episode's number is meaningless, because there is no book."""
+    """Episodes of 60 steps; their numbers mean nothing, because there is no book of episodes."""
 
     action_space = AuditTask.action_space
     observation_space = AuditTask.observation_space
@@ -61,7 +61,7 @@ class AuditEnv(gymnasium.Env[NDArray[np.int64], NDArray[np.int64]]):
 
 
 def do_harm(how: str) -> None:
-    """To this worker what the API does to a game."""
+    """Do to this worker what `harm_request` does to a game."""
     match how:
         case "hang" | "block":
             time.sleep(BLOCKED_S)

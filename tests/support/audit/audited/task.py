@@ -28,7 +28,7 @@ STEP_MUL = 8
 LAST_LOOP = 480
 """The map ends the game at this loop."""
 HARMS = ("none", "hang", "crash", "exit", "block")
-"""Harm that an action may do, beside its command: to the game, or to all envs of the worker."""
+"""Harm that an action may do beside its command, to the game or to all envs of the worker."""
 
 BLOCKED_S = 3600.0
 
@@ -92,7 +92,7 @@ class AuditTask(Task):
         return int(marine.tag)
 
     def observe(self) -> NDArray[np.int64]:
-        if self.response.chat:  # else the game is over, and its last state is shown again
+        if self.response.chat:  # if not, the game is over, and its last state is shown again
             message = self.response.chat[0].message
             self.shown = stamp_of(message, self.episode.number, self.tag())
         return self.shown

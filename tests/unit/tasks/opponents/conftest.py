@@ -23,7 +23,7 @@ SHOWN = Transition(np.zeros(3, np.float32), 0.0, False, False, {})
 
 
 class Nothing(gymnasium.Env[Any, Any]):
-    """Has only spaces."""
+    """An env that has only spaces."""
 
     def __init__(self, observation_space: Any, action_space: Any) -> None:
         self.observation_space = observation_space
@@ -41,7 +41,7 @@ class Duel(Task):
 
 
 def answer(pair: QueuePair, transition: Transition = SHOWN) -> Any:
-    """The action of whoever plays through a queue pair, after this transition."""
+    """The action that a queue pair's player takes after this transition."""
     pair.put(transition)
     return asyncio.run(pair.get_action())
 

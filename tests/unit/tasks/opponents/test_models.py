@@ -68,7 +68,7 @@ def test_the_content_of_a_file_will_do(saved):
 
 
 def drawn(policy, seed: int, others: int = 0) -> list[int]:
-    """Twenty actions; `others` random numbers are drawn by somebody else before each."""
+    """Twenty actions; before each, other code draws `others` random numbers."""
     import torch
 
     pair = ModelPair(policy, FOUR, seed)
@@ -136,7 +136,7 @@ def test_an_image_may_have_its_channels_first(saved):
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_a_teams_policy_predicts_for_all_agents_at_once(make_model, masked):
-    """The actions are those of a policy that is asked for each agent, if none is drawn."""
+    """Without random actions, the result equals that of a policy asked for each agent."""
     policy = make_model(masked=masked, seed=4).policy
     predict = create_autospec(policy.predict, side_effect=policy.predict)
     team = ModelPair(SimpleNamespace(predict=predict), FOUR, seed=1)
@@ -199,7 +199,7 @@ def with_space(path, space: object) -> SavedModel:
 
 
 class RunsCode:
-    """Does harm where it is unpickled."""
+    """Runs code when it is unpickled."""
 
     def __init__(self, path):
         self.path = path
@@ -219,7 +219,7 @@ def test_to_read_spaces_runs_no_code_of_the_file(saved, tmp_path):
 
 
 class Calls:
-    """Is pickled as a call of a function, and a state that its result is to take."""
+    """Is pickled as a call of a function, and a state for its result."""
 
     def __init__(self, function, *arguments, state=None):
         self.call = (function, arguments, *(() if state is None else (state,)))
@@ -229,7 +229,7 @@ class Calls:
 
 
 def forged() -> dict[str, Calls]:
-    """Arrays and numbers that would be pointers to Python's objects, at addresses of the file's."""
+    """Arrays and numbers that would be pointers to Python objects, at addresses from the file."""
     address = bytearray(b"AAAAAAAA")
     core = np._core if hasattr(np, "_core") else np.core
     made = Calls(core.multiarray._reconstruct, np.ndarray, (0,), b"b")
@@ -246,7 +246,7 @@ def forged() -> dict[str, Calls]:
 
 @pytest.mark.parametrize("kind", forged())
 def test_a_file_chooses_no_memory_to_read(saved, kind):
-    """In a process of its own, which it would end with SIGSEGV."""
+    """In a process of its own, because a failure would end it with SIGSEGV."""
     box = spaces.Box(-1, 1, (5,), np.float32)
     box.low = box.high = forged()[kind]
     model = with_space(saved(), box)

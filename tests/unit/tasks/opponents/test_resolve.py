@@ -1,4 +1,4 @@
-"""What a user may give as an opponent: bots of python-sc2, policies and functions."""
+"""Objects that a user may give as an opponent: bots of python-sc2, policies, functions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from sc2pool.tasks.teams.team_task import TeamTask
 from tests.unit.conftest import printed_by
 from tests.unit.tasks.opponents.conftest import FOUR, SEEN, SHOWN, answer
 
-# ---- what is taken and what is refused -----------------------------------------------------------
+# ---- accepted and refused objects ----------------------------------------------------------------
 
 
 def left(observation):
@@ -45,7 +45,7 @@ class Walker:
 
 
 def played(opponent) -> tuple[str, int]:
-    """The name and the first action, after the way to a worker."""
+    """The name and the first action of an opponent that was pickled for a worker."""
     name, pair = cloudpickle.loads(cloudpickle.dumps(opponent)).begin(Episode(0))
     return name, int(answer(pair))
 
@@ -159,7 +159,7 @@ class Waiting(BotAI):
 
 class Bare(Waiting):
     def __init__(self) -> None:
-        """It does not call its base, as many bots do not."""
+        """Does not call its base class; many bots do not."""
 
 
 class Learning(RLBotAI):
@@ -175,7 +175,7 @@ class Learning(RLBotAI):
 
 
 def begun(given, duel) -> list[tuple[str, PlainBot]]:
-    """Who plays two episodes, after the way to a worker."""
+    """The players of two episodes, from an opponent that was pickled for a worker."""
     opponent = cloudpickle.loads(cloudpickle.dumps(resolve(given, duel)))
     return [opponent.begin(Episode(number)) for number in range(2)]
 

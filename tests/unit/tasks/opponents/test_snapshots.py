@@ -1,4 +1,4 @@
-"""The store of snapshots, who of them plays an episode, and the win rates that decide it."""
+"""The store of snapshots, the choice of one for each episode, and the win rates behind it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.unit.tasks.opponents.conftest import FOUR, SEEN, answer
 
 
 class Empty:
-    """Saved as an empty file, where no policy is needed."""
+    """A model that is saved as an empty file, for tests that need no policy."""
 
     def save(self, path):
         path.touch()
@@ -58,7 +58,7 @@ def test_a_full_store_is_thinned_out_but_keeps_the_first(tmp_path):
 
 
 def test_a_snapshot_that_is_being_read_is_removed_later(tmp_path, monkeypatch):
-    """On Windows, where a file that is open stays."""
+    """On Windows an open file cannot be deleted."""
     unlink = Path.unlink
 
     def refuse_the_first(path, missing_ok=False):
@@ -98,7 +98,7 @@ def test_uniform_with_a_share_for_the_newest(tmp_path):
 
 def test_prioritised_prefers_those_that_win(tmp_path):
     store = filled(tmp_path, 0, 10, 20, rule="prioritised", power=2)
-    assert min(chosen(store).values()) > 100  # nothing is known of any
+    assert min(chosen(store).values()) > 100  # without results
     rates = store.win_rates()
     for step, results in ((0, "win win win"), (10, "win loss"), (20, "loss loss loss")):
         for result in results.split():

@@ -64,7 +64,7 @@ def marines(n: int, first_tag: int = 1, *, x: float = 9.0, **fields: Any) -> lis
 
 
 def enemies(n: int, first_tag: int = 101, *, x: float = 23.0, **fields: Any) -> list[raw_pb2.Unit]:
-    """The enemy's marines, likewise."""
+    """The enemy's marines, one above the other."""
     return [unit(first_tag + i, 48, x, 16.0 + i, enemy=True, **fields) for i in range(n)]
 
 

@@ -1,4 +1,4 @@
-"""Who plays the other side of a battle: SMAC's scripted player, or a second team."""
+"""The other side of a battle: SMAC's scripted player, or a second team."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ Placed = tuple[int, int, float, float]
 def of_both(
     first: Sequence[Placed], second: Sequence[Placed], player: int, **fields: Any
 ) -> list[raw_pb2.Unit]:
-    """The units as a player sees them; all of them have the copies' numbers."""
+    """The units as a player sees them; all have the unit types of the copies."""
     return [
         unit(tag, FIRST_COPY + kind, x, y, enemy=owner != player, **fields)
         for owner, units in ((1, first), (2, second))
@@ -194,7 +194,7 @@ def of_both(
 
 
 def turned(units: Sequence[Placed]) -> list[Placed]:
-    """The same units of the other player."""
+    """The same units, owned by the other player."""
     return [(tag + 100, kind, SIZE[0] - x, SIZE[1] - y) for tag, kind, x, y in units]
 
 

@@ -305,7 +305,7 @@ def test_sizes_and_names_of_a_contest():
 
 
 class Answering:
-    """Answers requests as a game whose types end with the copies."""
+    """Answers requests like a game whose unit types end with the copies."""
 
     def __init__(self, error: str = "") -> None:
         self.error, self.asked = error, []
@@ -386,7 +386,7 @@ RANGES = {
     "hydralisk": (9, 5),
     "baneling": (8, 2),
 }
-"""SMACv2's ranges of sight and attack, the latter at least 2."""
+"""SMACv2's ranges: of sight, and of attack (at least 2)."""
 
 
 @pytest.mark.parametrize("kind", COPIES, ids=lambda kind: kind.name)
