@@ -76,13 +76,14 @@ class Melee(Task):
 
     Action space: `Discrete(8)`:
 
-    - 0: nothing,
-    - 1: idle SCVs gather minerals, each at the nearest field with fewer than two SCVs,
-    - 2: train an SCV,
-    - 3: build a supply depot, 4: build a barracks, with a place and an SCV chosen by rules,
-    - 5: train a marine, in the barracks with the shortest queue,
-    - 6: idle marines attack the nearest known enemy, else the opponent's start; see `Front`,
-    - 7: all marines come home.
+    - 0: Do nothing.
+    - 1: Idle SCVs gather minerals, each at the nearest field with fewer than two SCVs.
+    - 2: Train an SCV.
+    - 3: Build a supply depot. 4: Build a barracks. Rules choose the place and the SCV.
+    - 5: Train a marine, in the barracks with the shortest queue.
+    - 6: Idle marines attack the nearest known enemy, else the opponent's start; see the file's
+      docstring.
+    - 7: All marines come home.
 
     An action that is not possible, for lack of minerals, supply, a structure, a place or marines,
     is masked and does nothing.

@@ -66,13 +66,13 @@ class MarineDuel(Task):
 
     Action space: `Discrete(13)`:
 
-    - 0: all attack the enemy nearest to the group's centre,
-    - 1: all attack the enemy with the fewest hit points (of several, the nearest),
-    - 2: each attacks the enemy nearest to it,
-    - 3: the marine nearest to the enemies walks away if three more hits would kill it, and the
-      others attack as with 0,
-    - 4: all stand still, and shoot at enemies in range,
-    - 5 to 12: all walk. 5 is ahead, towards the enemy's end, the others follow counter-clockwise in
+    - 0: All attack the enemy nearest to the group's centre.
+    - 1: All attack the enemy with the fewest hit points (of several, the nearest).
+    - 2: Each marine attacks the enemy nearest to it.
+    - 3: The marine nearest to the enemies walks away if three more hits would kill it, and the
+      others attack as in 0.
+    - 4: All stand still, and shoot at enemies in range.
+    - 5 to 12: All walk. 5 is ahead, towards the enemy's end, the others follow counter-clockwise in
       steps of 45° as this side sees the map. That is clockwise on the map for the side that began
       on the right.
 

@@ -44,15 +44,15 @@ OBSERVATION_SIZE = 9 + 4 * N_ROACHES_SEEN
 
 
 class DefeatRoaches(Task):
-    """Lead the marines as one group: shoot together, save the hurt, or walk.
+    """Lead the marines as one group: shoot together, save hurt marines, or walk.
 
     Action space: `Discrete(11)`:
 
-    - 0: all attack the roach nearest to the group's centre,
-    - 1: all attack the roach with the fewest hit points (of several, the nearest),
-    - 2: marines that would die after one more hit walk away from the nearest roach, the others
-      attack as in 1,
-    - 3 to 10: all walk; 3 is right (east), then counter-clockwise in steps of 45°.
+    - 0: All attack the roach nearest to the group's centre.
+    - 1: All attack the roach with the fewest hit points (of several, the nearest).
+    - 2: Marines that would die after one more hit walk away from the nearest roach, the others
+      attack as in 1.
+    - 3 to 10: All walk. 3 is right (east), then counter-clockwise in steps of 45°.
 
     Actions 0 to 2 are masked, and do nothing, while no roach is in sight.
 

@@ -35,11 +35,11 @@ class BuildMarines(Task):
 
     Action space: `Discrete(6)`:
 
-    - 0: nothing,
-    - 1: idle SCVs gather minerals, each at the nearest field with fewer than two SCVs,
-    - 2: train an SCV,
-    - 3: build a supply depot, 4: build a barracks, with a place and an SCV chosen by rules,
-    - 5: train a marine, in the barracks with the shortest queue.
+    - 0: Do nothing.
+    - 1: Idle SCVs gather minerals, each at the nearest field with fewer than two SCVs.
+    - 2: Train an SCV.
+    - 3: Build a supply depot. 4: Build a barracks. Rules choose the place and the SCV.
+    - 5: Train a marine, in the barracks with the shortest queue.
 
     A step lasts 32 game loops: in most shorter steps only waiting would be possible.
 

@@ -36,11 +36,11 @@ class CollectMineralsAndGas(Task):
 
     Action space: `Discrete(6)`:
 
-    - 0: nothing,
-    - 1: idle SCVs gather minerals, each at the nearest field with fewer than two SCVs,
-    - 2: train an SCV,
-    - 3: build a supply depot, 4: build a refinery, with a place and an SCV chosen by rules,
-    - 5: one more SCV gathers gas, at a refinery with fewer than three.
+    - 0: Do nothing.
+    - 1: Idle SCVs gather minerals, each at the nearest field with fewer than two SCVs.
+    - 2: Train an SCV.
+    - 3: Build a supply depot. 4: Build a refinery. Rules choose the place and the SCV.
+    - 5: One more SCV gathers gas, at a refinery with fewer than three.
 
     A step lasts 32 game loops: in most shorter steps only waiting would be possible.
 

@@ -50,7 +50,7 @@ FACTORIES = COMMAND_CENTER, BARRACKS
 COSTS = {SCV: 50, SUPPLY_DEPOT: 100, REFINERY: 75, BARRACKS: 150}
 """The price of a unit or structure, in minerals."""
 FROM_RESOURCES = 3.5
-"""The least distance from a structure's middle to that of a mineral field or geyser, in cells."""
+"""The least distance between the middles of a structure and a mineral field or geyser, in cells."""
 RESERVED_LOOPS = 320
 """How long the place of an ordered structure stays reserved, in loops."""
 QUEUE_PLACES = 5
@@ -235,7 +235,7 @@ class Town:
         return self._send_builder(commands.BUILD_REFINERY, at(geyser), geyser.tag)
 
     def needs_gas_worker(self) -> Unit | None:
-        """A refinery that can employ more workers; None if there is none."""
+        """A refinery that can employ more workers; None without one."""
         for refinery in self.finished(REFINERY):
             if refinery.assigned_harvesters < refinery.ideal_harvesters:
                 return refinery

@@ -52,11 +52,11 @@ class DefeatZerglingsAndBanelings(Task):
 
     Action space: `Discrete(12)`:
 
-    - 0: each marine attacks the enemy nearest to it,
-    - 1: each marine attacks the baneling nearest to it, or acts as in 0 without banelings,
-    - 2: each marine walks away from the middle of the marines within 3 cells of it,
-    - 3: the marines within 3.5 cells of a baneling walk away from it, the others attack as in 1,
-    - 4 to 11: all walk; 4 is right (east), then counter-clockwise in steps of 45°.
+    - 0: Each marine attacks the enemy nearest to it.
+    - 1: Each marine attacks the baneling nearest to it, or acts as in 0 without banelings.
+    - 2: Each marine walks away from the middle of the marines within 3 cells of it.
+    - 3: The marines within 3.5 cells of a baneling walk away from it, the others attack as in 1.
+    - 4 to 11: All walk. 4 is right (east), then counter-clockwise in steps of 45°.
 
     Actions 0, 1 and 3 are masked, and do nothing, while no enemy is in sight.
 
