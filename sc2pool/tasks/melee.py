@@ -116,11 +116,11 @@ class Melee(Task):
         Returns:
             (18,) float32, each in [0, 1]:
 
-            0 to 8: see `Town.vector`,
-            9: barracks / 10, 10: barracks that are coming / 4, 11: idle barracks / 10,
-            12: marines / 100, 13: idle marines / 100,
-            14: known enemy units / 50, 15: known enemy units near the command centre / 20,
-            16: known enemy structures / 20, 17: loops played / 20160.
+            0 to 8: See `Town.vector`.
+            9: Barracks / 10. 10: Barracks that are coming / 4. 11: Idle barracks / 10.
+            12: Marines / 100. 13: Idle marines / 100.
+            14: Known enemy units / 50. 15: Known enemy units near the command centre / 20.
+            16: Known enemy structures / 20. 17: Loops played / 20160.
         """
         self.read_observation()
         town, front = self.town, self.front

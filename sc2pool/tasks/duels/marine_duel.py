@@ -126,14 +126,14 @@ class MarineDuel(Task):
             enemy's end. A marine's place is relative to the centre of the own marines, in tens of
             cells:
 
-            0, 1: number of own and of enemy marines / 5,
-            2: game loop / 1920,
-            3, 4: the own centre (x, y) from the area's, in halves of its longer side,
-            5, 6: the enemy's centre (x, y),
-            7 to 31: own marines, the nearest to the enemy's centre first, because enemies shoot at
+            0, 1: Number of own and of enemy marines / 5.
+            2: Game loop / 1920.
+            3, 4: The own centre (x, y) relative to the area's, in halves of the area's longer side.
+            5, 6: The enemy's centre (x, y).
+            7 to 31: Own marines, the nearest to the enemy's centre first, because enemies shoot at
             it first. For each: place (x, y), hit points / 45, loops until its weapon is ready / 15,
             distance to the nearest enemy in tens of cells.
-            32 to 56: enemy marines, the nearest to the own centre first; the same for each.
+            32 to 56: Enemy marines, the nearest to the own centre first; the same for each.
         """
         own, enemies = select(self.lazy_observation, OWN_MARINES, ENEMY_MARINES)
         self.own, self.enemies = own, enemies

@@ -81,15 +81,15 @@ class DefeatRoaches(Task):
         Returns:
             (25,) float32, each in [-1, 1]; zeros stand for missing units:
 
-            0: number of marines / 20, 1: number of roaches / 8,
-            2, 3: position (x, y) of the marines' centre from the area's, in halves of its longer
-            side,
-            4, 5: mean and lowest hit points of the marines / 45,
-            6: share of the marines whose weapon is ready,
-            7: distance between the nearest marine and roach, in tens of cells, at most 1,
-            8: distance between the marine with the fewest hit points and the roach nearest to it,
-            in tens of cells, at most 1 (a roach hits a marine from 0.5 away),
-            9 to 24: the four roaches nearest to the marines' centre. For each: the unit vector
+            0: Number of marines / 20. 1: Number of roaches / 8.
+            2, 3: Position (x, y) of the marines' centre relative to the area's, in halves of the
+            area's longer side.
+            4, 5: Mean and lowest hit points of the marines / 45.
+            6: Share of the marines whose weapon is ready.
+            7: Distance between the nearest marine and roach, in tens of cells, at most 1.
+            8: Distance between the marine with the fewest hit points and the roach nearest to it,
+            in tens of cells, at most 1 (a roach hits a marine from 0.5 away).
+            9 to 24: The four roaches nearest to the marines' centre. For each: the unit vector
             (x, y) towards it, its distance in lengths of the longer side, and its hit points / 145.
         """
         self.marines, self.roaches = select(self.lazy_observation, OWN_MARINES, ENEMY_ROACHES)

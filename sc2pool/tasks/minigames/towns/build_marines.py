@@ -68,9 +68,9 @@ class BuildMarines(Task):
         Returns:
             (14,) float32, each in [0, 1]:
 
-            0 to 8: see `Town.vector`,
-            9: barracks / 10, 10: barracks that are coming / 4, 11: idle barracks / 10,
-            12: marines / 200, 13: loops played / 14400.
+            0 to 8: See `Town.vector`.
+            9: Barracks / 10. 10: Barracks that are coming / 4. 11: Idle barracks / 10.
+            12: Marines / 200. 13: Loops played / 14400.
         """
         town = self.town
         town.update(self.observation)

@@ -67,9 +67,9 @@ class CollectMineralsAndGas(Task):
         Returns:
             (14,) float32, each in [0, 1]:
 
-            0 to 8: see `Town.vector`,
-            9: gas / 1000, 10: refineries / 4, 11: refineries that are coming / 4,
-            12: free places for SCVs at refineries / 12, 13: loops played / 6720.
+            0 to 8: See `Town.vector`.
+            9: Gas / 1000. 10: Refineries / 4. 11: Refineries that are coming / 4.
+            12: Free places for SCVs at refineries / 12. 13: Loops played / 6720.
         """
         town = self.town
         town.update(self.observation)

@@ -143,10 +143,10 @@ class Town:
         Returns:
             (9 + len(more),) float32:
 
-            0: minerals / 1000, 1: supply used / 200, 2: supply provided / 200,
-            3: free supply / 20, including the supply of depots that are coming,
-            4: SCVs / 50, 5: idle SCVs / 12, 6: units in the queues of the command centres / 5,
-            7: supply depots / 20, 8: supply depots that are coming / 4.
+            0: Minerals / 1000. 1: Supply used / 200. 2: Supply provided / 200.
+            3: Free supply / 20, including the supply of depots that are coming.
+            4: SCVs / 50. 5: Idle SCVs / 12. 6: Units in the queues of the command centres / 5.
+            7: Supply depots / 20. 8: Supply depots that are coming / 4.
         """
         training = sum(len(unit.orders) for unit in self.all(COMMAND_CENTER))
         shares = (

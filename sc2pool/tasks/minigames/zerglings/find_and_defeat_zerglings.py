@@ -83,19 +83,19 @@ class FindAndDefeatZerglings(Task):
         Returns:
             (35,) float32, each in [-1, 1]; zeros stand for missing units:
 
-            0: number of marines / 3, 1: number of zerglings in sight / 8,
-            2, 3: position (x, y) of the marines' centre from the area's, in halves of its longer
-            side,
-            4, 5: mean and lowest hit points of the marines / 45,
-            6: share of the marines whose weapon is ready,
-            7: distance between the marine with the fewest hit points and the zergling nearest to
-            it, in tens of cells, at most 1,
-            8 to 23: the four zerglings nearest to the centre. For each: the unit vector (x, y)
-            towards it, its distance in tens of cells, and its hit points / 35,
-            24, 25, 26: unit vector (x, y) to the part of the map to search next, and its distance
+            0: Number of marines / 3. 1: Number of zerglings in sight / 8.
+            2, 3: Position (x, y) of the marines' centre relative to the area's, in halves of the
+            area's longer side.
+            4, 5: Mean and lowest hit points of the marines / 45.
+            6: Share of the marines whose weapon is ready.
+            7: Distance between the marine with the fewest hit points and the zergling nearest to
+            it, in tens of cells, at most 1.
+            8 to 23: The four zerglings nearest to the centre. For each: the unit vector (x, y)
+            towards it, its distance in tens of cells, and its hit points / 35.
+            24, 25, 26: Unit vector (x, y) to the part of the map to search next, and its distance
             in lengths of the longer side. It is the nearest part not seen for 36 seconds (800
             loops), else the one not seen for longest.
-            27 to 34: for each of the eight directions, the mean age of the last sight of the map up
+            27 to 34: For each of the eight directions, the mean age of the last sight of the map up
             to 12 cells away. 0 is now, 1 is 36 seconds (800 loops) or never.
         """
         self._read_units()
