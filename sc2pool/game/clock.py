@@ -133,8 +133,8 @@ class ElasticClock:
 class LoopTimer:
     """Predicts when a game in real time reaches a loop.
 
-    Each observation bounds the instant at which loop 0 would have begun: at some time between the
-    request and its reply, the game was at the observed loop. While the bounds are far apart, the
+    Each observation bounds the instant at which loop 0 would have begun, because the game was at
+    the observed loop between the request and its reply. While the bounds are far apart, the
     prediction is their middle. The next observation then halves their distance: either it shows the
     loop, or the caller looks again a few milliseconds later. If a game falls behind its bounds, the
     caller looks again in longer and longer steps.

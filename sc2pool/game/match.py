@@ -125,7 +125,7 @@ class Match:
         return self.host, self.guest
 
     def close(self) -> None:
-        """Kills both games and gives everything back; bounded, and may be called again."""
+        """Kills both games and releases everything, in bounded time; may be called again."""
         for game in self.games:
             game.close()
         self._leases.release()

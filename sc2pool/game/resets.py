@@ -5,8 +5,8 @@
                   └────────► create_game, join_game ◄───────┼────────────────────────────────────┘
                                                             └─► episode
 
-A restart costs a fraction of create_game. But in the real game it does not restore everything
-(exhausted mineral fields stay away), and known clients do not restart games with a computer or a
+A restart costs a fraction of create_game. But in the real game it does not restore everything:
+exhausted mineral fields stay away. And known clients do not restart games with a computer or a
 Random race. So the first observation after a restart is compared with the one after create_game. If
 they differ, restarts stop on this map.
 

@@ -4,9 +4,9 @@
     direct               socket ─────────► parser ─► frames
     compiled             socket ─► the replies of a step         (unusual bytes ─► parser)
 
-The first two use the same parser, that of picows, an `asyncio.BufferedProtocol`. They differ only
-in who reads the socket. The compiled way is a form of the direct one for usual replies. Rules: at
-any time exactly one of them reads. The compiled way begins only between two messages.
+The first two use picows' parser, an `asyncio.BufferedProtocol`. They differ only in the reader of
+the socket. The compiled way is a form of the direct one for usual replies. Rules: at any time
+exactly one of the three reads. The compiled way begins only between two messages.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@
 
 `BotAI._prepare_units` decides for each unit in each step, although all units of a kind belong to
 the same groups. Here python-sc2 decides once for each kind: it sorts a single unit for a bot that
-does nothing. Rules: the groups are python-sc2's own, and its rules are not repeated here.
-python-sc2 sorts by itself if the groups may depend on more than the kind: with blips, effects or
-distances, a bot that overrides the sorting, or a release that reads further fields of a unit.
+does nothing. Rules: the groups are python-sc2's own, and its rules are not repeated here. If the
+groups may depend on more than the kind, python-sc2 sorts by itself. Such cases are blips, effects,
+distances, a bot that overrides the sorting, and a release that reads further fields of a unit.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ GAME_RESOURCE = "sc2_game"
 """One game of StarCraft II, or of the stand-in."""
 _PROBE_S = 5.0
 ANSWER_S = 180.0
-"""Time limit for the start of a Ray process. It imports sc2pool in some seconds, but on busy cores
-in more than a minute, because its niceness of 15 gives priority to all other processes."""
+"""Time limit for the start of a Ray process. It imports sc2pool in some seconds, on busy cores in
+more than a minute: its niceness of 15 gives priority to all other processes."""
 _AGAIN_S = 0.2
 _HEAD_S = 30.0
 """Time limit for the cluster's head, which normally answers within milliseconds."""

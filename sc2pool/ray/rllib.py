@@ -5,8 +5,8 @@
     algorithm = config.build_algo()
 
 Each env runner has a pool of n games, stepped together (`vector_entry_point`), on a node that has
-room for them. Rule: everything that can be checked without an actor is checked here, because RLlib
-waits for ever for actors for which the cluster has no room.
+room for them. Rule: all checks that need no actor are made here, because RLlib waits for ever for
+actors that find no room in the cluster.
 
 `GamesCallback` connects RLlib with its env runners' pools:
 

@@ -52,8 +52,8 @@ class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
         max_loops: as in `SubprocSC2VecEnv`.
         node_timeout_s: how long a step waits for room for the games of a dead node.
 
-    Attributes: SB3's, and `pool`, which has the pool's methods except `send` and `recv` for a part
-    of the envs.
+    It has SB3's attributes, and `pool`, which has the pool's methods except `send` and `recv` for a
+    part of the envs.
 
     Raises:
         ConfigError: no cluster answers, the cluster has too little room, a node lacks the game, the

@@ -81,7 +81,7 @@ class RLBotAI(TaskDefinition, BotAI):
         """
 
     async def on_step(self, iteration: int) -> None:  # noqa: ARG002
-        """Put the transition that led here, and take the next action."""
+        """Put the transition of the newest state, and take the next action."""
         self.client.game_step = self.step_mul  # for python-sc2's own loop
         observed_s = time.monotonic()
         await self._put(game_ended=False)
@@ -114,7 +114,7 @@ class RLBotAI(TaskDefinition, BotAI):
 
     async def _see_final_state(self) -> None:
         """Request the last observation: python-sc2 ends the game without it."""
-        # Not `client.observation`, which expects the result again: the game reports it once.
+        # Not `client.observation`: it expects the result again, which the game reports only once.
         response = await self.client._execute(observation=sc_pb.RequestObservation())
         state = GameState(response.observation)
         if state.game_loop > self.state.game_loop:

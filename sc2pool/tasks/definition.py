@@ -152,7 +152,7 @@ class TaskDefinition(ABC):
 
     @classmethod
     def game_setup(cls) -> GameSetup:
-        """The game that this task is played on.
+        """The map, players and options of the task's game.
 
         Raises:
             ConfigError: `race_requested` is not a race, `opponents` are not `Computer`s, `players`

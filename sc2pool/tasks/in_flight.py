@@ -1,9 +1,9 @@
 """`ActionInFlight`: adds the last action and its delay to the observation.
 
-In real time an observation alone is not a Markov state: the last action may not have taken effect
+In real time an observation alone is not a Markov state. The last action may not have taken effect
 yet, and its delay predicts the delay of the next action. With both in the observation the task is a
-Markov decision process again (Ramstedt & Pal, "Real-Time Reinforcement Learning", 2019; Bouteiller
-et al., "Reinforcement Learning with Random Delays", 2021).
+Markov decision process again. (Ramstedt & Pal, "Real-Time Reinforcement Learning", 2019; Bouteiller
+et al., "Reinforcement Learning with Random Delays", 2021.)
 
     class InFlight(ActionInFlight, MoveToBeacon):
         ...

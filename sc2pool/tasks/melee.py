@@ -76,13 +76,14 @@ class Melee(Task):
 
     Action space: `Discrete(8)`:
 
-    - 0: nothing,
-    - 1: idle SCVs gather minerals, each at the nearest field with fewer than two SCVs,
-    - 2: train an SCV,
-    - 3: build a supply depot, 4: build a barracks, with a place and an SCV chosen by rules,
-    - 5: train a marine, in the barracks with the shortest queue,
-    - 6: idle marines attack the nearest known enemy, else the opponent's start; see `Front`,
-    - 7: all marines come home.
+    - 0: Do nothing.
+    - 1: Idle SCVs gather minerals, each at the nearest field with fewer than two SCVs.
+    - 2: Train an SCV.
+    - 3: Build a supply depot. 4: Build a barracks. Rules choose the place and the SCV.
+    - 5: Train a marine, in the barracks with the shortest queue.
+    - 6: Idle marines attack the nearest known enemy, else the opponent's start; see the file's
+      docstring.
+    - 7: All marines come home.
 
     An action that is not possible, for lack of minerals, supply, a structure, a place or marines,
     is masked and does nothing.
@@ -115,11 +116,11 @@ class Melee(Task):
         Returns:
             (18,) float32, each in [0, 1]:
 
-            0 to 8: see `Town.vector`,
-            9: barracks / 10, 10: barracks that are coming / 4, 11: idle barracks / 10,
-            12: marines / 100, 13: idle marines / 100,
-            14: known enemy units / 50, 15: known enemy units near the command centre / 20,
-            16: known enemy structures / 20, 17: loops played / 20160.
+            0 to 8: See `Town.vector`.
+            9: Barracks / 10. 10: Barracks that are coming / 4. 11: Idle barracks / 10.
+            12: Marines / 100. 13: Idle marines / 100.
+            14: Known enemy units / 50. 15: Known enemy units near the command centre / 20.
+            16: Known enemy structures / 20. 17: Loops played / 20160.
         """
         self.read_observation()
         town, front = self.town, self.front

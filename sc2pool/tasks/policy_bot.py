@@ -197,7 +197,7 @@ class TaskEpisode:
             return
         observed = self._task.lazy_observation
         # python-sc2 ends the game without the last observation, so request it here. Not by
-        # `client.observation`, which expects the result again: the game reports it only once.
+        # `client.observation`: it expects the result again, which the game reports only once.
         with suppress(ProtocolError, ConnectionAlreadyClosedError):
             response = await self._client._execute(observation=sc_pb.RequestObservation())
             observed = Observed.of(response.observation)

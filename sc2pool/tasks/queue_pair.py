@@ -10,9 +10,9 @@ There are three kinds of queue pairs:
 - `PolicyPair`, whose learner is a function.
 
 Rules: a transition is put before each `get_action`; the first of an episode has reward 0. An env
-may have several rows: two players of a match, or the agents of a team. Such an env puts the
-transitions of all rows in one call and gets all their actions in one call, because its game
-continues only when all have acted.
+may have several rows: two players of a match, or the agents of a team. Such an env puts all
+transitions in one call and gets all actions in one call. Its game continues only when all rows have
+acted.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ class _KnownBuild(NamedTuple):
     first: int
     last: int
     fits: Callable[[str, int | None], bool]
-    """Whether a log and an exit code may be this fault's."""
+    """Whether this fault may lead to a log and an exit code."""
     fault: str
 
 

@@ -84,7 +84,7 @@ class Installation:
     executable: Path
     base_build: int
     maps: Path | None
-    """The folder of maps; a new retail installation has none."""
+    """The folder of maps; None for a new retail installation, which lacks it."""
     cwd: Path | None
     """The working directory that the game needs; None if any directory will do."""
     found_by: str = ""

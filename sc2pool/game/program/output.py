@@ -3,7 +3,7 @@
     child ── pipe ──► thread ──► ring of 64 KiB, and its copy in a file ──► `tail`; `read_tail`
 
 Why a pipe and a ring: a file that the child writes itself grows as fast as the disk allows (800 MB
-in 8 s), even if it is truncated often. A limit of the system (RLIMIT_FSIZE) would also apply to the
+in 8 s). Truncating it does not help. A limit of the system (RLIMIT_FSIZE) would also apply to the
 child's other files, and kill the child. Why a thread: the event loop of a worker may be blocked.
 Why a file: it survives if this process is killed, and can still explain the end. The file is not
 memory-mapped: if another process truncated it, writing into it would kill this process.

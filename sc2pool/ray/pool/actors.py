@@ -281,7 +281,7 @@ class Actors:
 
     @staticmethod
     def _update_stats(some: Sequence[RemoteGames]) -> None:
-        """Update the statistics of those of these actors that answer soon."""
+        """Update the statistics of these actors. Slow actors keep their old statistics."""
         with suppress(RayError):
             references = [games.submit("call", "stats") for games in some]
             ray.wait(references, num_returns=len(references), timeout=_STATS_TIMEOUT_S)

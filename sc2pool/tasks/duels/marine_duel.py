@@ -66,13 +66,13 @@ class MarineDuel(Task):
 
     Action space: `Discrete(13)`:
 
-    - 0: all attack the enemy nearest to the group's centre,
-    - 1: all attack the enemy with the fewest hit points (of several, the nearest),
-    - 2: each attacks the enemy nearest to it,
-    - 3: the marine nearest to the enemies walks away if three more hits would kill it, and the
-      others attack as with 0,
-    - 4: all stand still, and shoot at enemies in range,
-    - 5 to 12: all walk. 5 is ahead, towards the enemy's end, the others follow counter-clockwise in
+    - 0: All attack the enemy nearest to the group's centre.
+    - 1: All attack the enemy with the fewest hit points (of several, the nearest).
+    - 2: Each marine attacks the enemy nearest to it.
+    - 3: The marine nearest to the enemies walks away if three more hits would kill it, and the
+      others attack as in 0.
+    - 4: All stand still, and shoot at enemies in range.
+    - 5 to 12: All walk. 5 is ahead, towards the enemy's end, the others follow counter-clockwise in
       steps of 45° as this side sees the map. That is clockwise on the map for the side that began
       on the right.
 
@@ -126,14 +126,14 @@ class MarineDuel(Task):
             enemy's end. A marine's place is relative to the centre of the own marines, in tens of
             cells:
 
-            0, 1: number of own and of enemy marines / 5,
-            2: game loop / 1920,
-            3, 4: the own centre (x, y) from the area's, in halves of its longer side,
-            5, 6: the enemy's centre (x, y),
-            7 to 31: own marines, the nearest to the enemy's centre first, because enemies shoot at
+            0, 1: Number of own and of enemy marines / 5.
+            2: Game loop / 1920.
+            3, 4: The own centre (x, y) relative to the area's, in halves of the area's longer side.
+            5, 6: The enemy's centre (x, y).
+            7 to 31: Own marines, the nearest to the enemy's centre first, because enemies shoot at
             it first. For each: place (x, y), hit points / 45, loops until its weapon is ready / 15,
             distance to the nearest enemy in tens of cells.
-            32 to 56: enemy marines, the nearest to the own centre first; the same for each.
+            32 to 56: Enemy marines, the nearest to the own centre first; the same for each.
         """
         own, enemies = select(self.lazy_observation, OWN_MARINES, ENEMY_MARINES)
         self.own, self.enemies = own, enemies

@@ -67,10 +67,11 @@ def shards_vector(marines: Floats, shards: Floats, area: PlayableArea) -> NDArra
     Returns:
         (22,) float32, eleven values in [-1, 1] for the first marine, then eleven for the second:
 
-        0, 1: the marine's position (x, y) from the area's centre, in halves of its longer side,
-        2, 3, 4: its next shard: unit vector (x, y) towards it, and its distance in lengths of the
-        area's longer side, in [0, 1],
-        5, 6, 7 and 8, 9, 10: the same for its second and third shard.
+        0, 1: The marine's position (x, y) relative to the area's centre, in halves of its longer
+        side.
+        2, 3, 4: Its next shard: unit vector (x, y) towards it, and its distance in lengths of the
+        area's longer side, in [0, 1].
+        5, 6, 7 and 8, 9, 10: The same for its second and third shard.
 
         A missing shard has the vector 0, 0 and the distance 1. A missing marine has the position
         0, 0 and no shards.

@@ -44,15 +44,15 @@ OBSERVATION_SIZE = 9 + 4 * N_ROACHES_SEEN
 
 
 class DefeatRoaches(Task):
-    """Lead the marines as one group: shoot together, save the hurt, or walk.
+    """Lead the marines as one group: shoot together, save hurt marines, or walk.
 
     Action space: `Discrete(11)`:
 
-    - 0: all attack the roach nearest to the group's centre,
-    - 1: all attack the roach with the fewest hit points (of several, the nearest),
-    - 2: marines that would die after one more hit walk away from the nearest roach, the others
-      attack as in 1,
-    - 3 to 10: all walk; 3 is right (east), then counter-clockwise in steps of 45°.
+    - 0: All attack the roach nearest to the group's centre.
+    - 1: All attack the roach with the fewest hit points (of several, the nearest).
+    - 2: Marines that would die after one more hit walk away from the nearest roach, the others
+      attack as in 1.
+    - 3 to 10: All walk. 3 is right (east), then counter-clockwise in steps of 45°.
 
     Actions 0 to 2 are masked, and do nothing, while no roach is in sight.
 
@@ -81,15 +81,15 @@ class DefeatRoaches(Task):
         Returns:
             (25,) float32, each in [-1, 1]; zeros stand for missing units:
 
-            0: number of marines / 20, 1: number of roaches / 8,
-            2, 3: position (x, y) of the marines' centre from the area's, in halves of its longer
-            side,
-            4, 5: mean and lowest hit points of the marines / 45,
-            6: share of the marines whose weapon is ready,
-            7: distance between the nearest marine and roach, in tens of cells, at most 1,
-            8: distance between the marine with the fewest hit points and the roach nearest to it,
-            in tens of cells, at most 1 (a roach hits a marine from 0.5 away),
-            9 to 24: the four roaches nearest to the marines' centre. For each: the unit vector
+            0: Number of marines / 20. 1: Number of roaches / 8.
+            2, 3: Position (x, y) of the marines' centre relative to the area's, in halves of the
+            area's longer side.
+            4, 5: Mean and lowest hit points of the marines / 45.
+            6: Share of the marines whose weapon is ready.
+            7: Distance between the nearest marine and roach, in tens of cells, at most 1.
+            8: Distance between the marine with the fewest hit points and the roach nearest to it,
+            in tens of cells, at most 1 (a roach hits a marine from 0.5 away).
+            9 to 24: The four roaches nearest to the marines' centre. For each: the unit vector
             (x, y) towards it, its distance in lengths of the longer side, and its hit points / 145.
         """
         self.marines, self.roaches = select(self.lazy_observation, OWN_MARINES, ENEMY_ROACHES)

@@ -103,7 +103,7 @@ def nearest_first(units: Units, others: Units) -> NDArray[np.intp]:
 
 
 def nearest_direction(offset_x: float, offset_y: float) -> int:
-    """The direction nearest to that of an offset."""
+    """The direction nearest to an offset."""
     return round(math.atan2(offset_y, offset_x) / math.tau * N_DIRECTIONS) % N_DIRECTIONS
 
 

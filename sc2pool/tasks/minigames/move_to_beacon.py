@@ -72,9 +72,10 @@ def beacon_vector(marines: Floats, beacons: Floats, area: PlayableArea) -> NDArr
     Returns:
         (5,) float32, each in [-1, 1]:
 
-        0, 1: unit vector (x, y) from the marine to the beacon,
-        2: distance to the beacon, in lengths of the area's longer side, in [0, 1],
-        3, 4: the marine's position (x, y) from the area's centre, in halves of its longer side.
+        0, 1: Unit vector (x, y) from the marine to the beacon.
+        2: Distance to the beacon, in lengths of the area's longer side, in [0, 1].
+        3, 4: The marine's position (x, y) relative to the area's centre, in halves of its longer
+        side.
 
         Zeros stand for a missing unit.
     """

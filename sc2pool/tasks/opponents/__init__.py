@@ -1,1 +1,1 @@
-"""Who plays the other side of a match: functions, policies, snapshots of the learner, bots."""
+"""The opponents in a match: functions, policies, snapshots of the learner, bots."""

@@ -37,7 +37,8 @@ class TeamTask(Task):
     Attributes:
         agents: the agents' names, all different. An env has a row for each agent. In a match of two
             learning teams, the first player's rows come before the second's.
-        observation_space, action_space: of one agent.
+        observation_space: the observation space of one agent.
+        action_space: the action space of one agent.
         state_space: the space of `state()`. None if the task has no state.
         shares_state: whether each row's observation also contains the state, for a critic that sees
             the whole battle. The observation is then a dict of "observation" and "state".

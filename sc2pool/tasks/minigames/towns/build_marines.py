@@ -35,11 +35,11 @@ class BuildMarines(Task):
 
     Action space: `Discrete(6)`:
 
-    - 0: nothing,
-    - 1: idle SCVs gather minerals, each at the nearest field with fewer than two SCVs,
-    - 2: train an SCV,
-    - 3: build a supply depot, 4: build a barracks, with a place and an SCV chosen by rules,
-    - 5: train a marine, in the barracks with the shortest queue.
+    - 0: Do nothing.
+    - 1: Idle SCVs gather minerals, each at the nearest field with fewer than two SCVs.
+    - 2: Train an SCV.
+    - 3: Build a supply depot. 4: Build a barracks. Rules choose the place and the SCV.
+    - 5: Train a marine, in the barracks with the shortest queue.
 
     A step lasts 32 game loops: in most shorter steps only waiting would be possible.
 
@@ -68,9 +68,9 @@ class BuildMarines(Task):
         Returns:
             (14,) float32, each in [0, 1]:
 
-            0 to 8: see `Town.vector`,
-            9: barracks / 10, 10: barracks that are coming / 4, 11: idle barracks / 10,
-            12: marines / 200, 13: loops played / 14400.
+            0 to 8: See `Town.vector`.
+            9: Barracks / 10. 10: Barracks that are coming / 4. 11: Idle barracks / 10.
+            12: Marines / 200. 13: Loops played / 14400.
         """
         town = self.town
         town.update(self.observation)

@@ -36,11 +36,11 @@ class CollectMineralsAndGas(Task):
 
     Action space: `Discrete(6)`:
 
-    - 0: nothing,
-    - 1: idle SCVs gather minerals, each at the nearest field with fewer than two SCVs,
-    - 2: train an SCV,
-    - 3: build a supply depot, 4: build a refinery, with a place and an SCV chosen by rules,
-    - 5: one more SCV gathers gas, at a refinery with fewer than three.
+    - 0: Do nothing.
+    - 1: Idle SCVs gather minerals, each at the nearest field with fewer than two SCVs.
+    - 2: Train an SCV.
+    - 3: Build a supply depot. 4: Build a refinery. Rules choose the place and the SCV.
+    - 5: One more SCV gathers gas, at a refinery with fewer than three.
 
     A step lasts 32 game loops: in most shorter steps only waiting would be possible.
 
@@ -67,9 +67,9 @@ class CollectMineralsAndGas(Task):
         Returns:
             (14,) float32, each in [0, 1]:
 
-            0 to 8: see `Town.vector`,
-            9: gas / 1000, 10: refineries / 4, 11: refineries that are coming / 4,
-            12: free places for SCVs at refineries / 12, 13: loops played / 6720.
+            0 to 8: See `Town.vector`.
+            9: Gas / 1000. 10: Refineries / 4. 11: Refineries that are coming / 4.
+            12: Free places for SCVs at refineries / 12. 13: Loops played / 6720.
         """
         town = self.town
         town.update(self.observation)

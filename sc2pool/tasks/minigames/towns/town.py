@@ -50,7 +50,7 @@ FACTORIES = COMMAND_CENTER, BARRACKS
 COSTS = {SCV: 50, SUPPLY_DEPOT: 100, REFINERY: 75, BARRACKS: 150}
 """The price of a unit or structure, in minerals."""
 FROM_RESOURCES = 3.5
-"""The least distance from a structure's middle to that of a mineral field or geyser, in cells."""
+"""The least distance between the middles of a structure and a mineral field or geyser, in cells."""
 RESERVED_LOOPS = 320
 """How long the place of an ordered structure stays reserved, in loops."""
 QUEUE_PLACES = 5
@@ -143,10 +143,10 @@ class Town:
         Returns:
             (9 + len(more),) float32:
 
-            0: minerals / 1000, 1: supply used / 200, 2: supply provided / 200,
-            3: free supply / 20, including the supply of depots that are coming,
-            4: SCVs / 50, 5: idle SCVs / 12, 6: units in the queues of the command centres / 5,
-            7: supply depots / 20, 8: supply depots that are coming / 4.
+            0: Minerals / 1000. 1: Supply used / 200. 2: Supply provided / 200.
+            3: Free supply / 20, including the supply of depots that are coming.
+            4: SCVs / 50. 5: Idle SCVs / 12. 6: Units in the queues of the command centres / 5.
+            7: Supply depots / 20. 8: Supply depots that are coming / 4.
         """
         training = sum(len(unit.orders) for unit in self.all(COMMAND_CENTER))
         shares = (
@@ -235,7 +235,7 @@ class Town:
         return self._send_builder(commands.BUILD_REFINERY, at(geyser), geyser.tag)
 
     def needs_gas_worker(self) -> Unit | None:
-        """A refinery that can employ more workers; None if there is none."""
+        """A refinery that can employ more workers; None without one."""
         for refinery in self.finished(REFINERY):
             if refinery.assigned_harvesters < refinery.ideal_harvesters:
                 return refinery

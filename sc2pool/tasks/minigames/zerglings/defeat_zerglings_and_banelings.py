@@ -52,11 +52,11 @@ class DefeatZerglingsAndBanelings(Task):
 
     Action space: `Discrete(12)`:
 
-    - 0: each marine attacks the enemy nearest to it,
-    - 1: each marine attacks the baneling nearest to it, or acts as in 0 without banelings,
-    - 2: each marine walks away from the middle of the marines within 3 cells of it,
-    - 3: the marines within 3.5 cells of a baneling walk away from it, the others attack as in 1,
-    - 4 to 11: all walk; 4 is right (east), then counter-clockwise in steps of 45°.
+    - 0: Each marine attacks the enemy nearest to it.
+    - 1: Each marine attacks the baneling nearest to it, or acts as in 0 without banelings.
+    - 2: Each marine walks away from the middle of the marines within 3 cells of it.
+    - 3: The marines within 3.5 cells of a baneling walk away from it, the others attack as in 1.
+    - 4 to 11: All walk. 4 is right (east), then counter-clockwise in steps of 45°.
 
     Actions 0, 1 and 3 are masked, and do nothing, while no enemy is in sight.
 
@@ -82,16 +82,16 @@ class DefeatZerglingsAndBanelings(Task):
         Returns:
             (34,) float32, each in [-1, 1]; zeros stand for missing units:
 
-            0: number of marines / 40, 1: number of zerglings / 6, 2: number of banelings / 4,
-            3, 4: position (x, y) of the marines' centre from the area's, in halves of its longer
-            side,
-            5, 6: mean and lowest hit points of the marines / 45,
-            7: share of the marines whose weapon is ready,
-            8: mean distance of the marines to their centre, in tens of cells,
-            9: share of the marines within 3.5 cells of a baneling,
-            10 to 21: the four zerglings nearest to the marines' centre. For each: the unit vector
-            (x, y) towards it and its distance in lengths of the longer side,
-            22 to 33: the same for the banelings.
+            0: Number of marines / 40. 1: Number of zerglings / 6. 2: Number of banelings / 4.
+            3, 4: Position (x, y) of the marines' centre relative to the area's, in halves of the
+            area's longer side.
+            5, 6: Mean and lowest hit points of the marines / 45.
+            7: Share of the marines whose weapon is ready.
+            8: Mean distance of the marines to their centre, in tens of cells.
+            9: Share of the marines within 3.5 cells of a baneling.
+            10 to 21: The four zerglings nearest to the marines' centre. For each: the unit vector
+            (x, y) towards it and its distance in lengths of the longer side.
+            22 to 33: The same for the banelings.
         """
         self._read_units()
         vector = np.zeros(OBSERVATION_SIZE, dtype=np.float32)

@@ -51,11 +51,11 @@ class FindAndDefeatZerglings(Task):
 
     Action space: `Discrete(11)`:
 
-    - 0: all attack the zergling nearest to the group's centre,
-    - 1: all attack the zergling with the fewest hit points (of several, the nearest),
-    - 2: the marine with the fewest hit points walks away from the nearest zergling, the others
-      attack as in 0,
-    - 3 to 10: all walk to one point ahead of the group, and attack enemies on the way. 3 is right
+    - 0: All attack the zergling nearest to the group's centre.
+    - 1: All attack the zergling with the fewest hit points (of several, the nearest).
+    - 2: The marine with the fewest hit points walks away from the nearest zergling, the others
+      attack as in 0.
+    - 3 to 10: All walk to one point ahead of the group, and attack enemies on the way. 3 is right
       (east), then counter-clockwise in steps of 45°.
 
     Actions 0 to 2 are masked, and do nothing, while no zergling is in sight.
@@ -83,20 +83,20 @@ class FindAndDefeatZerglings(Task):
         Returns:
             (35,) float32, each in [-1, 1]; zeros stand for missing units:
 
-            0: number of marines / 3, 1: number of zerglings in sight / 8,
-            2, 3: position (x, y) of the marines' centre from the area's, in halves of its longer
-            side,
-            4, 5: mean and lowest hit points of the marines / 45,
-            6: share of the marines whose weapon is ready,
-            7: distance between the marine with the fewest hit points and the zergling nearest to
-            it, in tens of cells, at most 1,
-            8 to 23: the four zerglings nearest to the centre. For each: the unit vector (x, y)
-            towards it, its distance in tens of cells, and its hit points / 35,
-            24, 25, 26: the nearest part of the map that has not been seen for 36 seconds (800
-            loops), else the one not seen for longest: unit vector (x, y), distance in lengths of
-            the longer side,
-            27 to 34: for each of the eight directions, the mean time since the map up to 12 cells
-            away was seen: 0 is now, 1 is 36 seconds (800 loops) ago or never.
+            0: Number of marines / 3. 1: Number of zerglings in sight / 8.
+            2, 3: Position (x, y) of the marines' centre relative to the area's, in halves of the
+            area's longer side.
+            4, 5: Mean and lowest hit points of the marines / 45.
+            6: Share of the marines whose weapon is ready.
+            7: Distance between the marine with the fewest hit points and the zergling nearest to
+            it, in tens of cells, at most 1.
+            8 to 23: The four zerglings nearest to the centre. For each: the unit vector (x, y)
+            towards it, its distance in tens of cells, and its hit points / 35.
+            24, 25, 26: Unit vector (x, y) to the part of the map to search next, and its distance
+            in lengths of the longer side. It is the nearest part not seen for 36 seconds (800
+            loops), else the one not seen for longest.
+            27 to 34: For each of the eight directions, the mean age of the last sight of the map up
+            to 12 cells away. 0 is now, 1 is 36 seconds (800 loops) or never.
         """
         self._read_units()
         vector = np.zeros(OBSERVATION_SIZE, dtype=np.float32)

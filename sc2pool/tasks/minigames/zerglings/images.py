@@ -43,8 +43,9 @@ class FindAndDefeatZerglingsImage(FindAndDefeatZerglings):
     Action space: `Discrete(11)`, as in `FindAndDefeatZerglings`.
 
     Observation space: `Box(0, 255, (3, 64, 64), uint8)`, channel first; see the file's docstring.
-    Plane 0: marines, 1: zerglings in sight, 2: the time since each part of the playable area was
-    seen, from 0 (seen now, or outside the area) to 255 (36 seconds, 800 loops, ago or never).
+    Plane 0: marines, 1: zerglings in sight, 2: the age of the last sight of each part of the
+    playable area. It is from 0 (now, or outside the area) to 255 (36 seconds or 800 loops, or never
+    seen).
     """
 
     observation_space = spaces.Box(0, 255, (3, IMAGE_SIZE, IMAGE_SIZE), np.uint8)

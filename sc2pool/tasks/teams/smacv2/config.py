@@ -156,7 +156,7 @@ class _Part:
         return value
 
     def number(self, key: str, most: float, default: float | None = None) -> float:
-        """A number from 0 to `most`; required if there is no default."""
+        """A number from 0 to `most`; required unless it has a default."""
         value = self._left.pop(key, default) if default is not None else self.take(key)
         if type(value) not in (int, float) or not 0 <= value <= most:
             raise ConfigError(f"{self.where}.{key} must be 0 to {most:g}, got {value!r}")
