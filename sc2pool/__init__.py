@@ -36,7 +36,6 @@ if TYPE_CHECKING:
         DummySC2VecEnv as DummySC2VecEnv,
         SubprocSC2VecEnv as SubprocSC2VecEnv,
     )
-    from sc2pool.envs.smac import StarCraft2Env as StarCraft2Env
     from sc2pool.envs.tianshou import SC2TianshouVectorEnv as SC2TianshouVectorEnv
     from sc2pool.envs.vector import SC2VectorEnv as SC2VectorEnv
     from sc2pool.errors import ConfigError as ConfigError, SC2PoolError as SC2PoolError
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
     from sc2pool.tasks.bot import RLBotAI as RLBotAI
     from sc2pool.tasks.opponents.snapshots import SnapshotStore as SnapshotStore
     from sc2pool.tasks.policy_bot import PolicyBot as PolicyBot
-    from sc2pool.tasks.queue_pair import QueuePair as QueuePair
     from sc2pool.tasks.task import Task as Task
     from sc2pool.tasks.teams.team_task import TeamTask as TeamTask
 
@@ -67,7 +65,6 @@ _NAMES = {
     "sc2pool.envs.gym": ("SC2GymEnv",),
     "sc2pool.envs.pettingzoo": ("SC2ParallelEnv",),
     "sc2pool.envs.sb3": ("DummySC2VecEnv", "SubprocSC2VecEnv"),
-    "sc2pool.envs.smac": ("StarCraft2Env",),
     "sc2pool.envs.tianshou": ("SC2TianshouVectorEnv",),
     "sc2pool.envs.vector": ("SC2VectorEnv",),
     "sc2pool.errors": ("ConfigError", "SC2PoolError"),
@@ -78,11 +75,13 @@ _NAMES = {
     "sc2pool.tasks.bot": ("RLBotAI",),
     "sc2pool.tasks.opponents.snapshots": ("SnapshotStore",),
     "sc2pool.tasks.policy_bot": ("PolicyBot",),
-    "sc2pool.tasks.queue_pair": ("QueuePair",),
     "sc2pool.tasks.task": ("Task",),
     "sc2pool.tasks.teams.team_task": ("TeamTask",),
 }
 """The public names, by the module that defines them."""
+
+_MOVED = {"QueuePair": "sc2pool.tasks.queue_pair", "StarCraft2Env": "sc2pool.smac"}
+"""The present modules of names that were public here; they go with the next release."""
 
 _MODULES = ("commands", "errors", "smac", "units")
 
@@ -98,12 +97,18 @@ register_with_gymnasium()
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME and name not in _MODULES:
+    if name not in _HOME and name not in _MODULES and name not in _MOVED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415
 
     from sc2pool.optional import needed_for  # noqa: PLC0415
 
+    if name in _MOVED:
+        import warnings  # noqa: PLC0415
+
+        home = _MOVED[name]
+        warnings.warn(f"import {name} from {home}", DeprecationWarning, stacklevel=2)
+        return getattr(import_module(home), name)
     with needed_for(f"sc2pool.{name}"):
         if name in _MODULES:
             return import_module(f"sc2pool.{name}")

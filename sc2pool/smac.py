@@ -11,6 +11,7 @@ the task's name is enough: `SubprocSC2VecEnv("3m")`.
 
 from __future__ import annotations
 
+from sc2pool.envs.smac import StarCraft2Env
 from sc2pool.tasks.teams.smac.battle_task import smac_task
 from sc2pool.tasks.teams.smac.duel import smac_duel
 from sc2pool.tasks.teams.smac.rules import ZERO_SUM, Rules
@@ -23,6 +24,7 @@ __all__ = [
     "ZERO_SUM",
     "Rules",
     "Scenario",
+    "StarCraft2Env",
     "UnitType",
     "example_config",
     "own_scenario",

@@ -417,6 +417,42 @@ class SubprocSC2VecEnv(PoolVecEnv[Pool]):
     def __repr__(self) -> str:
         return self._players.describe(self, self.pool)
 
+    def send(self, actions: Any, games: Iterable[int] | None = None) -> None:
+        """Send actions to some games, or to all; `recv` returns their transitions.
+
+        `step` is `send` to all games and `recv` of all of them. Use these two if the learner can
+        take the transitions of any games, to receive the first that are ready.
+
+        Args:
+            actions: one for each env of these games, in the order of the games.
+            games: indices, 0 to n - 1; None for all. A game is one env, unless several learners
+                share it.
+
+        Raises:
+            ActionError: an action is outside its space, or there are too many or too few.
+            AlreadyPendingCallError: a game's previous transition has not been received.
+            ConfigError: an index does not exist or is named twice.
+            ResetNeeded: no episode has begun.
+        """
+        self.pool.send(actions, games)
+
+    def recv(self, min_ready: int | None = None, timeout_s: float | None = None) -> Batch:
+        """Wait for the transitions of games that were sent actions; return all that are ready.
+
+        A game whose episode is over is ready with the first observation of its next episode.
+
+        Args:
+            min_ready: number of games to wait for; None for all that are pending.
+            timeout_s: None for no limit. After a timeout the batch has fewer games, perhaps none.
+
+        Returns:
+            The transitions. `Batch.envs` has the indices of the games.
+
+        Raises:
+            NoAsyncCallError: nothing is pending.
+        """
+        return self.pool.recv(min_ready, timeout_s)
+
 
 class DummySC2VecEnv(SubprocSC2VecEnv):
     """`SubprocSC2VecEnv` with its players in this process, for debugging, as SB3's `DummyVecEnv`.

@@ -1,12 +1,12 @@
 """`StarCraft2Env`: a scenario of SMAC or SMACv2 with SMAC's interface.
 
-    from sc2pool import StarCraft2Env        # in place of: from smac.env import StarCraft2Env
+    from sc2pool.smac import StarCraft2Env  # in place of: from smac.env import StarCraft2Env
     env = StarCraft2Env(map_name="8m")
     env.reset()
     reward, terminated, info = env.step(actions)
 
     # in place of: from smacv2.env.starcraft2.wrapper import StarCraftCapabilityEnvWrapper
-    from sc2pool import StarCraft2Env as StarCraftCapabilityEnvWrapper
+    from sc2pool.smac import StarCraft2Env as StarCraftCapabilityEnvWrapper
     env = StarCraftCapabilityEnvWrapper(map_name="10gen_terran", capability_config={...})
 
 SMAC's random agents and code bases such as PyMARL can use it unchanged. Rules: the options, the

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from sc2pool import StarCraft2Env
 from sc2pool.envs.sb3 import SubprocSC2VecEnv
 from sc2pool.game.program.installation import Installation
+from sc2pool.smac import StarCraft2Env
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.queue_pair import Transition
 from sc2pool.tasks.registry import resolve

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool import QueuePair
 from sc2pool.errors import ConfigError, UserCodeError
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 from sc2pool.tasks.minigames.move_to_beacon_bot import MoveToBeaconBot
+from sc2pool.tasks.queue_pair import QueuePair
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
@@ -287,7 +287,7 @@ from sc2.data import Race
 from sc2.main import run_game
 from sc2.player import Bot
 
-from sc2pool import QueuePair
+from sc2pool.tasks.queue_pair import QueuePair
 from sc2pool.tasks.minigames.move_to_beacon_bot import MoveToBeaconBot
 from sc2pool.tasks.minigames.scripted import move_to_beacon
 

@@ -28,7 +28,6 @@ from sc2.ids.unit_typeid import UnitTypeId
 from sc2.unit import Unit
 from sc2.units import Units
 
-from sc2pool import QueuePair
 from sc2pool.config import ReplayPolicy
 from sc2pool.errors import FaultKind, GameFault, ObservationError, UserCodeError
 from sc2pool.players import unit_sorter
@@ -50,7 +49,7 @@ from sc2pool.players.unit_sorter import UnitSorter
 from sc2pool.players.view import KINDS, UNITS_SHOWN, map_of, view_of
 from sc2pool.tasks.duels.marine_duel import MarineDuel
 from sc2pool.tasks.player import Episode
-from sc2pool.tasks.queue_pair import Transition
+from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.teams.team_task import TeamTask
 from sc2pool.units import unit_id
 

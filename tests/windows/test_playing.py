@@ -14,10 +14,11 @@ import gymnasium
 import numpy as np
 import pytest
 
-from sc2pool import AsyncPPO, SC2VectorEnv, StarCraft2Env, SubprocSC2VecEnv
+from sc2pool import AsyncPPO, SC2VectorEnv, SubprocSC2VecEnv
 from sc2pool.pool.machine.run_dir import RunDir
 from sc2pool.pool.report.window import Window
 from sc2pool.realtime.gate import PauseGate
+from sc2pool.smac import StarCraft2Env
 
 PAUSED_S = 0.5
 COUNTS = """

@@ -33,9 +33,10 @@ OF_ONE_GAME = ("SC2GymEnv", "SC2ParallelEnv", "StarCraft2Env")
 
 def make(name: str, **keywords: Any) -> Any:
     """An env of the class with this name: of one game if there is no other keyword."""
+    env_class = getattr(sc2pool.smac if name == "StarCraft2Env" else sc2pool, name)
     if name in OF_ONE_GAME:
-        return getattr(sc2pool, name)(**keywords)
-    return getattr(sc2pool, name)(**keywords if "env_fns" in keywords else {"n": 1, **keywords})
+        return env_class(**keywords)
+    return env_class(**keywords if "env_fns" in keywords else {"n": 1, **keywords})
 
 
 def short_episodes(name: str, steps: int) -> dict[str, Any]:

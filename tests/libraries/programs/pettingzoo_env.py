@@ -20,9 +20,10 @@ from gymnasium.error import ResetNeeded
 from pettingzoo.test import parallel_api_test, parallel_seed_test, seed_test
 from pettingzoo.utils import parallel_to_aec
 
-from sc2pool import SC2ParallelEnv, StarCraft2Env, Task
+from sc2pool import SC2ParallelEnv, Task
 from sc2pool.config import PoolConfig, RestartPolicy
 from sc2pool.errors import ActionError, ClosedError, ConfigError
+from sc2pool.smac import StarCraft2Env
 
 pytestmark = pytest.mark.filterwarnings("error")
 

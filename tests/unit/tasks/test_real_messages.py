@@ -23,7 +23,7 @@ from sc2.game_data import GameData
 from sc2.game_info import GameInfo
 from sc2.game_state import GameState
 
-from sc2pool import QueuePair, Task
+from sc2pool import Task
 from sc2pool.errors import GameFault
 from sc2pool.players.bots import prepare_step, unreadable
 from sc2pool.players.unit_sorter import UnitSorter
@@ -31,6 +31,7 @@ from sc2pool.players.view import map_of, view_of
 from sc2pool.protocol.observed import Observed
 from sc2pool.render import FRAME_SHAPE
 from sc2pool.tasks.minigames.move_to_beacon_bot import MoveToBeaconBot
+from sc2pool.tasks.queue_pair import QueuePair
 from sc2pool.tasks.registry import BUILT_IN, resolve
 from sc2pool.units import unit_id
 

@@ -14,8 +14,8 @@ from gymnasium import spaces
 from sb3_contrib import MaskablePPO
 from stable_baselines3 import PPO
 
-from sc2pool import QueuePair, Task
-from sc2pool.tasks.queue_pair import Transition
+from sc2pool import Task
+from sc2pool.tasks.queue_pair import QueuePair, Transition
 
 SEEN = spaces.Box(-1.0, 1.0, (3,), np.float32)
 FOUR = spaces.Discrete(4)
