@@ -191,11 +191,11 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         self.pool.resume(None if indices is None else self._games(indices))
 
     def stats(self) -> PoolStats:
-        """The pool's counters, and what each instance is doing."""
+        """The pool's counters, and the state of each instance."""
         return self.pool.stats()
 
     def close(self) -> None:
-        """End every worker and game; bounded, and may be called again."""
+        """End every worker and game within a time limit; may be called again."""
         self.pool.close()
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
