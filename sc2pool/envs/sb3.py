@@ -371,9 +371,9 @@ class SubprocSC2VecEnv(PoolVecEnv[Pool]):
         seed: makes the run repeatable, like `seed(seed)` before the first reset.
         spares: how many additional games to keep ready with a reset episode. An env then waits
             neither for a reset nor for the replacement of a failed game.
-        render_mode: `"rgb_array"` if `render()` and `get_images()` shall draw the games. `"human"`
-            serves a web page that shows the games, and opens it in a browser if there is a display.
-            None for the task's own mode.
+        render_mode: `"rgb_array"` for frames from `render()` and `get_images()`. `"human"` serves
+            a web page that shows the games, and opens it in a browser if there is a display. None
+            for the task's own mode.
         config: limits and policies.
         realtime: the games run by themselves, 22.4 loops a second, and do not wait for actions.
             `step` waits until the game has run `step_mul` more loops.
