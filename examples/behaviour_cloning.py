@@ -1,4 +1,4 @@
-"""Learns MoveToBeacon from recorded episodes alone, then plays it.
+"""Learns MoveToBeacon only from recorded episodes, then plays it.
 
 pip install ".[minari,sb3]"
 sc2pool record scripted --steps 10_000

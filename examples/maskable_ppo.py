@@ -3,8 +3,8 @@
     pip install ".[contrib]"
     python examples/maskable_ppo.py [--steps 200000] [--n 8] [--game auto|real|PATH]
 
-Read it from top to bottom. The masks come with the observations, so `action_masks` costs no
-extra request.
+Read it from top to bottom. The masks arrive with the observations, so `action_masks` needs no
+additional request.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main() -> None:
 
     torch.set_num_threads(1)  # the games need the cores more than the small network does
 
-    # The games. A spare game holds the next episode ready, so no step waits for a reset.
+    # The games. A spare game has the next episode ready, so steps do not wait for resets.
     games = SubprocSC2VecEnv(n=arguments.n, task="DefeatRoaches", game=arguments.game, spares=1)
     try:
         print(f"{arguments.n} games of {games.stats().game_version}")

@@ -3,8 +3,8 @@
     python examples/ppo_make_vec.py [--steps 150000] [--n 8] [--game auto|real|PATH]
 
 Read it from top to bottom. It needs gymnasium, torch and sc2pool, but not SB3. Autoreset is
-gymnasium's NEXT_STEP: the last step of an episode returns its last observation, and the next step
-is the reset, which is not learned from.
+gymnasium's NEXT_STEP: the last step of an episode returns its last observation. The next step is
+the reset, which is left out of the learning.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from torch import nn
 from torch.distributions import Categorical
 
-from sc2pool import SC2VectorEnv  # which also registers the tasks
+from sc2pool import SC2VectorEnv  # the import also registers the tasks
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -50,7 +50,7 @@ def init_layer(inputs: int, outputs: int, gain: float = 2**0.5) -> nn.Linear:
 
 
 class Agent(nn.Module):
-    """A policy and a value, for flat observations and discrete actions."""
+    """A policy and a value function, for flat observations and discrete actions."""
 
     def __init__(self, inputs: int, actions: int) -> None:
         super().__init__()
@@ -79,7 +79,7 @@ def main() -> None:  # noqa: PLR0915 - one function, to read from top to bottom
     torch.manual_seed(args.seed)
     rng = np.random.default_rng(args.seed)
 
-    # The games. A spare game holds the next episode ready, so no step waits for a reset.
+    # The games. A spare game has the next episode ready, so steps do not wait for resets.
     envs = gymnasium.make_vec(args.env_id, num_envs=args.n, game=args.game, spares=1)
     try:
         assert isinstance(envs.unwrapped, SC2VectorEnv)
@@ -124,7 +124,7 @@ def main() -> None:  # noqa: PLR0915 - one function, to read from top to bottom
                 if "episode" in infos:
                     returns += infos["episode"]["r"][infos["_episode"]].tolist()
 
-            # Advantages (GAE). The observation after an episode's last step is still the episode's.
+            # Advantages (GAE). After an episode's last step, the observation is its last one.
             with torch.no_grad():
                 _, next_value = agent(observations[-1])
             advantages, running = torch.zeros(size), torch.zeros(args.n)
@@ -135,7 +135,7 @@ def main() -> None:  # noqa: PLR0915 - one function, to read from top to bottom
                 next_value = values[t]
             value_targets = advantages + values
 
-            # The update, with all steps that are not autoreset's.
+            # The update, with all steps except autoresets.
             (usable,) = torch.nonzero(~resets[:-1].flatten(), as_tuple=True)
             flat_observations = observations[:-1].reshape(-1, inputs)
             for _ in range(args.epochs):

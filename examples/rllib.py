@@ -4,7 +4,7 @@
     python examples/rllib.py [--algo ppo|impala|appo|dreamerv3] [--runners 1] [--n 8]
                              [--realtime] [--address auto] [--iterations 50] [--game auto|real|PATH]
 
-Read it from top to bottom. PPO plays, then learns; games in real time are paused meanwhile.
+Read it from top to bottom. PPO plays, then learns; games in real time are paused during learning.
 IMPALA's and APPO's env runners play while the learner learns. DreamerV3 learns a model of the game
 from images, and its policy in the model.
 """
@@ -28,16 +28,16 @@ from sc2pool.ray import configure, connect
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon, MoveToBeaconImage
 
 FRAGMENT = 64
-"""Steps in each game per sample. In real time, with step_mul 8, they take 64 × 8 / 22.4 = 23 s;
-RLlib's PPO discards samples that are not complete after `sample_timeout_s`, 60 s."""
+"""Steps in each game per sample. In real time, with step_mul 8, they take 64 × 8 / 22.4 = 23 s.
+RLlib's PPO discards samples that are not complete after `sample_timeout_s`, which is 60 s."""
 
 
 class MoveToBeaconPicture(MoveToBeaconImage):
-    """What DreamerV3 learns on two cores: a small picture, and a reward in each step.
+    """A task that DreamerV3 can learn on two cores: a small picture, and a reward in each step.
 
-    The planes are shrunk to 16 × 16 pixels, in a row. The beacon is bright, because the model keeps
-    only what its picture would lack without it. The reward is the way that the marine came nearer,
-    in map units, and 1 at the beacon.
+    The two planes are shrunk to 16 × 16 pixels and concatenated. The beacon is bright, because the
+    model keeps only details that matter for its picture. The reward is the distance by which the
+    marine came nearer, in map units, and 1 at the beacon.
     """
 
     observation_space = spaces.Box(0.0, 50.0, (2 * 16 * 16,), np.float32)
@@ -60,7 +60,7 @@ class MoveToBeaconPicture(MoveToBeaconImage):
 
 
 def ppo(games: int, fragment: int) -> AlgorithmConfig:
-    """Two fragments of each game per update."""
+    """PPO with two fragments of each game per update."""
     return (
         PPOConfig()
         .env_runners(rollout_fragment_length=fragment)
@@ -75,7 +75,7 @@ def ppo(games: int, fragment: int) -> AlgorithmConfig:
 
 
 def impala(config: IMPALAConfig, games: int, fragment: int) -> IMPALAConfig:
-    """An update as soon as there are as many steps as one fragment of each game."""
+    """IMPALA with an update after as many steps as one fragment of each game has."""
     return (
         config.env_runners(rollout_fragment_length=fragment)
         .training(train_batch_size_per_learner=fragment * games, lr=5e-4, entropy_coeff=0.002)
@@ -85,10 +85,10 @@ def impala(config: IMPALAConfig, games: int, fragment: int) -> IMPALAConfig:
 
 
 def appo(games: int, fragment: int) -> AlgorithmConfig:
-    """Learns from each step four times, as PPO above.
+    """APPO, which learns from each step four times, like PPO above.
 
-    APPO keeps its policy close to an older one, which it renews every 32 batches by default. That
-    is slow for a task that can be learnt in 60 batches; here it is renewed every second batch.
+    APPO keeps its policy close to an older policy, which by default it renews every 32 batches.
+    That is slow for a task that can be learnt in 60 batches, so here it renews it every second one.
     """
     return impala(APPOConfig(), games, fragment).training(
         use_circular_buffer=False,
@@ -99,7 +99,7 @@ def appo(games: int, fragment: int) -> AlgorithmConfig:
 
 
 def dreamerv3(games: int, fragment: int) -> AlgorithmConfig:
-    """A small model that looks five steps ahead, and is trained often, with large steps."""
+    """DreamerV3 with a small model that looks five steps ahead, and large, frequent updates."""
     del games, fragment
     return (
         DreamerV3Config()
@@ -169,7 +169,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def in_real_time(result: dict[str, dict[str, float]]) -> str:
-    """What is known of games in real time."""
+    """Pauses or gaps of games in real time, as text; empty for other games."""
     if "pause" in result:
         pause = result["pause"]
         return (

@@ -87,7 +87,7 @@ _MODULES = ("commands", "errors", "smac", "units")
 
 _HOME = {name: home for home, names in _NAMES.items() for name in names}
 
-# `from sc2pool import *` shall not need tianshou, PettingZoo or Ray.
+# `from sc2pool import *` must not need tianshou, PettingZoo or Ray.
 __all__ = sorted(  # noqa: PLE0605
     {*_MODULES, *_HOME} - {"RaySC2VecEnv", "SC2ParallelEnv", "SC2TianshouVectorEnv"}
 )

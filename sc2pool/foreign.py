@@ -274,9 +274,9 @@ class Archive:
                 yield piece
 
     def check(self, *parts: str) -> None:
-        """Check that these parts (or all), with archives inside them, are not much larger than it.
+        """Check that these parts (or all) are not much larger than the file.
 
-        After this check, code without limits may read them.
+        Archives in them are checked, too. After this, code without limits may read them.
         """
         with self._read():
             left = self._most

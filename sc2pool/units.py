@@ -171,11 +171,11 @@ def select(observation: Observed | sc_pb.Observation, *kinds: Kind) -> list[Unit
 def with_tags(
     observation: Observed | sc_pb.Observation, tags: Sequence[int]
 ) -> tuple[NDArray[np.bool_], Units]:
-    """The visible units with these tags.
+    """The units with these tags that are in the observation.
 
     Returns:
-        Whether each unit is visible, bool (len(tags),), and the visible units in the order of
-        `tags`.
+        Whether each unit is in the observation, bool (len(tags),), and the units that are, in the
+        order of `tags`.
     """
     source = observation if isinstance(observation, Observed) else _Whole(observation)
     columns = source.columns

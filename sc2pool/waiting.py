@@ -154,7 +154,7 @@ class Turn:
 
     It has the interface that asyncio's tasks expect of a future. After a future is done, its task
     continues in the loop's next pass. The task of a `Turn` continues inside `go_on`, and a wait
-    creates no objects.
+    needs no new future.
 
     Args:
         loop: the loop in which the task runs.

@@ -1,4 +1,4 @@
-"""SuperTux, a game without any interface for programs, as an env in real time.
+"""SuperTux, a game without any interface for programs, as a real-time env.
 
 env = gymnasium.make("examples.supertux:SuperTux-v0")
 """

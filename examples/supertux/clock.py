@@ -3,8 +3,8 @@
     due ────────► due + period ────────► …          a late action shortens its own period
     due ──────────────────► now ─► now + period     if it is a whole period late, the clock restarts
 
-The clock has no unit of its own. The env counts the game's ticks with it instead of seconds: a
-paused game has no ticks, so no pause counts as a miss.
+The unit of time is the caller's. The env counts the game's ticks instead of seconds: a paused game
+has no ticks, so a pause does not count as a miss.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class ElasticClock:
     def __init__(self, period: int, now: int) -> None:
         self._period = period
         self.due = now
-        """When the next action is due: the end of the current period."""
+        """The time when the next action is due, which is the end of the current period."""
         self.late = 0
         """Delay of the newest action."""
         self.misses = 0

@@ -1,8 +1,8 @@
-"""Windows' desktop in place of a virtual display: the game's window, and the keys that it gets.
+"""Windows' desktop in place of a virtual display: the game's window and its keys.
 
-Windows gives keys to the window in front only. So one game can be played at a time, and the
-desktop belongs to it meanwhile. Rules: no key is pressed unless the game's window is in front; a
-key is sent as its place on the keyboard (scan code), as games read it.
+Windows sends keys only to the window in front. So only one game can be played at a time, and it
+needs the whole desktop. Rules: a key is pressed only if the game's window is in front. A key is
+sent as its place on the keyboard (scan code), because games read scan codes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if WINDOWS:
     _OPENS_WITHIN_S: Final = 20.0
     _COMES_TO_FRONT_WITHIN_S: Final = 1.0
     _FREE_WITHIN_S: Final = 5.0
-    """For an env that is replaced: the old one's process may be ending."""
+    """Time for the previous env's process to end, if this env replaces it."""
     _POLL_INTERVAL_S: Final = 0.02
     _T = TypeVar("_T")
 
@@ -35,7 +35,7 @@ if WINDOWS:
     _EXTENDED, _RELEASE, _SCAN_CODE = 1, 2, 8
     """Flags of `KEYBDINPUT`."""
     _SCAN_CODES: Final = {"Right": (0x4D, _EXTENDED), "space": (0x39, 0), "Return": (0x1C, 0)}
-    """By the names that keys have in X11."""
+    """Scan codes and flags by X11's names of the keys."""
 
     class _Key(ctypes.Structure):
         _fields_ = (
@@ -50,7 +50,7 @@ if WINDOWS:
         _fields_ = (
             ("kind", wintypes.DWORD),
             ("key", _Key),
-            ("rest", ctypes.c_uint64),  # the input of a mouse is longer
+            ("rest", ctypes.c_uint64),  # Windows' structure has this size, for mouse input
         )
 
     _user32 = ctypes.WinDLL("user32", use_last_error=True)
@@ -65,10 +65,10 @@ if WINDOWS:
     _user32.SendInput.argtypes = (wintypes.UINT, ctypes.c_void_p, ctypes.c_int)
 
     class Desktop:
-        """The part of the desktop that one game's window takes, and the keyboard.
+        """The area of one game's window on the desktop, and the keyboard.
 
         Raises:
-            ConfigError: another game has the desktop.
+            ConfigError: another env's game uses the desktop.
         """
 
         name: str | None = None
@@ -80,22 +80,22 @@ if WINDOWS:
             self._held: frozenset[str] = frozenset()
 
         def aim_at(self, pid: int) -> None:
-            """Give the keys to the window of this process, once it has opened.
+            """Wait for the window of this process, and send keys to it from now on.
 
             Raises:
-                GameFault: it opens none.
+                GameFault: the process opens no window in time.
             """
             none = GameFault(FaultKind.LAUNCH_FAILED, f"process {pid} opens no window")
             self._window = _poll(lambda: _visible_window(pid), _OPENS_WITHIN_S, none)
 
         def hold(self, keys: Collection[str]) -> None:
-            """Hold down these keys and no others; a key that is down already is not pressed again.
+            """Hold down only these keys; a key that is already down is not pressed again.
 
             Raises:
                 GameFault: the game's window cannot be brought to the front.
             """
             wanted = frozenset(keys)
-            # A window that has lost the front has forgotten the keys that were down.
+            # When a window loses the front, it forgets the keys that were down.
             in_front = _user32.GetForegroundWindow() == self._window
             staying = self._held & wanted if in_front else frozenset()
             for key in self._held - staying:
@@ -124,7 +124,7 @@ if WINDOWS:
             """The game's picture on the screen: left, top, width and height in pixels.
 
             Raises:
-                GameFault: its window is closed, or an icon.
+                GameFault: the window is closed or minimised.
             """
             corner, size = wintypes.POINT(), wintypes.RECT()
             _user32.ClientToScreen(self._window, ctypes.byref(corner))
@@ -135,23 +135,23 @@ if WINDOWS:
 
         @contextmanager
         def in_use(self) -> Iterator[None]:
-            """As with a `VirtualDisplay`; the desktop does not end."""
+            """See `VirtualDisplay.in_use`; nothing to do here, because the desktop does not end."""
             yield
 
         def close(self) -> None:
-            """Let go of all keys and of the desktop; may be called again."""
+            """Release all keys and the desktop's lock; may be called again."""
             self.hold(())
             lock, self._lock = self._lock, None
             if lock is not None:
                 unlock_and_remove(lock, self._lock_path)
 
     def _lock_alone(path: Path) -> int:
-        """The lock of the desktop's one game."""
+        """Take the lock that allows only one game on the desktop."""
         taken = "another SuperTux env has the desktop: on Windows one can be played at a time"
         return _poll(lambda: try_lock(path), _FREE_WITHIN_S, ConfigError(taken))
 
     def _poll(ask: Callable[[], _T | None], within_s: float, error: SC2PoolError) -> _T:
-        """The first answer that is not None; raises the error if there is none in time."""
+        """Call `ask` until its result is not None; raise `error` after `within_s`."""
         deadline = Deadline.after(within_s)
         while (answer := ask()) is None:
             if deadline.expired():

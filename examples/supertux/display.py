@@ -1,9 +1,9 @@
 """A virtual display: an X server without a monitor (Xvfb), started and ended with this object.
 
-Rules: the server chooses the first free display number and reports it. It listens on Linux's
-abstract socket only, so it leaves no socket file behind. (It writes a lock file only if it does not
-run as root. It removes the file when it ends; after a kill the next server removes it.) It ends
-with the thread that started it.
+Rules: the server chooses the first free display number and reports it. It listens only on Linux's
+abstract socket, so it leaves no socket file behind. (It writes a lock file unless it runs as root.
+It removes this file at its end; after a kill, the next server removes it.) It ends with the thread
+that started it.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _ENDS_WITHIN_S: Final = 2.0
 
 
 class Display(Protocol):
-    """Where the game's picture is: a `VirtualDisplay`, or Windows' `Desktop`."""
+    """The place of the game's picture: a `VirtualDisplay`, or Windows' `Desktop`."""
 
     @property
     def name(self) -> str | None:
-        """Value of the environment variable `DISPLAY`; None if it is none of X11's."""
+        """The value of the environment variable `DISPLAY`; None without X11."""
 
     def area(self) -> tuple[int, int, int, int]:
         """The game's picture on the screen: left, top, width and height in pixels."""
@@ -46,7 +46,7 @@ class VirtualDisplay:
     """A running Xvfb.
 
     Args:
-        folder: where its log is written.
+        folder: the folder for Xvfb's log.
 
     Raises:
         ConfigError: Xvfb is not installed.
@@ -114,7 +114,7 @@ class VirtualDisplay:
 
     def _end_of_server(self) -> str:
         """How the server has ended; empty if it runs."""
-        with suppress(subprocess.TimeoutExpired):  # its connections close shortly before it ends
+        with suppress(subprocess.TimeoutExpired):  # the connections close shortly before its end
             self._server.wait(_ENDS_WITHIN_S)
         code = self._server.poll()
         return "" if code is None else f"it ended: {describe_exit(code)}"

@@ -1,11 +1,11 @@
 """`SuperTuxEnv`: run to the right, in a game that does not wait for actions.
 
 The game runs 66 ticks a second, with or without actions. A step sets which keys are held down, and
-returns at the end of its decision period of seven ticks (105 ms); the keys stay down until the next
-step. The elastic clock counts periods in ticks of the game, so a paused env misses none.
+returns at the end of its decision period of seven ticks (105 ms). The keys stay down until the next
+step. The elastic clock counts periods in ticks of the game, so a pause causes no misses.
 
-Rules: if the game fails, the env raises `GameFault`, and a pool replaces the env. The processes
-that the env starts end with it, and with the thread that made it.
+Rules: if the game fails, the env raises `GameFault`, and a pool replaces the env. The env's
+processes end with the env, and with the thread that made it.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from examples.supertux.screen import SMALL_SHAPE, Frame, Screen
 from sc2pool.platform import WINDOWS
 
 ACTIONS: Final = ((), ("Right",), ("space",), ("Right", "space"))
-"""Keys that each action holds down: none, run, jump, run and jump."""
+"""The keys that each action holds down: nothing, run, jump, run and jump."""
 PERIOD_TICKS: Final = 7
 """Length of a decision period."""
 LANDING_TICKS: Final = 14
-"""Time at the beginning of an episode until Tux stands on the ground."""
+"""The time from an episode's beginning until Tux stands on the ground."""
 TIME_LIMIT_TICKS: Final = 2000
-"""Maximum length of an episode, half a minute; then it is truncated."""
+"""An episode is truncated after this time, half a minute."""
 GOAL_PX: Final = 2900.0
-"""Horizontal position that ends the episode as reached."""
+"""The horizontal position of the goal, which ends the episode."""
 _SCREEN_PX: Final = 640.0
 """Width of the game's view."""
 _STEP_WITHIN_S: Final = 5.0
@@ -50,7 +50,7 @@ Observation = dict[str, Any]
 
 
 class SuperTuxEnv(gymnasium.Env[Observation, np.int64]):
-    """SuperTux on a level made for training, on a display of its own; on Windows, on the desktop.
+    """SuperTux on a level for training, on its own virtual display, or on Windows' desktop.
 
     Observation, a dict:
         `frame`: the screen in grey, 1 × 60 × 80, uint8.
@@ -131,7 +131,7 @@ class SuperTuxEnv(gymnasium.Env[Observation, np.int64]):
         self._action = 0
         self._unattended = False
         self._began = self._game.begin_episode(_RESET_WITHIN_S).tick
-        # Tux begins in the air, where he cannot jump.
+        # Wait until Tux stands: he begins in the air, where he cannot jump.
         landed = self._began + LANDING_TICKS
         self._before = self._game.wait_for(lambda state: state.tick >= landed, _STEP_WITHIN_S)
         self._clock = ElasticClock(PERIOD_TICKS, self._before.tick)

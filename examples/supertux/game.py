@@ -3,9 +3,9 @@
     level.stl ─► state.nut ─► the game's log ─► a thread here ─► `state`
     `begin_episode` ─► episode.nut, which state.nut reads at each tick ─► the level restarts
 
-Rules: a thread reads the log all the time, because a full pipe would block the game. Every failure
-is a `GameFault`. The game is killed, not asked to end. It ends with the thread that started it,
-on Windows with the process.
+Rules: a thread always reads the log, because a full pipe would block the game. Every failure is a
+`GameFault`. The game is killed, not asked to end. It ends with the thread that started it; on
+Windows, with the process.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ _ATTEMPTS: Final = 3
 _INTRO_FADES_WITHIN_S: Final = 2.0
 _TICKS_THAT_PROVE_PLAY: Final = 4
 _REAP_S: Final = 3.0
-"""How long one that has failed may take to die: with a step's limit, less than the pool's 10 s."""
+"""How long a failed game may take to end; together with a step's limit below the pool's 10 s."""
 _LOG_LINES: Final = 20
 _SETTINGS: Final = "(supertux-config (pause_on_focusloss #f))\n"
-"""On a desktop: a step would wait for a tick for ever."""
+"""Without this, a game on a desktop would pause, and a step would wait for ever."""
 _MARK: Final = b"[SCRIPTING] run "
 
 
 @dataclass(frozen=True)
 class State:
-    """State of the game at one tick.
+    """The game's state at one tick.
 
     Attributes:
-        episode: number of the episode, counted by `begin_episode`.
+        episode: the episode's number, counted by `begin_episode`.
         tick: ticks since the game's process started, over all episodes.
-        died: Tux has died in this episode; the fields below are those of his death.
+        died: whether Tux has died in this episode; if so, the fields below are those of his death.
         x: pixels from the left.
         y: pixels from the top.
         speed_x: pixels a second.
@@ -83,8 +83,8 @@ class SuperTux:
     """A running game; make it with `started`.
 
     Args:
-        display: name of the display that it draws on; None for the user's desktop.
-        folder: where its settings and `episode.nut` are written.
+        display: the name of the game's display; None for the user's desktop.
+        folder: the folder for its settings and `episode.nut`.
     """
 
     def __init__(self, display: str | None, folder: Path) -> None:
@@ -105,7 +105,7 @@ class SuperTux:
             f"{WIDTH}x{HEIGHT}",
             "--renderer",
             "sdl",
-            "--userdir",  # the environment variable for it takes no umlauts on Windows
+            "--userdir",  # its environment variable does not support umlauts on Windows
             str(folder),
             str(LEVEL),
         ]
@@ -135,7 +135,7 @@ class SuperTux:
 
     @property
     def state(self) -> State:
-        """The newest state; there is one after `started`."""
+        """The newest state, which exists after `started`."""
         assert self._state is not None, "no state reported yet"
         return self._state
 
@@ -154,7 +154,7 @@ class SuperTux:
             try:
                 game._leave_intro(keyboard)
             except BaseException as error:
-                # One key press counted as two, see `_leave_intro`.
+                # Try again if one key press has counted as two; see `_leave_intro`.
                 again = isinstance(error, GameFault) and game._ended and attempts < _ATTEMPTS
                 game.close()
                 if not again:
@@ -165,8 +165,8 @@ class SuperTux:
     def _leave_intro(self, keyboard: Keys) -> None:
         """Press a key to leave the intro, and wait until the level runs.
 
-        On a busy machine a frame may span two ticks, and the press counts in both: the second one
-        leaves the level, and the game ends.
+        On a busy machine a frame may span two ticks, and the press counts in both. The second press
+        then leaves the level, and the game ends.
         """
         deadline = Deadline.after(_STARTS_WITHIN_S)
         first = self._await(lambda _: True, deadline, FaultKind.LAUNCH_FAILED).tick
@@ -193,7 +193,7 @@ class SuperTux:
         """Wait for a state with `reached(state)` and return it.
 
         Raises:
-            GameFault: the game has ended, or there is no such state within this time.
+            GameFault: the game has ended, or does not reach such a state within this time.
         """
         return self._await(reached, Deadline.after(within_s), FaultKind.DEADLINE)
 
@@ -213,7 +213,7 @@ class SuperTux:
         return self._ended or self.state.tick != tick
 
     def _fault(self, kind: FaultKind, what: str) -> GameFault:
-        """The fault to raise: that the game has ended, or else `what`."""
+        """The fault to raise, with the detail that the game has ended, or else `what`."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_REAP_S)
         code = self._process.poll()
@@ -246,8 +246,8 @@ class SuperTux:
         return iter(self._process.stderr)
 
     def _write_episode(self) -> None:
-        # In one write of constant length: the game may read it at any moment, and Windows does not
-        # replace a file that is open.
+        # One write of constant length, because the game may read the file at any moment, and
+        # Windows does not replace open files.
         text = f"state.wanted <- {self._episode:9d};\n".encode()
         file = os.open(self._folder / "episode.nut", os.O_WRONLY | os.O_CREAT)
         try:

@@ -1,4 +1,4 @@
-"""A virtual keyboard for one display: the game receives its key presses like a person's (XTEST)."""
+"""A virtual keyboard for one display; the game gets its key presses like a person's (XTEST)."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 MIN_PRESS_S: Final = 0.1
-"""Minimum duration of a press: the game reads its keys once a tick, and late on a busy machine."""
+"""Minimum duration of a press, because a game on a busy machine reads its keys late."""
 
 
 class Keys(Protocol):
-    """What presses the game's keys: a `Keyboard`, or Windows' `Desktop`."""
+    """Presses the game's keys: a `Keyboard`, or Windows' `Desktop`."""
 
     def aim_at(self, pid: int) -> None:
-        """Give the keys to this process from now on."""
+        """Send the keys to this process from now on."""
 
     def hold(self, keys: Collection[str]) -> None:
-        """Hold down these keys and no others."""
+        """Hold down only these keys."""
 
     def close(self) -> None:
-        """End the use of it; may be called again."""
+        """Release the keyboard; may be called again."""
 
 
 class Keyboard:
@@ -31,7 +31,7 @@ class Keyboard:
     """
 
     def __init__(self, display: str) -> None:
-        # Imported here, after `needs` has checked that it is installed.
+        # Imported here, after `needs` has checked that Xlib is installed.
         from Xlib import XK, X  # noqa: PLC0415
         from Xlib.display import Display  # noqa: PLC0415
         from Xlib.error import ConnectionClosedError  # noqa: PLC0415
@@ -45,10 +45,10 @@ class Keyboard:
         self._held: frozenset[str] = frozenset()
 
     def aim_at(self, pid: int) -> None:
-        """Nothing to do: no other process has a window on this display."""
+        """Do nothing, because no other process has a window on this display."""
 
     def hold(self, keys: Collection[str]) -> None:
-        """Hold down these keys and no others; a key that is down already is not pressed again."""
+        """Hold down only these keys; a key that is already down is not pressed again."""
         wanted = frozenset(keys)
         for key in self._held - wanted:
             self._send(self._release, key)
@@ -61,6 +61,6 @@ class Keyboard:
         self._fake(self._display, event, self._display.keysym_to_keycode(self._keysym(key)))
 
     def close(self) -> None:
-        """Close the connection; the display may have ended before."""
+        """Close the connection, even if the display has ended."""
         with suppress(self._connection_error):
             self._display.close()

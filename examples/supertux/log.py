@@ -1,7 +1,7 @@
-"""The game's log where it is a file: its Windows version writes no standard error.
+"""The game's log on Windows, where the game writes a file instead of standard error.
 
-It appends to `console.err`, which all its runs share (SuperTux's main.cpp). Rule: what the game has
-written is taken out of the file again, about 14 MB an hour.
+The game appends to `console.err`, which all its runs share (SuperTux's main.cpp). Rule: the lines
+of a run, about 14 MB an hour, are removed from the file at the run's end.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from pathlib import Path
 from typing import Final
 
 _POLL_INTERVAL_S: Final = 0.002
-"""Windows wakes no reader of a file; a tick of the game is 15 ms."""
+"""Time between two reads, because Windows does not wake a file's reader; a tick is 15 ms."""
 
 
 def windows_log() -> Path:
-    """Where the game writes it."""
+    """The path of the game's log."""
     return Path(os.environ["APPDATA"]) / "SuperTux" / "supertux2" / "console.err"
 
 
 class LogFile:
-    """What a game appends to a file; to be made before the game is started.
+    """Reads the lines that a game appends to a file. Make it before the game is started.
 
     Args:
-        path: the file; it is created if it is missing.
+        path: the file, which is created if it is missing.
     """
 
     def __init__(self, path: Path) -> None:
@@ -36,12 +36,12 @@ class LogFile:
         self._old_bytes = path.stat().st_size
 
     def lines(self, has_ended: Callable[[], bool]) -> Iterator[bytes]:
-        """Each new line once it is complete, until the game has ended and all is read."""
+        """Each new complete line, until the game has ended and all lines were read."""
         with self._path.open("rb") as file:
             file.seek(self._old_bytes)
             line = b""
             while True:
-                ended = has_ended()  # asked before the read, so that its last words are read, too
+                ended = has_ended()  # before the read, so that the last lines are read, too
                 part = file.readline()
                 line += part
                 if line.endswith(b"\n"):
@@ -51,7 +51,7 @@ class LogFile:
                     if ended:
                         return
                     time.sleep(_POLL_INTERVAL_S)
-                    file.seek(file.tell())  # a C library may read no further than a first end
+                    file.seek(file.tell())  # else a C library may not read past the old end
 
     def close(self) -> None:
         """Leave the file as it was before the game."""

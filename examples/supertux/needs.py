@@ -1,6 +1,6 @@
-"""Checks that the game, Xvfb and two Python packages are installed; says how to install them.
+"""Checks that the game, Xvfb and two Python packages are installed; errors say how to install them.
 
-On Windows the game and one package suffice.
+On Windows the game and one package are enough.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _GAME_FOLDER: Final = (
     if WINDOWS
     else "/usr/games"
 )
-"""Where Debian, or the game's own installer, puts it; not in every user's PATH."""
+"""The folder where Debian, or the game's own installer, puts it; may not be in the PATH."""
 
 
 def program(name: str) -> str:

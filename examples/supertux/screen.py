@@ -1,4 +1,4 @@
-"""Screen capture of a display, as arrays."""
+"""Captures a display's screen as arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from examples.supertux.display import HEIGHT, WIDTH
 
 SHRINK: Final = 4
-"""Pixels per side of the square that becomes one pixel."""
+"""The side of the square of pixels that becomes one pixel."""
 SMALL_SHAPE: Final = (1, HEIGHT // SHRINK, WIDTH // SHRINK)
 """Shape of a small frame: channel, rows, columns, as Stable-Baselines3's CNN expects it."""
 _WEIGHTS_BGR: Final = np.array([29, 150, 77], np.uint16)
@@ -26,11 +26,11 @@ class Screen:
 
     Args:
         display: name of the display, for example `":1"`; None for the user's desktop.
-        area: asked for the part to capture: left, top, width and height in pixels.
+        area: returns the part to capture: left, top, width and height in pixels.
     """
 
     def __init__(self, display: str | None, area: Callable[[], tuple[int, int, int, int]]) -> None:
-        # Imported here, after `needs` has checked that they are installed.
+        # Imported here, after `needs` has checked that mss is installed.
         import mss  # noqa: PLC0415
         from mss.exception import ScreenShotError  # noqa: PLC0415
 
@@ -39,7 +39,7 @@ class Screen:
         self._area = area
 
     def colours(self) -> Frame:
-        """Height × width × RGB, uint8."""
+        """A frame in colours, height × width × RGB, uint8."""
         return np.ascontiguousarray(self._bgr()[..., ::-1])
 
     def small(self) -> Frame:
@@ -53,13 +53,13 @@ class Screen:
         return frame if (height, width) == (HEIGHT, WIDTH) else fitted(frame)
 
     def close(self) -> None:
-        """Close the connection; the display may have ended before."""
+        """Close the connection, even if the display has ended."""
         with suppress(self._connection_error):
             self._capture.close()
 
 
 def fitted(bgr: Frame) -> Frame:
-    """The nearest pixels, `HEIGHT` × `WIDTH`: Windows may enlarge a window for its user's eyes."""
+    """The frame scaled to `HEIGHT` × `WIDTH`, because Windows may enlarge a window."""
     height, width = bgr.shape[:2]
     rows, columns = np.arange(HEIGHT) * height // HEIGHT, np.arange(WIDTH) * width // WIDTH
     nearest: Frame = bgr[rows[:, np.newaxis], columns]

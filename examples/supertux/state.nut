@@ -19,7 +19,7 @@ if (state.episode != state.wanted) {
   state.died = false;
 }
 
-// Returns false if this script must end: `restart` starts it anew.
+// Returns false if this script must end, because `restart` starts it again.
 function tell() {
   state.tick++;
   local tux = sector.Tux;

@@ -1,8 +1,8 @@
-"""How well a learner keeps up with a game in real time.
+"""Measures how well a learner keeps up with a real-time game.
 
-Averages hide rare long delays. So it reports the median, the 99th percentile and the maximum, the
-number of periods without a new action, and the deaths in such periods. Rule: it wraps the games
-themselves, so it also counts the steps that a learner drops.
+Averages hide rare long delays. So the report has the median, the 99th percentile and the maximum,
+the number of periods without a new action, and the deaths in such periods. Rule: `Timeliness` wraps
+the games directly, so it also counts steps that a learner drops.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Timeliness(VecEnvWrapper):
     def step_wait(self) -> VecEnvStepReturn:
         step = self.venv.step_wait()
         for info in step[3]:
-            if "late_ticks" in info:  # missing in the synthetic step after a fault
+            if "late_ticks" in info:  # absent in the synthetic step after a fault
                 self.late_ticks.append(info["late_ticks"])
                 self.deaths += info["died"]
                 self.deaths_unattended += info["unattended"]

@@ -1,1 +1,1 @@
-"""The command line: `sc2pool train`, `sc2pool standin`."""
+"""The command line: `sc2pool` and its subcommands."""

@@ -25,7 +25,7 @@ from sc2pool.foreign import printable
 from sc2pool.platform import WINDOWS
 from sc2pool.processes import windows
 
-_SAVING = b"\nstopping and saving; once more to stop at once without saving\n\n"
+_SAVING = b"\nstopping and saving; press Ctrl-C again to stop without saving\n\n"
 """Ends with an empty line, because the progress bar of two lines is drawn over the last lines."""
 
 

@@ -1,1 +1,1 @@
-"""The env classes of the pool: Stable-Baselines3's `VecEnv`, gymnasium's `Env` and `VectorEnv`."""
+"""The pool's env classes, for Stable-Baselines3, gymnasium, PettingZoo, tianshou and SMAC."""

@@ -161,7 +161,7 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         self.pool.resume()
 
     def stats(self) -> PoolStats:
-        """The pool's counters, and what each instance is doing."""
+        """The pool's counters, and the state of each instance."""
         return self.pool.stats()
 
     def close(self) -> None:

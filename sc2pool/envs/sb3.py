@@ -191,11 +191,11 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         self.pool.resume(None if indices is None else self._games(indices))
 
     def stats(self) -> PoolStats:
-        """The pool's counters, and what each instance is doing."""
+        """The pool's counters, and the state of each instance."""
         return self.pool.stats()
 
     def close(self) -> None:
-        """End every worker and game; bounded, and may be called again."""
+        """End every worker and game within a time limit; may be called again."""
         self.pool.close()
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
@@ -371,9 +371,9 @@ class SubprocSC2VecEnv(PoolVecEnv[Pool]):
         seed: makes the run repeatable, like `seed(seed)` before the first reset.
         spares: how many additional games to keep ready with a reset episode. An env then waits
             neither for a reset nor for the replacement of a failed game.
-        render_mode: `"rgb_array"` if `render()` and `get_images()` shall draw the games. `"human"`
-            serves a web page that shows the games, and opens it in a browser if there is a display.
-            None for the task's own mode.
+        render_mode: `"rgb_array"` for frames from `render()` and `get_images()`. `"human"` serves
+            a web page that shows the games, and opens it in a browser if there is a display. None
+            for the task's own mode.
         config: limits and policies.
         realtime: the games run by themselves, 22.4 loops a second, and do not wait for actions.
             `step` waits until the game has run `step_mul` more loops.

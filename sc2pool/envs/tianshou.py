@@ -269,11 +269,11 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         return self.pool.render(range(self.env_num))
 
     def stats(self) -> PoolStats:
-        """The pool's counters, and what each instance is doing."""
+        """The pool's counters, and the state of each instance."""
         return self.pool.stats()
 
     def close(self) -> None:
-        """End every worker and game; bounded, and may be called again."""
+        """End every worker and game within a time limit; may be called again."""
         self.pool.close()
 
     def _envs(self, env_ids: EnvIds) -> list[int]:

@@ -465,11 +465,11 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
             self.pool.resume()
 
     def stats(self) -> PoolStats:
-        """The pool's counters, and what each instance is doing."""
+        """The pool's counters, and the state of each instance."""
         return self.pool.stats()
 
     def close_extras(self, timeout: float | None = None, terminate: bool = False) -> None:
-        """End every worker and game; bounded.
+        """End every worker and game within a time limit.
 
         Args:
             timeout: seconds in which envs of the user may close by themselves; None for 2.

@@ -1,6 +1,6 @@
-"""Frames drawn from the game's messages; the game's own rendering is not used.
+"""Draws frames from the game's messages; the game's own rendering is not used.
 
-Rule: in a worker only the modules of this room import Pillow, and they are imported at the first
+Rule: in a worker only the modules of this package import Pillow, and they are imported at the first
 frame.
 """
 
@@ -11,6 +11,6 @@ from typing import Final
 MAP_PX: Final = 480
 """Side of the map's square."""
 PANEL_PX: Final = 160
-"""Width of the panel at its right."""
+"""Width of the panel to the right of the map."""
 FRAME_SHAPE: Final = (MAP_PX, MAP_PX + PANEL_PX, 3)
-"""Every frame's shape: height, width, colours."""
+"""The shape of every frame: height, width, colours."""

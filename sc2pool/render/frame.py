@@ -3,10 +3,10 @@
     game_info ──► ground ─┐
     observation ─► creep ─► units, orders, bars ─► half the size ─► fog ─► beside it the panel
 
-Rules: a pure function of its arguments, without requests to the game, so the real game and the
-stand-in look the same. The map is drawn at twice its size and then halved, which smooths edges. The
-panel has the title, the time played, score, resources and units: one line per figure, in a fixed
-order; a figure that the message lacks has no line.
+Rules: `draw` is a pure function of its arguments, without requests to the game, so the real game
+and the stand-in look the same. The map is drawn at twice its size and then halved, which smooths
+edges. The panel has the title, the time played, score, resources and units: one line per figure, in
+a fixed order. Figures that are missing in the message are left out.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ def draw(
         observation: the player's observation, with its raw data.
         title: the panel's title; if empty, the map's name.
         max_loops: the episode's time limit in game loops, or None.
-        figures: more lines for the panel: label to value.
+        figures: values of further lines of the panel, by label.
 
     Returns:
-        uint8, (480, 640, 3): the playable area in the left 480 columns, the panel beside it.
+        uint8, (480, 640, 3): the playable area in the left 480 columns, the panel in the others.
     """
     view = view_of(playable(game_info), MAP_PX * _OVERSIZE)
     raw = observation.raw_data
@@ -74,7 +74,7 @@ _MARGIN_PX = 12
 _LINE_PX = 19
 _TEXT_SIZE_PX = 13
 _TITLE_SIZES_PX = (16, 15, 14, 13, 12)
-_LEGEND = (  # text, colour, whether it is a line
+_LEGEND = (  # text, colour, True for a line instead of a disc
     ("own", palette.SIDES[raw_pb2.Self], False),
     ("enemy", palette.SIDES[raw_pb2.Enemy], False),
     ("neutral", palette.SIDES[raw_pb2.Neutral], False),
@@ -93,7 +93,7 @@ def draw_panel(
     max_loops: int | None,
     figures: Mapping[str, object],
 ) -> None:
-    """Draw onto the frame's part right of `left`."""
+    """Draw the panel onto the part of the frame to the right of `left`."""
     width, height = frame.size
     draw = ImageDraw.Draw(frame)
     draw.rectangle((left, 0, width, height), palette.PANEL)
@@ -152,7 +152,7 @@ def _write(
     size_px: int = _TEXT_SIZE_PX,
     from_right: bool = False,
 ) -> None:
-    """Write one line with its upper left, or upper right, corner at `corner`."""
+    """Write one line, whose upper left (or `from_right` its upper right) corner is `corner`."""
     x, y = corner
     mask = _mask(text, size_px)
     frame.paste(colour, (x - mask.width if from_right else x, y), mask)
@@ -160,7 +160,7 @@ def _write(
 
 @lru_cache(maxsize=256)
 def _mask(text: str, size_px: int) -> Image.Image:
-    """A line of text; cached, because most lines are the same in the next frame."""
+    """A line of text as a mask; cached, because most lines are the same in the next frame."""
     font = _font(size_px)
     mask = Image.new("L", (max(math.ceil(font.getlength(text)), 1), size_px + 6))
     ImageDraw.Draw(mask).text((0, 0), text, 255, font)

@@ -1,12 +1,12 @@
-"""The ground and the view: terrain, creep and fog, and the part of the map that a picture shows.
+"""Draws the ground (terrain, creep and fog), and maps cells to pixels by a view.
 
 The terrain is drawn once per map, creep and fog for each frame. Light falls from the upper left,
-higher ground is brighter, unpathable ground is dark. The whole playable area is in the middle of a
+higher ground is brighter, unpathable ground is dark. The playable area is in the middle of a
 square; the map around it fills the rest.
 
 Rules: the terrain's picture is made once per map and never changed. A grid that is missing or
 incomplete in the message is skipped. A picture's first row is at the top, a grid's first row at the
-bottom. A cell's corner, not its centre, has integer coordinates.
+bottom. The corners of cells, not their centres, have integer coordinates.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _OUTSIDE = 0.55
 _RELIEF = 0.05
 """Change of brightness for a slope of one height unit per cell."""
 _LEAST_RISE = 24.0
-"""Minimum range of height units between the lowest and the highest colour."""
+"""Minimum difference in height between the lowest and the highest colour, in height units."""
 _GRID_LEAST_PX = 16
-"""Cells of at least this size are separated by faint lines."""
+"""Faint lines separate cells that have at least this size."""
 
 _CREEP = (104, 54, 124)
 _CREEP_OPACITY = 0.55
-# Visibility of a cell: hidden, once seen, visible, hidden for good.
+# By the visibility of a cell: hidden, seen before, visible, fully hidden.
 _BRIGHTNESS = np.array([128, 178, 255, 128], np.uint8)
 _VISIBLE = 2
 
@@ -54,7 +54,7 @@ def ground(game_info: sc_pb.ResponseGameInfo, view: View) -> Image.Image:
 
 
 class _Grid(bytes):
-    """A serialized grid, so that it can be a key of the cache."""
+    """A serialized grid, which can be a key of the cache."""
 
     def cells(self) -> Cells:
         return cells_of(sc_pb.ResponseGameInfo().start_raw.pathing_grid.FromString(self))
@@ -65,7 +65,7 @@ def _terrain(heights: _Grid, pathing: _Grid, area: Area, view: View) -> Image.Im
     height_cells, open_cells = heights.cells(), pathing.cells()
     brightness = spread(_relief(height_cells), view, beyond=128)
     level = spread(_levels(height_cells, open_cells), view, beyond=0)
-    # Half of a cell's value is its border's: cut there, borders become smooth lines.
+    # Interpolated values are about 128 at the border of a cell, so this cut gives smooth borders.
     is_open = np.asarray(spread(open_cells * np.uint8(255), view, beyond=0)) >= 128
     if not open_cells.size:
         is_open[...] = True
@@ -124,7 +124,7 @@ def _draw_grid(picture: Image.Image, area: Area, view: View) -> None:
 
 
 def lay_creep(picture: Image.Image, state: raw_pb2.MapState, view: View) -> None:
-    """Draw the creep, if there is any."""
+    """Draw the creep, if any."""
     cells = cells_of(state.creep)
     if not cells.any():
         return
@@ -134,7 +134,7 @@ def lay_creep(picture: Image.Image, state: raw_pb2.MapState, view: View) -> None
 
 
 def lay_fog(picture: Image.Image, state: raw_pb2.MapState, view: View) -> Image.Image:
-    """The picture, darker in cells that are not visible, darkest in cells never seen."""
+    """The picture, darker in cells that are not visible, and darkest in cells never seen."""
     cells = cells_of(state.visibility)
     if not cells.size or (cells == _VISIBLE).all():
         return picture
@@ -145,10 +145,10 @@ def lay_fog(picture: Image.Image, state: raw_pb2.MapState, view: View) -> Image.
 Cells = NDArray[np.uint8]
 
 MARGIN = 0.5
-"""Cells that are shown beyond each end of the playable area's longer side."""
+"""How many cells are shown beyond each end of the playable area's longer side."""
 
 LARGEST_MAP = 1024
-"""Upper bound of a map's side in cells; larger sizes in a message are clipped."""
+"""Maximum side of a map in cells; larger sizes in a message are clipped."""
 
 
 class View(NamedTuple):
@@ -166,9 +166,9 @@ class View(NamedTuple):
         return self.side_px / self.side
 
     def point(self, x: float, y: float) -> tuple[float, float]:
-        """The place of a map point, in pixels from the upper left corner.
+        """The position of a map point, in pixels from the upper left corner.
 
-        Far points and NaN are moved near the picture, because lines are drawn pixel by pixel.
+        Far points and NaN are moved near the picture, because lines to them take time per pixel.
         """
         size, scale = self.side_px, self.scale
         right, down = (x - self.left) * scale, size - (y - self.bottom) * scale
@@ -189,7 +189,7 @@ class Area(NamedTuple):
 
 
 def playable(game_info: sc_pb.ResponseGameInfo) -> Area:
-    """The playable area, or the whole map if the game reports none."""
+    """The playable area, or the whole map if the game does not report an area."""
     start = game_info.start_raw
     low, high = start.playable_area.p0, start.playable_area.p1
     left, bottom = max(low.x, 0), max(low.y, 0)
@@ -219,7 +219,7 @@ def cells_of(grid: common_pb2.ImageData) -> Cells:
 
 
 def spread(cells: Cells, view: View, *, beyond: int) -> Image.Image:
-    """The visible part of a grid, as a picture of the view's size, smooth between cells' centres.
+    """The visible part of a grid as a picture of the view's size, interpolated between cells.
 
     Args:
         cells: (height, width), row 0 at the bottom; uint8.

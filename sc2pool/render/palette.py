@@ -1,7 +1,7 @@
 """The colours of sides, neutral units, orders and bars.
 
-Rules: colours are (red, green, blue); no request is sent for the names of unit types, so the few
-neutral units with a colour of their own are identified by their type's id.
+Rules: colours are (red, green, blue). Neutral units with special colours are identified by their
+type's id, because no request is sent for the names of unit types.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SIDES: dict[int, Colour] = {
     raw_pb2.Neutral: (148, 142, 130),
     raw_pb2.Enemy: (240, 78, 74),
 }
-"""By alliance."""
+"""The colours of units by alliance."""
 
 MINERALS: Colour = (126, 216, 240)
 GAS: Colour = (110, 206, 120)
@@ -27,14 +27,14 @@ BEACON: Colour = (236, 214, 110)
 MINERAL_FIELD_TYPES = frozenset(
     {146, 147, 341, 483, 665, 666, 796, 797, 884, 885, 886, 887, 1996, 1997, 1998}
 )
-"""Ids of the game's mineral fields, which are two cells wide, in all their variants."""
+"""Ids of all variants of mineral fields, which are two cells wide."""
 MINERAL_SHARD_TYPES = frozenset({1680})
 GEYSER_TYPES = frozenset({342, 343, 344, 608, 880, 881})
 BEACON_TYPES = frozenset({317})
 
 ATTACKS = frozenset({23, 3674})
 MOVES = frozenset({16, 17, 18, 3793, 3794, 3795})
-"""Move, patrol, hold position: the ids of the abilities and of those they are remapped to."""
+"""Move, patrol and hold position: the specific ids, and the general ids that replace them."""
 ORDER_ATTACK: Colour = (255, 104, 92)
 ORDER_MOVE: Colour = (120, 232, 140)
 ORDER_OTHER: Colour = (246, 214, 110)
@@ -57,13 +57,13 @@ LABEL: Colour = (142, 150, 164)
 
 @lru_cache(maxsize=64)
 def shade(colour: Colour, brightness: float) -> Colour:
-    """The colour, darker (below 1) or brighter."""
+    """The colour, darker for a brightness below 1, else brighter."""
     red, green, blue = (min(round(part * brightness), 255) for part in colour)
     return red, green, blue
 
 
 def health_colour(share: float) -> Colour:
-    """The colour for the share of its health that a unit has left."""
+    """The colour for a unit's remaining share of its health."""
     if share > 0.6:
         return HEALTH_FULL
     return HEALTH_HALF if share > 0.3 else HEALTH_LOW

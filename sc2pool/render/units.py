@@ -1,10 +1,10 @@
-"""Units, their orders, health and shields, and effects, drawn onto a picture of the ground.
+"""Draws units, their orders, health and shields, and effects onto a picture of the ground.
 
     a disc with a nose: a unit and its facing          a square: a building
     a ring: planned, or a blip                         a pale disc: cloaked, burrowed, an illusion
 
-Rules: the order of drawing is ground, buildings, units, flyers, bars, so flyers cover what they fly
-over. Sizes have a minimum number of pixels, because a worker would be invisible on a large map.
+Rules: the order of drawing is ground, buildings, units, flyers, bars, so flyers cover units below
+them. Sizes have a minimum in pixels, because a worker would be invisible on a large map.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from sc2pool.render.ground import View
 from sc2pool.render.palette import Colour, shade
 
 _BUILDING_RADIUS = 1.05
-"""A larger unit on the ground is a building: no walking unit is larger."""
+"""Units on the ground with a larger radius are buildings, because walking units are smaller."""
 _LEAST_RADIUS_PX = 4.0
 _SHARD_RADIUS = 0.4
-"""Drawn instead of a shard's own radius, which is too small to see."""
+"""The drawn radius of a mineral shard, whose own radius is too small to see."""
 _NOSE_LEAST_PX = 7.0
 _BARS_LEAST_PX = 9.0
-"""The bars of smaller units are drawn only if one is not full."""
+"""Smaller units have bars only if one bar is not full."""
 Corners = tuple[tuple[float, float], ...]
 """A polygon's corners, in radii from its centre; x to the right, y down."""
 _FIELD: Corners = ((-0.9, 0), (-0.55, -0.45), (0.55, -0.45), (0.9, 0), (0.55, 0.45), (-0.55, 0.45))
@@ -37,7 +37,7 @@ _HIDDEN = frozenset({raw_pb2.Cloaked, raw_pb2.CloakedDetected})
 
 
 class Shape(NamedTuple):
-    """A unit's drawing; places and sizes in pixels."""
+    """A unit as it is drawn; positions and sizes are in pixels."""
 
     unit: raw_pb2.Unit
     x: float
@@ -48,7 +48,7 @@ class Shape(NamedTuple):
 
 
 def draw_units(draw: ImageDraw.ImageDraw, raw: raw_pb2.ObservationRaw, view: View) -> None:
-    """Draw all of the raw observation except the ground.
+    """Draw everything in the raw observation except the ground.
 
     Args:
         draw: a drawing context in mode RGBA, for transparent colours.
@@ -128,7 +128,7 @@ def _draw_body(draw: ImageDraw.ImageDraw, shape: Shape) -> None:
 
 
 def _draw_nose(draw: ImageDraw.ImageDraw, shape: Shape) -> None:
-    """A nose in the direction of the unit's facing; the disc is drawn over its base."""
+    """Draw a nose in the direction of the unit's facing; the disc will cover its base."""
     x, y, radius, facing = shape.x, shape.y, shape.radius, shape.unit.facing
     corners = [
         (x + length * radius * math.cos(angle), y - length * radius * math.sin(angle))
@@ -150,7 +150,7 @@ def _draw_orders(
     places: dict[int, tuple[float, float]],
     view: View,
 ) -> None:
-    """A line from the unit to its first target, and on to the queued ones."""
+    """Draw a line from the unit to its first target, and further lines to queued targets."""
     here = (shape.x, shape.y)
     for order in shape.unit.orders:
         target = order.WhichOneof("target")
@@ -226,5 +226,5 @@ def _draw_polygon(draw: ImageDraw.ImageDraw, shape: Shape, corners: Corners, edg
     x, y, radius = shape.x, shape.y, shape.radius
     points = [(x + radius * right, y + radius * down) for right, down in corners]
     draw.polygon(points, shape.colour)
-    # Not Pillow's own outline: wider than a pixel, it allocates masks of the picture's size.
+    # Pillow's own outline, if wider than a pixel, would allocate masks of the picture's size.
     draw.line((*points, points[0]), edge, 2)

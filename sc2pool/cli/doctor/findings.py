@@ -86,27 +86,26 @@ class ProbeFailed(Exception):
 
 FAULT_ADVICE: Final[dict[FaultKind, str]] = {
     FaultKind.LAUNCH_FAILED: (
-        "the game ended by itself while it started: its last words are above. On Linux without a "
-        "screen it needs no display, but its libraries: ldd on the executable names missing ones"
+        "the game ended by itself while it started: the end of its log is above. On Linux a "
+        "library may be missing: ldd on the executable names missing ones. It needs no display"
     ),
     FaultKind.GAME_EXITED: (
-        "the game ended: its last words are above. If it was killed by SIGKILL and no one did "
-        "that, the system was out of memory"
+        "the game ended: the end of its log is above. If SIGKILL ended it and no user sent that, "
+        "the system was out of memory"
     ),
     FaultKind.DEADLINE: (
-        "the game runs but does not answer: it hangs, or the machine is far too busy. If it was "
-        "the launch: a first one can take minutes, so run this again, with a longer --timeout"
+        "the game runs but does not answer: it hangs, or the machine is too busy. If this was "
+        "the launch: a first launch can take minutes, so repeat it with a longer --timeout"
     ),
     FaultKind.CONNECTION_LOST: (
-        "the game closed its connection: its last words may say why; repair the installation"
+        "the game closed its connection: its log may have the reason; repair the installation"
     ),
     FaultKind.BAD_REPLY: (
         "the game's reply violates the protocol: the game is too old, or too new for the installed "
         "s2clientprotocol (pip install -U pys2clientprotocol)"
     ),
     FaultKind.PORT_TAKEN: (
-        "another program listens on the ports that games are started on, or a firewall is in the "
-        "way"
+        "another program listens on the ports of the games, or a firewall blocks them"
     ),
 }
 """Remedies by the kind of the game's fault."""

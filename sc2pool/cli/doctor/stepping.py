@@ -140,7 +140,7 @@ def _compare(bursts: Sequence[Played], singles: Sequence[Played], findings: Find
     )
     findings.note(checks.determinism, 2 * compared, difference)
     if difference:
-        reason = "the same seed does not give the same episode in the first place"
+        reason = "the same seed does not give the same episode, so bursts cannot be compared"
         findings.note_unknown(checks.bursts, reason)
     else:
         difference = first_difference(bursts[0].observations, singles[0].observations)
@@ -206,7 +206,7 @@ async def _probe_restarts(game: Game, playable: Playable, resets: int, findings:
         if took_s:
             findings.note(checks.restart, *durations(took_s))
         else:
-            reason = "the game was never restarted, but created anew"
+            reason = "the game was never restarted: each reset created a new game"
             findings.note_unknown(checks.restart, reason)
     findings.note(checks.memory_growth, rss_bytes, game.process.rss_bytes(), resets)
     findings.note(checks.restart_variety, len(beginnings), len(set(beginnings)))

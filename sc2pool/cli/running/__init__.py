@@ -1,1 +1,1 @@
-"""`sc2pool top` and `watch`: pools that run, by their live files, here or on a cluster."""
+"""`sc2pool top` and `watch`: show running pools, on this machine or on a Ray cluster."""

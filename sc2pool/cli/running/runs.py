@@ -96,7 +96,7 @@ class Run:
 
 
 def choose(path: Path | None, pid: int | None) -> Run:
-    """The running pool that the arguments name, or the first of the only process that has any.
+    """The running pool that the arguments name; if only one process has pools, its first pool.
 
     Raises:
         ConfigError: no such pool is running, or several processes have pools.

@@ -126,7 +126,7 @@ class ProgressTable(KVWriter):
 
 
 def _steps_of(columns: Sequence[str], row: Sequence[str]) -> int:
-    """The env steps of a row; 0 for a row without them, such as that of the last evaluation."""
+    """The env steps of a row; 0 for a row without them, such as one of the last evaluation."""
     steps = dict(zip(columns, row, strict=False)).get(_STEPS_COLUMN, "")
     return int(steps) if steps.isdecimal() else 0
 
