@@ -43,7 +43,7 @@ MAY_IMPORT = {
     "game": FOUNDATIONS | {"protocol", "processes"},
     "render": FOUNDATIONS | {"protocol"},
     "tasks": FOUNDATIONS | {"protocol", "commands", "units", "processes", "game", "render"},
-    "smac": {"tasks"},
+    "smac": {"tasks", "envs"},
     "players": FOUNDATIONS
     | {"commands", "units", "protocol", "processes", "game", "render", "tasks"},
     "pool": FOUNDATIONS | {"protocol", "processes", "game", "render", "tasks", "players"},
