@@ -5,7 +5,7 @@
 
 See `tests/support/simulation` for what is simulated. The same seed gives the same schedules. Each
 kind of violation is shown once, shortened, in the form that `--replay` and
-`tests/simulation/test_simulation.py` take. The exit code is 1 if there was any.
+`tests/scripts/test_simulation.py` take. The exit code is 1 if there was any.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The steps of a pool's envs, one property each, on a simulated machine whose events are scripted.
 
-`tests/simulation` draws such events at random; here they are chosen, and so is what must come.
+`tests/scripts/test_simulation.py` draws such events at random. These tests choose the events, and
+assert what follows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`scripts/studies/learning_curves.py` draws the runs that are in a folder."""
+"""`scripts/studies`: `learning_curves.py` draws a folder's runs, `scores.py` prints its table."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from PIL import Image
 
 from sc2pool.cli.training.episodes import EpisodeLog, EpisodeRow
 from sc2pool.tasks.minigames.scores import PUBLISHED
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "studies" / "learning_curves.py"
+LEARNING_CURVES = Path(__file__).parents[2] / "scripts" / "studies" / "learning_curves.py"
 
 
 def test_it_draws_seven_runs(tmp_path: Path) -> None:
@@ -26,7 +27,11 @@ def test_it_draws_seven_runs(tmp_path: Path) -> None:
             log.add(EpisodeRow(240 * number, float(number), 240, 1.0, fault))
         log.close()
     done = subprocess.run(
-        [sys.executable, SCRIPT, tmp_path], capture_output=True, text=True, check=True, timeout=300
+        [sys.executable, LEARNING_CURVES, tmp_path],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
     )
     head, _, first, *others = done.stdout.splitlines()
     assert head == "| task | algorithm | env steps | random | last 32 episodes | scripted |"
@@ -34,3 +39,23 @@ def test_it_draws_seven_runs(tmp_path: Path) -> None:
     assert len(others) == 6
     with Image.open(tmp_path / "curves.png") as picture:
         assert picture.width > picture.height > 500
+
+
+SCORES = Path(__file__).parents[2] / "scripts" / "studies" / "scores.py"
+
+
+@pytest.mark.standin("the bounds in its table are checked against its rules")
+def test_one_row(standin_dir):
+    options = ["--game", standin_dir, "--task", "MoveToBeacon", "--episodes", "1"]
+    finished = subprocess.run(
+        [sys.executable, SCORES, *options],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    header, separator, row, _, game = finished.stdout.splitlines()
+    assert header.count("|") == separator.count("|") == row.count("|")
+    assert row.startswith("| MoveToBeacon |")
+    assert row.endswith("| yes (22–34) | yes (≤ 6) |")
+    assert game.startswith("Game standin")

@@ -1,19 +1,26 @@
-"""`scripts/benchmark.py`, in its shortest form: that it runs, and that its figures can be true."""
+"""`scripts/benchmark.py` and `scripts/walk.py`: plausible figures, and fair comparisons."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
+from bench.comparison import CERTAINTY, alternate, median_interval, ratio, ratio_interval
+from bench.equality import all_runs, differing
 from bench.goals import GOALS, goals_table
 from bench.report import noise, throughput_rows, value_row
 from bench.revision import RevisionSide
 
+import sc2pool
 from sc2pool.cli.bench.measuring import ROLES, Round, Rounds
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "benchmark.py"
@@ -176,3 +183,132 @@ def test_ctrl_c_ends_everything_and_prints_what_was_measured():
         printed, _ = process.communicate(timeout=300)
         assert process.returncode == 130
     assert printed.startswith("| case |")
+
+
+class Counting:
+    """A side that notes when it is called."""
+
+    def __init__(self, name, calls):
+        self.name, self.calls = name, calls
+
+    def prepare(self):
+        self.calls.append(("prepare", self.name))
+
+    def run(self, seconds):
+        self.calls.append(("run", self.name))
+        return 100, seconds
+
+
+def test_the_order_alternates_and_every_round_is_prepared():
+    calls = []
+    sides = {name: Counting(name, calls) for name in "ABC"}
+    measured = alternate(sides, 2, 0.5)
+    assert [name for call, name in calls if call == "run"] == list("ABCCBA")
+    assert [call for call, _ in calls] == ["prepare", "run"] * 6
+    assert {name: len(rounds) for name, rounds in measured.items()} == dict.fromkeys("ABC", 2)
+    assert measured["A"][0].steps_per_s == 200
+
+
+def test_a_ratio_is_taken_round_by_round():
+    def rounds(*rates):
+        return Rounds(Round(rate, 1.0, {}) for rate in rates)
+
+    # Round by round it is always twice as fast, whatever the machine does meanwhile.
+    assert ratio(rounds(100, 20, 60), rounds(50, 10, 30)) == 2.0
+    with pytest.raises(ValueError, match="zip"):
+        ratio(rounds(1, 2), rounds(1))
+
+
+@pytest.mark.parametrize(
+    ("values", "interval"),
+    [([7.0], (7, 7)), ([3, 1, 2], (1, 3)), (range(1, 6), (1, 5)), (range(1, 9), (2, 7))],
+)
+def test_interval_of_a_median_leaves_out_the_extremes(values, interval):
+    assert median_interval(values) == interval
+
+
+def test_a_medians_interval_is_as_certain_as_it_says():
+    rng = np.random.default_rng(0)
+    for n in (5, 9, 20):
+        intervals = [median_interval(rng.exponential(size=n)) for _ in range(2000)]
+        inside = np.mean([low <= np.log(2) <= high for low, high in intervals])
+        assert CERTAINTY - 0.02 < inside < CERTAINTY + 0.08
+
+
+class Rates:
+    """A side with a rate for each round."""
+
+    def __init__(self, *rates):
+        self._rates = iter(rates)
+
+    def prepare(self):
+        pass
+
+    def run(self, _):
+        return next(self._rates), 1.0
+
+
+def test_rounds_are_repeated_until_the_ratio_is_certain():
+    steady, noisy = Rates(*[100] * 20), Rates(*[100, 200, 150, 110, 190, *[150] * 15])
+    measured = alternate({"a": steady, "b": noisy}, 5, 1.0, most_rounds=20)
+    low, high = ratio_interval(measured["b"], measured["a"])
+    assert (low, high) == (1.5, 1.5)
+    assert 5 < len(measured["a"]) == len(measured["b"]) < 20
+    never = {"a": Rates(*[100] * 7), "b": Rates(*[1, 100, 2, 200, 3, 300, 4])}
+    assert len(alternate(never, 2, 1.0, most_rounds=7)["a"]) == 7
+
+
+RUN = ("gym", "MoveToBeacon")
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    """A folder with a copy of the package."""
+    package = Path(sc2pool.__file__).parent
+    shutil.copytree(package, tmp_path / "sc2pool", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+def test_a_copy_is_equal(other: Path) -> None:
+    assert list(differing(other, [RUN])) == [(RUN, "")]
+
+
+def test_another_reward_is_found(other: Path) -> None:
+    adapter = other / "sc2pool/envs/gym.py"
+    adapter.write_text(adapter.read_text().replace("reward, terminated", "reward + 1, terminated"))
+    ((run, difference),) = differing(other, [RUN])
+    assert run == RUN
+    assert difference.startswith("step 1: ")
+
+
+def test_a_run_that_cannot_be_played_is_no_equality(other: Path) -> None:
+    run = ("gym", "3m")
+    ((_, difference),) = differing(other, [run])
+    assert difference.startswith("both raise ConfigError: SC2GymEnv has one learner")
+
+
+def test_every_task_is_played() -> None:
+    assert {task for _, task in all_runs()} >= {*sc2pool.tasks.registry.available(), "3m", "MMM"}
+
+
+WALK = Path(__file__).parents[2] / "scripts" / "walk.py"
+PACKAGE = Path(sc2pool.__file__).parent
+
+
+def test_a_step_is_followed_in_the_trainer_and_in_a_worker(standin_dir):
+    done = subprocess.run(
+        [sys.executable, WALK],
+        env=os.environ | {"SC2PATH": str(standin_dir), "PYTHONPATH": str(PACKAGE.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    trainer, worker = done.stdout.strip().split("\n\n")
+    for table, first in ((trainer, "envs/sb3.py"), (worker, "tasks/minigames/move_to_beacon.py")):
+        head, *lines = table.splitlines()
+        n_files, n_calls = map(int, re.search(r"(\d+) files, (\d+) calls", head).groups())
+        rows = [line.split() for line in lines]
+        assert (n_files, n_calls) == (len(rows), sum(int(calls) for calls, _ in rows))
+        assert rows[0][1] == first
+        assert all((PACKAGE / file).is_file() for _, file in rows)

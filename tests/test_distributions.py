@@ -20,7 +20,7 @@ import pytest
 
 import sc2pool
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PACKAGES = ("sc2pool", "sc2standin")
 SOURCES = (*PACKAGES, "docs", "examples", "scripts", "tests", ".ci", ".github")
