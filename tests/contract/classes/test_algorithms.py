@@ -20,7 +20,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecEnv, VecFrameStack, VecMonitor, VecNormalize
 
 from sc2pool import SubprocSC2VecEnv
-from tests.contract.learning_tasks import Advised, OneAllowed, Walk
+from tests.contract.tasks import Advised, OneAllowed, Walk
 
 N = 4
 STEPS = 256

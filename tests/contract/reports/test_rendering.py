@@ -1,4 +1,7 @@
-"""Frames of tasks: the env's game at its newest observation, of every env class."""
+"""Clause 8: frames of every env class, and the videos that SB3 and gymnasium write of them.
+
+A frame shows the env's game at its newest observation. Decoded again, a video shows the same.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,26 @@ import re
 import signal
 import urllib.request
 from contextlib import suppress
+from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import gymnasium
+import imageio_ffmpeg
 import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode
-from gymnasium.wrappers import RenderCollection
+from gymnasium.wrappers import RecordVideo, RenderCollection
+from gymnasium.wrappers.vector import RecordVideo as RecordVectorVideo
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import VecVideoRecorder
 
 from sc2pool.render import FRAME_SHAPE, MAP_PX, palette
 from tests.contract.conftest import without_workers
+from tests.contract.envs import Counting, Drawing
 from tests.contract.tasks import Painting, Placed, PlacedBot
 
 OWN = palette.SIDES[1]
@@ -241,3 +250,103 @@ def test_for_people_a_page_shows_the_games(fixture, task, request, capfd, wait_f
     assert b"sc2pool" in page()
     made.close()
     assert not page()
+
+
+@without_workers
+def test_pictures_are_tiled(vec):
+    made = vec(*(partial(Drawing, colour) for colour in (10, 20, 30)))
+    assert made.render_mode == "rgb_array"
+    made.reset()
+    images = made.get_images()
+    assert [image.shape for image in images] == [(4, 6, 3)] * 3
+    tiled = made.render()
+    assert tiled.shape == (8, 12, 3)
+    corners = tiled[0, 0, 0], tiled[0, 6, 0], tiled[4, 0, 0], tiled[4, 6, 0]
+    assert corners == (10, 20, 30, 0)
+    np.testing.assert_array_equal(made.render(mode="rgb_array"), tiled)
+    with pytest.warns(UserWarning, match="render"):
+        assert made.render(mode="something_else") is None
+
+
+@without_workers
+def test_without_pictures_there_is_a_warning_and_none_for_each(vec):
+    made = vec(Counting, Counting)
+    made.reset()
+    with pytest.warns(UserWarning, match="render mode is None"):
+        assert made.get_images() == [None, None]
+    with pytest.warns(UserWarning, match="no `render_mode`"):
+        assert made.render() is None
+
+
+HEIGHT, WIDTH, _ = FRAME_SHAPE
+BLURRED = 3.0
+"""How far the codec may be off, of 255, on average over a frame."""
+
+
+def decoded(path: Path) -> tuple[float, list[Any]]:
+    """A video's frames per second, and its frames as arrays of shape (height, width, 3)."""
+    stream = imageio_ffmpeg.read_frames(str(path))
+    facts = next(stream)
+    width, height = facts["size"]
+    frames = [np.frombuffer(raw, np.uint8).reshape(height, width, 3) for raw in stream]
+    return facts["fps"], frames
+
+
+def assert_video_shows(folder: Path, frames: list[Any]) -> None:
+    """The only video in the folder shows these frames in order, at the speed of real time."""
+    (path,) = folder.glob("*.mp4")
+    fps, shown = decoded(path)
+    assert fps == pytest.approx(22.4 / 8)
+    # moviepy samples its clips by time, and its rounding may leave one out.
+    assert len(frames) - 1 <= len(shown) <= len(frames)
+    for k, frame in enumerate(shown):
+        off = [np.abs(frame.astype(int) - given).mean() for given in frames[k : k + 2]]
+        assert min(off) < BLURRED, (k, off)
+
+
+@without_workers
+def test_sb3_records_all_games_in_one_picture(vec_task, tmp_path):
+    made = vec_task(Placed, n=2, seed=1, render_mode="rgb_array")
+    recorder = VecVideoRecorder(made, str(tmp_path), lambda step: step == 0, video_length=4)
+    recorder.reset()
+    frames = [made.render()]
+    for _ in range(5):  # its episodes are three steps long
+        recorder.step(np.array([0, 4]))
+        frames.append(made.render())
+    recorder.close()
+    assert frames[0].shape == (2 * HEIGHT, WIDTH, 3)
+    assert_video_shows(tmp_path, frames[:5])  # the one before the first step is one more
+
+
+@without_workers
+def test_gymnasium_records_an_episode(gym_env, tmp_path):
+    made = gym_env(Placed, render_mode="rgb_array")
+    folder = tmp_path / "videos"
+    recorder: gymnasium.Env[Any, Any] = RecordVideo(
+        made, str(folder), episode_trigger=lambda number: number == 0
+    )
+    recorder.reset(seed=1)
+    frames = [made.render()]
+    truncated = False
+    while not truncated:
+        *_, truncated, _ = recorder.step(0)
+        frames.append(made.render())
+    recorder.close()
+    assert len(frames) == 4, "the episode's last moment is there"
+    assert_video_shows(folder, frames)
+
+
+@without_workers
+def test_gymnasium_records_a_vector_of_games(vector_task, tmp_path):
+    made = vector_task(Placed, n=2, render_mode="rgb_array")
+    folder = tmp_path / "videos"
+    recorder = RecordVectorVideo(
+        made, str(folder), video_aspect_ratio=(2, 1), step_trigger=lambda step: step == 0
+    )
+    recorder.reset(seed=1)
+    frames = []
+    for _ in range(3):
+        recorder.step(np.array([0, 4]))
+        frames.append(np.concatenate(made.render(), axis=1))
+    recorder.close()
+    assert_video_shows(folder, frames)

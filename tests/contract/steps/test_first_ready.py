@@ -1,6 +1,7 @@
-"""Stepping the envs that are ready first: `pool.send(actions, envs)`, `pool.recv(min_ready, …)`.
+"""The pool's own interface: `pool.send(actions, envs)` and `pool.recv(min_ready, …)`.
 
-Env 0 is fast; env 1's step ends when a file is there.
+A trainer steps the envs that are ready first. Env 0 is fast; env 1's step ends when a file exists.
+A test with Ray checks a cluster's pool.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ import numpy as np
 import pytest
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
 
-from sc2pool import SubprocSC2VecEnv
+from sc2pool import DummySC2VecEnv, SubprocSC2VecEnv
 from sc2pool.errors import ActionError, ConfigError
 from tests.contract.envs import Counting, Gated
+from tests.support.vec_pool import TASK, N, check_vec_pool
 
 AT_ONCE_S = 5.0
 """Well below what the gate waits by itself."""
@@ -156,3 +158,8 @@ def test_a_task_is_stepped_like_that_too(vec_task):
             counts[index] += 1
             np.testing.assert_array_equal(batch.observations[row], in_sync[counts[index]][index])
     assert counts == [3, 4]
+
+
+@pytest.mark.parametrize("env_class", [SubprocSC2VecEnv, DummySC2VecEnv])
+def test_it_keeps_the_contract(env_class, standin_dir):
+    check_vec_pool(lambda: env_class(TASK, n=N, game=standin_dir, render_mode="rgb_array").pool)

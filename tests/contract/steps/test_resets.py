@@ -1,30 +1,34 @@
-"""Clause 5: seeds and options reach the next reset, once."""
+"""Clause 5: the next reset gets seeds and options, once; only the last of several resets counts."""
 
 from __future__ import annotations
 
+import hashlib
+from contextlib import closing
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 from gymnasium import spaces
 
+from sc2pool import SubprocSC2VecEnv
 from sc2pool.errors import ConfigError
 from tests.contract.conftest import without_workers
 from tests.contract.envs import Counting, Sampling
-
-pytestmark = without_workers
 
 
 def keywords(made) -> list[dict]:
     return [info["keywords"] for info in made.reset_infos]
 
 
+@without_workers
 def test_nothing_is_passed_that_was_not_given(vec):
     made = vec(Counting, Counting)
     made.reset()
     assert keywords(made) == [{}, {}]
 
 
+@without_workers
 def test_seed_and_options_are_passed_once(vec):
     made = vec(Counting, Counting)
     assert made.seed(7) == [7, 8]
@@ -38,6 +42,7 @@ def test_seed_and_options_are_passed_once(vec):
     assert keywords(made) == [{}, {}]
 
 
+@without_workers
 def test_each_env_may_have_options_of_its_own(vec):
     made = vec(Counting, Counting)
     made.set_options([{"level": 1}, {}])
@@ -49,6 +54,7 @@ def test_each_env_may_have_options_of_its_own(vec):
     assert keywords(made) == [{}, {}]
 
 
+@without_workers
 @pytest.mark.parametrize(
     ("options", "error"),
     [
@@ -67,6 +73,7 @@ def test_wrong_options_are_told_at_once_and_change_nothing(vec, options, error):
     assert keywords(made) == [{"options": {"level": 1}}] * 2
 
 
+@without_workers
 def test_options_of_one_env_that_are_no_dict_cost_no_game(gym_env):
     made = gym_env()
     with pytest.raises(ConfigError, match="options must be a dict, got 'level'"):
@@ -75,6 +82,7 @@ def test_options_of_one_env_that_are_no_dict_cost_no_game(gym_env):
     assert made.stats().recycles == {}
 
 
+@without_workers
 def test_the_autoreset_within_a_step_has_neither(vec):
     made = vec(partial(Counting, 1))
     made.reset()
@@ -86,12 +94,14 @@ def test_the_autoreset_within_a_step_has_neither(vec):
     assert keywords(made) == [{"seed": 7, "options": {"level": 1}}]
 
 
+@without_workers
 def test_the_seed_of_the_constructor_is_that_of_the_first_reset(vec):
     made = vec(Counting, Counting, seed=np.int64(3))
     made.reset()
     assert keywords(made) == [{"seed": 3}, {"seed": 4}]
 
 
+@without_workers
 def test_envs_seeded_with_none_differ(vec):
     made = vec(*[partial(Sampling, spaces.Box(0, 1, (2,)))] * 3)
     seeds = made.seed()
@@ -102,6 +112,7 @@ def test_envs_seeded_with_none_differ(vec):
     assert len(set(rewards)) == 3
 
 
+@without_workers
 def test_the_same_seed_gives_the_same_run(vec):
     made = vec(*[partial(Sampling, spaces.Box(0, 1, (2,)))] * 2)
     runs = []
@@ -111,6 +122,7 @@ def test_the_same_seed_gives_the_same_run(vec):
     np.testing.assert_equal(runs[0], runs[1])
 
 
+@without_workers
 class TestTasks:
     """Of a task the seed is the run's: it tells of every later episode too."""
 
@@ -141,6 +153,7 @@ class TestTasks:
         assert made.get_attr("options") == [{}, {}]
 
 
+@without_workers
 @pytest.mark.parametrize("seed", [-1, 0.5, "1"], ids=repr)
 def test_a_wrong_seed_is_told_at_once_and_changes_nothing(vec, seed):
     made = vec(Counting)
@@ -149,3 +162,37 @@ def test_a_wrong_seed_is_told_at_once_and_changes_nothing(vec, seed):
         made.seed(seed)
     made.reset()
     assert keywords(made) == [{"seed": 5}]
+
+
+EPISODE = 10
+LOOPS = 8 * EPISODE
+
+
+def run(standin_dir: Path, *, spares: int, resets: int) -> str:
+    """A digest of all that a seeded run shows after so many resets in a row."""
+    with closing(
+        SubprocSC2VecEnv(n=2, task="MoveToBeacon", game=standin_dir, spares=spares, max_loops=LOOPS)
+    ) as env:
+        digest = hashlib.sha256()
+        for _ in range(resets):
+            env.seed(5)
+            shown = env.reset()
+        digest.update(np.ascontiguousarray(shown))
+        rng = np.random.default_rng(0)
+        for step in range(3 * EPISODE):  # into later episodes, before another reset and after it
+            observations, rewards, dones, _ = env.step(rng.integers(0, 8, 2))
+            digest.update(observations.tobytes() + rewards.tobytes() + dones.tobytes())
+            if step == EPISODE + 3:
+                digest.update(np.ascontiguousarray(env.reset()))
+        return digest.hexdigest()
+
+
+@pytest.fixture(scope="module")
+def once(standin_dir: Path) -> str:
+    """The run without spares after one reset."""
+    return run(standin_dir, spares=0, resets=1)
+
+
+@pytest.mark.parametrize("spares", [0, 2])
+def test_only_the_last_reset_counts(standin_dir: Path, once: str, spares: int) -> None:
+    assert run(standin_dir, spares=spares, resets=4) == once
