@@ -1,4 +1,4 @@
-"""However the trainer ends, its workers and games end with it."""
+"""However the trainer ends or leaves the interpreter, its workers and games end with it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from doors import DOORS
 from fault_pools import MakeEnv, processes_of
 from trainer_of_envs import StartsPrograms
 
@@ -20,14 +21,13 @@ from tests.contract.envs import Mischief
 from tests.support.programs import GONE_WITHIN_S, PER_GAME, Trainer, assert_gone, by_the_kernel
 from tests.support.systems import strike
 
-pytestmark = pytest.mark.usefixtures("swept")
-
 
 def assert_all_gone(children: list[psutil.Process]) -> None:
     assert len(children) == 2 + 2 * PER_GAME, "two workers and two games"
     assert_gone(children)
 
 
+@pytest.mark.usefixtures("swept")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_killed(trainer: Callable[..., Trainer], number: signal.Signals) -> None:
     victim = trainer("trains")
@@ -37,6 +37,7 @@ def test_killed(trainer: Callable[..., Trainer], number: signal.Signals) -> None
     assert victim.process.wait(GONE_WITHIN_S) == -number
 
 
+@pytest.mark.usefixtures("swept")
 @pytest.mark.parametrize(
     ("stage", "delay_s"),
     [
@@ -64,6 +65,7 @@ if any("sc2pool.pool.worker" in argument for argument in sys.orig_argv):
 """
 
 
+@pytest.mark.usefixtures("swept")
 @by_the_kernel
 def test_killed_while_workers_import(
     trainer: Callable[..., Trainer],
@@ -87,6 +89,7 @@ def test_killed_while_workers_import(
                 worker.kill()
 
 
+@pytest.mark.usefixtures("swept")
 def test_killed_while_children_are_stopped(trainer: Callable[..., Trainer]) -> None:
     """A stopped process reads no lifeline."""
     victim = trainer("trains")
@@ -97,6 +100,7 @@ def test_killed_while_children_are_stopped(trainer: Callable[..., Trainer]) -> N
     assert_all_gone(victim.children)
 
 
+@pytest.mark.usefixtures("swept")
 @pytest.mark.parametrize(
     "state",
     [
@@ -125,6 +129,7 @@ def test_killed_with_envs_that_have_started_programs(
                 child.kill()
 
 
+@pytest.mark.usefixtures("swept")
 def test_ends_without_closing(trainer: Callable[..., Trainer], run_temp: Path) -> None:
     ended = trainer("exits")
     ended.wait_for_stage("training")
@@ -133,6 +138,7 @@ def test_ends_without_closing(trainer: Callable[..., Trainer], run_temp: Path) -
     assert list(run_temp.glob("sc2pool-run-*")) == []
 
 
+@pytest.mark.usefixtures("swept")
 def test_the_next_pool_sweeps_what_a_killed_trainer_left(
     trainer: Callable[..., Trainer], make_env: MakeEnv, run_temp: Path
 ) -> None:
@@ -146,6 +152,7 @@ def test_the_next_pool_sweeps_what_a_killed_trainer_left(
     assert len(list(run_temp.glob("sc2pool-run-*"))) == 1
 
 
+@pytest.mark.usefixtures("swept")
 @pytest.mark.timing
 @pytest.mark.parametrize(
     ("stage", "delay_s"),
@@ -163,6 +170,7 @@ def test_interrupted(trainer: Callable[..., Trainer], stage: str, delay_s: float
     assert interrupted.process.wait(5.0) == 0
 
 
+@pytest.mark.usefixtures("swept")
 @pytest.mark.timing
 def test_close_ends_stopped_processes(begun: MakeEnv) -> None:
     env = begun()
@@ -177,6 +185,7 @@ def test_close_ends_stopped_processes(begun: MakeEnv) -> None:
     env.close()
 
 
+@pytest.mark.usefixtures("swept")
 def test_close_ends_processes_that_envs_left() -> None:
     env = SubprocSC2VecEnv([StartsPrograms] * 2)
     env.reset()
@@ -186,6 +195,7 @@ def test_close_ends_processes_that_envs_left() -> None:
     assert_gone(children)
 
 
+@pytest.mark.usefixtures("swept")
 def test_a_second_interrupt_cuts_the_grace_of_closing_short() -> None:
     """User environments may take their time to close; who interrupts that loses no process."""
     env = SubprocSC2VecEnv([partial(Mischief, "close", partial(time.sleep, 60))] * 2)
@@ -199,3 +209,28 @@ def test_a_second_interrupt_cuts_the_grace_of_closing_short() -> None:
         signal.signal(signal.SIGALRM, before)
     assert psutil.Process().children() == []
     env.close()
+
+
+ENDS_WITHIN_S = 60.0
+"""By itself; a program that has lost something it needs gets the time that `close` is allowed."""
+
+
+@pytest.mark.timing
+@pytest.mark.usefixtures("swept")
+@pytest.mark.parametrize(
+    "door",
+    [
+        pytest.param(door, marks=by_the_kernel if door == "it becomes a daemon" else ())
+        for door in DOORS
+    ],
+)
+def test_nothing_stays(start_trainer: Callable[..., Trainer], standin_dir: Path, door: str) -> None:
+    program = start_trainer("doors.py", standin_dir, door)
+    program.wait_for_stage("playing")
+    assert len(program.children) == 1 + PER_GAME, "a worker and a game"
+    assert program.process.stdin is not None
+    program.process.stdin.write("\n")
+    program.process.stdin.flush()
+    if "another program" not in door:
+        program.process.wait(ENDS_WITHIN_S)
+    assert_gone(program.children)

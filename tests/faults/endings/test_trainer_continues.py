@@ -1,13 +1,21 @@
-"""Ctrl-C in a session that continues, as in a notebook: the next reset gives a working pool.
+"""A trainer continues after Ctrl-C, a stop, a full disk, or a fork, and may share its terminal.
 
-An interrupt is raised where a chosen function of the package begins, so the same instant can be
-tried again. Python looks there, and after calls, whether a signal has come. `scripts/chaos.py`
-tries thousands by timer.
+After Ctrl-C in a session that continues, as in a notebook, the next reset gives a working pool. An
+interrupt is raised where a chosen function of the package begins, so the same instant can be tried
+again. Python handles signals there, and after calls. `scripts/chaos.py` tries thousands by timer.
 """
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import pty
+import signal
+import subprocess
 import sys
+import termios
+import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,14 +25,16 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+from fault_pools import MakeEnv
 
 import sc2pool
 from sc2pool import SC2VectorEnv, SubprocSC2VecEnv
-from sc2pool.errors import ClosedError, InterruptedCallError
+from sc2pool.errors import ClosedError, ForkedPoolError, InterruptedCallError
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.waiter import Waiter
 from sc2pool.processes.uninterrupted import submit
 from tests.contract.envs import Counting
+from tests.support.programs import Trainer, assert_gone
 
 PACKAGE = str(Path(sc2pool.__file__).parent)
 N = 2
@@ -227,3 +237,136 @@ def test_a_handler_that_closes_ends_the_call_with_closed_error(
     with pytest.raises(ClosedError, match=r"has closed the pool|the pool is closed"):
         while True:  # the replies may be there before the wait
             env.step(actions) if call == "step" else env.reset()
+
+
+STOPPED_FOR_S = 2.5
+"""Longer than the trainer of "is stopped" waits for any reply."""
+
+
+@pytest.mark.usefixtures("swept")
+@pytest.mark.parametrize("stage", ["resetting", "training"])
+def test_ctrl_z_and_fg_is_no_fault(trainer: Callable[..., Trainer], stage: str) -> None:
+    """Ctrl-Z stops the trainer alone: its workers have a session of their own."""
+    stopped = trainer("is stopped")
+    stopped.wait_for_stage(stage)
+    stopped.process.send_signal(signal.SIGSTOP)
+    time.sleep(STOPPED_FOR_S)  # that time passes is the point
+    stopped.process.send_signal(signal.SIGCONT)
+    if stage == "resetting":
+        stopped.wait_for_stage("training")
+        stopped.wait_for_stage("playing")
+    time.sleep(0.5)  # two more looks of its watchdog
+    stopped.process.send_signal(signal.SIGINT)
+    said = stopped.wait_for_stage("interrupted")
+    assert said["recycles"] == {}
+    assert said["env_steps"] > 0
+
+
+@pytest.mark.usefixtures("swept")
+def test_full_disk_stops_no_trainer(
+    trainer: Callable[..., Trainer], installation: Callable[[str], Path]
+) -> None:
+    """A limit on the size of files stands in for it: no fault report or log can be written."""
+    talkative = installation("seq -f 'line %092.0f' 20")  # two thousand bytes
+    unlucky = trainer("finds the disk full", game=talkative)
+    said = unlucky.wait_for_stage("played on")
+    assert [told["kind"] for told in said["told"]] == ["game-exited"] * 2
+    assert [told["fault_report"] for told in said["told"]] == [None, None]
+    assert said["recycles"] == {"game-exited": 2}
+    assert said["env_steps"] == 16
+
+
+@pytest.mark.usefixtures("swept")
+def test_two_trainers_on_one_machine(trainer: Callable[..., Trainer]) -> None:
+    """They start at the same time and take their ports from the same place."""
+    two = [trainer("trains", 4) for _ in range(2)]
+    ports = [one.wait_for_stage("training")["ports"] for one in two]
+    assert len({*ports[0], *ports[1]}) == 8
+    for one in two:
+        children = one.children
+        one.wait_for_stage("playing")
+        one.process.send_signal(signal.SIGINT)
+        said = one.wait_for_stage("interrupted")
+        assert said["recycles"] == {}
+        assert said["env_steps"] > 0
+        assert_gone(children)
+
+
+ACTIONS = np.zeros(2, np.int64)
+CALLS: dict[str, Callable[[SubprocSC2VecEnv], Any]] = {
+    "step": lambda env: env.step(ACTIONS),
+    "step_async": lambda env: env.step_async(ACTIONS),
+    "step_wait": lambda env: env.step_wait(),
+    "reset": lambda env: env.reset(),
+    "get_attr": lambda env: env.get_attr("episode"),
+    "pause": lambda env: env.pause(),
+    "close": lambda env: env.close(),
+}
+
+
+def call_all(env: SubprocSC2VecEnv, answers: Any) -> None:
+    warnings.simplefilter("error")
+    for name, call in CALLS.items():
+        try:
+            call(env)
+        except (ForkedPoolError, RuntimeWarning) as error:
+            answers.put((name, str(error)))
+        except BaseException as error:
+            answers.put((name, repr(error)))
+        else:
+            answers.put((name, "nothing was raised"))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_is_refused_and_the_parent_gets_its_own_transition(begun: MakeEnv) -> None:
+    env = begun()
+    expected = [env.step(ACTIONS)[0] for _ in range(3)]
+    env.seed(7)
+    env.reset()
+    env.step_async(ACTIONS)
+    forking = multiprocessing.get_context("fork")
+    answers = forking.SimpleQueue()
+    child = forking.Process(target=call_all, args=(env, answers))
+    child.start()
+    for name in CALLS:
+        called, said = answers.get()
+        assert called == name
+        assert "this pool belongs to process" in said
+    child.join()
+    assert child.exitcode == 0
+    assert np.array_equal(env.step_wait()[0], expected[0])
+    assert np.array_equal(env.step(ACTIONS)[0], expected[1])
+
+
+PROGRAM = Path(__file__).with_name("prints_on_terminal.py")
+
+
+@pytest.fixture
+def terminal() -> Iterator[tuple[int, int]]:
+    """A terminal that stops background groups which print (`stty tostop`): both its ends."""
+    ours, theirs = pty.openpty()
+    attributes = termios.tcgetattr(theirs)
+    attributes[3] |= termios.TOSTOP
+    termios.tcsetattr(theirs, termios.TCSANOW, attributes)
+    yield ours, theirs
+    os.close(ours)
+
+
+def test_an_env_prints(terminal: tuple[int, int]) -> None:
+    ours, theirs = terminal
+    program = subprocess.Popen(
+        [sys.executable, PROGRAM],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    said = b""
+    with suppress(OSError):  # the end of a terminal
+        while part := os.read(ours, 1 << 16):
+            said += part
+    assert program.wait(30) == 0, said.decode()
+    *_, faults = said.decode().splitlines()
+    assert faults == "[]"
+    assert said.count(b"a line of the env's") == 6
