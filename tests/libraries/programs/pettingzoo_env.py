@@ -1,6 +1,6 @@
 """What `SC2ParallelEnv` promises, with PettingZoo's own tests and SuperSuit's wrappers.
 
-`test_env_classes.py` runs this file, in the environment that has both.
+`test_libraries.py` runs this file, in the environment that has both.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """RLlib's `ParallelPettingZooEnv` on `SC2ParallelEnv`: PPO with one policy for a whole team.
 
-`test_pettingzoo.py` runs this file, in the environment that has RLlib and PettingZoo.
+`test_libraries.py` runs this file, in the environment that has RLlib and PettingZoo.
 """
 
 from __future__ import annotations

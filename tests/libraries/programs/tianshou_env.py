@@ -1,6 +1,6 @@
 """What `SC2TianshouVectorEnv` promises, beside tianshou's own vector env on the same envs.
 
-`test_env_classes.py` runs this file, in the environment that has tianshou.
+`test_libraries.py` runs this file, in the environment that has tianshou.
 """
 
 from __future__ import annotations
