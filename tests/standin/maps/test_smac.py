@@ -23,7 +23,7 @@ from sc2standin.mpq import pack
 from sc2standin.simulation import paths
 from sc2standin.simulation.rules.battle import STRAY
 from tests.peers.run_smac import MAPS, differences
-from tests.standin.maps.test_mpq import in_sectors
+from tests.standin.maps.test_map_files import in_sectors
 from tests.standin.sessions import ALONE, against, apart, command
 
 MOVE, ATTACK, HEAL = 16, 23, 386

@@ -1,14 +1,26 @@
-"""SMAC's scenarios for two players: maps that derive from those for one."""
+"""SMAC's scenarios for two players: their maps derive from those for one; no side has an advantage.
+
+A fight is played for a while, with random cooldowns. Then it continues twice, without chance: as it
+is, and with the sides exchanged and the map turned by a half. Both must continue in the same way.
+"""
 
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Iterator
+from random import Random
 
 import numpy as np
 import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from sc2standin.data.abilities import OrderKind
 from sc2standin.map_reader.real_map import read_scenario
+from sc2standin.map_reader.scenario import Scenario
+from sc2standin.simulation import orders
+from sc2standin.simulation.game import Game
+from sc2standin.simulation.units import Order, Unit
 from tests.standin.maps.test_smac import COPY, MAPS
 
 FILES = sorted(MAPS.with_name("smac_duels").iterdir())
@@ -78,3 +90,112 @@ def test_nobody_acts_without_an_order_and_all_act_on_one(pair):
 def test_they_are_installed(installation):
     placed = installation / "Maps" / "SMAC_Duels"
     assert {path.stem for path in placed.iterdir()} == {file.stem for file in FILES}
+
+
+KEPT = ("held_up", "turn", "life", "shields", "energy", "hit_at", "ready_at")
+Number = tuple[int, int]
+"""A unit's owner, and its place among that owner's units at the start."""
+
+
+class Middling(Random):
+    """Chance always gives the same."""
+
+    def random(self) -> float:
+        return 0.5
+
+
+def begun(scenario: Scenario, seed: int) -> tuple[Game, dict[int, Number]]:
+    """A new battle, and the numbers of its units, by tag."""
+    game = Game(
+        scenario,
+        np.random.SeedSequence(seed),
+        **{"fog": False, "loops_before": 0, "clients": frozenset({1, 2})},
+    )
+    return game, {u.tag: (p, i) for p in (1, 2) for i, u in enumerate(game.world.owned_by(p))}
+
+
+def play(game: Game, loops: int) -> None:
+    """Each unit attacks its nearest enemy, or heals the nearest ally that is hurt."""
+    for unit in list(game.world.units):
+        heals = unit.type.heals is not None
+        others = [
+            other
+            for other in game.world.units
+            if other is not unit and (other.owner == unit.owner) == heals
+            if not heals or (other.life < other.type.life and other.type.heals is None)
+        ]
+        if others:
+            target = min(others, key=lambda o: round(math.hypot(o.x - unit.x, o.y - unit.y), 6))
+            kind = OrderKind.HEAL if heals else OrderKind.ATTACK
+            order = Order(kind, target.x, target.y, target.tag)
+            game.ask(
+                lambda u=unit, o=order: orders.give(game.world, u, o, queued=False), unit.owner
+            )
+    game.advance(loops, lambda: False)
+
+
+def continued(
+    game: Game, numbers: dict[int, Number], scenario: Scenario, *, turned: bool
+) -> tuple[Game, dict[int, Number]]:
+    """The same battle without chance, as it is or with exchanged sides."""
+    other, other_numbers = begun(scenario, 0)
+    tags = {number: tag for tag, number in other_numbers.items()}
+    width, height = scenario.size
+
+    def tag_of(tag: int) -> int:
+        if tag not in numbers:
+            return 0
+        owner, place = numbers[tag]
+        return tags[3 - owner if turned else owner, place]
+
+    def point(x: float, y: float) -> tuple[float, float]:
+        return (width - x, height - y) if turned else (x, y)
+
+    copies: list[Unit] = []
+    for unit in game.world.units:
+        copy = other.world.by_tag[tag_of(unit.tag)]
+        copies.append(copy)
+        for name in KEPT:
+            setattr(copy, name, getattr(unit, name))
+        copy.x, copy.y = point(unit.x, unit.y)
+        copy.engaged, copy.noticed = tag_of(unit.engaged), tag_of(unit.noticed)
+        x, y = point(unit.order.x, unit.order.y)
+        copy.order = unit.order._replace(x=x, y=y, target_tag=tag_of(unit.order.target_tag))
+    other.world.bury([unit for unit in other.world.units if unit not in copies])
+    other.world.loop = game.world.loop
+    other.world.orders_changed()
+    other.world.chance = Middling()
+    return other, other_numbers
+
+
+def seen(
+    game: Game, numbers: dict[int, Number], scenario: Scenario, *, turned: bool
+) -> Iterator[tuple[Number, list[float]]]:
+    """Each unit, by its number in the battle as it was."""
+    width, height = scenario.size
+    for unit in game.world.units:
+        owner, place = numbers[unit.tag]
+        x, y = (width - unit.x, height - unit.y) if turned else (unit.x, unit.y)
+        number = (3 - owner if turned else owner, place)
+        yield number, [x, y, unit.life, unit.shields, unit.energy]
+
+
+@pytest.mark.parametrize("name", ["3m", "MMM", "2s3z", "1c3s5z"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_exchanged_sides_fight_in_the_same_way(name: str, seed: int) -> None:
+    file = MAPS.with_name("smac_duels") / f"{name}_duel.SC2Map"
+    scenario = read_scenario(file.read_bytes())
+    game, numbers = begun(scenario, seed)
+    fought = 0
+    while all(game.world.owned_by(player) for player in (1, 2)) and game.world.loop < 400:
+        play(game, 13)
+        both = []
+        for turned in (False, True):
+            other, other_numbers = continued(game, numbers, scenario, turned=turned)
+            play(other, 13)
+            both.append(dict(seen(other, other_numbers, scenario, turned=turned)))
+        assert both[0].keys() == both[1].keys()
+        for number, values in both[0].items():
+            assert both[1][number] == pytest.approx(values, abs=1e-6)
+        fought += any(unit.life < unit.type.life for unit in game.world.units)
+    assert fought > 5

@@ -1,4 +1,4 @@
-"""Creep: how a tumor spreads it, who knows of it, and what cannot stand on it."""
+"""Creep, and what blocks a place for a structure."""
 
 from __future__ import annotations
 
@@ -102,3 +102,62 @@ def test_a_worker_begins_nothing_on_creep_that_it_did_not_see_before(field):
     field.step(1000)
     assert field.state.game.world.minerals >= 100  # it came back
     assert not any(unit.type.id == 19 for unit in field.state.game.world.units)
+
+
+BUILD_CENTER = 318
+CENTER, DEPOT, LOWERED, SIEGED, FLYING_BARRACKS = 18, 19, 47, 32, 46
+OVERLORD, OBSERVER, ZEALOT, TEMPLAR, CHANGELING = 106, 82, 73, 76, 12
+BURROWED_ROACH, BURROWED_ZERGLING, BURROWED_MINE = 118, 119, 500
+
+
+def _can_place(session) -> list[int]:
+    session.step(2)
+    session.observe()
+    return session.can_place(BUILD_CENTER, MIDDLE)
+
+
+@pytest.mark.parametrize(
+    ("own", "enemy"),
+    [
+        (OVERLORD, TEMPLAR),
+        (OVERLORD, BURROWED_ROACH),
+        (FLYING_BARRACKS, BURROWED_MINE),
+        (OVERLORD, BURROWED_ZERGLING),
+        (ZEALOT, None),
+        (None, ZEALOT),
+        (None, DEPOT),
+        (None, TEMPLAR),
+        (None, BURROWED_ROACH),
+    ],
+)
+def test_undetected_units_do_not_block(field, own, enemy):
+    field.create(*((kind, owner, *MIDDLE) for owner, kind in ((1, own), (2, enemy)) if kind))
+    assert _can_place(field) == [error_pb.Success]
+
+
+@pytest.mark.parametrize(
+    ("own", "enemy"),
+    [
+        (CENTER, None),
+        (SIEGED, None),
+        (OVERLORD, DEPOT),
+        (OVERLORD, LOWERED),
+        (OVERLORD, ZEALOT),
+        (OVERLORD, SIEGED),
+        (OVERLORD, CHANGELING),
+        (OBSERVER, TEMPLAR),
+        (OBSERVER, BURROWED_ROACH),
+        (OBSERVER, BURROWED_MINE),
+    ],
+)
+def test_seen_units_that_do_not_step_aside_block(field, own, enemy):
+    field.create(*((kind, owner, *MIDDLE) for owner, kind in ((1, own), (2, enemy)) if kind))
+    assert _can_place(field) == [error_pb.CantBuildLocationInvalid]
+
+
+def test_without_fog_only_what_is_detected_blocks(melee):
+    session = melee(None, disable_fog=True)
+    session.create((TEMPLAR, 2, *MIDDLE))
+    assert _can_place(session) == [error_pb.Success]
+    session.create((OBSERVER, 1, *MIDDLE))
+    assert _can_place(session) == [error_pb.CantBuildLocationInvalid]

@@ -25,7 +25,7 @@ from tests.standin.sessions import (
     create_request,
     step_until,
 )
-from tests.standin.tempers.test_ends import is_silent
+from tests.standin.test_tempers import is_silent
 from tests.support.duels import DUEL, RAW, TWO, free_ports, join_request
 from tests.support.fuzz.wire import TIMEOUT_S
 
