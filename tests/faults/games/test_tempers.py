@@ -1,6 +1,6 @@
 """What a pool does about the reported behaviours of the real game, each under its temper.
 
-The ends in real time are in `tests/realtime/test_ends.py`, units that come late in
+The ends in real time are in `tests/realtime/test_matches.py`, units that come late in
 `tests/tasks/test_smac.py`.
 """
 
