@@ -8,18 +8,35 @@ from __future__ import annotations
 import json
 import pkgutil
 import shutil
+import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from every_class import LIBRARIES, MODES, OF_ONE_GAME
 
 from tests.support.programs import run
 from tests.tiers import is_long
 
+sys.path.insert(0, str(Path(__file__).parent))
+from every_class import LIBRARIES, MODES, OF_ONE_GAME
+
+Programs = Callable[..., subprocess.CompletedProcess[str]]
 _SLOW_TO_IMPORT = "SC2TianshouVectorEnv"
 """Its library alone takes 4 s of CPU; `tests/libraries` has tests of this class that always run."""
 TESTED = [name for name in LIBRARIES if name != _SLOW_TO_IMPORT or is_long()]
+
+
+@pytest.fixture
+def run_with(python_with: Callable[[str], str]) -> Programs:
+    """`run_with(program, name, …)`: runs it in the environment that has the library of a class."""
+
+    def run_one(program: str, name: str, *more: object, timeout_s: float = 300.0) -> object:
+        library = LIBRARIES.get(name, "")
+        python = python_with(library) if library else sys.executable
+        return run(python, Path(__file__).with_name(program), name, *more, timeout_s=timeout_s)
+
+    return run_one
 
 
 @pytest.mark.parametrize("name", TESTED)

@@ -1,8 +1,12 @@
-"""Launches and repairs of games: taken ports, exhausted resources, and failures that repeat."""
+"""Launches, repairs and fault reports: taken ports, exhausted resources, and repeated failures.
+
+Neither values nor folder nor disk of a fault report can break the step.
+"""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import resource
 import shutil
@@ -16,14 +20,29 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import pytest
 from fault_pools import MakeEnv, Recording, assert_same_bytes, processes_of, step
-from fault_tasks import N_WALKS, Blocks, CrashesEachEpisode, Exhausts, refuse_thread
+from fault_tasks import (
+    N_WALKS,
+    Blocks,
+    CrashesEachEpisode,
+    Exhausts,
+    MutedError,
+    RaisesOddly,
+    Saboteur,
+    Short,
+    TwoPartError,
+    UserBugError,
+    harm_action,
+    refuse_thread,
+)
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig, RestartPolicy
-from sc2pool.errors import ClosedError, ConfigError, CrashLoopError
+from sc2pool.errors import ClosedError, ConfigError, CrashLoopError, UserCodeError
+from sc2pool.game.program.process import log_left_in
 from sc2pool.pool.instances.fleet import launches_at_once
 from tests.support.audit.faulty import Faulty
 from tests.support.programs import assert_gone
@@ -313,3 +332,71 @@ def test_a_hook_that_blocks_its_worker_counts_once_and_is_named(begun: MakeEnv) 
     assert "time.sleep(600)" in (report / "traceback.txt").read_text()
     with pytest.raises(CrashLoopError, match="env 1: 3 recycles of the pool"):
         step(env, 0, N_WALKS)
+
+
+KILL = harm_action("game KILL")
+ROOM_BYTES = 1_000_000
+"""Enough for the logs of two games and little else."""
+
+
+ODD_ERRORS = {
+    "text that is no text": (UserCodeError, UserBugError, "UserBugError: no file \udc80"),
+    "no message": (UserCodeError, MutedError, "MutedError: <no message"),
+    "no traceback": (UserCodeError, SyntaxError, "SyntaxError: bad"),
+    "a subclass of ours": (ConfigError, TwoPartError, "env 0, stepping: map: too small"),
+}
+
+
+@pytest.mark.parametrize("kind", ODD_ERRORS)
+def test_the_users_own_error_is_raised(make_env: MakeEnv, tmp_path: Path, kind: str) -> None:
+    raised, cause, message = ODD_ERRORS[kind]
+    env = make_env(n=1, task=RaisesOddly, config=PoolConfig(fault_report_dir=tmp_path))
+    env.set_options({"error": kind})
+    env.reset()
+    with pytest.raises(raised) as caught:
+        step(env, 0)
+    assert message in str(caught.value)
+    assert isinstance(caught.value.__cause__, cause)
+    (report,) = tmp_path.iterdir()
+    trace = (report / "traceback.txt").read_text()
+    assert "raise ODD_ERRORS" in trace
+
+
+def test_the_log_of_a_game_whose_worker_was_killed(begun: MakeEnv, tmp_path: Path) -> None:
+    env = begun(task=Saboteur, config=PoolConfig(fault_report_dir=tmp_path))
+    _, _, dones, infos = step(env, 0, harm_action("worker KILL"))
+    assert dones.tolist() == [False, True]
+    report = Path(infos[1]["sc2pool.fault"]["fault_report"])
+    assert "Ready for commands" in (report / "game.log").read_text()
+
+
+def test_a_trainer_that_uses_one_array_for_all_its_actions(begun: MakeEnv, tmp_path: Path) -> None:
+    """Whether it names its envs or not."""
+    env = begun(task=Saboteur, config=PoolConfig(fault_report_dir=tmp_path))
+    actions = np.zeros(2, np.int64)
+    for envs in (None, [0, 1]):
+        for action in (1, 2, KILL):
+            actions[:] = action, 0
+            env.pool.send(actions, envs)
+            actions[:] = -1
+            batch = env.pool.recv()
+        report = Path(batch.infos[0]["sc2pool.fault"]["fault_report"])
+        assert json.loads((report / "fault.json").read_text())["last_actions"] == [1, 2, KILL]
+
+
+def test_a_game_that_floods_its_log(begun: MakeEnv, faulty: Faulty, run_temp: Path) -> None:
+    """Its output takes no room, neither on the disk nor in the worker, and steps go on."""
+    env = begun(task=Short, game=faulty.installation)
+    (run,) = run_temp.glob("sc2pool-run-*")
+    faulty.order("flood the log", "step", seconds=600.0)
+    logs = [run / str(row.instance) for row in env.stats().instances]
+    worker = psutil.Process(env.stats().instances[0].worker_pid)
+    before_bytes = worker.memory_info().rss
+    flooded_for = 0
+    while flooded_for < 50:
+        step(env, 0, 0)
+        flooded_for += any("flood flood" in log_left_in(log) for log in logs)
+        used_bytes = sum(file.stat().st_size for file in run.rglob("*") if file.is_file())
+        assert used_bytes < ROOM_BYTES
+    assert worker.memory_info().rss < before_bytes + ROOM_BYTES
+    assert env.stats().recycles == {}
