@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 from bench.comparison import CERTAINTY, alternate, median_interval, ratio, ratio_interval
 from bench.equality import all_runs, differing
-from bench.goals import GOALS, goals_table
-from bench.report import noise, throughput_rows, value_row
+from bench.report import GOALS, goals_table, noise, throughput_rows, value_row
 from bench.revision import RevisionSide
 
 import sc2pool

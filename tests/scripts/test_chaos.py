@@ -18,8 +18,7 @@ from chaos.adapters import ADAPTERS, Adapter, Kind
 from chaos.arena import Arena, May
 from chaos.attacks import ATTACKS
 from chaos.play import attacks_by_adapter, possible
-from chaos.rounds import Round, draw
-from chaos.shrink import shrink
+from chaos.rounds import Round, draw, shrink
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.errors import CrashLoopError
