@@ -53,7 +53,7 @@ def test_each_instance_is_replaced_after_two_episodes(
     assert len(counts) == len(MODES[name]) + (name not in OF_ONE_GAME)
     for envs, found in counts.items():
         n = 2 if envs == "env_fns" else 1
-        # After episode 2; then one that is cut short is the second of the next instance.
+        # After episode 2. Then the episode that is cut short is the next instance's second.
         assert (envs, found["recycles"]) == (envs, {"soft-episodes": n})
         assert (envs, found["cut"]) == (envs, {"soft-episodes": 2 * n})
     if "env_fns" in counts:
@@ -74,7 +74,7 @@ def test_every_last_observation_is_true(name, run_with, standin_dir, monkeypatch
 
 
 ENDS_WITHIN_S = 90.0
-"""Of the whole program; most of it is the import of a library and the launch of five games."""
+"""Limit of the program; the import of a library and the launch of five games take most of it."""
 
 
 @pytest.mark.timing
@@ -84,7 +84,7 @@ def test_close_returns_however_the_interpreter_is_left(name, run_with, standin_d
     done = run_with("leaving.py", name, timeout_s=ENDS_WITHIN_S)
     assert (done.returncode, done.stderr) == (0, "")
     said = dict(line.split(": ") for line in done.stdout.splitlines())
-    said.pop("made")  # an error, and of which type depends on the modules that are left
+    said.pop("made")  # an error; its type depends on the modules that are left
     assert set(said) == {
         "here",
         "again",
@@ -152,7 +152,7 @@ COMMANDS = {
 
 @pytest.fixture
 def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with code under the name of every module; none plays a game but the stand-in."""
+    """A folder with code under the name of every module; only the stand-in can be played."""
     folder = tmp_path / "planted"
     code = CODE.format(marker=str(folder / MARKER))
     installed = {module.name for module in pkgutil.iter_modules()}
@@ -184,7 +184,7 @@ def test_no_command_imports_it(command: tuple[str, ...], planted: Path) -> None:
 
 
 def test_a_task_that_is_named_may_lie_there(planted: Path) -> None:
-    """Then what it imports may, too, but not in place of what is installed."""
+    """Modules that the task imports may be there, too, but installed modules come first."""
     (planted / "my_task.py").write_text(
         "from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon\n"
         "class Mine(MoveToBeacon): pass\n"

@@ -32,7 +32,7 @@ from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 Door = Callable[[Pool], Any]
 DOORS: dict[str, Door] = {}
 kept: list[Any] = []
-"""What lives until the interpreter ends."""
+"""Objects that live until the interpreter ends."""
 
 
 def door(function: Door) -> Door:

@@ -48,7 +48,7 @@ def interrupt_at(call: int) -> Iterator[list[int]]:
     Args:
         call: counted from here; 0 for none.
 
-    Gives a list of one number: how many calls there were.
+    Yields a list of one number: how many calls there were.
     """
     calls = [0]
 
@@ -70,7 +70,7 @@ def interrupt_at(call: int) -> Iterator[list[int]]:
 
 
 def calls_in(work: Callable[[], Any]) -> int:
-    """How many of the package's functions this calls; a wait may make it differ."""
+    """How many of the package's functions this calls; a wait may change the number."""
     with interrupt_at(0) as calls:
         work()
     return calls[0]
@@ -101,7 +101,7 @@ def test_at_any_instant_of_a_call(env_class: type, what: str) -> None:
         env.reset()
         try:
             with interrupt_at(1 + int(part * fewest)):
-                work()  # a wait may be shorter than the others, and the instant never come
+                work()  # one wait may be shorter, so that the instant is never reached
         except KeyboardInterrupt:
             struck += 1
         assert_it_works(env, step)
@@ -137,7 +137,7 @@ def test_torn_records_say_so_until_the_reset(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
 def test_at_any_instant_of_the_construction_and_the_end(part: float) -> None:
-    """Nothing is left, neither of a pool that was never made nor of one that was being closed."""
+    """Nothing is left of a pool whose construction or close was interrupted."""
     whole: list[SubprocSC2VecEnv] = []
     construction = calls_in(lambda: whole.append(SubprocSC2VecEnv([Counting])))
     end = calls_in(whole[0].close)
@@ -157,7 +157,7 @@ def test_at_any_instant_of_the_construction_and_the_end(part: float) -> None:
 
 
 def test_a_call_after_the_wait_was_interrupted_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between the instants at which records change, an interrupt costs nothing but the call."""
+    """An interrupt while no record changes costs the call alone."""
     env = SubprocSC2VecEnv([Counting] * N)
     env.reset()
     workers = {process.pid for process in psutil.Process().children()}
@@ -204,7 +204,7 @@ def test_an_interrupted_recv_may_be_asked_again(monkeypatch: pytest.MonkeyPatch)
 def test_an_alarm_of_the_users_in_the_construction_arrives(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A TimeoutError is an OSError, but none of those with which the system refuses a process."""
+    """A TimeoutError is an OSError, but does not mean that the system refused a process."""
 
     def interrupted(work: Callable[[], Any]) -> Any:
         submit(work).result()
@@ -240,7 +240,7 @@ def test_a_handler_that_closes_ends_the_call_with_closed_error(
 
 
 STOPPED_FOR_S = 2.5
-"""Longer than the trainer of "is stopped" waits for any reply."""
+"""Longer than any limit of the trainer "is stopped" for a reply."""
 
 
 @pytest.mark.usefixtures("swept")
@@ -250,12 +250,12 @@ def test_ctrl_z_and_fg_is_no_fault(trainer: Callable[..., Trainer], stage: str) 
     stopped = trainer("is stopped")
     stopped.wait_for_stage(stage)
     stopped.process.send_signal(signal.SIGSTOP)
-    time.sleep(STOPPED_FOR_S)  # that time passes is the point
+    time.sleep(STOPPED_FOR_S)  # the test is about this time
     stopped.process.send_signal(signal.SIGCONT)
     if stage == "resetting":
         stopped.wait_for_stage("training")
         stopped.wait_for_stage("playing")
-    time.sleep(0.5)  # two more looks of its watchdog
+    time.sleep(0.5)  # two more checks of its watchdog
     stopped.process.send_signal(signal.SIGINT)
     said = stopped.wait_for_stage("interrupted")
     assert said["recycles"] == {}
@@ -266,7 +266,7 @@ def test_ctrl_z_and_fg_is_no_fault(trainer: Callable[..., Trainer], stage: str) 
 def test_full_disk_stops_no_trainer(
     trainer: Callable[..., Trainer], installation: Callable[[str], Path]
 ) -> None:
-    """A limit on the size of files stands in for it: no fault report or log can be written."""
+    """A limit on the size of files replaces a full disk: no fault report or log can be written."""
     talkative = installation("seq -f 'line %092.0f' 20")  # two thousand bytes
     unlucky = trainer("finds the disk full", game=talkative)
     said = unlucky.wait_for_stage("played on")

@@ -50,10 +50,10 @@ def test_killed(trainer: Callable[..., Trainer], number: signal.Signals) -> None
 def test_killed_at_random_instants(
     trainer: Callable[..., Trainer], stage: str, delay_s: float
 ) -> None:
-    """That nothing is left of it, of whatever it had by then, is looked at after each test."""
+    """A fixture checks after each test that nothing is left of it."""
     victim = trainer("trains")
     victim.wait_for_stage(stage)
-    time.sleep(delay_s)  # into the stage: the instant is what is tried out
+    time.sleep(delay_s)  # into the stage, at a random instant
     victim.process.kill()
     assert victim.process.wait(GONE_WITHIN_S) == -signal.SIGKILL
 
@@ -114,7 +114,7 @@ def test_killed_while_children_are_stopped(trainer: Callable[..., Trainer]) -> N
 def test_killed_with_envs_that_have_started_programs(
     start_trainer: Callable[..., Trainer], state: str
 ) -> None:
-    """Nobody but their worker knows of them, whatever it is doing."""
+    """Only their worker knows of these programs, and it may be in any state."""
     victim = start_trainer("trainer_of_envs.py", state)
     fork = victim.wait_for_stage("training")["fork"]
     victim.process.kill()
@@ -159,10 +159,10 @@ def test_the_next_pool_sweeps_what_a_killed_trainer_left(
     [("constructing", 0.0), ("constructing", 0.1), ("resetting", 0.0), ("training", 0.1)],
 )
 def test_interrupted(trainer: Callable[..., Trainer], stage: str, delay_s: float) -> None:
-    """Ctrl-C is a KeyboardInterrupt for the training loop, which can close what it has."""
+    """Ctrl-C is a KeyboardInterrupt in the training loop, which can then close its pool."""
     interrupted = trainer("trains")
     interrupted.wait_for_stage(stage)
-    time.sleep(delay_s)  # into the stage: the instant is what is tried out
+    time.sleep(delay_s)  # into the stage, at a random instant
     interrupted.process.send_signal(signal.SIGINT)
     said = interrupted.wait_for_stage("interrupted")
     assert said["close_s"] < 5.0
@@ -180,7 +180,7 @@ def test_close_ends_stopped_processes(begun: MakeEnv) -> None:
     began_s = time.monotonic()
     env.close()
     assert time.monotonic() - began_s < GONE_WITHIN_S
-    # The games have lost the worker that was their parent: the system reaps them.
+    # The games' parent, the worker, has ended: the system reaps them.
     assert_gone(children)
     env.close()
 
@@ -197,7 +197,7 @@ def test_close_ends_processes_that_envs_left() -> None:
 
 @pytest.mark.usefixtures("swept")
 def test_a_second_interrupt_cuts_the_grace_of_closing_short() -> None:
-    """User environments may take their time to close; who interrupts that loses no process."""
+    """User environments may be slow to close; an interrupt of their close leaves no process."""
     env = SubprocSC2VecEnv([partial(Mischief, "close", partial(time.sleep, 60))] * 2)
     env.reset()
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
@@ -212,7 +212,7 @@ def test_a_second_interrupt_cuts_the_grace_of_closing_short() -> None:
 
 
 ENDS_WITHIN_S = 60.0
-"""By itself; a program that has lost something it needs gets the time that `close` is allowed."""
+"""Of the program by itself; one that lacks a resource gets the time limit of `close`."""
 
 
 @pytest.mark.timing

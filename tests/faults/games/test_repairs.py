@@ -64,7 +64,7 @@ def test_no_more_than_allowed(
     tmp_path: Path,
     allowed: int,
 ) -> None:
-    """Each game notes that it started, and then waits for a file; who watches opens the gate."""
+    """Each game writes a line at its start, and then waits for a file, which the test creates."""
     begun, gate = tmp_path / "begun", tmp_path / "gate"
     root = installation(f'echo >>"{begun}"; while [ ! -e "{gate}" ]; do sleep 0.02; done')
     counts = []
@@ -94,7 +94,7 @@ def test_no_more_than_allowed(
 
 @pytest.fixture
 def report(tmp_path: Path) -> Iterator[Path]:
-    """Where the impostor tells who it is and what it was sent."""
+    """The file in which the impostor writes its pid and the bytes that it received."""
     path = tmp_path / "impostor"
     yield path
     pid, _ = path.read_text().splitlines()[0].split()
@@ -105,7 +105,7 @@ def report(tmp_path: Path) -> Iterator[Path]:
 def test_the_game_gets_another_port_and_the_impostor_not_a_byte(
     make_env: MakeEnv, faulty: Faulty, report: Path, undisturbed: Recording, harm: str
 ) -> None:
-    """A stolen one is the worse: our game is silent, and all that answers is the impostor."""
+    """A stolen port is worse: our game is silent, and only the impostor answers."""
     faulty.order(harm, "start", report=str(report))
     env = make_env(game=faulty.installation)
     assert_same_bytes(env.reset(), undisturbed.observations[0][:2])
@@ -124,7 +124,7 @@ Limited = Callable[[str, int], AbstractContextManager[None]]
 
 
 def play_until(env: SubprocSC2VecEnv, kind: str) -> None:
-    """Step until env 0 has been cut short by a fault of this kind; env 1 continues untouched."""
+    """Step until a fault of this kind ends env 0's episode; env 1 is not affected."""
     for _ in range(200):
         _, _, dones, infos = step(env, 0, 0)
         assert "sc2pool.fault" not in infos[1]
@@ -159,14 +159,14 @@ def test_the_folder_for_temporary_files_is_deleted(
 
 
 def lowest_free_descriptor() -> int:
-    """As a limit it means that this process may open no more files; those that are open stay."""
+    """The lowest free descriptor; with this limit the process can open no more files."""
     descriptor = os.dup(0)
     os.close(descriptor)
     return descriptor
 
 
 def test_descriptors_run_out_for_a_while(begun: MakeEnv, limited: Limited) -> None:
-    """The env waits; once there are descriptors again it continues, on a new game."""
+    """The env waits, and continues on a new game once there are free descriptors."""
     env = begun()
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     over = threading.Event()
@@ -282,7 +282,7 @@ def test_a_game_that_crashes_each_episode(begun: MakeEnv, tempered: Callable[[st
 def test_an_executable_that_exits_at_once(
     make_env: MakeEnv, installation: Callable[[str], Path]
 ) -> None:
-    """Twice the same early exit is the installation's fault: no third try, no backoff."""
+    """If the game exits early twice in the same way, the installation is broken: no third try."""
     root = installation('echo "cannot open shared object file" >&2; exit 1')
     began_s = time.monotonic()
     with pytest.raises(CrashLoopError, match="the game does not start") as caught:
@@ -308,7 +308,7 @@ def test_an_executable_that_never_listens(
 def test_games_killed_while_they_launch_are_tried_again(
     begun: MakeEnv, installation: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    """SIGKILL may be memory pressure: even twice, it says nothing about the installation."""
+    """SIGKILL may mean a lack of memory: even twice, it does not show a broken installation."""
     (tmp_path / "lives").write_text("..")
     script = f'[ -s "{tmp_path}/lives" ] && truncate -s -1 "{tmp_path}/lives" && kill -KILL $$'
     env = begun(n=1, game=installation(script))
@@ -371,7 +371,7 @@ def test_the_log_of_a_game_whose_worker_was_killed(begun: MakeEnv, tmp_path: Pat
 
 
 def test_a_trainer_that_uses_one_array_for_all_its_actions(begun: MakeEnv, tmp_path: Path) -> None:
-    """Whether it names its envs or not."""
+    """With and without the argument `envs`."""
     env = begun(task=Saboteur, config=PoolConfig(fault_report_dir=tmp_path))
     actions = np.zeros(2, np.int64)
     for envs in (None, [0, 1]):
@@ -385,7 +385,7 @@ def test_a_trainer_that_uses_one_array_for_all_its_actions(begun: MakeEnv, tmp_p
 
 
 def test_a_game_that_floods_its_log(begun: MakeEnv, faulty: Faulty, run_temp: Path) -> None:
-    """Its output takes no room, neither on the disk nor in the worker, and steps go on."""
+    """Its output fills neither the disk nor the worker's memory, and steps continue."""
     env = begun(task=Short, game=faulty.installation)
     (run,) = run_temp.glob("sc2pool-run-*")
     faulty.order("flood the log", "step", seconds=600.0)

@@ -40,7 +40,7 @@ CLOSES_WITHIN_S = 5.0
 
 
 def assert_failed_for_good(env: Any) -> None:
-    """Nothing runs although nobody closed it; closing is quick, and may be repeated."""
+    """No process runs, even before `close`, which is quick and may be repeated."""
     _, alive = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=2.0)
     assert not alive
     with pytest.raises(ClosedError, match="the pool has failed"):
@@ -75,7 +75,7 @@ def test_hook_awaits_a_cancelled_task(begun: MakeEnv, kind: str) -> None:
     from fault_bots import CancelledBot
 
     env = begun(n=1, task=Cancelled if kind == "task" else CancelledBot)
-    env.reset()  # the worker's own cancellation of an episode is no error
+    env.reset()  # the worker may cancel an episode without an error
     with pytest.raises(UserCodeError) as caught:
         step(env, 0)
     message = str(caught.value)
@@ -144,7 +144,7 @@ CALLS: dict[str, Callable[[SubprocSC2VecEnv], Any]] = {
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """One line for each call that has hung."""
+    """A file with one line for each call that hung."""
     return tmp_path / "log"
 
 
@@ -210,7 +210,7 @@ def test_an_episode_that_a_call_has_begun_is_dealt_again_by_a_reset(begun: MakeE
 
 
 def test_a_caller_with_more_time(two: SubprocSC2VecEnv) -> None:
-    """The time that a caller gives counts, if it is longer than the limit."""
+    """The caller's timeout applies if it is longer than the limit."""
     pool = two.pool
     with pytest.raises(multiprocessing.TimeoutError, match="of 2 envs have not answered"):
         pool.call([0, 1], "env_method", "hang", (), {}, timeout_s=0.01)

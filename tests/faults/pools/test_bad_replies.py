@@ -39,7 +39,7 @@ HARM_STEP = 3
 EPISODE = 5
 STEPS = 8
 
-# The first to notice that nothing comes names it: the worker's deadline, or the watchdog.
+# The fault kind depends on which notices silence first: the worker's deadline, or the watchdog.
 SILENT = {"deadline", "hung"}
 KINDS = {
     "close": {"connection-lost"},
@@ -62,18 +62,18 @@ POINTS = {
     "stepping": "step",
 }
 OF_EACH_PHASE = ("close", "garbage", "duplicate", "error", "slow")
-"""A lost connection, a reply that is no answer, one too many, a refusal, none."""
+"""A lost connection, a wrong reply, one reply too many, a refusal, silence."""
 ROWS = [
     (phase, harm) for phase in POINTS for harm in (KINDS if phase == "stepping" else OF_EACH_PHASE)
 ]
-"""One place judges all replies, so the phases differ only in what follows from it."""
+"""One place judges all replies, so the phases differ only in the consequences."""
 TOO_LONG_S = 30.0
 A_MOMENT_S = 0.3
 
 
 @pytest.fixture(scope="module", autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    """In place of the look after each test: the pool outlives them."""
+    """Replaces the check after each test: the pool outlives the tests."""
     yield
     assert psutil.Process().children(recursive=True) == []
 
@@ -93,7 +93,7 @@ def quiet_run(env: SubprocSC2VecEnv) -> Recording:
 
 
 class Run:
-    """A run in which something is done right before one step."""
+    """A run in which an action precedes one step."""
 
     def __init__(self, env: SubprocSC2VecEnv) -> None:
         self.env = env
@@ -115,7 +115,7 @@ class Run:
             self.reset_infos.append([dict(info) for info in self.env.reset_infos])
 
     def recycles(self) -> list[str]:
-        """What instances were replaced for in this run."""
+        """The kinds of recycles in this run."""
         return sorted((Counter(self.env.stats().recycles) - self._recycles).elements())
 
 
@@ -159,11 +159,11 @@ def test_harm(
         assert_env_0_cut_short(run, quiet_run, kinds)
         assert_fault(run.infos[HARM_STEP - 1][0], kinds, "stepping", instance.instance)
     elif phase == "launching":
-        # The game that was to take over does not come up either: still one mark, of the first.
+        # The replacement game does not start either: still one mark, for the first fault.
         assert_env_0_cut_short(run, quiet_run, {"game-exited"})
         kinds = kinds | {"game-exited"}
         fault = next(e for e in reversed(env.stats().events) if e.event == "fault")
-        # What is too much in the launch's last reply is found with the next one.
+        # A surplus in the launch's last reply is found with the next reply.
         assert fault.phase == ("resetting" if harm == "duplicate" else "launching")
     else:
         assert_same_run(run, quiet_run)
@@ -199,7 +199,7 @@ def test_slow_but_in_time_is_no_fault(
 def test_numbers_that_are_not_finite(
     env: SubprocSC2VecEnv, faulty: Faulty, quiet_run: Recording, phase: str
 ) -> None:
-    """A task that made an observation of them would be called wrong."""
+    """A task that used these values would get the blame."""
     run = Run(env)
     run.play(HARM_STEP - 1)
     faulty.order("not finite", POINTS[phase], pid=env.stats().instances[0].pid)
@@ -213,7 +213,7 @@ def test_numbers_that_are_not_finite(
 
 
 def test_a_handshake_refused_is_tried_again(env: SubprocSC2VecEnv, faulty: Faulty) -> None:
-    """The real game refuses while it loads."""
+    """The real game refuses requests while it loads."""
     run = Run(env)
     strike(processes_of(env, 0)["game"].pid, "KILL")
     faulty.order("refuse", "handshake")

@@ -167,7 +167,7 @@ def test_stopped(begun: MakeEnv, below_a_script: Path) -> None:
 ROOT = Path(__file__).parents[3]
 FILES = ("tests/tasks/test_episode_rules.py", "tests/faults/pools/test_bad_replies.py")
 TESTS = "in_the_pool or stepping-close or stepping-swapped or stepping-slow"
-"""Which of their tests, as pytest's `-k`: the compiled path is that of a step."""
+"""The selected tests, as pytest's `-k`: the compiled path plays steps only."""
 TIMEOUT_S = 500.0
 
 

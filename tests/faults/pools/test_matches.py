@@ -91,8 +91,8 @@ def test_both_rows_get_one_truncation_and_the_others_none(make_env, undisturbed,
 
 
 def test_a_side_that_dies_before_its_first_observation(make_env, arm, striking_installation):
-    """Nothing of it is in the batch: the pair was replaced within the reset."""
-    arm("game KILL")  # of the first that starts
+    """The batch does not show it: the pair was replaced within the reset."""
+    arm("game KILL")  # of the pair that starts first
     env = make_env(task=MarineDuel, n=1, game=striking_installation)
     assert env.reset().shape == (2, 57)
     assert sum(env.stats().recycles.values()) == 1
@@ -100,7 +100,7 @@ def test_a_side_that_dies_before_its_first_observation(make_env, arm, striking_i
 
 
 def test_a_pause_stops_both_games(begun):
-    """For longer than the watchdog lets a stopped game live; the episode goes on after it."""
+    """The pause is longer than the watchdog's limit for stopped games; the episode continues."""
     env = begun(task=MarineDuel, n=1)
     hold(env)
     games = [psutil.Process(pid_of(env, 0, side)) for side in Side]
@@ -175,7 +175,7 @@ def test_exception_of_a_bot_is_user_code_error(make_env, task, opponent, told):
 
 @pytest.mark.parametrize("task", [DuelTask, DuelBot])
 def test_a_killed_game_is_replaced_and_the_bot_plays_on(begun, task):
-    """The bot may be in the midst of a query; the fault is the game's all the same."""
+    """The bot may be waiting for a query; the game still gets the blame."""
     env = begun(task=task, n=1, opponent=PlainDuelBot, config=PoolConfig(restart=LENIENT))
     for side in ("host", "guest"):
         env.step([WAIT])

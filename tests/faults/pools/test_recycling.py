@@ -57,7 +57,7 @@ def config(**policy: Any) -> PoolConfig:
 
 @pytest.fixture(scope="module")
 def quiet_run(standin_dir: Path) -> Recording:
-    """Two envs that nothing is done to."""
+    """An undisturbed run of two envs."""
     with closing(SubprocSC2VecEnv(n=2, task=Short, game=standin_dir, seed=SEED)) as env:
         return record(env, STEPS)
 
@@ -65,7 +65,7 @@ def quiet_run(standin_dir: Path) -> Recording:
 def assert_recycled_unseen(
     env: SubprocSC2VecEnv, quiet: Recording, in_step: Callable[[int], None], recycles: Any
 ) -> None:
-    """Not one transition is another, and no info tells of it; `stats` does."""
+    """All transitions and infos are the same; only `stats` shows the replacement."""
     assert_same_bytes(env.reset(), quiet.observations[0])
     for number in range(STEPS):
         in_step(number)
@@ -108,14 +108,14 @@ def test_over_the_soft_limit_of_memory(  # noqa: PLR0917
     def in_step(number: int) -> None:
         nonlocal before_bytes
         if number == 1:
-            # Growth counts from what the game has in its first episode.
+            # Growth counts from the memory of the game's first episode.
             wait_for(lambda: memory_of(env, 0))
         elif number == FIRST_OF_SECOND_EPISODE:
             before_bytes = memory_of(env, 0)
             pid = env.stats().instances[0].pid
             faulty.order("allocate", "step", pid=pid, bytes=TAKEN_BYTES)
         elif number == FIRST_OF_SECOND_EPISODE + 1:
-            # A sample may show a part of it only.
+            # A sample may show a part of the growth only.
             wait_for(lambda: memory_of(env, 0) - before_bytes > 0.95 * TAKEN_BYTES)
 
     assert_recycled_unseen(env, quiet_run, in_step, {"soft-memory": 1})
@@ -136,7 +136,7 @@ def test_recycled_after_episodes_or_seconds(
 def test_a_shared_worker_over_the_soft_limit_of_memory(
     begun: MakeEnv, wait_for: Callable[..., None]
 ) -> None:
-    """Its envs move into another one, each at the end of its episode."""
+    """Its envs move to another worker, each at the end of its episode."""
     settings = replace(config(soft_memory_bytes=LIMIT_BYTES), envs_per_worker=2)
     env = begun(task=Grows, config=settings)
     before, other = env.stats().instances
@@ -171,12 +171,12 @@ def test_a_shared_worker_over_the_hard_limit_of_memory(begun: MakeEnv) -> None:
 def test_over_the_hard_limit_of_memory(
     begun: MakeEnv, faulty: Faulty, quiet_run: Recording, wait_for: Callable[..., None]
 ) -> None:
-    """At once, in the middle of the episode, as a marked truncation."""
+    """The game is replaced within the episode, which ends as a marked truncation."""
     env = begun(task=Short, game=faulty.installation, config=config(hard_memory_bytes=LIMIT_BYTES))
     pid = env.stats().instances[0].pid
     faulty.order("allocate", "step", pid=pid, bytes=TAKEN_BYTES)
     # The watchdog may catch it while it grows; else in one of the next steps, because plain steps
-    # look for verdicts 50 times a second only.
+    # check for verdicts 50 times a second only.
     played = [step(env, 0, 0)]
     if not played[0][2][0]:
         wait_for(lambda: memory_of(env, 0) > LIMIT_BYTES)
@@ -234,12 +234,12 @@ def spared(make_env: MakeEnv) -> Callable[..., SubprocSC2VecEnv]:
 
 
 def strike_spares(env: SubprocSC2VecEnv, wait_for: Callable[..., None]) -> int:
-    """Kills the games of all spares that have one; how many, once their workers have told."""
+    """Kills the games of all spares that have one; waits for their workers' reports; the number."""
     struck = [instance for instance in env.stats().instances[N:] if instance.pid]
     for instance in struck:
         game = psutil.Process(instance.pid)
         strike(instance.pid, "KILL")
-        wait_for(lambda g=game: not g.is_running())  # its worker tells, and then reaps it
+        wait_for(lambda g=game: not g.is_running())  # its worker reports it, and then reaps it
     return len(struck)
 
 
@@ -272,7 +272,7 @@ def test_two_spares(
 
 
 def test_a_killed_env_takes_the_next_episode(spared: Callable[..., SubprocSC2VecEnv]) -> None:
-    """The same one, with spares or without, and the run continues the same."""
+    """The env takes the same episode with or without spares, and the run continues the same."""
     runs = []
     for spares in (0, 1):
         env = spared(spares, ShortSaboteur)
@@ -312,7 +312,7 @@ def void_by_attribute(env: SubprocSC2VecEnv) -> None:
 
 
 def test_episodes_not_yet_played_are_void(spared: Callable[..., SubprocSC2VecEnv]) -> None:
-    """Two spares hold two of them by then; that they did shows nowhere."""
+    """Two spares hold two of these episodes by then; no result depends on it."""
     without, with_spares = spared(0), spared(2)
     for void in (void_by_reset, void_by_seed, void_by_options, void_by_attribute):
         runs = []
@@ -333,7 +333,7 @@ def test_a_spare_takes_over_without_a_launch(
 ) -> None:
     env = spared(1)
     env.reset()
-    # The spare gets ready by and by; the pool takes notice in its steps.
+    # The spare becomes ready later; the pool notices it in its steps.
     wait_for(lambda: step(env, 0, 0, 0) and env.stats().instances[N].state == "ready")
     pids = [instance.pid for instance in env.stats().instances]
     victim = psutil.Process(pids[0])
@@ -351,7 +351,7 @@ ROUNDS = 2
 
 
 def belongings(run_temp: Path) -> dict[str, object]:
-    """How much of each there is: in this process, below it, and in the temp folder."""
+    """Counts of resources in this process, in its children, and in the temp folder."""
     processes = our_processes(run_temp)
     (run,) = run_temp.glob("sc2pool-run-*")
     return {
@@ -377,5 +377,5 @@ def test_recycles_of_all_envs_at_once(
         assert step(env, 0, 0)[2].all()
         step(env, 0, 0)
     assert sum(env.stats().recycles.values()) == 2 * ROUNDS
-    # The games of killed workers are reaped by the system, when it comes to it.
+    # The system reaps the games of killed workers, some time later.
     wait_for(lambda: belongings(run_temp) == before)

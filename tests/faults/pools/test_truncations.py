@@ -42,7 +42,7 @@ def make_vector(standin_dir: Path) -> Iterator[MakeVector]:
 
 @pytest.fixture(scope="module")
 def untouched(standin_dir: Path) -> list[np.ndarray]:
-    """What both envs show in ten steps that nothing disturbs."""
+    """Both envs' results in ten undisturbed steps."""
     with closing(SC2VectorEnv(n=2, task=Saboteur, game=standin_dir, seed=SEED)) as env:
         return [env.reset()[0], *(env.step(QUIET)[0] for _ in range(10))]
 
