@@ -94,7 +94,7 @@ def test_a_difference_is_found():
 
 @pytest.mark.parametrize("name", NUMBERS_OF)
 def test_simulated_units_agree_with_the_tables(data, name):
-    """What the tables lack is compared by `truth.py check`."""
+    """`truth.py check` compares the facts that the tables lack."""
     ours = combined(NUMBERS_OF[name], DOES.get(name, {}))
     row = data.units[ours["id"]]
     told = units.from_tables(row)
@@ -136,7 +136,7 @@ def test_python_sc2_finds_upgrades_and_technology(game_data):
 
 
 def test_every_id_of_python_sc2_is_in_the_tables(data, game_data):
-    """Apart from what the game of this patch does not have, or does not have available."""
+    """Apart from rows that the game of this patch lacks, or marks as not available."""
     available = {row.unit_id for row in data.units if row.available}
     assert set(game_data.units) == available
     assert {one.value for one in UnitTypeId} - {row.unit_id for row in data.units} == set()

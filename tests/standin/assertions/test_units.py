@@ -57,7 +57,7 @@ def test_p19_an_action_of_two_clients_takes_effect_after_two_loops(begin_duel, p
 
 
 class TestPlaces:
-    """P25: units are created where it is asked for, and walk or fly to where they are ordered."""
+    """P25: units are created at the given places, and walk or fly to their targets."""
 
     PLACES = (("Marine", 44, 44), ("Zealot", 40, 50), ("Banshee", 48, 52), ("Observer", 50, 46))
 
@@ -244,12 +244,12 @@ SMART, HALT, CANCEL, CANCEL_LAST, GATHER = 1, 3660, 3659, 3671, 3666
 BUILD_COMMAND_CENTER, BUILD_FACTORY, TRAIN_MARINE = 318, 328, 560
 TECH_LAB, RALLY_UNITS, SALVAGE = 3682, 3673, 32
 HERE = (44.5, 48.5)
-"""The middle of the map, where structures find room."""
+"""The middle of the map, with room for structures."""
 
 
 @pytest.fixture
 def rich(begin) -> Wire:
-    """A town that may build everything, in a second."""
+    """A town with all resources and without tech requirements."""
     wire = begin()
     cheat(wire, debug_pb.all_resources, debug_pb.tech_tree)
     wire.step(1)
@@ -273,7 +273,7 @@ def barracks(fast) -> Wire:
 
 
 def begin_site(wire: Wire, ability_id: int, name: str) -> None:
-    """Let an SCV that stands there build, and wait until the structure has begun to grow."""
+    """Let an SCV beside the place build, and wait until the structure makes progress."""
     wire.spawn(*units(("SCV", 1, HERE[0] - 4, HERE[1])))
     wire.step(2)
     builder = min(of(wire, "SCV"), key=lambda one: abs(one.pos.x - HERE[0] + 4))

@@ -76,7 +76,7 @@ ONLY_RECORDED = (
 )
 """The economy, on maps that have one; and orders: recorded workers mine from the first loop."""
 ONLY_OURS = ("observation.abilities",)
-"""The abilities of all units; the real game lists those of the selected ones, and none is."""
+"""The abilities of all units; the real game lists those of selected units, and none is selected."""
 
 
 def paths(message: Message, before: str = "") -> set[str]:

@@ -43,12 +43,12 @@ def run(installation: Path) -> Callable[..., Program]:
 
 
 def said(program: Program, *, quiet: bool = False) -> Any:
-    """What it printed last, as JSON; if it is quiet, it logs no traceback."""
+    """The program's last line, as JSON; with `quiet`, fails if it logs a traceback."""
     try:
         out, errors = program.communicate(timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:
         program.kill()
-        out, errors = program.communicate()  # which says how far it came
+        out, errors = program.communicate()  # the output shows how far it came
     assert program.returncode == 0, errors[-3000:] + out[-3000:]
     assert not (quiet and "Traceback" in errors), errors[-3000:]
     return json.loads(out.splitlines()[-1])

@@ -104,7 +104,7 @@ Number = tuple[int, int]
 
 
 class Middling(Random):
-    """Chance always gives the same."""
+    """A generator that always gives the same number."""
 
     def random(self) -> float:
         return 0.5
@@ -218,7 +218,7 @@ def begin(session, content: bytes | None = None, seed: int = 1) -> None:
 
 
 def copy(session, name: str) -> int:
-    """The id of a copy, as SMACv2 finds it."""
+    """The id of a copied type, as SMACv2 finds it."""
     asked = session.ask(data=sc_pb.RequestData(unit_type_id=True))
     return len(asked.data.units) - len(COPIES) + COPIES.index(name)
 

@@ -113,7 +113,7 @@ def test_a_loop_is_played_once_both_have_asked():
     assert asked.playable == 0
     assert asked.ask(2, 3) == 3
     assert asked.playable == 3
-    assert asked.ask(1, 4) == 8  # what was asked for is not taken back
+    assert asked.ask(1, 4) == 8  # the earlier request still counts
     asked.leave(2)
     assert asked.playable == 8
 
@@ -122,7 +122,7 @@ HARMS = (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM)
 PHASES = ("joining", "between two steps", "one waits", "both step")
 INSTANTS = 20 if is_long() else 1
 QUIET_S = 0.1
-"""How long a side is watched that must not answer."""
+"""How long a test watches a side that must not answer."""
 STEPS = 20
 
 
@@ -169,7 +169,7 @@ def join_and_harm(pair: Pair, loser: GameProcess, harm: signal.Signals, rng: ran
 
 
 def begin_and_ask(pair: Pair, survivor: Wire, phase: str, rng: random.Random) -> tuple[Wire, ...]:
-    """Play a while; returns the sides that were asked for one more step."""
+    """Play some steps; returns the sides with one more pending step."""
     pair.begin(seed=1)
     for _ in range(rng.randrange(STEPS)):
         pair.step(8)

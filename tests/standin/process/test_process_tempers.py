@@ -57,12 +57,12 @@ def ends(launch: Launch) -> Callable[[GameProcess], tuple[int, str]]:
 
 @pytest.fixture
 def in_tmp_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Core files are written into the working directory, here that of the test."""
+    """Core files are written into the working directory, which is the test's folder."""
     monkeypatch.chdir(tmp_path)
 
 
 def contents(wire: Wire) -> dict[tuple[float, float], int]:
-    """What is left in mineral fields and geysers, by their places."""
+    """The remaining contents of mineral fields and geysers, by their places."""
     return {
         (one.pos.x, one.pos.y): one.mineral_contents + one.vespene_contents
         for one in wire.observe().raw_data.units
@@ -94,7 +94,7 @@ def test_spent_minerals(launch, changed, temper):
 
 
 def test_a_replay_has_the_quirks_of_its_episode(launch):
-    """They are those of the game that was played, not those of the process that shows it."""
+    """The contents are the recorded game's, not those of the process that plays the replay."""
     wire = launch("--temper", "spent-minerals,late-units,stalled-map").connect()
     wire.start("BuildMarines")
     wire.step(400)
@@ -169,7 +169,7 @@ def test_no_player(launch, temper):
         assert joined.join_game.HasField("player_id")
         for request in ({"observation": OBSERVE}, {"step": STEP}, {"restart_game": RESTART}):
             assert wire.ask(**request).error == ["A game has not been started yet"]
-    # What is no map is another thing than a map with a mistake.
+    # The game distinguishes garbage from a map with a mistake.
     wrong = wire.ask(create_game=create_request(json.dumps(EMPTY_MAP | {"fog": 1}).encode()))
     assert "map.fog" in wrong.create_game.error_details
     wire.start()
@@ -221,7 +221,7 @@ def test_no_crash_if_nothing_is_due(launch):
     ("temper", "number"), [("kind", signal.SIGABRT), ("fatal-close", signal.SIGSEGV)]
 )
 def test_a_crash_and_its_core_file(launch, temper, number, limited, in_tmp_path):
-    """The game forbids itself a core file unless it is to behave as reported."""
+    """The game disables its core file, except with the temper."""
     may_dump = resource.getrlimit(resource.RLIMIT_CORE)[1] != 0
     with limited("CORE", 1 << 16 if may_dump else 0):
         game = launch("--temper", temper)
@@ -329,7 +329,7 @@ def test_slowing(launch, changed, wait_for):
     def begin(temper: str) -> tuple[psutil.Process, Wire]:
         game = launch("--temper", temper)
         wire = game.connect()
-        wire.socket.settimeout(10 * TIMEOUT_S)  # the busier the machine, the older is the process
+        wire.socket.settimeout(10 * TIMEOUT_S)  # on a busy machine the process is older
         wire.start(changed("mini_games/CollectMineralsAndGas", time_limit_loops=1 << 18))
         wire.order(wire.units(SCV), GATHER, target=wire.units(FIELD)[0])
         wire.step(1000)  # the first loops cost more
@@ -354,7 +354,7 @@ def test_slowing(launch, changed, wait_for):
 
 
 def _waits_for_a_player(game: GameProcess) -> Wire:
-    """A join that is under way until another player comes."""
+    """A join that waits for another player."""
     wire = game.connect()
     wire.ask(create_game=sc_pb.RequestCreateGame(local_map=DUEL, player_setup=TWO))
     wire.send(join_game=join_request(free_ports(4)))
@@ -404,7 +404,7 @@ def test_same_instant(launch, executable, installation):
 
 
 def test_the_same_bytes_under_a_seed(launch):
-    """In lock-step no temper makes an episode depend on anything else."""
+    """In lock-step an episode depends on its seed and actions alone, under any temper."""
 
     def played(wire: Wire) -> list[bytes]:
         replies = []

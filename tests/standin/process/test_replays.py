@@ -53,7 +53,7 @@ def watched(session, data: bytes) -> list[bytes]:
 
 
 def play(session, steps: int, *, enemies: bool = True) -> list[bytes]:
-    """Random commands, some of them wrong, chat, units from nowhere; every observation."""
+    """Play random commands, some of them wrong, chat, and created units; every observation."""
     rng = np.random.default_rng(1)
     seen = [observed(session)]
     for step in range(steps):
@@ -98,7 +98,7 @@ def without_undecided(content: bytes) -> bytes:
 
 
 def test_replays_of_random_requests(session_for):
-    """Legal and illegal ones, on all maps; the replay ends with what the game shows then."""
+    """Legal and illegal commands, on all maps; the replay ends with the game's last observation."""
     game, watching = session_for(), session_for()
     draw = Draw(1, [f"mini_games/{name}.SC2Map" for name in MAPS])
     compared = 0
@@ -116,7 +116,7 @@ def test_replays_of_random_requests(session_for):
 
 
 def whole_map(session) -> sc_pb.Observation:
-    """What is on the map now, without deaths and alerts, which one observation alone shows."""
+    """The map's present state, without deaths and alerts, which only one observation shows."""
     seen = session.observed(disable_fog=True).observation
     seen.raw_data.ClearField("event")
     seen.ClearField("alerts")
@@ -172,7 +172,7 @@ def test_commands_that_end_the_process_are_not_recorded(offline):
 
 
 def test_other_programs_read_the_file(offline):
-    """As python-sc2 and pysc2 find the version of the game that plays a replay."""
+    """python-sc2 and pysc2 choose a game by the version in a replay."""
     offline.start()
     offline.step(224)
     files = mpyq.MPQArchive(io.BytesIO(offline.replay())).extract()
@@ -425,7 +425,7 @@ def test_the_record_is_bounded(offline, monkeypatch):
 
 
 def test_who_watches_may_have_another_interface(session_for):
-    """Cropped coordinates are the player's; who watches chooses its own."""
+    """Cropped coordinates are the player's choice; an observer chooses its own."""
     session = session_for()
     cropped = sc_pb.InterfaceOptions(raw=True, raw_crop_to_playable_area=True)
     session.start(interface=cropped)
@@ -478,7 +478,7 @@ def forged(replay: bytes, **about: object) -> bytes:
 
 
 def test_no_text_of_a_replay_is_a_command_to_the_terminal(offline, installation, tmp_path):
-    """Such as the window's title, a screen that is cleared, or a line of the program's own."""
+    """A text may set the window's title, clear the screen, or imitate the program's output."""
     offline.start()
     replay = tmp_path / "a.SC2Replay"
     replay.write_bytes(

@@ -80,7 +80,7 @@ def test_refused_handshakes(shared_game, options, status):
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_a_client_may_state_the_servers_own_address_as_its_origin(shared_game, host):
-    """As pysc2's and SMAC's websocket client does."""
+    """The websocket client of pysc2 and SMAC connects like this."""
     wire = shared_game.connect(headers=f"Origin: http://{host}:{shared_game.port}\r\n")
     assert wire.ask(ping=sc_pb.RequestPing()).HasField("ping")
 
@@ -167,7 +167,7 @@ def test_real_time_runs_by_itself_and_waits_for_a_loop(shared_game):
     assert reply.observation.observation.game_loop >= target
     rate = reply.observation.observation.game_loop / elapsed_s
     assert rate == pytest.approx(22.4, rel=0.1)
-    # What follows a waiting observation waits behind it, and nothing gets lost.
+    # Requests after a waiting observation wait behind it, and none gets lost.
     ahead = reply.observation.observation.game_loop + 5
     wire.send(observation=sc_pb.RequestObservation(game_loop=ahead), id=1)
     wire.send(observation=sc_pb.RequestObservation(), id=2)
@@ -253,7 +253,7 @@ def test_loops_after_a_stop(launch, after_stop, fewest, most):
     game.process.send_signal(signal.SIGCONT)
     after = loop_of(wire)
     assert fewest <= after - before <= most
-    # And on it goes, at its usual pace.
+    # Then it continues at its usual pace.
     began_s = time.monotonic()
     assert loop_of(wire, after + 9) >= after + 9
     assert time.monotonic() - began_s == pytest.approx(9 / 22.4, abs=0.15)
@@ -323,7 +323,7 @@ def test_a_price_changes_no_reply(session_for, priced):
 
 
 def test_sigterm_is_heard_between_dear_steps(game, priced):
-    """After it no step is played; what was played before was answered, in order."""
+    """No step is played after SIGTERM; earlier steps were answered, in order."""
     wire = game.connect()
     wire.start(priced("MoveToBeacon", sleep_ms=200))
     for number in range(100):  # 20 s

@@ -19,7 +19,7 @@ MEDIVAC, COLOSSUS, BATTLECRUISER = 54, 4, 57
 HELLION, HYDRALISK, SPINE, MULE, REAPER, THOR = 53, 107, 98, 268, 49, 52
 WEAPONS, AIR_WEAPONS, SHIELDS = 7, 78, 45
 A_LOOPS_SHIELDS = 0.125
-"""What comes back of shields in a loop."""
+"""The regeneration of shields in a loop."""
 
 
 def _enemy_life(session) -> list[float]:
@@ -27,13 +27,13 @@ def _enemy_life(session) -> list[float]:
 
 
 LIFE_PER_LOOP = 0.2734375 / 16
-"""What comes back to a roach."""
+"""The regeneration of a roach."""
 LATEST_HIT_LOOPS = 24
-"""The first hit of a fight has come by then: the damage point, and the flight of a missile."""
+"""The latest loop of a fight's first hit: the damage point, and the flight of a missile."""
 
 
 def _first_hit(session, unit_type):
-    """Play until a unit of this type is hit; it, as it is then, or at LATEST_HIT_LOOPS."""
+    """Play until a unit of this type is hit, at most LATEST_HIT_LOOPS; the unit at that time."""
     for _ in range(LATEST_HIT_LOOPS):
         session.step()
         (unit,) = session.units(unit_type)
@@ -111,7 +111,7 @@ def test_a_unit_fires_the_weapon_that_hits_its_target(offline, attacker, target,
     offline.debug(debug_pb.DebugCommand(game_state=debug_pb.god))
     unit = _first_hit(offline, target)
     lost = unit.health_max + unit.shield_max - unit.health - unit.shield
-    assert lost == pytest.approx(damage, abs=0.1)  # a roach has some of it back
+    assert lost == pytest.approx(damage, abs=0.1)  # a roach has regenerated some of it
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_who_holds_does_not_walk_though_its_other_weapon_reaches_as_far(offline)
 
 
 def test_shields_come_back_when_no_hit_has_come_for_a_while(session_for):
-    """From the 161st loop after the hit on, an eighth a loop, in steps of any size."""
+    """From the 161st loop after the hit, an eighth per loop, in steps of any size."""
 
     def play(step):
         session = session_for()

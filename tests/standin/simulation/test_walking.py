@@ -64,7 +64,7 @@ def test_queue_patrol_stop(offline):
 
 
 def test_a_queue_that_becomes_full_is_an_error_of_the_next_loop(offline):
-    """None of these orders is carried out before all of them are accepted."""
+    """All orders are accepted before one is carried out."""
     offline.arena((MARINE, 1, 20, 20))
     order = command(offline.one(MARINE), MOVE, (30, 30), queued=True)
     assert offline.act(*[order] * 35) == [1] * 35
@@ -93,7 +93,7 @@ def test_requests_take_effect_with_the_next_loop(offline):
 
 @pytest.mark.parametrize("count", [1, 9])
 def test_a_patrol_to_the_own_place_stands_until_the_next_order(offline, count):
-    """Both ends of the patrol are reached at once, alone and in a crowd."""
+    """The units already stand at both ends of the patrol, alone and in a crowd."""
     offline.start("DefeatRoaches" if count > 1 else "MoveToBeacon")
     group = offline.units(MARINE)
     assert len(group) == count

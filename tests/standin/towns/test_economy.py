@@ -275,7 +275,7 @@ def alerts(session) -> list[str]:
 
 @pytest.fixture
 def rich(field):
-    """A town without workers that may make everything, in a second."""
+    """A town without workers that can make everything, each in a second."""
     field.kill(field.units(SCV))
     cheat(field, debug_pb.all_resources, debug_pb.tech_tree, debug_pb.food, debug_pb.fast_build)
     alerts(field)

@@ -1,4 +1,4 @@
-"""Observations: an updated one equals a new one byte by byte; a map's stamp; the fog of war."""
+"""Observations: an updated one has the bytes of a new one. Stamps of maps, and the fog of war."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SCV, MARINE, MEDIVAC, OBSERVER, RAVEN, TURRET, AUTO_TURRET = 45, 48, 54, 82, 56,
 
 
 def _disturb(session, rng: np.random.Generator) -> None:
-    """Commands for some units, and a birth, a death or other values."""
+    """Give commands to some units, and create, kill or change one."""
     units = list(session.observe().raw_data.units)
     group = [unit for unit in units if unit.owner == 1 and rng.random() < 0.5]
     if group:
@@ -59,7 +59,7 @@ def _fields(unit) -> set[str]:
 
 
 def test_a_units_fields_are_those_of_recorded_ones(offline, recorded_dir):
-    """Of a Terran's first observation: an SCV walks and is armed, a mineral field is scenery."""
+    """The first observation of a Terran: an SCV walks and is armed, a mineral field is scenery."""
     path = next(recorded_dir.glob("*.observation.pb.xz"))
     recorded = sc_pb.ResponseObservation.FromString(lzma.decompress(path.read_bytes()))
     scv = next(unit for unit in recorded.observation.raw_data.units if unit.unit_type == SCV)
