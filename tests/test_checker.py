@@ -38,7 +38,7 @@ Step = tuple[Any, Any, Any, list[dict[str, Any]]]
 
 
 class Tape:
-    """What a sound pool returned, to be returned again; actions are made alike each time."""
+    """The results of a sound pool, to be returned again; the same actions are played each time."""
 
     def __init__(self, env: Any) -> None:
         self.env = env
@@ -105,14 +105,14 @@ class SwapsObservations(Crooked):
 
 
 class SwapsRewards(Crooked):
-    """Only the rewards do."""
+    """The rewards of two envs change places."""
 
     def lie(self, observations: Any, rewards: Any, *rest: Any) -> Step:
         return observations, rewards[::-1], *rest
 
 
 class SwapsActions(Crooked):
-    """An action goes to another env than it was meant for."""
+    """An action goes to the wrong env."""
 
     def step(self, actions: Any) -> Step:
         return super().step(actions[::-1])
@@ -128,7 +128,7 @@ class RepeatsAnObservation(Crooked):
 
 
 class RepeatsATransition(Crooked):
-    """A transition is handed out a second time, and its action never played."""
+    """A transition is returned a second time, and the action is never played."""
 
     last: Step | None = None
 
@@ -140,7 +140,7 @@ class RepeatsATransition(Crooked):
 
 
 class LosesATransition(Crooked):
-    """An action is played that the trainer never hears of."""
+    """A step is played whose transition is never returned."""
 
     def step(self, actions: Any) -> Step:
         if self.steps == 5:
@@ -172,7 +172,7 @@ class CallsAFaultAnEnd(Crooked):
 
 
 class HidesAFault(Crooked):
-    """The env continues with its next episode as if nothing had been."""
+    """A fault is not reported: the env continues with its next episode."""
 
     def lie(self, observations: Any, rewards: Any, dones: Any, infos: Any) -> Step:
         for env, info in enumerate(infos):
@@ -183,7 +183,7 @@ class HidesAFault(Crooked):
 
 
 class TellsAFaultTwice(Crooked):
-    """The fault stands in the next episode's reset info as well."""
+    """The next episode's reset info reports the fault a second time."""
 
     reset_infos: list[dict[str, Any]] = []  # noqa: RUF012  # shadows the property
 
@@ -215,7 +215,7 @@ class EndsAFaultWithTheNextEpisode(Crooked):
 
 
 class EndsWithoutATerminalObservation(Crooked):
-    """An episode is over, and its last observation is nowhere."""
+    """An episode's last observation is missing."""
 
     def lie(self, observations: Any, rewards: Any, dones: Any, infos: Any) -> Step:
         for info in infos:
@@ -241,14 +241,14 @@ class SwapsPlayers(Crooked):
 
 
 class SwapsPlayersActions(Crooked):
-    """Each player's action is played by the other one."""
+    """The players' actions change places."""
 
     def step(self, actions: Any) -> Step:
         return super().step(actions.reshape(-1, 2, 2)[:, ::-1].reshape(actions.shape))
 
 
 class HidesAFaultFromOnePlayer(Crooked):
-    """Only the first player of the match hears of it."""
+    """Only the first player's row reports the fault."""
 
     def lie(self, observations: Any, rewards: Any, dones: Any, infos: Any) -> Step:
         for env in range(1, self.num_envs, 2):
@@ -259,7 +259,7 @@ class HidesAFaultFromOnePlayer(Crooked):
 
 
 class EndsForOnePlayer(Crooked):
-    """The match is over for the second player, and cut short for the first one."""
+    """The match ends for the second player, and is truncated for the first."""
 
     def lie(self, observations: Any, rewards: Any, dones: Any, infos: Any) -> Step:
         for info in infos[::2]:
@@ -290,7 +290,7 @@ BROKEN: dict[type[Crooked], str] = {
     EndsWithoutATerminalObservation: "the terminal observation is None",
     CallsAnEndATimeLimit: "terminated=False, truncated=True",
 }
-"""How the checker words each."""
+"""The checker's words for each defect."""
 
 
 MakeEnv = Callable[..., SubprocSC2VecEnv]
@@ -304,13 +304,13 @@ EPISODE_STEPS = LAST_LOOP // STEP_MUL
 STRIKES = {
     5: (0, "game", signal.SIGKILL),
     10: (1, "worker", signal.SIGSTOP),
-    # The last seat: a spare's, where there are any.
+    # The last seat: a spare's, if there are spares.
     25: (-1, "game", signal.SIGKILL),
     30: (-1, "worker", signal.SIGKILL),
 }
 """By number of the batch: seat, process, signal."""
 ASKED = {40: "crash", 45: "hang", 50: "exit"}
-"""What the game of the first env is asked for through the API."""
+"""The request that the game of the first env gets through the API."""
 
 
 OF_MATCHES = {
@@ -332,7 +332,7 @@ def make_env(standin_dir: Path) -> Iterator[MakeEnv]:
 
 
 class Bad:
-    """Does all of these strikes and `ASKED`, and keeps the books."""
+    """Carries out these strikes and `ASKED`, and keeps the ledger."""
 
     def __init__(
         self,
@@ -371,7 +371,7 @@ class Bad:
     def play(
         self, batches: Iterator[list[Record]], checker: Checker, at_least: int
     ) -> list[Record]:
-        """Play so many batches, and on until all harm is settled; nothing may be wrong."""
+        """Play so many batches, and more until all harm is settled; the checker finds nothing."""
         played: list[Record] = []
         violations: list[Any] = []
         while self.batch < at_least or not self.ledger.settled():
@@ -402,7 +402,7 @@ def test_a_sound_pool_passes(make_env: MakeEnv, play: Any, spares: int, seed: in
 
 
 def test_a_sound_pool_of_matches_passes(make_env: MakeEnv) -> None:
-    """Of teams, with a spare; `tape_of_matches` is one in step, of single players."""
+    """Matches of teams, with a spare; `tape_of_matches` is in step, with single players."""
     spares, agents = 1, 2
     env = make_env(n=2, task=AuditTeamMatch, spares=spares)
     rows = 2 * agents
@@ -477,7 +477,7 @@ def test_a_broken_pool_of_matches_fails(tape_of_matches: Tape, broken: type[Croo
 def test_a_pool_that_mixes_actions_up_fails(
     make_env: MakeEnv, mixing: type[Crooked], task: type[AuditTask], rows: int, agents: int
 ) -> None:
-    """No tape shows it: the game has to play the wrong action."""
+    """A tape cannot show it: the game has to play the wrong action."""
     pool = mixing(make_env(n=2, task=task))
     assert "env 1: checksum is" in wordings(recorded(pool, steps=1), rows, agents)
 

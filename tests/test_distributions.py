@@ -121,7 +121,7 @@ def test_the_source_distribution_builds_the_same_wheel(
 
 
 def contents(wheel: Path) -> dict[str, bytes]:
-    """Its files; of compiled ones the name alone, for they hold the path of their sources."""
+    """Its files, with only the names of compiled ones, which hold the path of their sources."""
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         compiled = {name for name in names if name.endswith((".so", ".dist-info/RECORD"))}
@@ -138,7 +138,7 @@ def test_the_unpacked_wheel_works_by_itself(wheel: Path, tmp_path: Path) -> None
 
 
 def run(arguments: Iterable[str], package: Path) -> str:
-    """What the command of this package prints; nothing of the checkout is imported."""
+    """The output of this package's command; it imports nothing of the checkout."""
     program = f"import sys; sys.path.insert(0, {str(package)!r}); import sc2pool; "
     program += f"assert sc2pool.__file__.startswith({str(package)!r}); "
     program += "from sc2pool.cli.main import main; sys.exit(main())"

@@ -27,12 +27,12 @@ Tasks = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def tasks(in_process: Callable[..., tuple[int, str, str]]) -> Tasks:
-    """Runs `sc2pool tasks` with these arguments: its exit code, and what it prints."""
+    """Runs `sc2pool tasks` with these arguments; its exit code and output."""
     return partial(in_process, "tasks")
 
 
 def cells(line: str) -> list[str]:
-    """What stands in one line of a table."""
+    """The cells of one line of a table."""
     return [cell.strip() for cell in line.split("  ") if cell.strip()]
 
 
@@ -311,6 +311,6 @@ def test_an_error_message_into_a_closed_pipe(into_closed_pipe, tmp_path):
 
 @pytest.mark.parametrize("module", ["sc2pool.cli.arguments", "sc2pool.cli.tasks", "numpy"])
 def test_ctrl_c_during_an_import_prints_nothing(module):
-    """The import raises as it does where a signal strikes."""
+    """The import raises as it does if a signal arrives during it."""
     done = run(sys.executable, "-c", INTERRUPTED_IMPORT, module)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

@@ -95,7 +95,7 @@ def test_the_other_side(play, trained, other, name):
 
 
 def test_watching(play):
-    """At the speed at which it can be watched: a battle is over in some seconds."""
+    """A battle is played at watching speed, and ends within seconds."""
     code, said, complaints = play("3m", "--episodes=1", "--watch")
     assert code == 0
     assert said.splitlines()[-1].startswith("mean return")
@@ -146,7 +146,7 @@ class Fires:
 
 
 def test_a_model_of_another_algorithm_plays_as_it_does_in_a_program(play, standin_dir, tmp_path):
-    """Of MaskablePPO, which needs the masks; nothing says so but the file."""
+    """A model of MaskablePPO, which needs masks; only the file says that it does."""
     with closing(SubprocSC2VecEnv("DefeatRoaches", n=1, game=standin_dir, seed=5)) as env:
         model = MaskablePPO("MlpPolicy", env, n_steps=8, batch_size=8, seed=2, device="cpu")
         env.seed(5)
@@ -258,7 +258,7 @@ def task_with(space: spaces.Space, *, masked: bool) -> type:
 
     played = Sampled.played = []
     if masked:
-        # Of each choice the last alternative alone; later none is given, so that all are allowed.
+        # Only the last alternative of each choice; later no mask, so that all are allowed.
         counts = {spaces.Discrete: [3], spaces.MultiDiscrete: [2, 3, 4, 5]}
         counts = counts.get(type(space), [2] * 4)
         mask = np.concatenate([np.arange(count) == count - 1 for count in counts])
@@ -269,7 +269,7 @@ def task_with(space: spaces.Space, *, masked: bool) -> type:
 @pytest.mark.parametrize("player", ["random", "scripted"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_players_of_every_kind_of_space(kind, player, standin_dir):
-    """What they play is recorded in the structure of the space."""
+    """Their actions are recorded in the structure of the space."""
     space, recorded = KINDS[kind], []
     task = task_with(space, masked=False)
     watchers = [EpisodeCollector(recorded.append)] if kind != "text" else []
@@ -317,7 +317,7 @@ def test_a_scripted_player_then_more_of_it(record, standin_dir, tmp_path):
     assert all(seen in dataset.observation_space for seen in first.observations)
     assert all(action in dataset.action_space for action in first.actions)
 
-    # Before a game is started: this one would fail.
+    # The error comes before a game is started; this game would fail.
     broken = changed(standin_dir, tmp_path / "broken", lambda _: "#!/bin/false\n")
     code, _, complaint = record("scripted", "--steps=300", f"--game={broken}")
     assert code == 2

@@ -74,7 +74,7 @@ def test_rows_are_sorted_as_asked(pool, command):
 
 
 def test_with_nobody_looking_nothing_is_written(pool, wait_for):
-    """The window closes by itself: the files are as old as the last look."""
+    """The window closes by itself: the files are as old as the last request."""
     pool.told()
     (run,) = [
         path for path in Path(tempfile.gettempdir()).glob("sc2pool-run-*") if (path / "0").exists()
@@ -84,7 +84,7 @@ def test_with_nobody_looking_nothing_is_written(pool, wait_for):
 
     def nobody_looks_any_more() -> bool:
         newest = file.stat().st_mtime_ns
-        time.sleep(0.5)  # the pool would have written twice meanwhile
+        time.sleep(0.5)  # the pool would have written twice in this time
         return file.stat().st_mtime_ns == newest
 
     wait_for(nobody_looks_any_more)
@@ -243,7 +243,7 @@ def test_it_tells_every_game_live(watching, wait_for):
     state = watching.state()
     assert not state["ended"]
     assert len(state["pool"]["instances"]) == 3
-    # Own marines and enemy roaches; at the end of an episode one side is gone.
+    # Own marines and enemy roaches; at the end of an episode one side has no units.
     for instance in state["views"]:
         wait_for(lambda i=instance: {0, 2} <= kinds_shown(watching, i))
     playing = state["pool"]["instances"][0]["instance"]
@@ -299,7 +299,7 @@ def test_localhost_is_ours(watching):
 
 def test_it_listens_on_the_loopback_address_only(watching):
     with socket.socket() as elsewhere:
-        # The same port on another address is free; it would not be if all were listened on.
+        # The same port on another address is free, so the server listens on one address alone.
         elsewhere.bind(("127.0.0.2", watching.port))
     with socket.socket() as all_addresses, pytest.raises(OSError, match="in use"):
         all_addresses.bind(("127.0.0.1", watching.port))
@@ -317,7 +317,7 @@ def test_watch_into_a_closed_pipe(pool, into_closed_pipe):
 
 
 class Games(HTMLParser):
-    """The games on a rendered page: what each shows, by its class names."""
+    """The games on a rendered page: the text of each part, by its class name."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -396,7 +396,7 @@ def test_a_browser_shows_every_game(watching, tmp_path, wait_for):
         assert game["health"] in ("good", "busy")
         assert game["instance"] in ("instance 0", "instance 1", "instance 2")
         assert int(game["units"]) > 0
-        # At the end of an episode one side is gone.
+        # At the end of an episode one side has no units.
         assert re.match(r"DefeatRoaches: \d+ (own|enemy)", game["told"])
         assert re.fullmatch(r"-?\d+(\.\d+)?", game["return"])
         assert "event" not in game
@@ -427,7 +427,7 @@ class Told:
 
 
 def shown_of(stats: dict[str, Any], folder: Path) -> Games:
-    """What a browser shows of a pool with these statistics."""
+    """The page that a browser renders for a pool with these statistics."""
     pool: Any = Told(stats)
     with Server(Watch(pool), listen()) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -475,7 +475,7 @@ def test_a_fault_and_the_end_are_told(start_pool, tmp_path, wait_for):
             assert game["instance"] == "instance 1"
             assert game["event"].startswith("game-exited while")
         pool.ask_to_end()
-        wait_for(lambda: page.state()["ended"])  # it stays a little to say so
+        wait_for(lambda: page.state()["ended"])  # the command shows this for a moment
         said, _ = page.process.communicate(timeout=300)
         assert said == f"the pool of process {pool.pid} has ended\n"
         assert page.process.returncode == 0

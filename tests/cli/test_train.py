@@ -105,7 +105,7 @@ def test_the_episodes_add_up(finished: Path) -> None:
     episodes = read_episodes(finished / "episodes.csv")
     assert episodes
     assert all(e.episode_return == e.length > 0 for e in episodes)
-    # Two envs step together, so what is left over is less than one episode of each.
+    # Two envs step together, so the remainder is less than one episode of each.
     assert sum(e.length for e in episodes) <= episodes[-1].total_steps <= 512
 
 
@@ -126,7 +126,7 @@ def test_a_resumed_run_appends_and_counts_on(finished: Path, tmp_path: Path) -> 
     times_s = [e.wall_time_s for e in episodes]
     assert times_s == sorted(times_s)
     assert column(out / "progress.csv", "time/total_timesteps") == ["256", "512", "768", "1024"]
-    # The second leg is not the first one played again.
+    # The second leg does not repeat the first.
     assert [e.length for e in episodes[len(before) :]][:5] != [e.length for e in before][:5]
 
 
@@ -136,7 +136,7 @@ def test_a_run_that_another_training_has_ended_meanwhile(finished: Path) -> None
         steps=512,
         hyperparameters=SHORT,
         resume=finished / "model.zip",
-        steps_done=256,  # as the arguments were checked
+        steps_done=256,  # after the arguments were checked
     )
     with pytest.raises(ConfigError, match=r"model\.zip has 512 steps already: give more as --st"):
         run(options)
@@ -360,14 +360,14 @@ def test_a_disk_that_becomes_full(tune, monkeypatch):
 
 
 def test_a_folder_whose_search_never_began(tmp_path):
-    """As when the games could not be launched."""
+    """The state of a search whose games could not be launched."""
     open_study(tmp_path, {"seed": 0, "n": 100_000})
     study = open_study(tmp_path, {"seed": 0, "n": 1})
     assert study.user_attrs["asked"] == {"seed": 0, "n": 1}
 
 
 def test_two_searches_at_once(tune, tmp_path):
-    """Optuna's tables are not made twice, nor the same trials played twice."""
+    """Optuna's tables are created once, and no trial is played twice."""
     with reserved(tmp_path / "search"):
         code, said, complaint = tune("--trials=1")
         assert list((tmp_path / "search").glob("*.db")) == []

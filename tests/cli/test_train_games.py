@@ -32,7 +32,7 @@ TRAIN: list[Any] = [sys.executable, "-m", "sc2pool", "train"]
 
 
 def said_by(*command: object, **options: Any) -> str:
-    """What a command prints that ends well."""
+    """The output of a command, which must succeed."""
     done = run(*command, **options)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -162,7 +162,7 @@ Train = Callable[..., str]
 
 @pytest.fixture
 def train(standin_dir: Path, tmp_path: Path, in_process: Callable[..., Any]) -> Train:
-    """Trains in this process, into `tmp_path / "run"`; what is said, on stdout, or why not."""
+    """Trains in this process, into `tmp_path / "run"`; its output on stdout, or its error."""
 
     def run(*arguments: object, task: str = "MarineDuel", code: int = 0) -> str:
         out = () if "--out" in arguments else ("--out", tmp_path / "run")

@@ -91,7 +91,7 @@ class PaidBot(MoveToBeaconBot):
 
 
 class Failing(Paid):
-    """Its reward cannot be told."""
+    """Its reward raises an error."""
 
     def reward(self):
         raise LookupError("as asked")
@@ -130,7 +130,7 @@ class Advised(MoveToBeacon):
 
 
 class OneAllowed(MoveToBeacon):
-    """Each moment of each episode allows one action; any other is an error of the learner's.
+    """Each step of an episode allows one action; any other raises an error.
 
     Its episodes are five steps long.
     """

@@ -246,7 +246,7 @@ def test_no_tick_passes_in_a_pause_gate(env):
         assert (env.render() == picture).all()
     misses_before = env._clock.misses
     info, _ = play(env, STAND, 1)
-    # The pause is neither made up for nor counted. A busy machine may add some ticks.
+    # The game neither makes up for the pause nor counts it. A busy machine may add some ticks.
     assert info["tick"] - tick < PAUSE_S / 0.015 / 2
     assert info["misses"] - misses_before < PAUSE_S / (PERIOD_TICKS * 0.015) / 4
 
@@ -388,7 +388,7 @@ def test_two_behind_the_pool():
 
 
 class Still(VecEnvWrapper):
-    """Replaces every action: Tux stands still."""
+    """Replaces every action, so that Tux stands still."""
 
     def reset(self) -> VecEnvObs:
         return self.venv.reset()
@@ -478,5 +478,5 @@ def test_a_trainer_that_is_killed_leaves_no_process(how, run_temp):
     _, left = psutil.wait_procs(family, timeout=300)
     assert [process for process in left if process.status() != psutil.STATUS_ZOMBIE] == []
     if how == "paused":
-        sweep(run_temp)  # what the next pool does first
+        sweep(run_temp)  # the next pool does this first
         assert game_folders(run_temp) == folders

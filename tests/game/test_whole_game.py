@@ -30,7 +30,7 @@ from tests.support.systems import strike
 SETUP = GameSetup("MoveToBeacon")
 LIMITS = Limits(launch_s=90, create_join_s=60, reset_s=60, step_s=10)
 FAULTY = replace(LIMITS, step_s=0.5)
-"""For games that will not answer; the observation after a reset still has all its time."""
+"""For games that do not answer; the observation after a reset still has its full limit."""
 Fault = debug_pb2.DebugTestProcess
 
 
@@ -65,7 +65,7 @@ async def test_life_of_a_game(game_installation):
         assert area.left < area.right
         assert len((await game.data()).units) > 0
         (marine,) = own_units(first)
-        # To the middle of the quarter of the map that is farthest away.
+        # To the middle of the farthest quarter of the map.
         middle_x, middle_y = area.centre
         move = sc_pb.Action()
         move.action_raw.unit_command.ability_id = 16  # move
@@ -156,7 +156,7 @@ REALTIME_LIMITS = Limits(step_s=1.0)
 NOOP = sc_pb.Action()
 PERIOD_LOOPS = 4
 LATE_LOOPS = 2
-"""So far may a busy machine's answer lie behind the loop that was asked for."""
+"""Allowed delay of an answer on a busy machine, in loops."""
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from tests.support.installations import changed
 
 PERIOD_S = TellsLoops.step_mul / LOOPS_PER_S
 ALIGNED_WITHIN_STEPS = 20
-"""On a busy machine one game of a match may be late in a period, and the next ones begin apart."""
+"""On a busy machine one game of a match may be late, and the next periods begin apart."""
 IMPATIENT = PoolConfig(limits=Limits(step_s=1.5))
 TASKS = pytest.mark.parametrize("task", [TellsLoops, TellsLoopsBot])
 
@@ -111,7 +111,7 @@ def test_both_games_are_paused_and_go_on_together(begun, opponent):
     time.sleep(1.5 * PERIOD_S)  # into a period of the opponent's
     env.pause()
     assert [psutil.Process(pid).status() for pid in pids(env)] == [psutil.STATUS_STOPPED] * 2
-    time.sleep(3.5)  # longer than a stopped game may live, and than a reply may take
+    time.sleep(3.5)  # longer than the limits for a stopped game and for a reply
     dones, infos = step(env)
     assert not dones.any()
     for info in infos:
@@ -148,13 +148,13 @@ def test_games_that_catch_up_do_so_together(begun, standin_dir, opponent):
 @pytest.mark.timing
 @pytest.mark.parametrize("opponent", [None, decide, CountingBot])
 def test_spares_are_held_at_their_first_observation(begun, opponent):
-    """Neither of their games continues before the learner plays it."""
+    """Neither game of the spare continues before the learner plays it."""
     env = begun(n=1, task=TellsLoops, opponent=opponent, spares=1, max_loops=24)
     for _ in range(2):
         dones = np.zeros(1, bool)
         while not dones.any():
             time.sleep(1.0)  # more than an episode's loops
-            before_s = time.monotonic()  # the spare goes on within this step
+            before_s = time.monotonic()  # the spare continues within this step
             first, _, dones, infos = env.step(np.zeros(env.num_envs, int))
         _, infos = step(env)
         late_loops = (time.monotonic() - before_s) * LOOPS_PER_S  # a busy machine takes its time
@@ -169,7 +169,7 @@ def test_a_match_ends_for_both(make_env, opponent):
     env = make_env(n=1, task=TellsLoops, opponent=opponent)
     for _ in range(2):
         env.reset()
-        # Not both: of two deaths in real time one may come a loop earlier, and win.
+        # Only one side dies: with two deaths in real time, one may come a loop earlier, and win.
         dones, infos = step(env, [TellsLoops.DIE, 0][: env.num_envs])
         while not dones.any():
             dones, infos = step(env)
@@ -208,7 +208,7 @@ def test_an_opponents_error_between_steps_is_user_code(begun):
 
 SHORT_PERIOD_S = Mortal.step_mul / LOOPS_PER_S
 MOST_STEPS = 12
-"""The end of a match is noticed within two seconds, that is six periods, on a calm machine."""
+"""The pool notices the end of a match within two seconds (six periods) on a calm machine."""
 REFUSED = "the game refused to show its state, as one that is over"
 SILENT = "the game did not answer any more and did nothing"
 MUTE_GAME = Path(__file__).parent / "programs" / "mute_game.py"
@@ -225,7 +225,7 @@ def mute(tempered: Callable[[str], Path], tmp_path_factory: pytest.TempPathFacto
 
 
 def play_to_the_end(env: Any) -> tuple[np.ndarray, list[dict[str, Any]], float]:
-    """Let the first env's game end; rewards, infos and how long its last step took."""
+    """Play to the end of the first env's game; rewards, infos and the seconds of the last step."""
     env.reset()
     idle = np.zeros(env.num_envs, np.int64)
     for _ in range(3):

@@ -39,7 +39,7 @@ PAUSE_S = 1.0
 """22 loops of real time."""
 PERIOD_S = TellsLoop.step_mul / LOOPS_PER_S
 VIGILANT = PoolConfig(watchdog_interval_s=0.1)
-"""Would end a game in a pause, did it not know better."""
+"""The watchdog would end a stopped game after this, if it were not paused."""
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def fall_in_step(env: SubprocSC2VecEnv) -> None:
     """Put the envs' periods in phase, as far as a loop allows, and pause for the first time."""
     env.pause()
     env.resume()
-    # Who is late by more than a period begins the next one at the loop it sees: so all do now.
+    # An env that is late by more than a period begins the next at the loop it sees: all do now.
     time.sleep(2.5 * PERIOD_S)
     step(env)
 
@@ -185,7 +185,7 @@ def test_a_spare_that_is_launched_meanwhile_begins_no_episode(with_spare):
     env.pause()
     games(env)[1].kill()
     while states(env)[1] != "idle":
-        assert env.get_attr("level") == [0]  # the pool acts while it is asked something
+        assert env.get_attr("level") == [0]  # the pool acts during a call
     assert states(env)[0] == "paused"
     play_until_spares_are_held(env)
     env.pause()

@@ -122,7 +122,7 @@ ACTIONS = np.zeros(2, np.int64)
 
 
 def apart_s(env, batches: int = 3) -> float:
-    """By how much one of two games was early at least, in so many steps."""
+    """The seconds by which one of two games was early, at least, in some steps."""
     gaps_s = []
     for _ in range(batches):
         infos = env.step(ACTIONS)[3]
@@ -134,7 +134,7 @@ def apart_s(env, batches: int = 3) -> float:
 def test_a_game_that_fell_behind_is_waited_for_once_and_not_in_every_step(begun):
     env = begun()
     env.step(ACTIONS)
-    env.pause([1])  # half a period: from now on it is the later one
+    env.pause([1])  # half a period: from now on this game is the later one
     time.sleep(PERIOD_LOOPS / LOOPS_PER_S / 2)
     env.resume([1])
     env.step(ACTIONS)

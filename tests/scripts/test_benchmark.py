@@ -30,7 +30,7 @@ STACKS = ["pool, Task", "pool, RLBotAI", "recipe", "bare wire"]
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
-    """The result's folder, and what was printed."""
+    """The result's folder, and the output."""
     out = tmp_path_factory.mktemp("benchmark")
     command = [sys.executable, SCRIPT, "--quick", "--case", *CASES, "--out", out]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -79,7 +79,7 @@ def test_cpu_time_is_counted_by_role(measured):
         assert all(used_us > 0 for used_us in row["cpu_us_per_step"].values()), side
         for one in row["rounds"]:
             cores = json.loads((out / "benchmark.json").read_text())["machine"]["cores"]
-            # It is the CPU time of the round, not of a process's whole life.
+            # The CPU time of the round, not of a process's whole life.
             assert sum(one["cpu_s"].values()) < 1.5 * cores * one["seconds"] + 0.1, side
 
 
@@ -212,7 +212,7 @@ def test_a_ratio_is_taken_round_by_round():
     def rounds(*rates):
         return Rounds(Round(rate, 1.0, {}) for rate in rates)
 
-    # Round by round it is always twice as fast, whatever the machine does meanwhile.
+    # In each round it is twice as fast, however busy the machine is.
     assert ratio(rounds(100, 20, 60), rounds(50, 10, 30)) == 2.0
     with pytest.raises(ValueError, match="zip"):
         ratio(rounds(1, 2), rounds(1))

@@ -30,7 +30,7 @@ from tests.support.programs import run
 SCRIPT = Path(__file__).parents[2] / "scripts" / "chaos.py"
 Chaos = Callable[..., dict[str, Any]]
 TAKES_S = 1800.0
-"""Much longer than on a machine that does nothing else."""
+"""Much longer than on an idle machine."""
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from sc2pool.game.program.installation import find
 from sc2pool.game.program.settled import settled_on
 
 STOPS = {"stop and go on", "D16 stops", "D16 match stops"}
-"""Both games play the loops that they have missed."""
+"""Checks that differ on both games, which play the loops that they have missed."""
 TIMES = {"launch", "launch again", "D12 launches at once", "D24 speed"}
-"""A busy machine may make them look slow."""
+"""Checks that a busy machine may fail."""
 OF_ALL = {
     "D01 awaited end",
     "D02 polled end",
@@ -49,7 +49,7 @@ def differing(report: dict[str, Any]) -> set[str]:
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pools of other tests do not rely on what is settled here."""
+    """Pools of other tests do not use the facts that are settled here."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 

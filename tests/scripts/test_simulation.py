@@ -231,11 +231,11 @@ FOUND = {
         events=(("step",), ("ask", None, 0.5, False), ("die", 0), ("step",)),
     ),
 }
-"""What a search has found, each the shortest schedule of its kind."""
+"""Schedules that a search has found, each the shortest of its kind."""
 
 
 def search(seed: int, schedules: int, reports: Path) -> str | None:
-    """What the first of these schedules that fails has broken, and its shortest form."""
+    """The violation of the first of these schedules that fails, and its shortest form."""
     for index in range(schedules):
         schedule = draw(seed, index)
         if play(schedule, reports) is not None:

@@ -39,7 +39,7 @@ TERRAN = {"marauder": 2, "marine": 7, "medivac": 1}
 
 
 OWN = own_scenario("MMM", 9, allies=TERRAN, enemies=TERRAN)
-"""A map as of the user's own: here the stand-in has it."""
+"""A user's own map, which the stand-in has here."""
 
 
 def random_actions(masks: Sequence[Sequence[int]], rng: np.random.Generator) -> list[int]:
@@ -118,7 +118,7 @@ def test_a_battle_that_smacs_scripted_player_wins(smac, tmp_path):
     env.reset()
     total, terminated = 0.0, False
     while not terminated:
-        reward, terminated, info = env.step([0] * 5)  # which the living cannot do
+        reward, terminated, info = env.step([0] * 5)  # only dead agents may do this
         total += reward
     assert info["battle_won"]
     assert info["dead_enemies"] == 5
@@ -279,7 +279,7 @@ def test_wrong_words(options, message):
 
 
 class Two(TeamTask):
-    """A team whose agents see what they did."""
+    """A team whose agents observe their last actions."""
 
     map_name = "3m"
     agents = ("a", "b")

@@ -86,7 +86,7 @@ def test_episodes(task_name, at_random):
         assert ends.index(True) == len(ends) - 1
         assert len(rest) <= task.max_loops // task.step_mul
         if not {"Roaches", "Zerglings"} & set(re.findall("[A-Z][a-z]+", task_name)):
-            # Where the marines do not fight, they cannot all die before.
+            # Without fights the marines cannot all die before the end.
             assert len(rest) == task.max_loops // task.step_mul
 
 
@@ -228,7 +228,7 @@ class Crowd(Task):
 
 
 class Still:
-    """A policy that prints what it sees."""
+    """A policy that prints its observations."""
 
     def predict(self, observation, state=None, episode_start=None, deterministic=False):
         print("SEES", int(observation[0]), flush=True)

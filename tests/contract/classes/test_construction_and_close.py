@@ -309,7 +309,7 @@ CALLS = {
 
 
 def close_in_time(made) -> None:
-    """Fails where closing takes longer than it may."""
+    """Fails if closing takes longer than allowed."""
     begin_s = time.monotonic()
     made.close()
     assert time.monotonic() - begin_s < 5.0

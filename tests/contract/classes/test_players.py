@@ -25,7 +25,7 @@ from tests.contract.conftest import without_workers
 from tests.matches.duel_bots import ATTACK, WAIT, DuelBot, PlainDuelBot
 
 STEPS = 8
-"""Of each episode."""
+"""Steps of each episode."""
 SHORT = 8 * STEPS
 
 
@@ -41,7 +41,7 @@ def actions_at(step: int, n: int) -> np.ndarray:
 
 
 def played(env: Any, steps: int) -> list[Any]:
-    """What a `VecEnv` returned: first observations, then each step."""
+    """The returned values of a `VecEnv`: first observations, then each step."""
     first = env.reset()
     return [first, *(env.step(actions_at(step, env.num_envs)) for step in range(steps))]
 
@@ -190,13 +190,13 @@ def test_both_players_of_a_bot_are_rows(vec_task):
 
 
 def test_a_plain_bot_trains_the_learner(vec_task):
-    """It wins what the learner does not, and the pool counts it."""
+    """The opponent wins the matches that the learner loses, and the pool counts both."""
     opponent = Bot(Race.Terran, PlainDuelBot(), name="attacker")
     env = vec_task(DuelBot, n=1, opponent=opponent, step_mul=32, seed=5)
     assert env.num_envs == 1
     env.reset()
     results: list[str] = []
-    while len(results) < 2:  # the learner has had either side
+    while len(results) < 2:  # the learner has played either side
         _, _, (done,), (info,) = env.step([WAIT])
         assert ("sc2pool.result" in info) == done
         if done:

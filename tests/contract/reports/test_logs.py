@@ -28,7 +28,7 @@ from tests.contract.envs import Counting
 
 
 class Brief(MoveToBeacon):
-    """Over after three steps."""
+    """Its episodes have three steps."""
 
     max_loops = 24
 
@@ -97,7 +97,7 @@ def test_an_env_without_a_game_is_logged_too(vec, caplog):
 
 
 def logged(folder) -> dict[str, list[float]]:
-    """What TensorBoard would show, by name."""
+    """The scalars that TensorBoard would show, by name."""
     accumulator = pytest.importorskip(
         "tensorboard.backend.event_processing.event_accumulator"
     ).EventAccumulator(str(folder))

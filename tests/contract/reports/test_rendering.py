@@ -40,7 +40,7 @@ from tests.contract.tasks import Failing, Paid, PaidBot, Painting, Placed, Place
 
 OWN = palette.SIDES[1]
 TOLERANCE = 0.3
-"""In cells: the nose is of the body's colour, and moves the middle of both."""
+"""In cells: the nose has the body's colour, and shifts the common middle."""
 
 
 def place_of_the_marine(frame: Any, game_info: Any) -> Any:
@@ -58,7 +58,7 @@ def place_of_the_marine(frame: Any, game_info: Any) -> Any:
     ("task", "spares"), [(Placed, 0), (Placed, 2), (PlacedBot, 0)], ids=["task", "spares", "bot"]
 )
 def test_frames_show_the_observed_moment(vec_task, task, spares):
-    """In every step, so also the first of an episode that autoreset or a spare brought."""
+    """In every step, also in the first of an episode that an autoreset or a spare began."""
     made = vec_task(task, n=2, spares=spares, seed=3, render_mode="rgb_array")
     observations = made.reset()
     ((game_info, _),) = made.env_method("_seen", indices=0)
@@ -103,7 +103,7 @@ def test_the_metadata_tell_the_speed_of_real_time(vec_task):
         assert "rgb_array" in made.metadata["render_modes"]
         assert made.get_attr("metadata") == [told]
         assert made.get_attr("render_mode") == ["rgb_array"]
-        made.reset()  # it tells the same before and after
+        made.reset()  # the state is the same before and after
 
 
 @without_workers
@@ -134,7 +134,7 @@ def test_gymnasium_env(gym_env):
     assert (last != before).any(), "the episode's last state is still to be seen"
     env.reset(seed=1)
     again = env.render()
-    # The same but for the panel, which tells the number of the episode.
+    # The same but for the panel, which shows the number of the episode.
     np.testing.assert_array_equal(again[:, :MAP_PX], before[:, :MAP_PX])
 
 
@@ -286,7 +286,7 @@ def test_without_pictures_there_is_a_warning_and_none_for_each(vec):
 
 HEIGHT, WIDTH, _ = FRAME_SHAPE
 BLURRED = 3.0
-"""How far the codec may be off, of 255, on average over a frame."""
+"""Allowed error of the codec, of 255, on average over a frame."""
 
 
 def decoded(path: Path) -> tuple[float, list[Any]]:
@@ -370,7 +370,7 @@ def files(directory: Path) -> list[str]:
 
 
 def loops_of(path: str) -> int:
-    """How long the game had been running that the replay is of."""
+    """The length of the recorded game in loops."""
     info = mpyq.MPQArchive(path).read_file("sc2pool.info")
     return int(sc_pb.ResponseReplayInfo.FromString(info).game_duration_loops)
 

@@ -21,7 +21,7 @@ from tests.contract.envs import Counting, Gated
 from tests.support.vec_pool import TASK, N, check_vec_pool
 
 AT_ONCE_S = 5.0
-"""Well below what the gate waits by itself."""
+"""Well below the gate's own limit."""
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def shared(gate):
 
 @pytest.fixture
 def pool(shared, gate):
-    """Its envs are at the beginning of an episode, and have played no step."""
+    """Its envs are at the beginning of an episode, before the first step."""
     shared.reset()
     gate.unlink(missing_ok=True)
     shared.set_attr(range(3), "actions", [])
@@ -144,7 +144,7 @@ def test_reset_drops_pending_steps(pool, gate):
 
 
 def test_a_task_is_stepped_like_that_too(vec_task):
-    """An env that is stepped alone plays what it would have played in lockstep."""
+    """An env that is stepped alone plays the same as in lockstep."""
     env = vec_task(seed=3)
     in_sync = [env.reset()] + [env.step(np.zeros(2, np.int64))[0] for _ in range(6)]
     env.seed(3)

@@ -124,7 +124,7 @@ def test_the_same_seed_gives_the_same_run(vec):
 
 @without_workers
 class TestTasks:
-    """Of a task the seed is the run's: it tells of every later episode too."""
+    """The seed of a task is the run's: it also decides every later episode."""
 
     def test_neighbouring_seeds_have_no_episode_in_common(self, vec_task, vector_task, gym_env):
         def first_episodes(made, reset) -> list[int]:
@@ -169,7 +169,7 @@ LOOPS = 8 * EPISODE
 
 
 def run(standin_dir: Path, *, spares: int, resets: int) -> str:
-    """A digest of all that a seeded run shows after so many resets in a row."""
+    """A digest of everything that a seeded run returns after so many resets in a row."""
     with closing(
         SubprocSC2VecEnv(n=2, task="MoveToBeacon", game=standin_dir, spares=spares, max_loops=LOOPS)
     ) as env:

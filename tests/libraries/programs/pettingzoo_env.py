@@ -1,4 +1,4 @@
-"""What `SC2ParallelEnv` promises, with PettingZoo's own tests and SuperSuit's wrappers.
+"""`SC2ParallelEnv` passes PettingZoo's own tests, and works in SuperSuit's wrappers.
 
 `test_libraries.py` runs this file, in the environment that has both.
 """
@@ -46,7 +46,7 @@ def make() -> Iterator[Make]:
 
 
 class Killed(SC2ParallelEnv):
-    """A game of it is killed in every twentieth step."""
+    """Kills a game in every twentieth step."""
 
     steps = kills = 0
 
@@ -246,7 +246,7 @@ class Directions(Task):
 
 
 class Grid(Directions):
-    """The same choices, one above the other."""
+    """The same choices as rows of one array."""
 
     action_space = spaces.MultiDiscrete([[2], [3]])
 

@@ -17,7 +17,7 @@ AGENTS = {"marine_0", "marine_1", "marine_2"}
 
 
 def plays_on_after_the_end() -> None:
-    """Steps go through the wrapper, and the end is that of all agents."""
+    """Steps go through the wrapper, and all agents end together."""
     env = ParallelPettingZooEnv(SC2ParallelEnv("3m", max_loops=80))
     try:
         for _ in range(2):

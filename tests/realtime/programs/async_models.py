@@ -130,7 +130,7 @@ class Counted(AsyncPPO):
 
 
 class Hiding(AsyncPPO):
-    """Removes an attribute, and sets another one to what cannot be pickled."""
+    """Removes an attribute, and sets another one to an object that cannot be pickled."""
 
     def train(self) -> None:
         super().train()
@@ -139,7 +139,7 @@ class Hiding(AsyncPPO):
 
 
 class Locking(AsyncPPO):
-    """Needs what cannot be pickled."""
+    """Needs an object that cannot be pickled."""
 
     def train(self) -> None:
         with self.lock:

@@ -1,4 +1,4 @@
-"""Endless training with an update process; says the pids of its child processes.
+"""Endless training with an update process; prints the pids of its child processes.
 
 With the argument "stopped" its update process is stopped as soon as it is started.
 """

@@ -21,7 +21,7 @@ from sc2pool.units import Kind, select
 
 
 class RealtimeBot(MoveToBeaconBot):
-    """A bot that tells what python-sc2 tells it; with the last action its marine dies."""
+    """A bot whose info has python-sc2's events; with the last action its marine dies."""
 
     DIE = 7
     step_mul = 8
