@@ -32,8 +32,7 @@ from pathlib import Path
 
 import psutil
 from bench.equality import all_runs, differing
-from bench.goals import goals_table
-from bench.report import Row, noise, table
+from bench.report import Row, goals_table, noise, table
 from bench.revision import NoSuchRevisionError, install_revision
 from bench.settings import Settings
 from bench.standin import install

@@ -34,8 +34,7 @@ from chaos.adapters import ADAPTERS
 from chaos.attacks import ATTACKS, clock
 from chaos.attacks.resources import CGROUP, DISK
 from chaos.kills import kill_trainers
-from chaos.rounds import MEAN_STRIKES, Round, Strike
-from chaos.shrink import shrink
+from chaos.rounds import MEAN_STRIKES, Round, Strike, shrink
 
 from sc2standin.install import install
 from tests.support.audit.measures import growth_of

@@ -3,9 +3,9 @@
     python scripts/simulate.py --schedules 100000 --seed 1
     python scripts/simulate.py --replay "Schedule(events=(('reset',), ('die', 0), ('step',)))"
 
-`tests/support/simulation` describes the simulated machine. The same seed gives the same schedules.
-Each kind of violation is shown once: the schedule is shortened, and printed in the form that
-`--replay` and `tests/simulation/test_simulation.py` take. The exit code is 1 after any violation.
+See `tests/support/simulation` for what is simulated. The same seed gives the same schedules. Each
+kind of violation is shown once, shortened, in the form that `--replay` and
+`tests/scripts/test_simulation.py` take. The exit code is 1 if there was any.
 """
 
 from __future__ import annotations

@@ -34,9 +34,9 @@ import pytest
 
 # Each of torch's threads would spin beside the games of other tests, here and in child processes.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# Ray calls a node dead that answers late for a minute, as all do while other tests run.
+# Ray declares a node dead that answers late for a minute; on a busy machine all nodes do.
 os.environ.setdefault("RAY_health_check_timeout_ms", "60000")
-# Unless told otherwise, Ray's processes give way to all others, so they would wait for those.
+# By default Ray's processes have a low priority, so they would wait for the other tests.
 os.environ.setdefault("RAY_worker_niceness", "0")
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))  # its workers inherit the path
 from sc2pool.errors import ConfigError
@@ -113,7 +113,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 def pytest_collection_finish() -> None:
-    # What was imported stays: no collection of a test need walk through it, which takes 0.3 s.
+    # Imported objects stay: freezing them saves each garbage collection 0.3 s.
     gc.collect()
     gc.freeze()
 
@@ -132,7 +132,7 @@ def run_temp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def limited() -> Callable[[str, int], AbstractContextManager[None]]:
-    """`with limited("NOFILE", 0):` the system refuses this process more of it, see setrlimit(2)."""
+    """`with limited("NOFILE", 0):` lower this process's limit on a resource, see setrlimit(2)."""
     resource = pytest.importorskip("resource", reason="Windows has no such limits")
 
     @contextmanager
@@ -150,9 +150,9 @@ def limited() -> Callable[[str, int], AbstractContextManager[None]]:
 
 @pytest.fixture(scope="session")
 def standin_dir(tempered: Callable[[str], Path]) -> Path:
-    """An installation of the stand-in, as unkind as the record of the real game; see `TEMPERS`.
+    """An installation of the stand-in with the recorded tempers of the real game; see `TEMPERS`.
 
-    In the long tier it has all tempers, those too that only other clients' workarounds tell of.
+    In the long tier it has all tempers, including those known only from other clients' workarounds.
     """
     return tempered("all" if is_long() else "recorded")
 
@@ -195,13 +195,13 @@ def python_with() -> Callable[[str], str]:
 
 @pytest.fixture(scope="session")
 def python_with_ray(python_with: Callable[[str], str]) -> str:
-    """The interpreter that has RLlib; the test is skipped if there is none."""
+    """The interpreter that has RLlib; skips the test without one."""
     return python_with("ray")
 
 
 @pytest.fixture(scope="session")
 def recorded_dir() -> Path:
-    """The folder of messages recorded from real games; the test is skipped if there is none."""
+    """The folder of messages recorded from real games; skips the test without one."""
     beside = Path(__file__).parents[2] / "shared" / "recorded"
     folder = Path(os.environ.get("SC2POOL_RECORDED", beside))
     if not folder.is_dir():

@@ -1,4 +1,4 @@
-"""How many tests run at a time: more where the cores have time for them.
+"""How many tests run at a time: more if the cores have time for them.
 
 Tests mostly wait, for games and their clocks. Four at a time fill two slow cores, while two fast
 ones would be idle for a third of the run. So the workers of pytest-xdist from the fifth on begin a
@@ -20,7 +20,7 @@ GIVES_WAY_S = 120.0
 
 
 class GivesWay:
-    """Has a worker wait before each file of tests while the cores are busy."""
+    """Makes a worker wait before each file of tests while the cores are busy."""
 
     def __init__(self) -> None:
         self._file: Path | None = None
@@ -36,5 +36,5 @@ class GivesWay:
 
 
 def gives_way(worker: str) -> bool:
-    """Whether this worker of pytest-xdist ("gw0", "gw1", …) runs only where there is time."""
+    """Whether this worker of pytest-xdist ("gw0", "gw1", …) waits for idle cores."""
     return int(worker.removeprefix("gw")) >= ALWAYS_RUN

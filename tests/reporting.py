@@ -1,4 +1,4 @@
-"""What a run says of itself: how far it is, and which tests took long or passed only at second try.
+"""The report of a run: its progress, and the tests that were slow or passed only at second try.
 
 CPU time is that of the test's process and of its children that have ended, fixtures included: it is
 the same on a busy machine. It travels to the controller of pytest-xdist with the test's report.
@@ -17,7 +17,7 @@ from tests.tiers import tier_of
 SHOWN_EVERY_S = 15.0
 SLOWEST = 20
 FAST_CPU_S = 5.0
-"""A test of the fast tier that takes more shall be mended, or move."""
+"""A test of the fast tier that takes more should become faster, or move."""
 COST = "sc2pool_cost"
 
 
@@ -116,6 +116,6 @@ class Reporter:
 
 
 def _reason(report: pytest.TestReport) -> str:
-    """The error's first line; the whole of it comes at the end of the run."""
+    """The error's first line; the run prints the rest at its end."""
     crash = getattr(report.longrepr, "reprcrash", None)
     return str(crash.message if crash else report.longrepr).partition("\n")[0]

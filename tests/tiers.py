@@ -1,11 +1,11 @@
-"""Which tests run when: the tier of a test follows from its folder.
+"""Which tests run when: the tier of a test follows from its folder or file.
 
-    ./scripts/test          fast: what a change breaks most often, in this order
-    ./scripts/test --all    fast, and all that takes minutes or has libraries of its own
-    ./scripts/test --long   what takes an hour: by hand, and on a schedule
-    ./scripts/test --windows   what shows that it works there, by a Windows Python under Wine
+    ./scripts/test             fast: what a change breaks most often, in this order
+    ./scripts/test --all       fast, and tests that take minutes or have libraries of their own
+    ./scripts/test --long      tests that take an hour: by hand, and on a schedule
+    ./scripts/test --windows   tests for a Windows Python, under Wine
 
-A run of tests that are named (`pytest tests/ray`) has no tier: it runs what is named.
+A run of named tests (`pytest tests/ray`) has no tier: it runs those tests.
 """
 
 from __future__ import annotations
@@ -17,45 +17,42 @@ FAST = (
     "game",
     "faults/games",
     "contract/classes",
-    "contract/players",
     "contract/steps",
     "tasks",
-    "simulation",
-    "package",
+    "scripts/test_simulation.py",
+    "test_distributions.py",
 )
-"""The quickest first, so that what fails is told early; but faults, which wait, not at the end."""
+"""The quickest first, so that failures show early; `faults`, whose tests wait, not at the end."""
 SLOW = (
     "ray",
     "realtime",
     "docs",
     "libraries",
     "faults/classes",
-    "faults/replies",
+    "faults/pools",
     "cli",
-    "audit",
+    "test_checker.py",
     "contract/reports",
     "faults/endings",
-    "faults/pools",
     "examples",
     "matches",
     "standin",
 )
 """The longest first, so that no core is idle at the end."""
 LONG = (
-    "studies",
-    "benchmark",
-    "chaos",
+    "scripts",
     "crashes",
     "peers",
     "contract/classes",
-    "contract/players",
     "contract/steps",
-    "simulation",
     "ray",
     "faults/classes",
     "libraries/test_notebook.py",
 )
-"""From `simulation` on, these have longer forms, see LONGER. The contract plays all tempers."""
+"""From `ray` on, and `scripts/test_simulation.py`, have longer forms, see LONGER.
+
+The contract plays all tempers.
+"""
 WINDOWS = (
     "windows",
     "unit/test_processes.py",
@@ -71,9 +68,9 @@ WINDOWS = (
     "contract/steps/test_steps.py",
     "faults/games/test_kill_and_stop.py",
 )
-"""What a Windows Python can run, of that what shows most in some minutes."""
+"""What a Windows Python can run: the tests that find most within some minutes."""
 FOLDERS = {"fast": FAST, "all": SLOW + FAST, "long": LONG, "windows": WINDOWS}
-"""Of each tier, in the order in which they run."""
+"""The folders and files of each tier, in the order in which they run."""
 LONGER = "SC2POOL_LONG"
 """The environment variable that asks tests for their longer form; the long tier sets it."""
 
@@ -88,5 +85,5 @@ def tier_of(nodeid: str) -> str:
     return next(
         tier
         for tier, folders in FOLDERS.items()
-        if any(nodeid.startswith(f"tests/{folder}/") for folder in folders)
+        if any(f"{nodeid}/".startswith((f"tests/{one}/", f"tests/{one}::")) for one in folders)
     )

@@ -16,18 +16,20 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from chaos.arena import Arena, May
 from chaos.attacks import ATTACKS
 from chaos.attacks.clock import CLOCK
+from chaos.attacks.interrupts import in_call, in_computation
 from chaos.attacks.resources import CGROUP, DISK
-from chaos.play import attacks_by_adapter, play
+from chaos.play import all_exceptions, attacks_by_adapter, play
 from chaos.rounds import MOST_SPARES, Round, draw
-from chaos.session import interrupt_often
 from sc2standin.install import install
 from tests.support.audit.faulty import Faulty
 
@@ -36,6 +38,11 @@ if TYPE_CHECKING:
 
 DISK_BYTES = 64_000_000
 INODES = 4000
+STEPS_BETWEEN = 3
+"""Steps between two interrupts of one session."""
+SHOWN_EVERY_S = 30.0
+CALLS = ("step", "step", "step", "reset", "pause", "method")
+"""The calls that are interrupted, each as often as it is named."""
 
 
 def say(event: str, **what: Any) -> None:
@@ -105,6 +112,40 @@ def play_rounds(
         say("begins", number=number, round=one.as_dict())
         say("played", number=number, result=play(one, games, reports, cluster), sample=sample())
         number += 1
+
+
+def interrupt_often(
+    *, count: int, adapter: str, n: int, spares: int, seed: int, games: Faulty, reports: Path
+) -> dict[str, Any]:
+    """Interrupt one session at this many random instants."""
+    arena = Arena(adapter, n, spares, games, reports)
+    arena.may = May.TRUNCATION
+    rng = Random(seed)
+    shown = 0
+    began_s = time.monotonic()
+    with all_exceptions(arena.problems):
+        try:
+            arena.open()
+            while arena.counts["interrupts"] < count:
+                if rng.random() < 0.5:
+                    in_call(arena, rng, rng.choice(CALLS))
+                else:
+                    in_computation(arena, rng)
+                for _ in range(STEPS_BETWEEN):
+                    arena.step()
+                for problem in arena.problems[shown:]:
+                    print(f"PROBLEM after {arena.counts['interrupts']}: {problem}", flush=True)
+                shown = len(arena.problems)
+                if time.monotonic() > began_s + SHOWN_EVERY_S:
+                    began_s += SHOWN_EVERY_S
+                    print(dict(arena.counts), flush=True)
+        finally:
+            arena.close()
+    return {
+        "transitions": arena.transitions,
+        "counts": dict(arena.counts),
+        "problems": arena.problems,
+    }
 
 
 def main(root: str) -> None:

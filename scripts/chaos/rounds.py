@@ -1,14 +1,19 @@
-"""Draws rounds from a seed: each is an adapter and the attacks on it. Pure, and plain data.
+"""Rounds drawn from a seed, each an adapter with attacks on it, and the shortest part that fails.
 
-Each strike has its own seed, so if some strikes are left out, the rest draw the same numbers.
+Pure, and plain data. Each strike has a seed of its own, so a list with some strikes left out draws
+the same for the rest.
+
+Processes are not deterministic, so a part that fails only sometimes may be taken for one that does
+not fail; `shrink` therefore tries each part more than once. Its result fails; a shorter part that
+fails may exist.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 MEAN_STRIKES = 16
 STEPS_PER_STRIKE = 4
@@ -90,3 +95,39 @@ def draw(
         for name, place in zip(chosen, places, strict=True)
     )
     return Round(adapter, n, rng.randint(0, MOST_SPARES), steps, strikes)
+
+
+T = TypeVar("T")
+
+
+def shrink(whole: Sequence[T], fails: Callable[[Sequence[T]], bool], repeat: int = 1) -> list[T]:
+    """A part of `whole`, in its order, that fails and of which no element can be left out.
+
+    Args:
+        whole: a list that fails.
+        fails: tries a part once.
+        repeat: how often a part is tried until it is taken for one that does not fail.
+    """
+
+    def fails_once(part: Sequence[T]) -> bool:
+        return any(fails(part) for _ in range(repeat))
+
+    kept, parts = list(whole), 2
+    while len(kept) > 1:
+        size = -(-len(kept) // parts)
+        chunks = [kept[start : start + size] for start in range(0, len(kept), size)]
+        rests = [
+            [one for other in chunks[:i] + chunks[i + 1 :] for one in other]
+            for i in range(len(chunks))
+        ]
+        # Of two chunks, each is the rest of the other.
+        candidates = chunks if len(chunks) == 2 else [*chunks, *rests]
+        smaller = next((part for part in candidates if fails_once(part)), None)
+        if smaller is not None:
+            parts = 2 if len(smaller) <= size else max(2, parts - 1)
+            kept = list(smaller)
+        elif size == 1:
+            break
+        else:
+            parts = min(len(kept), 2 * parts)
+    return kept

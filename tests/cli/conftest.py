@@ -1,4 +1,4 @@
-"""Pools that play in a process of their own, and the command that looks at them from another."""
+"""Pools that play in a process of their own, and commands that read them from another process."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PlayingPool(Trainer):
         self.pid = self.process.pid
 
     def told(self) -> dict[str, Any]:
-        """What it shows of itself, as the commands see it."""
+        """The pool's live files, as the commands read them."""
         told = choose(None, self.pid).first_poll()
         assert told is not None
         return told
@@ -60,14 +60,14 @@ def command() -> Callable[..., subprocess.CompletedProcess[str]]:
 
 @pytest.fixture
 def in_process(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """Runs `sc2pool` with these arguments in this process: its exit code, and what it prints."""
+    """Runs `sc2pool` with these arguments in this process; its exit code, stdout and stderr."""
 
     return lambda *arguments: (main(list(map(str, arguments))), *capsys.readouterr())
 
 
 @pytest.fixture(scope="session")
 def into_closed_pipe() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs `sc2pool` with these arguments, and with a pipe that nobody reads."""
+    """Runs `sc2pool` with these arguments, and with a pipe whose reader has closed it."""
 
     def run_unread(
         *arguments: str, closed: str = "stdout", buffered: bool = True
@@ -95,13 +95,13 @@ class Screen:
 
     def _tmux(self, *arguments: str) -> str:
         assert TMUX is not None
-        # pytest-xdist says in two of them how large its own terminal is.
+        # pytest-xdist sets two of them to the size of its own terminal.
         inherited = {name: value for name, value in os.environ.items() if name not in SIZES}
         env = {**inherited, "LC_ALL": "C.UTF-8", "TERM": "xterm-256color"}
         return run(TMUX, "-u", "-S", f"{self._folder}/socket", *arguments, env=env).stdout
 
     def lines(self) -> list[str]:
-        """What is on the screen."""
+        """The text on the screen."""
         return [line.rstrip() for line in self._tmux("capture-pane", "-p").splitlines()]
 
     def shows(self, *texts: str) -> bool:
@@ -153,6 +153,6 @@ def pool(standin_dir: Path, wait_for: Callable[..., None]) -> Iterator[PlayingPo
     """A pool of two envs and a spare, for tests that only look."""
     with PlayingPool(standin_dir, 2, 1) as playing:
         playing.wait_for_stage("playing")
-        # The spare's game may come up later: no test has started it, so none is to end it.
+        # The spare's game may start later, in some test, which must not be blamed for it.
         wait_for(lambda: all(row["pid"] for row in playing.told()["instances"]))
         yield playing

@@ -1,6 +1,6 @@
-"""A training program without the training: `playing_pool.py GAME N SPARES`, plays until it is told.
+"""A training program without the training: `playing_pool.py GAME N SPARES`.
 
-It says so once every env plays, and ends when its standard input does.
+It prints a line once every env plays, and ends when its standard input is closed.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from tests.support.installations import changed
 FAKE_GAME = Path(__file__).parents[1] / "game" / "fake_game.py"
 SHORT = Plan(resets=3, steps=10, watch_s=0.3, timeout_s=90)
 IMPATIENT = replace(SHORT, limits=Limits(step_s=0.5))
-"""For a game that hangs; any other has the time that a busy machine may need."""
+"""Limits for a game that hangs; other games get the time that a busy machine may need."""
 Doctor = Callable[..., tuple[int, str]]
 
 
@@ -168,7 +168,7 @@ def test_a_game_of_another_system(doctor: Doctor, game_of: Callable[[str], Path]
 
 
 def test_too_little_time(doctor: Doctor, fake_game: Callable[..., Path]) -> None:
-    # The game hangs in its fifth step, and would be given longer than all of it may take.
+    # The game hangs in its fifth step; the usual limit is longer than this test may take.
     code, out = doctor("--json", "--timeout", "5", "--game", fake_game(on_step={"5": "stop"}))
     checks = json.loads(out)["checks"]
     assert code == 1
@@ -225,7 +225,7 @@ def test_a_game_that_breaks_in_between(
     assert findings[check].judgement.outcome is Grade.FAILED
     assert told in findings[check].judgement.figure
     assert findings["hard reset"].judgement.figure == f"what it needs failed: see {check!r}"
-    # The second game is looked at all the same.
+    # The second game is examined, too.
     assert findings["launch again"].judgement.outcome is Grade.OK
     assert findings["kill"].judgement.outcome is Grade.OK
 
@@ -241,7 +241,7 @@ def test_a_game_that_breaks_in_between(
                 "restart and seed": "ok",
                 "seed": "ok",
                 "episode end": "ok: ended by itself at game loop 1000, with the result at once",
-                # It does not move by itself, and prints nothing that is known.
+                # It does not advance by itself, and prints no known line.
                 "real time": "differs",
                 "awaited loop": "differs",
                 "stop and go on": "not possible",

@@ -29,7 +29,7 @@ Measure = Callable[..., tuple[dict[str, Finding], Settled]]
 
 @pytest.fixture
 def measure() -> Measure:
-    """Makes measurements on an installation; the findings by check, and what they settle."""
+    """Makes measurements on an installation; the findings by check, and the settled facts."""
 
     def make(game: Path, *names: str) -> tuple[dict[str, Finding], Settled]:
         findings = Findings()
@@ -76,7 +76,7 @@ SETTLED: dict[str, dict[str, object]] = {
     "silent-end": {"silent_end": True},
     "spent-minerals": {"restart_faithful": False},
 }
-"""What is settled by the measurement that finds the temper."""
+"""The facts that are settled by the measurement that finds the temper."""
 
 
 @pytest.mark.parametrize("found", TEMPERS, ids=lambda found: found[0])
@@ -152,7 +152,7 @@ def test_a_map_that_ends_the_game_is_named(
     judgement = findings["D21 installed maps"].judgement
     assert judgement.outcome is DIFFERS
     assert "Tomorrow fails: the game ended: signal SIGSEGV" in judgement.figure
-    # The others are loaded all the same, by another process.
+    # Another process loads the other maps.
     assert "loaded" in judgement.figure
     assert "newer editor" in judgement.advice
 
@@ -213,7 +213,7 @@ def test_measurements_without_maps_say_so(
 
 @pytest.fixture
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pools of other tests do not rely on what is settled in this one."""
+    """Pools of other tests do not use the facts that this one settles."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 

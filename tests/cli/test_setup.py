@@ -1,7 +1,7 @@
 """The set-up scripts, run for real in a small checkout with a stand-in for the interpreter.
 
-That interpreter writes down how it was called, "creates" environments by copying itself and
-"installs" by creating the commands; all else it leaves to the real one. No network is needed.
+That interpreter logs its arguments, "creates" environments by copying itself, and
+"installs" by creating the commands; it passes other calls to the real one. No network is needed.
 """
 
 import contextlib
@@ -46,7 +46,7 @@ INSTALLED_FROM = (
     "sc2pool/_fast.pyx",
     "sc2standin/simulation/fights/_pairs.pyx",
 )
-"""What an installation depends on."""
+"""The files that an installation depends on."""
 
 
 class Checkout:

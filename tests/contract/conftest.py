@@ -12,7 +12,7 @@ import pytest
 from sc2pool import SC2GymEnv, SC2VectorEnv, SubprocSC2VecEnv
 
 without_workers = pytest.mark.parametrize("serial", [True], ids=["serial"])
-"""For what has nothing to do with processes: `test_serial.py` shows that workers play the same."""
+"""For tests without a need of processes: `test_serial.py` shows that workers play the same."""
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def serial() -> bool:
 
 @pytest.fixture
 def pools() -> Iterator[ExitStack]:
-    """Closes what was made."""
+    """Closes the pools of the test."""
     with ExitStack() as stack:
         yield stack
 

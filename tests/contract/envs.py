@@ -1,7 +1,7 @@
 """Environments for the contract's tests, made in workers.
 
 They travel to the workers by value, as the classes of a training script do, so that a worker does
-not import this module, nor what its neighbours import.
+not import this module or the modules that it imports.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Words(spaces.Space):
 
 
 class Gated(Counting):
-    """Its steps are over only once the file is there; bounded, so that no failed test hangs."""
+    """Its steps end once the file exists, or after a limit, so that no failed test hangs."""
 
     def __init__(self, gate: str, **keywords: Any) -> None:
         super().__init__(**keywords)
@@ -120,7 +120,7 @@ class Gated(Counting):
 
 
 class Crowded(Counting):
-    """Counts how many of its kind it meets in a folder while it steps or resets."""
+    """Counts the envs of its kind that step or reset at the same time, by files in a folder."""
 
     def __init__(self, folder: str, **keywords: Any) -> None:
         super().__init__(**keywords)
@@ -202,7 +202,7 @@ class Mischief(Counting):
 
 
 class Answering(Counting):
-    """Observes, or tells in its info, what it was made with."""
+    """Observes its arguments, or returns them in its info."""
 
     def __init__(self, observation: Any = None, info: Any = None, reward: Any = 0.0) -> None:
         super().__init__()
@@ -232,7 +232,7 @@ def raise_cancelled() -> None:
 
 
 class RaisesWhenUnpickled:
-    """Can be sent, but not received; the first time, to a worker, it can."""
+    """Can be pickled; unpickling works the first time, in a worker, and fails later."""
 
     def __init__(self, travelled: bool = False) -> None:
         self.travelled = travelled

@@ -1,9 +1,8 @@
-"""Every code block of the README and of `docs/` works: all Python is run, and each command is
-parsed by its program.
+"""Every code block of the README and of `docs/` works: Python runs, programs parse the commands.
 
 A page's Python is one program: its blocks in order, with the page's line numbers, so a failure
 names the page's line. It runs as in a clean shell of a user without StarCraft II: SC2PATH is set
-only if one of the page's commands sets it.
+only if one of the page's commands sets it. pytest runs the two files of `docs/test-a-bot.md`.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ OTHER_PROGRAMS = {"mkdocs", "tensorboard", "unzip", "mkdir", "my_python_sc2_bot.
 """Programs whose arguments are not checked."""
 STANDIN_PATH = "$(sc2pool standin path)"
 
-pytestmark = pytest.mark.standin("snippets are run with the figures of its rules")
+of_the_stand_in = pytest.mark.standin("snippets are run with the figures of its rules")
 
 
 def name_of(page: Path) -> str:
@@ -83,6 +82,7 @@ def run_page(
         )
 
 
+@of_the_stand_in
 @pytest.mark.timeout(PAGE_TIMEOUT_S + 30)
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=name_of)
 def test_all_python_of_the_page_runs(page: Path, tmp_path: Path):
@@ -92,6 +92,7 @@ def test_all_python_of_the_page_runs(page: Path, tmp_path: Path):
     assert ran == program(page.read_text())[1]
 
 
+@of_the_stand_in
 @pytest.mark.timeout(PAGE_TIMEOUT_S + 30)
 @pytest.mark.parametrize(
     "block",
@@ -109,6 +110,7 @@ def test_each_python_block_of_the_readme_runs_alone(block: Block, tmp_path: Path
     assert ran == program(page.read_text())[1]
 
 
+@of_the_stand_in
 @pytest.mark.timeout(PAGE_TIMEOUT_S + 30)
 @pytest.mark.parametrize(
     ("page", "library"), WITH_LIBRARIES, ids=lambda one: getattr(one, "name", one)
@@ -122,6 +124,7 @@ def test_all_python_of_the_page_for_a_library_runs(
     assert ran == program(page.read_text(), library)[1]
 
 
+@of_the_stand_in
 def test_a_page_that_plays_under_python_sc2_says_how():
     under_python_sc2 = {page.name for page in WITH_PYTHON if "run_game(" in program_of(page)}
     assert under_python_sc2 == {page.name for page in WITH_PYTHON if sets_game(page)}
@@ -132,6 +135,7 @@ def program_of(page: Path) -> str:
     return program(page.read_text())[0]
 
 
+@of_the_stand_in
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_all_commands_of_the_page_can_be_given(page: Path, capsys: pytest.CaptureFixture[str]):
     for words in commands(page.read_text()):
@@ -139,6 +143,7 @@ def test_all_commands_of_the_page_can_be_given(page: Path, capsys: pytest.Captur
         assert problem is None, f"{' '.join(words)}: {problem} {capsys.readouterr().err}"
 
 
+@of_the_stand_in
 def test_hyperparameters_of_the_documentation_can_be_given(tmp_path: Path):
     files = [
         block.code for page in PAGES for block in blocks(page.read_text()) if block.language == YAML
@@ -217,6 +222,7 @@ print("never")
 """
 
 
+@of_the_stand_in
 def test_a_block_that_fails_fails_its_page_at_its_own_line(tmp_path: Path):
     page = tmp_path / "failing.md"
     page.write_text(FAILING)
@@ -226,6 +232,7 @@ def test_a_block_that_fails_fails_its_page_at_its_own_line(tmp_path: Path):
     assert done.stdout.splitlines() == [f"{ENDED} 5"]
 
 
+@of_the_stand_in
 def test_a_page_that_exits_early_lacks_blocks(tmp_path: Path):
     page = tmp_path / "leaving.md"
     page.write_text("```python\nraise SystemExit(0)\n```\n")
@@ -234,6 +241,7 @@ def test_a_page_that_exits_early_lacks_blocks(tmp_path: Path):
     assert done.stdout.splitlines() != program(page.read_text())[1]
 
 
+@of_the_stand_in
 @pytest.mark.parametrize(
     ("page", "error"),
     [
@@ -247,6 +255,7 @@ def test_no_block_escapes_by_its_looks(page: str, error: str):
         blocks(page)
 
 
+@of_the_stand_in
 @pytest.mark.parametrize(
     "command",
     [
@@ -266,7 +275,46 @@ def test_a_wrong_command_is_found(command: str):
     assert problem_with(words) is not None
 
 
+@of_the_stand_in
 def test_commands_in_the_text_are_found():
     assert list(commands("Say `sc2pool top --once`, see `sc2pool.fault`.")) == [
         ["sc2pool", "top", "--once"]
     ]
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "test-a-bot.md"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """The user's project, in a folder of its own."""
+    conftest, test = (block.code for block in blocks(PAGE.read_text()) if block.language == PYTHON)
+    (tmp_path / "conftest.py").write_text(conftest)
+    (tmp_path / "test_my_bot.py").write_text(test)
+    return tmp_path
+
+
+def run_pytest(project: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+        cwd=project,
+        env={name: value for name, value in os.environ.items() if name != "SC2PATH"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+def test_the_bot_passes(project: Path) -> None:
+    done = run_pytest(project)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed" in done.stdout
+
+
+def test_a_bot_that_does_nothing_fails(project: Path) -> None:
+    test = project / "test_my_bot.py"
+    test.write_text(test.read_text().replace("town.train(UnitTypeId.SCV)", "pass"))
+    done = run_pytest(project)
+    assert done.returncode == 1
+    assert "test_it_trains_workers" in done.stdout

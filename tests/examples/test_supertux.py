@@ -1,4 +1,4 @@
-"""SuperTux itself, alone, with the gate, behind the pool, and under Stable-Baselines3."""
+"""The SuperTux env: its parts, then the game alone, with the gate, in a pool, and in a training."""
 
 from __future__ import annotations
 
@@ -23,8 +23,12 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
+from examples.supertux.clock import ElasticClock
 from examples.supertux.env import PERIOD_TICKS, SuperTuxEnv
+from examples.supertux.game import State, parse_state
+from examples.supertux.log import LogFile
 from examples.supertux.needs import check_installed
+from examples.supertux.screen import SMALL_SHAPE, fitted, shrunk
 from examples.supertux.timeliness import Timeliness
 from sc2pool import AsyncPPO, PauseCallback, SubprocSC2VecEnv
 from sc2pool.errors import ConfigError, FaultKind, GameFault
@@ -32,12 +36,101 @@ from sc2pool.platform import LINUX
 from sc2pool.pool.machine.run_dir import sweep
 from sc2pool.realtime.gate import PauseGate
 
+
+@pytest.mark.parametrize(
+    ("comes_at", "late", "misses", "next_due"),
+    [
+        ([0, 7, 14], 0, 0, 21),
+        ([1, 9], 2, 0, 14),  # the next one is due at the same tick
+        ([0, 13], 6, 0, 14),
+        ([0, 14], 7, 1, 21),  # a whole period late: the clock restarts
+        ([0, 30, 38], 1, 3, 44),
+        ([0, 3], 0, 0, 14),  # an early action changes nothing
+    ],
+)
+def test_the_clock(comes_at, late, misses, next_due):
+    clock = ElasticClock(7, 0)
+    for now in comes_at:
+        clock.begin_period(now)
+    assert (clock.late, clock.misses, clock.due) == (late, misses, next_due)
+
+
+def test_a_state_is_parsed_and_other_lines_are_ignored():
+    state = parse_state(b"[SCRIPTING] run 3 412 1 96.5 385.196 0 -700\n")
+    assert state == State(3, 412, True, 96.5, 385.196, 0.0, -700.0)
+    assert parse_state(b"[SCRIPTING] run away\n"[:11]) is None
+    assert parse_state(b"[WARNING] level_parser.cpp:181 run 1 2\n") is None
+
+
+def test_a_small_frame():
+    screen = np.zeros((240, 320, 3), np.uint8)
+    screen[:4, 4:8] = 255
+    screen[4:8, :4] = (0, 0, 255)  # red, of blue, green and red
+    small = shrunk(screen)
+    assert small.shape == SMALL_SHAPE
+    assert small.dtype == np.uint8
+    assert small[0, :3, :3].tolist() == [[0, 255, 0], [76, 0, 0], [0, 0, 0]]
+
+
+def test_a_picture_that_was_enlarged_is_reduced():
+    screen = np.random.default_rng(0).integers(0, 256, (240, 320, 3), np.uint8)
+    assert (fitted(screen) == screen).all()
+    assert (fitted(screen.repeat(2, axis=0).repeat(3, axis=1)) == screen).all()
+    assert fitted(screen[:213, :312]).shape == (240, 320, 3)
+
+
+def test_a_log_file_is_read_as_it_grows_and_left_as_it_was(tmp_path):
+    path = tmp_path / "game" / "console.err"
+    path.parent.mkdir()
+    path.write_bytes(b"of an older run\n")
+    log = LogFile(path)
+    ended = threading.Event()
+    with path.open("ab", buffering=0) as game:
+        lines = log.lines(ended.is_set)
+        game.write(b"one\ntwo, in")
+        assert next(lines) == b"one\n"
+        # The second half comes while the reader waits for it.
+        rest = threading.Timer(0.05, game.write, [b" two parts\n"])
+        rest.start()
+        assert next(lines) == b"two, in two parts\n"
+        rest.join()
+        game.write(b"last words\n")
+        ended.set()
+        assert list(lines) == [b"last words\n"]
+    log.close()
+    assert path.read_bytes() == b"of an older run\n"
+
+
+def test_a_missing_game_says_what_to_install(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("examples.supertux.needs._GAME_FOLDER", str(tmp_path))
+    with pytest.raises(ConfigError, match=r"no program supertux2; .*apt-get install .*supertux"):
+        SuperTuxEnv()
+
+
+def test_windows_needs_no_display_server(monkeypatch, tmp_path):
+    (tmp_path / "supertux2").touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("examples.supertux.needs._MODULES", ())
+    monkeypatch.setattr("examples.supertux.needs.WINDOWS", True)
+    check_installed()
+
+
+def test_a_missing_python_package_says_what_to_install(monkeypatch, tmp_path):
+    for name in ("supertux2", "Xvfb"):
+        (tmp_path / name).touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "Xlib", None)
+    with pytest.raises(ConfigError, match=r'module Xlib; .*pip install "sc2pool\[supertux\]"'):
+        SuperTuxEnv()
+
+
 try:
     check_installed()
     WHY_NOT = ""
 except ConfigError as error:
     WHY_NOT = str(error)
-pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
+needs_supertux = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 
 ROOT = str(Path(__file__).parents[2])
 STAND, RUN, JUMP, RUN_AND_JUMP = range(4)
@@ -72,6 +165,7 @@ def play(env: SuperTuxEnv, action: int, steps: int) -> tuple[dict[str, Any], flo
     return info, total
 
 
+@needs_supertux
 def test_runs_to_the_right(env):
     began_s = time.monotonic()
     before, _ = env.reset()
@@ -86,12 +180,14 @@ def test_runs_to_the_right(env):
     assert before["state"][-4:].tolist() == after["state"][-4:].tolist() == [1, 0, 0, 0]
 
 
+@needs_supertux
 def test_jumps(env):
     heights = [env.step(np.int64(JUMP))[0]["state"][1] for _ in range(4)]
     assert min(heights) < heights[0]
     assert env.step(np.int64(STAND))[4]["x"] == 96
 
 
+@needs_supertux
 @pytest.mark.timing
 def test_tux_dies_if_he_stands_still(env):
     for _ in range(2):  # the next episode is like the first one
@@ -103,6 +199,7 @@ def test_tux_dies_if_he_stands_still(env):
         assert env.step(np.int64(RUN))[2]
 
 
+@needs_supertux
 def test_the_time_limit(env, monkeypatch):
     monkeypatch.setattr("examples.supertux.env.TIME_LIMIT_TICKS", 3 * PERIOD_TICKS)
     env.step(np.int64(STAND))
@@ -110,6 +207,7 @@ def test_the_time_limit(env, monkeypatch):
     assert env.step(np.int64(STAND))[2:4] == (False, True)
 
 
+@needs_supertux
 def test_the_goal(env, monkeypatch):
     monkeypatch.setattr("examples.supertux.env.GOAL_PX", 100.0)
     info, _ = play(env, RUN, 10)
@@ -117,6 +215,7 @@ def test_the_goal(env, monkeypatch):
     assert not info["died"]
 
 
+@needs_supertux
 def test_a_late_action_is_counted(env):
     play(env, STAND, 2)
     time.sleep(3.5 * PERIOD_TICKS * 0.015)
@@ -126,6 +225,7 @@ def test_a_late_action_is_counted(env):
     assert observation["state"][5] == pytest.approx(min(5.0, info["late_ticks"] / PERIOD_TICKS))
 
 
+@needs_supertux
 def test_the_picture(env):
     picture = env.render()
     assert picture.shape == (240, 320, 3)
@@ -134,6 +234,7 @@ def test_the_picture(env):
     assert ground.sum() > 300
 
 
+@needs_supertux
 @pytest.mark.timing
 def test_no_tick_passes_in_a_pause_gate(env):
     play(env, STAND, 2)
@@ -145,11 +246,12 @@ def test_no_tick_passes_in_a_pause_gate(env):
         assert (env.render() == picture).all()
     misses_before = env._clock.misses
     info, _ = play(env, STAND, 1)
-    # The pause is neither made up for nor counted. A busy machine may add some ticks.
+    # The game neither makes up for the pause nor counts it. A busy machine may add some ticks.
     assert info["tick"] - tick < PAUSE_S / 0.015 / 2
     assert info["misses"] - misses_before < PAUSE_S / (PERIOD_TICKS * 0.015) / 4
 
 
+@needs_supertux
 def test_tux_dies_without_a_gate(env):
     play(env, STAND, 2)
     env._game.wait_for(lambda state: state.died, within_s=20)
@@ -158,12 +260,14 @@ def test_tux_dies_without_a_gate(env):
     assert info["unattended"]
 
 
+@needs_supertux
 def test_gymnasiums_env_checker_passes():
     env = gymnasium.make("examples.supertux:SuperTux-v0").unwrapped
     check_env(env, skip_render_check=True)  # it would start another game for each mode
     env.close()
 
 
+@needs_supertux
 def test_close_leaves_no_process_and_no_file(run_temp):
     older, folders = psutil.Process().children(recursive=True), game_folders(run_temp)
     env = SuperTuxEnv()
@@ -191,6 +295,7 @@ def has_socket(display: str) -> bool:
     return f"@/tmp/.X11-unix/X{display}" in Path("/proc/net/unix").read_text().split()
 
 
+@needs_supertux
 @pytest.mark.parametrize(
     ("name", "kinds"),
     [
@@ -220,6 +325,7 @@ def test_a_program_that_is_killed_is_a_fault(name, kinds):
         env.close()
 
 
+@needs_supertux
 def test_a_game_that_ends_at_its_start_is_started_again():
     older = psutil.Process().children(recursive=True)
     killed = []
@@ -242,6 +348,7 @@ def test_a_game_that_ends_at_its_start_is_started_again():
     env.close()
 
 
+@needs_supertux
 @pytest.mark.timing
 def test_two_behind_the_pool():
     pool = SubprocSC2VecEnv([SuperTuxEnv] * 2)
@@ -281,7 +388,7 @@ def test_two_behind_the_pool():
 
 
 class Still(VecEnvWrapper):
-    """Replaces every action: Tux stands still."""
+    """Replaces every action, so that Tux stands still."""
 
     def reset(self) -> VecEnvObs:
         return self.venv.reset()
@@ -310,6 +417,7 @@ class SlowAsyncPPO(FirstUpdateIsSlow, AsyncPPO):
     pass
 
 
+@needs_supertux
 @pytest.mark.timing
 @pytest.mark.parametrize("gate", [True, False], ids=["gate", "no gate"])
 def test_while_ppo_learns(gate):
@@ -332,6 +440,7 @@ def test_while_ppo_learns(gate):
         pool.close()
 
 
+@needs_supertux
 @pytest.mark.timing
 def test_acting_while_learning():
     pool = SubprocSC2VecEnv([SuperTuxEnv])
@@ -351,6 +460,7 @@ def test_acting_while_learning():
         pool.close()
 
 
+@needs_supertux
 @pytest.mark.parametrize("how", ["paused", "alone"])
 def test_a_trainer_that_is_killed_leaves_no_process(how, run_temp):
     folders = game_folders(run_temp)
@@ -368,5 +478,5 @@ def test_a_trainer_that_is_killed_leaves_no_process(how, run_temp):
     _, left = psutil.wait_procs(family, timeout=300)
     assert [process for process in left if process.status() != psutil.STATUS_ZOMBIE] == []
     if how == "paused":
-        sweep(run_temp)  # what the next pool does first
+        sweep(run_temp)  # the next pool does this first
         assert game_folders(run_temp) == folders

@@ -50,9 +50,9 @@ def test_behaviour_cloning_learns_from_a_dataset(standin_dir, tmp_path):
 
 
 def test_ppo_make_vec_learns(standin_dir, tmp_path):
-    """PPO in torch, in one file; each episode costs it one more step, that of NEXT_STEP's reset.
+    """PPO in torch, in one file; each episode costs one more step, the reset of NEXT_STEP.
 
-    The seed is one that learns within so few steps; most need several times as many.
+    With this seed it learns within these few steps; most seeds need several times as many.
     """
     options = ["--steps", "4900", "--n", "2", "--seed", "6"]
     options += ["--game", str(standin_dir), "--out", str(tmp_path)]

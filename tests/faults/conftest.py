@@ -57,7 +57,7 @@ def undisturbed(standin_dir: Path) -> Recording:
 
 @pytest.fixture
 def strike_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where tasks and start scripts look for harm to do."""
+    """The file in which tasks and start scripts look for a strike."""
     path = tmp_path / "strike"
     monkeypatch.setenv(STRIKE_FILE, str(path))
     return path
@@ -65,7 +65,7 @@ def strike_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def arm(strike_file: Path) -> Callable[[str], None]:
-    """`arm("game KILL")`: the first process of the pool that looks is struck, and no other."""
+    """`arm("game KILL")`: strikes the first process of the pool that looks for it, and no other."""
 
     def write(harm: str) -> None:
         whole = strike_file.with_suffix(".new")
@@ -97,12 +97,12 @@ def faulty_games(standin_dir: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture
 def faulty(faulty_games: Faulty) -> Iterator[Faulty]:
-    """The same; with the test its order ends, if nobody has carried it out."""
+    """The same; an order that was not carried out ends with the test."""
     yield faulty_games
     faulty_games.orders.unlink(missing_ok=True)
 
 
 @pytest.fixture
 def striking_installation(installation: Callable[[str], Path], strike_file: Path) -> Path:
-    """An installation whose game carries out what was armed before it is up."""
+    """An installation whose game carries out an armed strike during its start."""
     return installation(STRIKE_SCRIPT.format(armed=strike_file))

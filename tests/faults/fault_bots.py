@@ -1,4 +1,4 @@
-"""`fault_tasks` for bots: a module of its own, for python-sc2 takes long to import."""
+"""`fault_tasks` for bots: a module of its own, because python-sc2 takes long to import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests here share beside fixtures: limits, an undisturbed run, comparisons."""
+"""Limits, undisturbed runs and comparisons for the tests of this folder."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ SEED = 7
 IMPATIENT = PoolConfig(
     limits=Limits(launch_s=20.0, create_join_s=10.0, reset_s=10.0, step_s=1.0, worker_grace_s=0.5)
 )
-"""For games that never answer a step; one that only is slow gets three times its limit."""
+"""For games that never answer a step; a game that is only slow gets three times its limit."""
 
 
 LENIENT = RestartPolicy(per_env=1000, per_env_window_s=0.5, per_pool_per_env=1000)
-"""For pools that are harmed again and again, without waiting longer each time."""
+"""For pools that are harmed again and again, without a growing backoff."""
 
 
 @dataclass
@@ -60,7 +60,7 @@ def assert_same_bytes(given: Any, expected: Any) -> None:
 
 
 def assert_same_run(given: Any, expected: Any) -> None:
-    """As far as the given one was played."""
+    """Compare with the beginning of the expected run, as far as the given one was played."""
     for name in ("observations", "rewards", "dones"):
         for one, other in zip(getattr(given, name), getattr(expected, name), strict=False):
             assert_same_bytes(one, other)

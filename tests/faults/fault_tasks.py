@@ -1,7 +1,7 @@
-"""Tasks that do harm when told to.
+"""Tasks that do harm on command.
 
-An importable module, not a part of the tests: workers and trainer programs import it as they
-would a user's own. All play MoveToBeacon, and play it like any other while no harm is done.
+An importable module: workers and trainer programs import it as they
+would a user's own. All tasks play MoveToBeacon, and play it as usual while no harm is done.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tests.support.audit.audited.task import harm_request
 from tests.support.systems import strike
 
 STRIKE_FILE = "SC2POOL_TEST_STRIKE"
-"""Names the file that arms a strike: the process that takes the file carries it out."""
+"""Environment variable with the file that arms a strike; a process that takes it strikes."""
 
 
 def taken(armed: Path) -> str | None:
@@ -97,7 +97,7 @@ class CreatedEachTime(MoveToBeacon):
 
 
 class Mines(Task):
-    """Sees what the mineral fields hold, while the map's own orders let workers mine."""
+    """Observes the contents of the mineral fields, while the map's own orders let workers mine."""
 
     map_name = "BuildMarines"
     step_mul = 100
@@ -110,11 +110,11 @@ class Mines(Task):
         return np.array([sum(unit.mineral_contents for unit in units)], np.float32)
 
     def act(self, action: int) -> None:
-        """Nothing: the workers mine by themselves."""
+        """No command: the workers mine by themselves."""
 
 
 class Exhausts(MoveToBeacon):
-    """Leaves its worker without what a game needs; the worker's other envs go on."""
+    """Takes from its worker what a new game needs; the worker's other envs continue."""
 
     action_space = spaces.Discrete(N_WALKS + 2)
     DESCRIPTORS, THREADS = N_WALKS, N_WALKS + 1
@@ -133,7 +133,7 @@ class Exhausts(MoveToBeacon):
 
 
 class Blocks(MoveToBeacon):
-    """Its `act` does not return, and lets no other env of its worker go on."""
+    """Its `act` does not return, and blocks all envs of its worker."""
 
     action_space = spaces.Discrete(N_WALKS + 1)
 
@@ -144,7 +144,7 @@ class Blocks(MoveToBeacon):
 
 
 def refuse_thread(_: threading.Thread) -> None:
-    """As Python does where the system has no thread left."""
+    """Raise as Python does if the system has no thread left."""
     raise RuntimeError("can't start new thread")
 
 
@@ -213,7 +213,7 @@ def right_observation() -> dict[str, Any]:
 
 
 class Rewarding(MoveToBeacon):
-    """Pays what it was told to."""
+    """Its reward is the one of its option."""
 
     paid = 0.0
 
@@ -222,7 +222,7 @@ class Rewarding(MoveToBeacon):
 
 
 class UserBugError(Exception):
-    """What a user's own code raises."""
+    """An error of a user's own code."""
 
 
 class Raises(MoveToBeacon):
@@ -263,7 +263,7 @@ class Cancelled(MoveToBeacon):
 
 
 class DisturbsItsLoop(MoveToBeacon):
-    """Does to the worker's event loop what it should not."""
+    """Misuses the worker's event loop."""
 
     action_space = spaces.Discrete(N_WALKS + 3)
     CANCELS_ALL, RAISES_IN_CALLBACK, RAISES_IN_HANDLER = range(N_WALKS, N_WALKS + 3)
@@ -293,18 +293,18 @@ async def await_cancelled() -> None:
 
 _AT_ONCE = ("__init__", "on_start")
 HOOKS = (*_AT_ONCE, "act", "observe")
-"""Those that are called at places of their own; the others follow `observe` in one function."""
+"""Hooks with call sites of their own; the others follow `observe` in one function."""
 
 
 class MutedError(Exception):
-    """Has no message that could be shown."""
+    """An error whose message cannot be shown."""
 
     def __str__(self) -> str:
         raise UserBugError("no message")
 
 
 class TwoPartError(ConfigError):
-    """An error of the user's below one of ours, made from other arguments."""
+    """A user's subclass of one of our errors, with other arguments."""
 
     def __init__(self, what: str, why: str) -> None:
         super().__init__(f"{what}: {why}")
@@ -330,7 +330,7 @@ class RaisesOddly(MoveToBeacon):
 
 
 class Counter(Short):
-    """Counts its steps in an attribute that it has from its start on."""
+    """Counts its steps in an attribute that exists from its start."""
 
     def on_start(self) -> None:
         super().on_start()
@@ -388,17 +388,17 @@ class Hanging(gymnasium.Env[Any, Any]):
 
     @property
     def env(self) -> Any:
-        """What `env_is_wrapped` looks for."""
+        """The wrapper that `env_is_wrapped` looks for."""
         self.hang()
         raise AttributeError("it wraps no other env")
 
 
 async def ask_to_fail(game: Game, how: str) -> None:
-    """Let the API do it: this works on any game."""
+    """Kill the game by a request of the API: this works on any game."""
     await game.request(harm_request(how))
 
 
 def game_of_this_worker() -> int:
-    # Windows has its consoles among the children.
+    # On Windows the consoles are among the children.
     (game,) = (one for one in psutil.Process().children() if "-listen" in one.cmdline())
     return game.pid

@@ -39,7 +39,7 @@ def fake(tmp_path: Path) -> Callable[..., Installation]:
 
 
 class WorkerLoops(asyncio.DefaultEventLoopPolicy):
-    """Runs everything in loops that may be blocked in, as a worker's is."""
+    """Runs everything in event loops in which reads may block, as in a worker's."""
 
     def new_event_loop(self) -> asyncio.AbstractEventLoop:
         return WorkerLoop(own_tasks=1)
@@ -48,8 +48,8 @@ class WorkerLoops(asyncio.DefaultEventLoopPolicy):
 in_each_loop = pytest.mark.parametrize(
     "event_loop_kind", ["any loop", "a worker's loop", "pure Python"], indirect=True
 )
-"""A game is the same in a loop that reads the socket and in one that is blocked in, and so it is
-without the compiled step path. For what goes through a connection in ways of its own."""
+"""A game is the same in a loop that watches the socket and in one that blocks in a read, and
+without the compiled step path. For tests that use a connection in special ways."""
 
 
 @pytest.fixture(autouse=True)
@@ -67,6 +67,6 @@ def event_loop_kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture(autouse=True)
 def nothing_runs_on():
-    """Fails a test whose game runs on once it is closed; `nothing_is_left` finds all else."""
+    """Fails a test whose game still runs after its close; `nothing_is_left` finds other remains."""
     yield
     assert psutil.Process().children(recursive=True) == []

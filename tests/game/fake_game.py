@@ -41,7 +41,7 @@ BINARY = picows.WSMsgType.BINARY
 
 
 class FakeGame(picows.WSListener):
-    """Plays no rules at all; counts loops."""
+    """A game without rules; it counts loops."""
 
     def __init__(self, behaviour: dict) -> None:
         self.behaviour = behaviour
@@ -59,7 +59,7 @@ class FakeGame(picows.WSListener):
             return
         request = sc_pb.Request.FromString(frame.get_payload_as_bytes())
         kind = request.WhichOneof("request")
-        # All but the last message of a burst have another one behind them.
+        # In a burst, another message follows each but the last.
         self.in_burst |= not frame.last_in_buffer
         if self.behaviour.get("not_in_game") and self.status == sc_pb.ended and kind != "step":
             self.status = sc_pb.launched
@@ -160,7 +160,7 @@ class FakeGame(picows.WSListener):
 
 
 def send_wrong(transport, wrong: str, reply: sc_pb.Response) -> None:  # noqa: PLR0912
-    """Sends something in place of, or beside, the right reply."""
+    """Sends wrong bytes in place of, or beside, the right reply."""
     right = reply.SerializeToString()
     match wrong:
         case "nothing":

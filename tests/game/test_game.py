@@ -1,4 +1,4 @@
-"""A game's life: launch, episodes begun in every way, steps, and that close leaves nothing."""
+"""A game's life: launch, episodes begun in every way, steps, and a close that leaves nothing."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class TestEpisodes:
         async with playing(fake()) as game:
             assert game.version == "fake"
             assert game.base_build == 99999
-            assert game.listener_proven != WINE  # which does not tell it
+            assert game.listener_proven != WINE  # which does not report it
             assert game.player_id == 1
             assert psutil.pid_exists(game.pid)
             assert "at your service" in game.process.log_tail()
@@ -116,7 +116,7 @@ class TestEpisodes:
             assert step.observed.observation.game_loop == 20
             assert game.result == sc_pb.Victory
             assert game.status is Status.ENDED
-            # A step after the end is refused by the game; that is data too.
+            # The game refuses a step after the end; the refusal is a normal reply.
             assert (await game.step([], 16)).ended
             assert await game.start_episode(SETUP, MAP, None) is ResetKind.RESTART
             assert game.result is None
@@ -211,7 +211,7 @@ REPLY_FAULTS = [
     ("duplicate", FaultKind.BAD_REPLY, ""),
     ("text", FaultKind.BAD_REPLY, "TEXT"),
     ("error", FaultKind.BAD_REPLY, "refused step"),
-    ("wrong id", FaultKind.BAD_REPLY, "id"),  # what else is wrong, `replies.check` judges, too
+    ("wrong id", FaultKind.BAD_REPLY, "id"),  # `replies.check` judges other errors
     ("close", FaultKind.CONNECTION_LOST, ""),
     ("disconnect", FaultKind.CONNECTION_LOST, ""),
     ("not a websocket", FaultKind.CONNECTION_LOST, ""),
@@ -230,7 +230,7 @@ class TestFaults:
                 fault = await step_fault(game)
                 assert fault.kind is kind
                 assert said in fault.detail
-                # Broken is broken: the next use tells the same, without a byte sent.
+                # A broken game stays broken: the next use raises the same error, and sends no byte.
                 assert (await step_fault(game)).kind in (kind, FaultKind.CONNECTION_LOST)
 
         asyncio.run(play())
@@ -266,7 +266,7 @@ class TestFaults:
             loop.remove_reader(game.process.exited_fd)
             assert (await step_fault(game)).kind is FaultKind.GAME_EXITED
 
-    @not_told_by_wine  # a stopped game is told from a slow one by its CPU time
+    @not_told_by_wine  # the CPU time distinguishes a stopped game from a slow one
     @pytest.mark.timing
     async def test_stopped_game_is_hung(self, fake):
         async with playing(fake(on_step={"1": "stop"}), Limits(step_s=0.4)) as game:
@@ -350,7 +350,7 @@ class TestLaunch:
 
     @pytest.mark.parametrize("moment", ["missing", "forbidden", "being written"])
     def test_executable_that_is_being_replaced(self, fake, moment):
-        """As by an update: the first try fails, then it is there again."""
+        """As in an update of the game: the first try fails, then the file is there again."""
         installation = fake()
         executable = installation.executable
         aside = executable.with_name("aside")
@@ -381,7 +381,7 @@ class TestLaunch:
 
     @not_told_by_wine
     def test_impostor_gets_no_byte(self, fake):
-        """Someone listens on the leased port after it was proven free: the next one is used."""
+        """Another process listens on the port after its check: the launch takes the next one."""
         received: list[bytes] = []
         impostors: list[socket.socket] = []
 
@@ -396,7 +396,7 @@ class TestLaunch:
             return lease
 
         async def play():
-            # The game would need the port for itself; this one waits in silence.
+            # The real game needs the port for itself; this one waits in silence.
             api = await launch_module.launch(fake(), Deadline.after(20), lease_port=lease_port)
             api.close()
             assert api.port != impostors[0].getsockname()[1]
@@ -411,7 +411,7 @@ class TestLaunch:
     @not_told_by_wine
     @pytest.mark.parametrize("refuses", [True, False])
     def test_another_program_takes_the_seat(self, standin_dir, tmp_path, monkeypatch, refuses):
-        """It is replaced at once, whether it refuses a second client or never answers it."""
+        """The launch replaces it, whether it refuses a second client or never answers it."""
         installation = find(standin_dir)
         if not refuses:
             silent = write_program(tmp_path / "SC2_x64", NEVER_ANSWERS)

@@ -1,4 +1,4 @@
-"""Is the listener our game, someone else, or nobody any more?"""
+"""The listener on a port may be our game, another process, or gone."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ sys.stdin.read()
 
 
 class Family:
-    """A game as the proof sees it: some processes."""
+    """A game, for the check of its listener: some processes."""
 
     def __init__(self, *processes: psutil.Process) -> None:
         self._processes = list(processes)
@@ -102,7 +102,7 @@ def test_a_game_that_is_killed_once_it_has_answered_has_not_lost_its_port(fake, 
 
 @not_told_by_wine
 async def test_games_of_all_programs_start_apart(game_installation, monkeypatch):
-    """By a lock, so that a launch in another process waits, too."""
+    """The turn is a lock, so that a launch in another process waits, too."""
     started_s = []
     spawn = module.GameProcess.spawn
 
@@ -120,7 +120,7 @@ async def test_games_of_all_programs_start_apart(game_installation, monkeypatch)
 
 
 def take_turn() -> Callable[[], None]:
-    """Take the turn, which another launch may have for a moment; returns what gives it up."""
+    """Take the turn, which another launch may have for a moment; returns its release."""
     turn = lease_directory() / "launch-turn"
     deadline = Deadline.after(30)
     while (held := try_lock(turn)) is None:
@@ -144,7 +144,7 @@ async def test_a_turn_that_another_program_keeps_is_not_waited_for_forever(
 async def test_a_game_with_a_pending_reply_is_killed_before_its_socket_closes(
     tempered, monkeypatch
 ):
-    """The end of its socket would be a fatal error for it."""
+    """The end of its socket would be a fatal error for the game."""
     api = await launch(find(tempered("fatal-close")), Deadline.after(60))
     asked = asyncio.ensure_future(api.burst([requests.ping()] * 200, Deadline.after(30)))
     await asyncio.sleep(0)  # the requests are sent

@@ -1,4 +1,4 @@
-"""A match: two games that play each other, whose faults name the side, and that leave nothing."""
+"""A match: two games that play each other; their faults name the side, and close leaves nothing."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def seen_by(observed: Observed, owner: int) -> dict[int, tuple[float, float, flo
 
 
 async def test_four_hundred_steps(standin_dir):
-    """Loops are equal, and what one sees of itself the other sees of its enemy."""
+    """Loops are equal, and each side's own units are the other side's enemies."""
     async with matching(standin_dir) as match:
         assert match.host.version == match.guest.version != ""
         assert match.host.port != match.guest.port
@@ -192,7 +192,7 @@ async def test_a_map_for_one_player(standin_dir):
 
 @pytest.mark.parametrize("free", [3, 5])
 def test_too_few_ports(standin_dir, free, monkeypatch, leases):
-    """A match needs four, and each of its games one."""
+    """A match needs four ports, and each of its games one."""
     every = lease_module.candidate_ports(lease_module.ephemeral_range())
     spans = (every[start : start + free] for start in range(len(every)))
     span = next(span for span in spans if all(map(lease_module._is_free, span)))
@@ -237,7 +237,7 @@ def test_a_harmed_side_is_named(standin_dir, side, phase, harm, leases):
 
 @pytest.mark.parametrize("side", list(Side))
 async def test_a_side_that_is_harmed_in_join_is_named(standin_dir, side):
-    """Both wait for each other there."""
+    """Both sides wait for each other at this point."""
     async with matching(standin_dir, SHORT) as match:
         path = find_map(find(standin_dir), SETUP.map_name)
         other = game_of(match, Side.GUEST if side is Side.HOST else Side.HOST)
@@ -256,7 +256,7 @@ async def test_a_side_that_is_harmed_in_join_is_named(standin_dir, side):
 
 @pytest.mark.parametrize("side", list(Side))
 async def test_a_side_that_hangs_is_named(standin_dir, side):
-    """The other one waits for it, and is just as silent."""
+    """The other game waits for the stopped one, and is silent, too."""
     async with matching(standin_dir, SHORT, seed=1) as match:
         hang = debug_pb2.DebugTestProcess(test=debug_pb2.DebugTestProcess.hang, delay_ms=20)
         order = debug_pb2.DebugCommand(test_process=hang)
@@ -271,7 +271,7 @@ async def test_a_side_that_hangs_is_named(standin_dir, side):
 
 
 async def test_the_cpu_time_of_both_counts(standin_dir):
-    """While one side plays its loops the other one waits, idle, and is not hung."""
+    """While one side plays its loops the other side waits, and is not taken for hung."""
     async with matching(standin_dir, seed=1) as match:
         for waiting, working in (match.games, match.games[::-1]):
             before_s = sum(one.cpu_s for one in waiting._activity_of_all())
@@ -283,7 +283,7 @@ async def test_the_cpu_time_of_both_counts(standin_dir):
 
 @pytest.mark.timing
 async def test_in_real_time_the_periods_of_both_begin_together(standin_dir):
-    """Also if one side's were later, because it alone has overrun one."""
+    """Also if one side's loop was later, because it alone overran one."""
     setup, loops = replace(SETUP, realtime=True), 8
     async with matching(standin_dir) as match:
         path = find_map(find(standin_dir), SETUP.map_name)
@@ -302,7 +302,7 @@ async def test_in_real_time_the_periods_of_both_begin_together(standin_dir):
 
 @pytest.mark.parametrize("index", [0, 1])
 async def test_in_real_time_each_side_has_its_own_steps(standin_dir, index):
-    """One of them asks for none, and the game continues; a side that is stopped is named."""
+    """One side asks for no step, and the other continues; a fault names the stopped side."""
     setup = replace(SETUP, realtime=True)
     async with matching(standin_dir, SHORT) as match:
         path = find_map(find(standin_dir), SETUP.map_name)

@@ -1,12 +1,14 @@
-"""The same on a game with rules: the stand-in, or the installation that `--game` names.
+"""A game with rules, stepped and in real time: the stand-in, or `--game`'s installation.
 
-Nothing here depends on which of them it is; faults are asked for through the API.
+No test depends on which of them it is. Faults are requested through the API.
 """
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import closing
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from dataclasses import replace
 
 import pytest
@@ -18,6 +20,8 @@ from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.game import Game, ResetKind
 from sc2pool.game.program.installation import Installation, find_map
+from sc2pool.protocol import requests
+from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.protocol.replies import FIRST_LOOP_MAX, Status
 from sc2pool.tasks.minigames.geometry import PlayableArea
 from tests.game.conftest import in_each_loop
@@ -26,7 +30,7 @@ from tests.support.systems import strike
 SETUP = GameSetup("MoveToBeacon")
 LIMITS = Limits(launch_s=90, create_join_s=60, reset_s=60, step_s=10)
 FAULTY = replace(LIMITS, step_s=0.5)
-"""For games that will not answer; the observation after a reset still has all its time."""
+"""For games that do not answer; the observation after a reset still has its full limit."""
 Fault = debug_pb2.DebugTestProcess
 
 
@@ -61,7 +65,7 @@ async def test_life_of_a_game(game_installation):
         assert area.left < area.right
         assert len((await game.data()).units) > 0
         (marine,) = own_units(first)
-        # To the middle of the quarter of the map that is farthest away.
+        # To the middle of the farthest quarter of the map.
         middle_x, middle_y = area.centre
         move = sc_pb.Action()
         move.action_raw.unit_command.ability_id = 16  # move
@@ -145,3 +149,110 @@ async def test_harm_during_play(game_installation, harm, kind):
         with pytest.raises(GameFault) as raised:
             await game.step([], 8)
         assert raised.value.kind is kind
+
+
+REALTIME_SETUP = GameSetup("MoveToBeacon", realtime=True)
+REALTIME_LIMITS = Limits(step_s=1.0)
+NOOP = sc_pb.Action()
+PERIOD_LOOPS = 4
+LATE_LOOPS = 2
+"""Allowed delay of an answer on a busy machine, in loops."""
+
+
+@pytest.fixture
+def playing(game_installation) -> Callable[..., AbstractAsyncContextManager[Game]]:
+    """`async with playing(limits) as game:` it is in its first episode, in real time."""
+
+    @asynccontextmanager
+    async def begin(limits: Limits = REALTIME_LIMITS) -> AsyncIterator[Game]:
+        launching = Game.launch(game_installation, limits, deadline=Deadline.after(60))
+        with closing(await launching) as game:
+            path = find_map(game_installation, REALTIME_SETUP.map_name)
+            assert await game.start_episode(REALTIME_SETUP, path, 1) is ResetKind.CREATE
+            yield game
+
+    return begin
+
+
+@pytest.mark.timing
+async def test_each_step_ends_at_the_loop_that_is_due(playing):
+    async with playing() as game:
+        loop = (await game.observe()).game_loop
+        began_s = time.monotonic()
+        first = loop
+        for _ in range(5):
+            step = await game.step([NOOP], PERIOD_LOOPS)
+            assert len(step.action_results) == 1
+            assert PERIOD_LOOPS <= step.observed.game_loop - loop <= PERIOD_LOOPS + LATE_LOOPS
+            loop = step.observed.game_loop
+        assert time.monotonic() - began_s == pytest.approx((loop - first) / LOOPS_PER_S, abs=0.1)
+
+
+@pytest.mark.timing
+async def test_late_step_is_answered_at_once_and_begins_the_next_period(playing):
+    async with playing() as game:
+        loop = (await game.observe()).game_loop
+        await asyncio.sleep(3 * PERIOD_LOOPS / LOOPS_PER_S)
+        began_s = time.monotonic()
+        late = (await game.step([], PERIOD_LOOPS)).observed.game_loop
+        assert time.monotonic() - began_s < 0.15
+        assert late - loop >= 3 * PERIOD_LOOPS - 1
+        following = (await game.step([], PERIOD_LOOPS)).observed.game_loop
+        assert PERIOD_LOOPS <= following - late <= PERIOD_LOOPS + LATE_LOOPS
+
+
+@pytest.mark.timing
+async def test_a_period_longer_than_the_limit_of_a_step_is_waited_for(playing):
+    async with playing(replace(REALTIME_LIMITS, step_s=0.4)) as game:
+        loop = (await game.observe()).game_loop
+        assert (await game.step([], 20)).observed.game_loop - loop >= 20
+
+
+@pytest.mark.timing
+async def test_events_of_current_loop_come_with_the_next_observation(playing):
+    async with playing() as game:
+        seen = await game.observe()
+        (marine,) = [unit.tag for unit in seen.observation.raw_data.units if unit.owner == 1]
+        unknown = sc_pb.Action()
+        unknown.action_raw.unit_command.ability_id = 1
+        unknown.action_raw.unit_command.unit_tags.append(marine)
+        await game.request(requests.action([unknown]))
+        kill = sc_pb.RequestDebug()
+        kill.debug.add().kill_unit.tag.append(marine)
+        await game.request(sc_pb.Request(debug=kill))
+        await asyncio.sleep(2 / LOOPS_PER_S)
+        assert await game.current_loop() > seen.game_loop
+        assert game.status is Status.ENDED, "with its last unit"
+        step = await game.step([NOOP], PERIOD_LOOPS)
+        told = step.observed.response
+        assert list(told.observation.raw_data.event.dead_units) == [marine]
+        assert [error.unit_tag for error in told.action_errors] == [marine]
+        assert [result.player_id for result in told.player_result] == [game.player_id]
+        assert step.ended
+        assert game.result == told.player_result[0].result
+
+
+@pytest.mark.timing
+async def test_each_step_says_how_late_it_was(playing):
+    async with playing() as game:
+        await game.observe()
+        assert game.tick is None
+        await game.step([], PERIOD_LOOPS)
+        assert game.tick is not None
+        assert game.tick.lost_periods == game.tick.skipped_loops == 0
+        await asyncio.sleep(3.5 * PERIOD_LOOPS / LOOPS_PER_S)
+        await game.step([], PERIOD_LOOPS)
+        assert game.tick.gap_s >= 3.5 * PERIOD_LOOPS / LOOPS_PER_S
+        assert game.tick.lost_periods >= 3
+        assert game.tick.skipped_loops >= 2 * PERIOD_LOOPS
+
+
+@pytest.mark.timing
+async def test_slightly_late_step_shortens_the_next_period(playing):
+    async with playing() as game:
+        begun = (await game.observe()).game_loop
+        await asyncio.sleep(1.5 * PERIOD_LOOPS / LOOPS_PER_S)
+        late = (await game.step([], PERIOD_LOOPS)).observed.game_loop
+        assert begun + PERIOD_LOOPS < late < begun + 2 * PERIOD_LOOPS
+        following = (await game.step([], PERIOD_LOOPS)).observed.game_loop
+        assert begun + 2 * PERIOD_LOOPS <= following <= begun + 2 * PERIOD_LOOPS + LATE_LOOPS

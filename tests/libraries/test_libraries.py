@@ -1,7 +1,8 @@
-"""Each library of docs/libraries.md plays 500 steps with the page's line, and one game is killed.
+"""Other libraries on games: the lines of docs/libraries.md, and the env classes for libraries.
 
-A program beside this file does it, in the environment that has the library, and reports what the
-library has counted. It runs once, started by the first test that needs its report.
+For each library a program beside this file plays 500 steps with the page's line, in the
+environment that has the library. One game is killed, and the program reports the library's counts.
+It runs once, started by the first test that needs its report.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 import pytest
 
 from tests.docs.pages import blocks
+from tests.support.on_ray import environment_for_ray
 
 PROGRAMS = {
     "cleanrl": None,
@@ -37,11 +39,6 @@ PAGE = FOLDER.parents[2] / "docs" / "libraries.md"
 LINE = re.compile(r"\S.*(?:SC2\w+|make_vec|gym_env_vectorize_mode)[(=].*")
 """A line that makes the environment."""
 TIMEOUT_S = 240.0
-
-pytestmark = [
-    pytest.mark.standin("its episodes have 240 steps"),
-    pytest.mark.timeout(TIMEOUT_S + 30),
-]
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +73,8 @@ def report(
     return run
 
 
+@pytest.mark.standin("its episodes have 240 steps")
+@pytest.mark.timeout(TIMEOUT_S + 30)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_500_steps_and_one_killed_game(name, report):
     found = report(name)
@@ -87,15 +86,21 @@ def test_500_steps_and_one_killed_game(name, report):
     assert found["games left"] == 0
 
 
+@pytest.mark.standin("its episodes have 240 steps")
+@pytest.mark.timeout(TIMEOUT_S + 30)
 @pytest.mark.parametrize("name", sorted(LEARNERS))
 def test_the_librarys_own_algorithm_learns(name, report):
     assert report(name)["learned"] is True
 
 
+@pytest.mark.standin("its episodes have 240 steps")
+@pytest.mark.timeout(TIMEOUT_S + 30)
 def test_torchrl_refuses_next_step_and_says_so(report):
     assert "must be one of SAME_STEP or DISABLED" in report("torchrl")["refusal"]
 
 
+@pytest.mark.standin("its episodes have 240 steps")
+@pytest.mark.timeout(TIMEOUT_S + 30)
 def test_torchrls_steps_go_on_where_the_step_before_ended(report):
     assert report("torchrl")["wrong"] == 0
 
@@ -105,13 +110,68 @@ def lines_to_write(text: str) -> set[str]:
     return set(LINE.findall(text))
 
 
+@pytest.mark.standin("its episodes have 240 steps")
+@pytest.mark.timeout(TIMEOUT_S + 30)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_program_has_a_line_of_the_page(name):
     program = (FOLDER / f"with_{name}.py").read_text()
     assert lines_to_write(program) & lines_to_write(PAGE.read_text())
 
 
+@pytest.mark.standin("its episodes have 240 steps")
+@pytest.mark.timeout(TIMEOUT_S + 30)
 def test_every_line_of_the_page_is_in_a_program():
     programs = "".join((FOLDER / f"with_{name}.py").read_text() for name in PROGRAMS)
     of_page = set().union(*(lines_to_write(block.code) for block in blocks(PAGE.read_text())))
     assert of_page - lines_to_write(programs) == set()
+
+
+SUITE_TIMEOUT_S = 500.0
+
+
+@pytest.mark.timeout(SUITE_TIMEOUT_S + 30)
+@pytest.mark.parametrize("library", ["pettingzoo", "tianshou"])
+def test_all_of_its_tests_pass(
+    library: str, python_with: Callable[[str], str], tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        [
+            python_with(library),
+            "-m",
+            "pytest",
+            Path(__file__).parent / "programs" / f"{library}_env.py",
+            "-p",
+            "no:cacheprovider",
+            f"--basetemp={tmp_path / 'its own'}",
+        ],
+        cwd=Path(__file__).parents[2],
+        # tianshou would compile a few functions for seven seconds of CPU time.
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SUITE_TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-6000:]
+
+
+@pytest.mark.timeout(SUITE_TIMEOUT_S + 30)
+def test_rllibs_wrapper_takes_it_and_ppo_learns(python_with_ray: str, standin_dir: Path) -> None:
+    asked = [python_with_ray, "-c", "import pettingzoo"]
+    if subprocess.run(asked, capture_output=True, check=False).returncode != 0:
+        pytest.skip("PettingZoo is not installed beside RLlib; ./scripts/test --all installs it")
+    with environment_for_ray() as environment:
+        done = subprocess.run(
+            [python_with_ray, Path(__file__).parent / "programs" / "rllib_parallel.py"],
+            cwd=environment["HOME"],
+            env=environment | {"SC2PATH": str(standin_dir)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=SUITE_TIMEOUT_S,
+            check=False,
+        )
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert {"played", "learned"} <= set(done.stdout.splitlines())

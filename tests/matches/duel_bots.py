@@ -84,7 +84,7 @@ def order_all(own: Units, enemies: Units) -> None:
 
 
 class PlainDuelBot(BotAI):
-    """A bot that no learner plays; it keeps what it is told.
+    """A bot that no learner plays; it keeps its events.
 
     Args:
         attacks: whether it attacks; else it waits.
@@ -93,7 +93,7 @@ class PlainDuelBot(BotAI):
     """
 
     met: ClassVar[list[PlainDuelBot]] = []
-    """Those that have played, in this process."""
+    """The bots that have played in this process."""
 
     def __init__(
         self, attacks: bool = True, game_step: int | None = None, gives_up_at: int = -1

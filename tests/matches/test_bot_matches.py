@@ -299,7 +299,7 @@ def test_error_of_a_bots_constructor_is_its_own(standin_dir):
 
 
 class KilledBot(PlainDuelBot):
-    """Its game is killed, then it asks that game something."""
+    """A bot whose game is killed before its next query."""
 
     async def on_step(self, iteration: int) -> None:
         if iteration == 2:
@@ -331,7 +331,7 @@ class AsksTwice(DuelBot):
 
 class EndsForItself(DuelBot):
     async def on_end(self, game_result: Result) -> None:
-        """It puts no transition."""
+        """A bot that puts no transition."""
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ class MaskedBeacon(resolve("MoveToBeacon")):
 
 
 class WithoutBotAI(BotAI):
-    """It does not call its base, as under `run_game` it need not."""
+    """It does not call its base class; under `run_game` it need not."""
 
     def __init__(self):
         self.distance_calculation_method = 0
@@ -69,7 +69,7 @@ class Walker:
         return np.array(action), (state or 0) + 1
 
 
-# python-sc2's `run_game` takes over the process's signals and logging, so it has one of its own.
+# python-sc2's `run_game` takes over signals and logging, so it runs in a process of its own.
 RUN_GAMES = """
 import importlib.util, json, sys
 
@@ -102,7 +102,7 @@ print("TOLD", json.dumps(told))
 @pytest.mark.standin("its episodes repeat under a seed whatever is asked in between")
 @pytest.mark.parametrize("task", [MaskedBeacon, MaskedBeaconBot])
 def test_two_games_are_played_as_in_the_pool(standin_dir, task):
-    # RUN_GAMES may not find these.
+    # Names that RUN_GAMES must not find.
     from tests.matches.playing import play_through, player_of
     from tests.support.programs import run
 

@@ -1,6 +1,6 @@
 """Other libraries that play StarCraft II: an environment of their own, and a run on the stand-in.
 
-Rules it keeps: nothing of a library is changed; whatever a run starts has ended with it.
+Rules: no library is changed, and all processes of a run end with it.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Ran:
     """A run of a program.
 
     Attributes:
-        output: what it printed, errors too.
-        problem: "" if it ended with exit code 0, else what went wrong.
+        output: its stdout and stderr.
+        problem: "" if it ended with exit code 0, else the error.
     """
 
     output: str
@@ -63,7 +63,7 @@ def prepare(
         customize: a `sitecustomize.py` that a Python newer than 3.10 gets.
 
     Raises:
-        NotPrepared: it cannot be made; the message says what was tried.
+        NotPrepared: it cannot be made; the message names the attempt.
     """
     python = environment / "bin" / "python"
     done = environment / "prepared"
@@ -72,7 +72,7 @@ def prepare(
     shutil.rmtree(environment, ignore_errors=True)
     _made([base, "-m", "venv", environment], f"{base} made no environment in {environment}")
     pip = [python, "-m", "pip", "install", "--quiet", "--no-deps"]
-    for source in more:  # before the others: what no package index has is the likeliest to fail
+    for source in more:  # first, because a package from outside the index fails most often
         _made([*pip, source], f"pip could not install {source}; --source takes a folder, too")
     _made([*pip, "-r", requirements], f"pip could not install the packages of {requirements}")
     if customize:

@@ -63,7 +63,7 @@ Record = Mapping[str, np.ndarray[Any, np.dtype[Any]]]
 
 @dataclass
 class Compared:
-    """What was compared of one scenario."""
+    """The result of comparing one scenario."""
 
     steps: int = 0
     battles: int = 0
@@ -75,7 +75,7 @@ class Compared:
 
 
 class ReplayingPair(RecordedRows):
-    """Plays recorded actions and keeps what the task puts."""
+    """Plays recorded actions and keeps the task's transitions."""
 
     def __init__(self, actions: Any) -> None:
         super().__init__([])
@@ -230,7 +230,7 @@ def check(theirs: Record, ours: list[tuple[list[Transition], Any]], found: Compa
 
 
 def differences(what: str, own: Any, other: Any) -> Iterator[str]:
-    """In what two arrays differ."""
+    """The difference of two arrays, as text."""
     own, other = np.asarray(own, np.float64), np.asarray(other, np.float64)
     if own.shape != other.shape:
         yield f"{what}: shape {own.shape}, SMAC has {other.shape}"

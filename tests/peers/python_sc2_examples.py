@@ -31,19 +31,19 @@ TIMEOUT_S = 1800
 
 @dataclass(frozen=True)
 class Example:
-    """A bot of the repository, and what it has to show."""
+    """A bot of the repository, and the figures that it must reach."""
 
     module: str
     bot: str
     race: str
     difficulty: str
     minutes: float
-    """Length of the game at most; what lasts longer is a tie, as in the repository's own tests."""
+    """Longest game; a longer one is a tie, as in the repository's own tests."""
     did_its_job: Callable[[Figures], bool]
 
 
 def _is_refused(figures: Figures) -> bool:
-    """True for a bot of a race whose towns the stand-in has not."""
+    """True for a bot of a race whose towns the stand-in lacks."""
     return "--any-race" in figures["result"]
 
 
@@ -51,7 +51,7 @@ EXAMPLES = {
     "worker_rush": Example(
         "examples.worker_rush",
         "WorkerRushBot",
-        "Terran",  # the example says Zerg, whose towns the stand-in has not
+        "Terran",  # the example says Zerg, whose towns the stand-in lacks
         "Medium",
         10,
         lambda it: it["killed"] > 0 or it["lost"] > 0,
@@ -242,7 +242,7 @@ def play(example: Example, seed: int) -> Figures:
 
 
 def figures_of(bot: Any) -> Figures:
-    """What a bot has at a step; `made` counts all it ever had, by type."""
+    """A bot's figures at a step; `made` counts all units that it ever had, by type."""
     score = bot.state.score
     surplus = [hall.surplus_harvesters for hall in bot.townhalls.ready]
     return {

@@ -34,7 +34,7 @@ MAPS: dict[str, dict[str, object]] = {
     "AcropolisLE": {},
     "Empty128": {"endless": True, "ground": None},
 }
-"""The maps, and what each has instead of the melee map's: None for nothing."""
+"""The maps, and the fields in which each differs from the melee map."""
 TIMEOUT_S = 900.0
 
 
@@ -72,7 +72,7 @@ def install_with_maps(game: Path) -> None:
 
 
 def failure_in(output: str) -> str:
-    """The error that a bot met without its script failing; "" if there is none."""
+    """An error of a bot whose script did not fail; "" without one."""
     lines = output.splitlines()
     errors = [line for line in lines if "Error: " in line and not line.startswith(" ")]
     return errors[-1][:200] if "Traceback" in output and errors else ""

@@ -58,7 +58,7 @@ class SmacError(Exception):
 
 @dataclass(frozen=True)
 class Played:
-    """What SMAC says about the episodes of one player on one scenario."""
+    """SMAC's figures of the episodes of one player on one scenario."""
 
     returns: list[float]
     wins: int

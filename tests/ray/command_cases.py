@@ -17,7 +17,7 @@ from tests.support.ray_nodes import Nodes, games_of, run_cases, wait
 TEMP, REPORT, GAME = sys.argv[1:]
 OUT = Path(TEMP, "run")
 WORK = Path(TEMP, "work")
-"""The folder that the commands are called in; only there is the user's task."""
+"""The folder in which the commands run; the user's task is only there."""
 TASK = """
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
@@ -61,7 +61,7 @@ def looked_at() -> dict[str, Any]:
             top.update(run("top", "--ray", NODES.address, "--json"))
             return top["code"] == 0 and len(json.loads(top["out"])["instances"]) == 4
 
-        wait(shows_all)  # a node that starts, or a pool, is left out until it answers
+        wait(shows_all)  # a starting node or pool is left out until it answers
         table = run("top", "--ray", NODES.address, "--once")
         return {"began": began, "top": top, "table": table, "watch": watched()}
     finally:
@@ -74,7 +74,7 @@ ENDED: dict[str, Any] = {}
 
 
 def ended() -> dict[str, Any]:
-    """How that training has ended."""
+    """How the training ended."""
     return ENDED
 
 

@@ -27,7 +27,7 @@ from tests.support.ray_nodes import games_of, wait
 
 TEMP, REPORT, GAME = sys.argv[1:]
 NAME = f"sc2pool{os.getpid() % 100_000}"
-"""Of the namespace; a device's name has at most 15 bytes."""
+"""The namespace's name; a device's name has at most 15 bytes."""
 HERE, THERE = "10.213.77.1", "10.213.77.2"
 N = 2
 CUT_S = 30.0

@@ -41,11 +41,11 @@ N = 2
 FRAGMENT = 8
 KILL_EVERY_S, KILL_FOR_S = 7.0, 120.0
 LENIENT = PoolConfig(restart=RestartPolicy(per_env=100, per_pool_per_env=100))
-"""For so many kills in pools of two games, which would otherwise be a crash loop."""
+"""Allows many kills in pools of two games, which would otherwise be a crash loop."""
 
 
 class Record(RLlibCallback):
-    """Keeps in each env runner what its envs saw."""
+    """Keeps the transitions of each env runner's envs."""
 
     def on_environment_created(self, *, env_runner: Any, **keywords: Any) -> None:
         env_runner.firsts, env_runner.digest = [], hashlib.sha256()
@@ -66,7 +66,7 @@ class Record(RLlibCallback):
 
 
 class Picture(MoveToBeaconImage):
-    """As DreamerV3 takes it."""
+    """An observation in the form that DreamerV3 takes."""
 
     observation_space = spaces.Box(0.0, 1.0, (64, 64, 3), np.float32)
 
@@ -76,7 +76,7 @@ class Picture(MoveToBeaconImage):
 
 
 class RaisesLater(MoveToBeacon):
-    """A mistake of the user's."""
+    """An error of the user's."""
 
     steps = 0
 
@@ -323,7 +323,7 @@ def errors() -> dict[str, Any]:
 
 
 def one_config_twice() -> dict[str, Any]:
-    """How many iterations each algorithm of a configuration has, before the task's mistake."""
+    """How many iterations each algorithm of a configuration plays before the task's error."""
     config = ppo().training(train_batch_size_per_learner=FRAGMENT * N)
     config.env_runners(num_env_runners=1, rollout_fragment_length=FRAGMENT)
     configure(config, task=RaisesLater, n=N)

@@ -1,4 +1,4 @@
-"""`docker/`: its files say what they should, and its nodes play, here without containers."""
+"""`docker/`: its files name existing files and extras, and its nodes play, without containers."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_node_is_a_head_or_a_worker(arguments: list[str]) -> None:
 
 @pytest.fixture
 def nodes() -> Iterator[ExitStack]:
-    """What ends the nodes of a test."""
+    """A function that ends the nodes of a test."""
     with ExitStack() as stack:
         yield stack
 

@@ -1,4 +1,4 @@
-"""RLlib's algorithms on two nodes: counts, seeds, faults, and what a cluster cannot do.
+"""RLlib's algorithms on two nodes: counts, seeds, faults, and the limits of a cluster.
 
 A program runs all cases once, started by the first test that needs its report.
 """
@@ -17,10 +17,10 @@ pytestmark = pytest.mark.timeout(TIMEOUT_S + 30)
 
 CASES = Path(__file__).with_name("rllib_cases.py")
 SHORT = "one_config_twice,errors"
-"""Without the long form. tests/realtime and tests/libraries train with RLlib, too."""
+"""The cases of the short form. tests/realtime and tests/libraries train with RLlib, too."""
 GONE_S = 30.0
 FULL_AGAIN_S = 120.0
-"""It takes 14 s on a calm machine; this says only that it ends."""
+"""It takes 14 s on a calm machine; this limit only proves that it ends."""
 
 
 @pytest.fixture(scope="module")

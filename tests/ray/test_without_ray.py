@@ -1,4 +1,4 @@
-"""What is said before a cluster is asked: no Ray, and options that are for this machine."""
+"""Errors before a cluster is asked: Ray is missing, or an option is for this machine only."""
 
 from __future__ import annotations
 

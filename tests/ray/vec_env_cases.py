@@ -46,7 +46,7 @@ def make(**keywords: Any) -> RaySC2VecEnv:
 
 
 def play(env: RaySC2VecEnv, steps: int, seed: int = 0) -> tuple[str, list[str]]:
-    """Reset, and take the same steps as ever; a digest of all, and of each first observation."""
+    """Reset, and play fixed actions; a digest of all results, and of each first observation."""
     rng = np.random.default_rng(seed)
     digest = hashlib.sha256()
     observations = env.reset()
@@ -101,7 +101,7 @@ def contract() -> dict[str, Any]:
 
 
 class Counting(gymnasium.Env[Any, Any]):
-    """Tells the seed that it was reset with."""
+    """Returns in its info the seed that it was reset with."""
 
     observation_space = gymnasium.spaces.Box(0, 1e6, (1,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)
@@ -120,7 +120,7 @@ def envs_of_the_user() -> dict[str, Any]:
 
 
 def fault_of(done: Any, infos: Any, rewards: Any) -> list[Any]:
-    """What a row of a batch says of a fault."""
+    """The fields of a batch's row that describe a fault."""
     return [
         [
             bool(over),
@@ -160,7 +160,7 @@ def actor_killed() -> dict[str, Any]:
 
 
 def actor_killed_at_rest() -> dict[str, Any]:
-    """Calls are answered by the actor that takes over, and the next step tells."""
+    """The actor that takes over answers calls, and the next step reports the fault."""
     with closing(make()) as env:
         env.reset()
         actor_of(env, 3).kill()
@@ -252,7 +252,7 @@ def node_returns() -> dict[str, Any]:
 
 
 def driver_killed() -> dict[str, Any]:
-    """Its working directory has code under the names of packages, maybe another user's."""
+    """Its working directory has code under the names of packages, perhaps another user's."""
     folder = Path(TEMP, "planted")
     for name in ("sc2pool", "numpy", "psutil", "picows"):
         (folder / name).mkdir(parents=True)
@@ -279,7 +279,7 @@ def driver_killed() -> dict[str, Any]:
 
 
 def scribbled() -> dict[str, Any]:
-    """Into all that is handed out, with and without fixed layout; then an actor dies."""
+    """Write into all returned arrays, with and without a fixed layout; then an actor dies."""
     found = {}
     for space, last in (("array", [3.0]), ("no layout", ([3.0],))):
         with closing(RaySC2VecEnv([lambda space=space: Counted(space)] * N, NODES.address)) as env:
@@ -328,7 +328,7 @@ IMPATIENT = PoolConfig(limits=Limits(step_s=0.5, worker_grace_s=0.5))
 
 
 def actor_stopped() -> dict[str, Any]:
-    """It is there, but says nothing; in a step, and in another call."""
+    """The actor is stopped: it does not answer a step or another call."""
     with closing(make(config=IMPATIENT)) as env:
         env.reset()
         games = {row.pid for row in env.stats().instances}
@@ -352,7 +352,7 @@ def actor_stopped() -> dict[str, Any]:
 
 
 def head_stopped() -> dict[str, Any]:
-    """Steps need it not; whatever asks it comes back with an error."""
+    """Steps do not need the stopped head; calls that ask it raise an error."""
     env = make(n=2)
     head = psutil.Process(NODES.cluster.head_node.all_processes["gcs_server"][0].process.pid)
     before_s, cluster._HEAD_S = cluster._HEAD_S, 2.0
@@ -372,7 +372,7 @@ def head_stopped() -> dict[str, Any]:
 
 
 def interpreter_ends() -> dict[str, Any]:
-    """Whatever way it is left by; the program is that of the other env classes."""
+    """In every way of leaving the interpreter; the program is that of the other env classes."""
     program = Path(__file__).parents[1] / "faults" / "classes" / "leaving.py"
     done = subprocess.run(
         [sys.executable, program, "RaySC2VecEnv"],
@@ -386,7 +386,7 @@ def interpreter_ends() -> dict[str, Any]:
 
 
 def forked() -> dict[str, Any]:
-    """A child, as of a data loader, has a copy of the env."""
+    """A forked child, such as a data loader's, has a copy of the env."""
 
     def child() -> None:
         warnings.simplefilter("error")
@@ -405,7 +405,7 @@ def forked() -> dict[str, Any]:
 
 
 def ray_shut_down() -> dict[str, Any]:
-    """And connected again, as in a notebook whose first cell is run once more."""
+    """Ray is shut down and connected again, as by a notebook whose first cell runs twice."""
     env = make(n=1)
     env.reset()
     ray.shutdown()
@@ -426,7 +426,7 @@ def ray_shut_down() -> dict[str, Any]:
 
 
 def spreads() -> dict[str, Any]:
-    """How many envs each of some nodes gets; a node is its CPUs, games and free games."""
+    """How many envs each node gets; a node is its CPUs, games and free games."""
 
     def of(n: int, *rooms: tuple[float, float, float], spares: int = 0) -> Any:
         alive = [Node(str(k), f"node {k}", *room) for k, room in enumerate(rooms)]

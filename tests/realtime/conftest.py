@@ -1,4 +1,4 @@
-"""Installations of both clocks, and pools of games that run by themselves."""
+"""An installation whose stopped games miss nothing, and pools of games in real time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MakeEnv = Callable[..., SubprocSC2VecEnv]
 
 @pytest.fixture(scope="session")
 def freezing(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An installation whose games go on where they were stopped."""
+    """An installation whose games continue where they were stopped."""
     folder: Path = tmp_path_factory.mktemp("freezing") / "StarCraftII"
     install(folder, ("--after-stop", "freeze"))
     return folder

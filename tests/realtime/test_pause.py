@@ -1,30 +1,45 @@
-"""Paused games in real time: stopped indeed, nothing missed, and faults seen as ever."""
+"""Pauses in real time: of a pool, by `PauseCallback` in an update, of a program by `PauseGate`.
+
+Paused games are stopped and miss nothing, and their faults are still found.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
 import pytest
 from gymnasium.error import AlreadyPendingCallError
 from realtime_pools import are_stopped, games, play_until_spares_are_held, states, step
-from realtime_tasks import Short, TellsLoop, Unstoppable, WithGrandchildren
+from realtime_tasks import Short, TellsLoop, Unstoppable, WithGrandchildren, start_family
+from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.logger import configure
+from stable_baselines3.common.vec_env import VecMonitor
 
-from sc2pool import SC2GymEnv, SubprocSC2VecEnv
+from sc2pool import PauseCallback, SC2GymEnv, SubprocSC2VecEnv
 from sc2pool.config import PoolConfig
-from sc2pool.errors import PauseError
+from sc2pool.errors import ClosedError, ConfigError, PauseError
 from sc2pool.pool.machine.run_dir import sweep
 from sc2pool.protocol.game_time import LOOPS_PER_S
-from tests.support.programs import PER_GAME, Trainer, assert_gone
+from sc2pool.realtime.gate import PauseGate
+from tests.support.programs import PER_GAME, Trainer, assert_gone, has_ended
 
 PAUSE_S = 1.0
 """22 loops of real time."""
 PERIOD_S = TellsLoop.step_mul / LOOPS_PER_S
 VIGILANT = PoolConfig(watchdog_interval_s=0.1)
-"""Would end a game in a pause, did it not know better."""
+"""The watchdog would end a stopped game after this, if it were not paused."""
 
 
 @pytest.fixture
@@ -43,7 +58,7 @@ def fall_in_step(env: SubprocSC2VecEnv) -> None:
     """Put the envs' periods in phase, as far as a loop allows, and pause for the first time."""
     env.pause()
     env.resume()
-    # Who is late by more than a period begins the next one at the loop it sees: so all do now.
+    # An env that is late by more than a period begins the next at the loop it sees: all do now.
     time.sleep(2.5 * PERIOD_S)
     step(env)
 
@@ -170,7 +185,7 @@ def test_a_spare_that_is_launched_meanwhile_begins_no_episode(with_spare):
     env.pause()
     games(env)[1].kill()
     while states(env)[1] != "idle":
-        assert env.get_attr("level") == [0]  # the pool acts while it is asked something
+        assert env.get_attr("level") == [0]  # the pool acts during a call
     assert states(env)[0] == "paused"
     play_until_spares_are_held(env)
     env.pause()
@@ -263,3 +278,180 @@ def test_a_trainer_killed_in_a_pause_leaves_nothing(freezing, run_temp):
         assert len(trainer.children) == 3 + 2 * PER_GAME + 2, "three workers, and what they have"
     assert_gone(trainer.children)
     sweep(run_temp)
+
+
+N_STEPS = 4
+UPDATE_S = 0.5
+"""11 game loops in real time."""
+
+
+def stopped(env: SubprocSC2VecEnv) -> list[bool]:
+    return are_stopped(games(env))
+
+
+class SlowLearner(PPO):
+    """PPO with slow updates; records before and after each whether the games are stopped."""
+
+    seen: list[list[bool]]
+    fails = False
+
+    def train(self) -> None:
+        games = self.env.unwrapped
+        self.seen.append(stopped(games))
+        time.sleep(UPDATE_S)
+        super().train()
+        self.seen.append(stopped(games))
+        if self.fails:
+            raise RuntimeError("out of memory")
+
+
+def learner(env: Any) -> SlowLearner:
+    model = SlowLearner(
+        "MlpPolicy", VecMonitor(env), n_steps=N_STEPS, batch_size=8, n_epochs=1, device="cpu"
+    )
+    model.seen = []
+    return model
+
+
+class EndsAfter(BaseCallback):
+    """Ends the training within a rollout."""
+
+    def __init__(self, calls: int) -> None:
+        super().__init__()
+        self._last = calls
+
+    def _on_step(self) -> bool:
+        return self.n_calls < self._last
+
+
+def test_no_loop_passes_in_two_updates(make_env, tmp_path):
+    env = make_env()
+    model = learner(env)
+    model.set_logger(configure(str(tmp_path), ["json"]))
+    model.learn(2 * N_STEPS * 2, callback=PauseCallback())
+    assert model.seen == [[True, True]] * 4
+    assert stopped(env) == [True, True]
+    env.resume()
+    assert stopped(env) == [False, False]
+    pauses = env.stats().pauses
+    assert pauses.count == 4
+    assert pauses.paused_s >= 4 * UPDATE_S
+    assert pauses.loops == 0
+    log = [json.loads(line) for line in (tmp_path / "progress.json").read_text().splitlines()]
+    assert [line["pause/loops_passed"] for line in log] == [0, 0]
+    assert log[1]["pause/paused_s"] >= 2 * UPDATE_S
+    assert env.stats().recycles == {}
+
+
+@pytest.mark.parametrize("first", ["the pause", "the other"])
+def test_a_rollout_that_ends_early(make_env, first):
+    env = make_env()
+    model = learner(env)
+    callbacks = [PauseCallback(), EndsAfter(N_STEPS + 2)]
+    if first == "the other":
+        callbacks.reverse()
+    model.learn(10 * N_STEPS * 2, callback=CallbackList(callbacks))
+    assert model.num_timesteps == (N_STEPS + 2) * 2
+    assert model.seen == [[True, True]] * 2
+    assert stopped(env) == [True, True]
+    # The same callback works in the next training, which resumes the paused games.
+    model.learn(N_STEPS * 2, callback=callbacks[0 if first == "the pause" else 1])
+    assert model.seen == [[True, True]] * 4
+    env.resume()
+    assert stopped(env) == [False, False]
+
+
+def test_an_update_that_raises(make_env):
+    env = make_env()
+    model = learner(env)
+    model.fails = True
+    callback = PauseCallback()
+    with pytest.raises(RuntimeError, match="out of memory"):
+        model.learn(N_STEPS * 2, callback=callback)
+    assert stopped(env) == [True, True]
+    model.fails = False
+    model.learn(N_STEPS * 2, callback=callback)
+    assert model.seen == [[True, True]] * 4
+    assert env.stats().pauses.loops == 0
+
+
+def test_another_kind_of_env_is_a_config_error_before_the_first_step():
+    model = PPO("MlpPolicy", make_vec_env("CartPole-v1"), n_steps=8, batch_size=8, device="cpu")
+    with pytest.raises(ConfigError, match="needs a SubprocSC2VecEnv, got DummyVecEnv"):
+        model.learn(8, callback=PauseCallback())
+
+
+@pytest.fixture
+def family() -> Iterator[list[psutil.Process]]:
+    """A program, its child and its grandchild."""
+    root = start_family(2, start_new_session=True)
+    process = psutil.Process(root.pid)
+    yield [process, *process.children(recursive=True)]
+    os.killpg(root.pid, signal.SIGKILL)
+    root.communicate()
+
+
+def stop_states(family: list[psutil.Process]) -> set[bool]:
+    return {process.status() == psutil.STATUS_STOPPED for process in family}
+
+
+def test_pauses_are_counted(family):
+    assert len(family) == 3
+    with PauseGate(family[0].pid) as gate:
+        gate.resume()
+        assert not gate.paused
+        gate.pause()
+        gate.pause()
+        assert stop_states(family) == {True}
+        gate.resume()
+        assert gate.paused
+        assert stop_states(family) == {True}
+        gate.resume()
+        assert not gate.paused
+        assert stop_states(family) == {False}
+        with gate.pausing():
+            assert stop_states(family) == {True}
+        assert stop_states(family) == {False}
+
+
+def test_close_resumes_the_tree(family):
+    gate = PauseGate(family[0].pid)
+    gate.pause()
+    gate.pause()
+    gate.close()
+    assert stop_states(family) == {False}
+    gate.close()
+    with pytest.raises(ClosedError):
+        gate.pause()
+    assert stop_states(family) == {False}
+
+
+def test_a_gate_may_be_closed_in_a_pause(family):
+    gate = PauseGate(family[0].pid)
+    with gate.pausing():
+        gate.close()
+        assert stop_states(family) == {False}
+    gate.resume()
+    assert not gate.paused
+
+
+def test_a_process_that_has_ended_is_a_pause_error():
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    with pytest.raises(PauseError, match=str(ended.pid)):
+        PauseGate(ended.pid)
+
+
+@pytest.mark.parametrize("how", ["paused", "resumed", "never paused"])
+def test_a_paused_tree_ends_with_the_program_that_paused_it(how):
+    program = Path(__file__).parent / "programs" / "gate_trainer.py"
+    with Trainer(program, how) as trainer:
+        trainer.wait_for_stage("waiting")
+        family, all_ = trainer.children, psutil.Process(trainer.process.pid).children()
+        assert stop_states(family) == {how == "paused"}
+        (guard,) = (child for child in all_ if child not in family)
+    assert_gone([guard], within_s=300.0)
+    alive = [process for process in family if not has_ended(process)]
+    assert alive == ([] if how == "paused" else family)
+    for process in reversed(alive):
+        process.kill()

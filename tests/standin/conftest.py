@@ -46,7 +46,7 @@ def launcher(installation: Path, executable: Path, temp_dir: Path) -> Iterator[L
             assert game.process.stdout is not None
             said = game.process.stdout.readline()
             if "already in use" in said:
-                continue  # another program has taken it meanwhile
+                continue  # another program has taken it since
             assert said == f"Listening on: 127.0.0.1:{port}\n"
             assert game.process.stdout.readline() == STARTED
             return game
@@ -91,7 +91,7 @@ def games_of_module(
 def shared_games(
     games_of_module: tuple[GameProcess, GameProcess],
 ) -> Iterator[tuple[GameProcess, GameProcess]]:
-    """Two games that all tests of the file connect to, which neither end nor harm them."""
+    """Two games for all tests of the file, which neither end nor harm them."""
     yield games_of_module
     for game in games_of_module:
         game.let_go()
@@ -132,7 +132,7 @@ def changed(installation: Path) -> Callable[..., bytes]:
 
 @pytest.fixture
 def field(changed: Callable[..., bytes], offline: OfflineSession) -> OfflineSession:
-    """A melee alone, on flat ground, on which nobody can lose; with fog."""
+    """A melee alone, on flat ground, without a way to lose; with fog."""
     offline.start(changed("Melee/Flat64", endless=True))
     return offline
 

@@ -1,4 +1,4 @@
-"""Clients of a stand-in, over a websocket or without one, and what tests ask of them.
+"""Clients of a stand-in, over a websocket or without one, with the tests' usual requests.
 
 The websocket client is a bare one, because the tests need what client libraries forbid: garbage,
 fragments, an Origin header, a second connection.
@@ -46,10 +46,10 @@ COLLECT = {
     "minerals": 0,
     "taken": "moves",
 }
-"""A rule of a map: two beacons, of which each that a unit comes to moves away."""
+"""A rule of a map: two beacons; each one moves away when a unit reaches it."""
 STARTED = "Startup Phase 3 complete. Ready for commands.\n"
 Spawn = tuple[float, ...]
-"""Unit type, owner, x, y, and how many if it is not one."""
+"""Unit type, owner, x, y, and the number if it is not one."""
 ALONE = [sc_pb.PlayerSetup(type=sc_pb.Participant)]
 Units = raw_pb.Unit | int | Iterable[raw_pb.Unit] | Iterable[int]
 """A unit or its tag, or several."""
@@ -57,7 +57,7 @@ Launch = Callable[..., "GameProcess"]
 
 
 class Client:
-    """Who asks a game, and can begin one of its own."""
+    """A client of a game, which can begin one."""
 
     ask: Callable[..., sc_pb.Response]
 
@@ -77,11 +77,11 @@ class Client:
         assert (joined.join_game.player_id, joined.status) == (1, sc_pb.in_game), joined
 
     def spawn(self, *units: Spawn) -> None:
-        """Create these units, with the next loop."""
+        """Create these units in the next loop."""
         self.debug(*(debug_pb.DebugCommand(create_unit=_spawn(*unit)) for unit in units))
 
     def kill(self, units: Units) -> None:
-        """Kill these units, with the next loop."""
+        """Kill these units in the next loop."""
         self.debug(debug_pb.DebugCommand(kill_unit=debug_pb.DebugKillUnit(tag=_tags(units))))
 
     def set_value(self, unit: raw_pb.Unit, name: str, value: float) -> None:
@@ -105,7 +105,7 @@ class Client:
         return self.observed().observation
 
     def observed(self, **fields: Any) -> sc_pb.ResponseObservation:
-        """The observation with what comes beside it: actions, errors, chat and results."""
+        """The whole reply to an observation request: also actions, errors, chat and results."""
         return self.ask(observation=sc_pb.RequestObservation(**fields)).observation
 
     def units(self, unit_type: int) -> list[raw_pb.Unit]:
@@ -141,7 +141,7 @@ class Client:
         return [one.result for one in reply.query.placements]
 
     def way(self, start: tuple[float, float], end: tuple[float, float]) -> float:
-        """The length of the way from one point to another, 0 if there is none."""
+        """The length of the path from one point to another, 0 without a path."""
         query = query_pb.RequestQuery()
         path = query.pathing.add()
         path.start_pos.x, path.start_pos.y = start
@@ -160,7 +160,7 @@ class Client:
         return self.ask(start_replay=sc_pb.RequestStartReplay(**named))
 
     def watch(self, replay: bytes, **fields: Any) -> None:
-        """The same of a replay that can be watched."""
+        """Start a replay, and return its information."""
         reply = self.start_replay(replay, **fields)
         assert reply.status == sc_pb.in_replay, reply
         assert not reply.start_replay.HasField("error"), reply
@@ -184,7 +184,7 @@ class GameProcess:
         return wire
 
     def let_go(self) -> None:
-        """End all connections, and the game that was played: as if nobody had been here."""
+        """End all connections and the game, so that the process is as new."""
         while self.wires:
             self.wires.pop().close()
         wire = Wire(self.port)
@@ -218,7 +218,7 @@ class OfflineSession(Client):
         return sc_pb.Response.FromString(self.ask_bytes(**request))
 
     def arena(self, *units: Spawn, interface: sc_pb.InterfaceOptions = RAW, **changes: Any) -> None:
-        """Play on an empty map, but for these units."""
+        """Play on a map that is empty but for these units."""
         self.start(json.dumps(EMPTY_MAP | changes).encode(), interface=interface)
         self.create(*units)
 
@@ -236,7 +236,7 @@ class OfflineSession(Client):
         self.state.playing().world.minerals = minerals
 
     def look(self, **fields: Any) -> bytes:
-        """An observation out of what the last one has left; it has the bytes of a new one."""
+        """An observation that updates the last one; it has the bytes of a new one."""
         request = sc_pb.RequestObservation(**fields)
         first = self.ask_bytes(observation=request)  # deaths and errors appear once
         assert first == sc_pb.Response.FromString(first).SerializeToString(deterministic=True)
@@ -332,7 +332,7 @@ def step_until(
 
 
 def abilities(session: Any, unit: raw_pb.Unit, *, free: bool = False) -> set[int]:
-    """What a unit can use now; if it is `free`, at any price."""
+    """The abilities that a unit can use now; with `free`, whatever they cost."""
     asked = [query_pb.RequestQueryAvailableAbilities(unit_tag=unit.tag)]
     query = query_pb.RequestQuery(abilities=asked, ignore_resource_requirements=free)
     (reply,) = session.ask(query=query).query.abilities

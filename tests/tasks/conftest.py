@@ -54,7 +54,7 @@ def smac(game_installation: Installation) -> Iterator[Callable[..., StarCraft2En
 
 @pytest.fixture
 def vec(game_installation: Installation) -> Iterator[Callable[..., SubprocSC2VecEnv]]:
-    """Makes SB3's vector env, of one game unless told otherwise."""
+    """Makes SB3's vector env, by default of one game."""
     with ExitStack() as stack:
 
         def make(task: Any, n: int = 1, **keywords: Any) -> SubprocSC2VecEnv:

@@ -2,7 +2,7 @@
 
     python python_sc2_calls.py INSTALLATION
 
-Prints JSON: for each of the two, what each call returned or raised, and what the bot saw after it.
+Prints JSON: for both, the result or error of each call, and the bot's view after it.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ CLIENT: dict[str, Call] = {
     "quick_load": lambda bot: bot.client.quick_load(),
     "quit": lambda bot: bot.client.quit(),
 }
-"""By the name of the method, and what is special of the call. `leave` and `debug_leave` end it."""
+"""By the method's name, and the special case. `leave` and `debug_leave` end the game."""
 BOT: dict[str, Call] = {
     "alert": lambda bot: bot.alert(Alert.NuclearLaunchDetected),
     "get_available_abilities": lambda bot: bot.get_available_abilities([scv(bot)]),
@@ -146,7 +146,7 @@ BOT: dict[str, Call] = {
     "distance_math_hypot": lambda bot: bot.distance_math_hypot((1, 2), (4, 6)),
     "distance_math_hypot_squared": lambda bot: bot.distance_math_hypot_squared((1, 2), (4, 6)),
     "_advance_steps": lambda bot: bot._advance_steps(4),
-    # Where structures stand: the one that `build` has built, too.
+    # The places of structures, with the one that `build` has built.
     "in_pathing_grid": lambda bot: [bot.in_pathing_grid(one) for one in bot.structures],
 }
 PROPERTIES = (
@@ -159,7 +159,7 @@ CALLS = {f"client.{name}": call for name, call in CLIENT.items()} | BOT
 
 
 def told(value: Any) -> Any:
-    """What a call returned, in a form that can be compared."""
+    """A call's result, in a form that can be compared."""
     if isinstance(value, Enum):
         return value.name
     if isinstance(value, Unit):
@@ -218,7 +218,7 @@ class Calls(RLBotAI):
         await super().on_end(game_result)
 
     def note(self, what: str) -> None:
-        """What the bot sees after the newest call."""
+        """The bot's view after the newest call."""
         name = getattr(self, "_name", "first")
         seen = self.state.game_loop, self.minerals, self.vespene, self.supply_used
         units = len(self.all_own_units), len(self.all_enemy_units), len(self.state.chat)
@@ -263,7 +263,7 @@ def played_by_run_game() -> dict[str, Any]:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)  # where some of the calls write files
+        os.chdir(folder)  # some of the calls write files there
         pool = played_in_pool(sys.argv[1])
         files = sorted(path.name for path in Path(folder).iterdir())
         run_game = played_by_run_game()

@@ -123,7 +123,7 @@ def test_exception_of_a_bot_is_no_fault_of_the_game(play):
 
 
 class ShadowsSupply(MoveToBeaconBot):
-    """It has the name of an attribute that python-sc2 sets at first for something else."""
+    """It uses the name of an attribute that python-sc2 sets early, for something else."""
 
     @property
     def supply_left(self):
@@ -131,7 +131,7 @@ class ShadowsSupply(MoveToBeaconBot):
 
 
 class ShadowsPlayer(MoveToBeaconBot):
-    """Likewise of one that python-sc2 sets from a message of the game."""
+    """It uses the name of an attribute that python-sc2 sets from a message of the game."""
 
     @property
     def player_id(self):
@@ -177,7 +177,7 @@ class LooksAfterwards(Leaves):
 
 
 class IsNotHeeded(Leaves):
-    """The game plays on although it was told."""
+    """It leaves the game, which plays on."""
 
     async def give_up(self):
         self.client.has_left = True
@@ -196,7 +196,7 @@ def test_a_bot_that_leaves_is_defeated(play, task, steps):
 
 
 class Listens(MoveToBeaconBot):
-    """It looks at the game beside the pool, and remembers the chat that the pool shows it."""
+    """It queries the game beside the pool, and keeps the chat that the pool reports."""
 
     max_loops = 32
     heard: ClassVar[list[str]] = []
@@ -217,7 +217,7 @@ def test_what_a_bot_sees_beside_the_pool_it_is_shown_all_the_same(play):
 
 
 class Asks(MoveToBeacon):
-    """It asks its game for what is the pool's."""
+    """It sends its game a request that only the pool may send."""
 
     asked: ClassVar[sc_pb.Request]
 
@@ -244,7 +244,7 @@ def test_a_task_in_real_time_does_not_wait_for_its_game(play):
 
 class PlaysByItself(MoveToBeaconBot):
     async def on_step(self, iteration):
-        """It asks for no action."""
+        """It never waits for an action."""
 
 
 class EndsForItself(MoveToBeaconBot):
@@ -278,7 +278,7 @@ def test_a_bot_wants_a_queue_pair_or_a_policy():
             MoveToBeaconBot(**given)
 
 
-# python-sc2's `run_game` takes over the process's signals and logging, so it has one of its own.
+# python-sc2's `run_game` takes over signals and logging, so it runs in a process of its own.
 RUN_GAME = """
 import threading
 

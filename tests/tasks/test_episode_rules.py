@@ -107,7 +107,7 @@ def test_in_the_pool(play, base):
     assert task.calls == expected_calls(ENDS)
 
 
-# python-sc2's `run_game` takes over the process's signals and logging, so it has one of its own.
+# python-sc2's `run_game` takes over signals and logging, so it runs in a process of its own.
 RUN_GAMES = """
 import importlib.util, json, sys
 

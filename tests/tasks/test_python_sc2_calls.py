@@ -1,4 +1,4 @@
-"""What python-sc2's calls do in the pool: the same as under `run_game`, or a `UserCodeError`."""
+"""python-sc2's calls in the pool do the same as under `run_game`, or raise a `UserCodeError`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PROGRAM = Path(__file__).with_name("python_sc2_calls.py")
 PAGE = (Path(__file__).parents[2] / "docs" / "python-sc2.md").read_text()
 ROWS = re.findall(r"^\| (`.*) \| (.*) \|$", PAGE, re.MULTILINE)
 PROMISED = {name: promise for names, promise in ROWS for name in re.findall(r"`(\w+)`", names)}
-"""What the page says of each method of the client."""
+"""The page's statement about each method of the client."""
 ENDING = {"leave", "debug_leave"}
 
 

@@ -1,6 +1,6 @@
-"""What users write, with all public names and every hook both ways; mypy looks at it, strictly.
+"""A user's program, with all public names and every hook both ways; mypy checks it strictly.
 
-It is not run. An error here is one that users of sc2pool would meet in their own programs.
+It is not run. An error of mypy here would also appear in the programs of sc2pool's users.
 """
 
 from __future__ import annotations

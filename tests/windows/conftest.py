@@ -1,4 +1,4 @@
-"""Nothing of this folder is collected but by a Windows Python."""
+"""Only a Windows Python collects the tests of this folder."""
 
 from __future__ import annotations
 

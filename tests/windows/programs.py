@@ -1,4 +1,4 @@
-"""What the tests end: programs that play, and say how far they are.
+"""Programs for the tests to end; they play, and print their stage.
 
 python programs.py trains               a pool of two games, stepped for ever
 python programs.py owns_a_family        a job with a child and its child, until it is killed
@@ -51,7 +51,7 @@ def owns_a_family() -> None:
     )
     job = Job(child)
     assert child.stdin is not None and child.stdout is not None
-    child.stdin.write(b"\n")  # only now, so that what it starts is in the job
+    child.stdin.write(b"\n")  # only now, so that its child processes are in the job
     child.stdin.flush()
     print(child.pid, int(child.stdout.readline()), flush=True)
     sys.stdin.read()

@@ -1,4 +1,4 @@
-"""What SuperTux's env does with the desktop: a window's keys and its picture."""
+"""SuperTux's env on the desktop: a window's keys and its picture."""
 
 from __future__ import annotations
 

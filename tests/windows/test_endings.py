@@ -41,7 +41,7 @@ def test_a_killed_trainer_leaves_no_process(
 ) -> None:
     trainer = program("trains")
     wait_for_stage(trainer, stage)
-    time.sleep(delay_s)  # into the stage: the instant is what is tried out
+    time.sleep(delay_s)  # into the stage, at a random instant
     family = psutil.Process(trainer.pid).children(recursive=True)
     trainer.kill()
     assert psutil.wait_procs(family, GONE_WITHIN_S)[1] == []
@@ -57,7 +57,7 @@ def test_a_child_that_is_being_started_ends_with_its_parent(
     for number in range(10):
         parent = program("starts_children")
         wait_for_stage(parent, "starting")
-        time.sleep(number / 20)  # into the start of a child: the instant is what is tried out
+        time.sleep(number / 20)  # into the start of a child, at a random instant
         parent.kill()
         parent.wait()
     wait_for(lambda: set(psutil.pids()) <= before, GONE_WITHIN_S)
@@ -100,7 +100,7 @@ def test_a_closed_console_saves_the_model(program: Program, tmp_path: Path) -> N
 
 
 def test_what_a_child_has_printed_is_left_after_its_worker(tmp_path: Path) -> None:
-    """The file, which a worker leaves that is killed, has the bytes as they were printed."""
+    """A killed worker leaves the file, which has the bytes as they were printed."""
     lines = f"import sys; sys.stdout.buffer.write(b'a line\\n' * {RING_BYTES // 5})"
     output = Output(tmp_path / "log")
     child = subprocess.Popen([sys.executable, "-c", lines], stdout=output.writing_end)

@@ -1,18 +1,24 @@
-"""Delete folders and locks, as a cleaner of temporary files or a user may do."""
+"""Deletes folders and locks; makes the temporary folder read-only, or not executable, for a while.
+
+A cleaner of temporary files or a user may delete them. While the folder is mounted differently, a
+worker is killed, so that its replacement finds it so. The file system itself cannot become
+read-only while a pool has files open on it, so an empty one that is covers it.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import tempfile
 import time
 from functools import partial
 from pathlib import Path
 from random import Random
 
-from chaos.arena import May
-from chaos.attacks.attack import Attack, needs
-from chaos.attacks.signals import missed_by_a_worker
+from chaos.arena import Arena, May
+from chaos.attacks.attack import Attack, needs, soon
+from chaos.attacks.signals import kill_a_worker, missed_by_a_worker
 
 LONG_AGO_S = 100_000.0
 
@@ -73,7 +79,7 @@ def temp_folder(rng: Random) -> None:
     temp.mkdir(exist_ok=True)
 
 
-ATTACKS = {
+DELETIONS = {
     f"deletes: {what.__name__}": Attack(
         "files", partial(missed_by_a_worker, act=what), may, needs("local")
     )
@@ -85,3 +91,52 @@ ATTACKS = {
         (temp_folder, May.ENDED),
     )
 }
+
+
+LONGEST_S = 2.0
+
+
+def change(arena: Arena, rng: Random, before: str, after: str) -> None:
+    """One command for the folder's mount, and in a while the one that takes it back."""
+    arena.beside(soon(rng), _change, arena, before, after, LONGEST_S * rng.random())
+    kill_a_worker(arena, rng)
+
+
+def _change(arena: Arena, before: str, after: str, hold_s: float) -> None:
+    if not _run(arena, before):
+        return
+    time.sleep(hold_s)
+    while not _run(arena, after):  # processes or descriptors may have run out as well
+        time.sleep(0.05)
+
+
+def _run(arena: Arena, command: str) -> bool:
+    temp = Path(tempfile.gettempdir())  # in the root of its file system
+    try:
+        helper = subprocess.Popen(command.format(temp=temp, disk=temp.parent).split())
+    except OSError:
+        return False
+    arena.helpers.add(helper.pid)
+    return helper.wait() == 0
+
+
+MOUNTS = {
+    "read-only folder": Attack(
+        "mount",
+        partial(change, before="mount -t tmpfs -o ro none {temp}", after="umount -l {temp}"),
+        May.ENDED,
+        needs("local", "mount"),
+    ),
+    "folder that executes nothing": Attack(
+        "mount",
+        partial(
+            change,
+            before="mount -o remount,noexec {disk}",
+            after="mount -o remount,exec {disk}",
+        ),
+        May.TRUNCATION,
+        needs("local", "mount"),
+    ),
+}
+
+ATTACKS = DELETIONS | MOUNTS

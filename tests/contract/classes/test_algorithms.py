@@ -20,8 +20,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecEnv, VecFrameStack, VecMonitor, VecNormalize
 
 from sc2pool import SubprocSC2VecEnv
-from tests.contract.learning_tasks import Advised, OneAllowed, Walk
-from tests.contract.tasks import Resting, SometimesMasked
+from tests.contract.tasks import Advised, OneAllowed, Resting, SometimesMasked, Walk
 
 N = 4
 STEPS = 256
@@ -39,7 +38,7 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    """In place of the look after each test: two pools outlive them."""
+    """Replaces the check after each test: two pools outlive them."""
     yield
     assert psutil.Process().children(recursive=True) == []
 
@@ -86,7 +85,7 @@ def parameters(model: Any) -> list[np.ndarray]:
 
 
 def assert_learns(model: Any, steps: int) -> None:
-    """Trains, and looks at what has become of the network and of the episodes."""
+    """Trains, and checks that the network has changed and episodes have ended."""
     before = parameters(model)
     model.learn(steps)
     after = parameters(model)
@@ -133,7 +132,7 @@ def test_trains_on_the_env_of_make_vec_env(pools, standin_dir, caplog):
     assert "each of these 2 envs is an SC2GymEnv, with a pool of its own" in caplog.text
     model = PPO("MlpPolicy", env, n_steps=64, batch_size=64, n_epochs=1, device="cpu")
     model.learn(128)
-    # The Monitor that `make_vec_env` puts around each env has seen whole episodes.
+    # The Monitor that `make_vec_env` puts around each env saw whole episodes.
     assert [episode["l"] for episode in model.ep_info_buffer] == [30] * 4
 
 
@@ -234,7 +233,7 @@ def test_no_masked_action_is_ever_taken(vec_task, spares):
 
 
 def test_without_its_masks_the_task_would_have_complained(vec_task):
-    """That the test above could fail."""
+    """Without masks the test above would fail."""
     model = MaskablePPO("MlpPolicy", vec_task(OneAllowed, n=1), device="cpu", **PPO_LIKE)
     with pytest.raises(Exception, match="is masked"):
         model.learn(64, use_masking=False)

@@ -170,7 +170,7 @@ def test_calls_while_a_step_is_pending(vec):
 
 
 class TestTasks:
-    """A task object lives for an episode; what was set holds for all that follow."""
+    """A task object lives for an episode; an attribute that was set holds for later ones, too."""
 
     def test_set_attr_survives_episodes(self, vec_task):
         made = vec_task()

@@ -1,4 +1,4 @@
-"""The pool's log tells by attributes what each record is about."""
+"""The pool's log, its counters in Stable-Baselines3's log, and the live files of its games."""
 
 from __future__ import annotations
 
@@ -9,17 +9,26 @@ import numpy as np
 import psutil
 import pytest
 import torch
+from stable_baselines3 import DQN, PPO
+from stable_baselines3.common.callbacks import CallbackList
+from stable_baselines3.common.logger import configure
+from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
-from sc2pool import SubprocSC2VecEnv
+from sc2pool import PoolStatsCallback, SubprocSC2VecEnv
 from sc2pool.config import PoolConfig, RecyclePolicy
+from sc2pool.envs import callbacks
 from sc2pool.envs.sb3 import threads_advice
+from sc2pool.errors import ConfigError
+from sc2pool.players.view import KINDS
+from sc2pool.pool.report import live_files
 from sc2pool.processes.table import usable_cores
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
+from sc2pool.tasks.minigames.move_to_beacon_bot import MoveToBeaconBot
 from tests.contract.envs import Counting
 
 
 class Brief(MoveToBeacon):
-    """Over after three steps."""
+    """Its episodes have three steps."""
 
     max_loops = 24
 
@@ -85,3 +94,125 @@ def test_an_env_without_a_game_is_logged_too(vec, caplog):
     caplog.set_level(logging.INFO, "sc2pool")
     vec(Counting).reset()
     assert "env 0, instance 0: up, without a game" in caplog.messages
+
+
+def logged(folder) -> dict[str, list[float]]:
+    """The scalars that TensorBoard would show, by name."""
+    accumulator = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_accumulator"
+    ).EventAccumulator(str(folder))
+    accumulator.Reload()
+    return {
+        name: [scalar.value for scalar in accumulator.Scalars(name)]
+        for name in accumulator.Tags()["scalars"]
+    }
+
+
+def test_counters_reach_tensorboard(vec_task, tmp_path, monkeypatch):
+    monkeypatch.setattr(callbacks, "_RECORD_EVERY_S", 0.0)
+    env = vec_task(n=2, seed=1)
+    model = PPO("MlpPolicy", VecMonitor(env), n_steps=8, batch_size=16, n_epochs=1, device="cpu")
+    model.set_logger(configure(str(tmp_path), ["tensorboard"]))
+    model.learn(32, callback=PoolStatsCallback())
+    psutil.Process(env.stats().instances[1].pid).kill()
+    model.learn(32, callback=CallbackList([PoolStatsCallback()]), reset_num_timesteps=False)
+    model.logger.close()
+    values = logged(tmp_path)
+    assert len(values["pool/launches"]) == 4
+    assert values["pool/launches"][0] == 2
+    assert values["pool/launches"][-1] == 3
+    assert values["pool/faults"] == [0, 0, 1, 1]
+    assert values["pool/recycles/game-exited"] == [1, 1]
+    assert len(values["pool/steps_per_s"]) == 2  # the first rollout of a run has none before it
+    assert min(values["pool/steps_per_s"]) > 0
+    assert values["pool/recovery_s_max"][0] > 0
+    assert "train/loss" in values
+
+
+def test_figures_of_the_model_are_shown_by_the_pool(vec_task, wait_for, monkeypatch):
+    monkeypatch.setattr(callbacks, "_RECORD_EVERY_S", 0.0)
+    env = vec_task(n=1, seed=1)
+    model = PPO("MlpPolicy", VecMonitor(env), n_steps=16, batch_size=16, n_epochs=1, device="cpu")
+    model.learn(48, callback=PoolStatsCallback())
+
+    def curves():
+        live_files.request(env.pool.run_dir)
+        seen = live_files.read(env.pool.run_dir / live_files.CURVE_FILE)
+        return seen is not None and seen[0]["figures"]
+
+    expected = {"loss", "value_loss", "approx_kl", "steps/s"}
+    wait_for(lambda: curves() and expected <= set(curves()))
+    assert env.stats().task == "MoveToBeacon"
+
+
+def test_short_rollouts_do_not_cost_a_snapshot_each(vec, tmp_path, monkeypatch):
+    env = vec(Counting)
+    asked = []
+    tell = env.stats
+
+    def count() -> dict[str, object]:
+        asked.append(1)
+        return tell()
+
+    monkeypatch.setattr(env, "stats", count)
+    model = DQN("MlpPolicy", env, learning_starts=10, buffer_size=100, device="cpu")
+    model.learn(40, callback=PoolStatsCallback())  # ten rollouts of four steps
+    assert 1 <= len(asked) <= 3
+
+
+def test_another_env_is_told_at_once():
+    model = PPO("MlpPolicy", DummyVecEnv([Counting]), n_steps=8, batch_size=8, device="cpu")
+    with pytest.raises(ConfigError, match="needs a SubprocSC2VecEnv, got DummyVecEnv"):
+        model.learn(8, callback=PoolStatsCallback())
+
+
+def folder_of(env, index: int):
+    fleet = env.pool._runtime.fleet
+    return fleet.run / str(fleet.seats[index].instance.number)
+
+
+@pytest.mark.parametrize("task", ["MoveToBeacon", MoveToBeaconBot], ids=["task", "bot"])
+def test_live_view_is_written_on_request(vec_task, task, wait_for):
+    env = vec_task(task, n=1)
+    env.reset()
+    folder = folder_of(env, 0)
+    live_files.request(folder.parent)
+    wait_for(lambda: live_files.read(folder / live_files.VIEW_FILE))
+    view, _ = live_files.read(folder / live_files.VIEW_FILE)
+    told, _ = live_files.read(folder / live_files.MAP_FILE)
+    assert view["map"] == told["key"]
+    assert told["name"] == "MoveToBeacon"
+    first_loop = view["loop"]
+    kinds = [KINDS[row[0]] for row in view["units"]]
+    assert sorted(kinds) == ["beacon", "own"]
+    env.step([env.action_space.sample()])
+
+    def stepped() -> bool:
+        live_files.request(folder.parent)
+        return live_files.read(folder / live_files.VIEW_FILE)[0]["loop"] == first_loop + 8
+
+    wait_for(stepped)
+
+
+def test_an_env_without_a_game_shows_nothing(vec, wait_for):
+    env = vec(Counting)
+    env.reset()
+    folder = folder_of(env, 0)
+    live_files.request(folder.parent)
+    pool_file = folder.parent / live_files.POOL_FILE
+    wait_for(lambda: live_files.read(pool_file))
+    (row,) = live_files.read(pool_file)[0]["instances"]
+    assert (row["pid"], row["port"], row["episode_return"]) == (None, None, 0.0)
+    assert live_files.read(folder / live_files.VIEW_FILE) is None
+
+
+def test_the_folder_goes_with_the_pool_although_someone_looks(vec_task, wait_for):
+    env = vec_task(n=1)
+    env.reset()
+    folder = folder_of(env, 0)
+    live_files.request(folder.parent)
+    wait_for(lambda: live_files.read(folder.parent / live_files.POOL_FILE))
+    env.close()
+    assert not folder.parent.exists()
+    with pytest.raises(FileNotFoundError):
+        live_files.request(folder.parent)

@@ -33,7 +33,7 @@ def port() -> int:
 
 
 def scrape(port: int) -> dict[tuple[str, ...], float]:
-    """What Prometheus reads there: value by name and label values, in the order of the labels."""
+    """The samples that Prometheus reads: values by name and label values, in the labels' order."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=300) as answer:
         text = answer.read().decode()
     return {
@@ -54,7 +54,7 @@ def test_a_page_from_elsewhere_cannot_read_it(vec_task, port):
 
 
 def test_connections_of_another_user_take_few_descriptors(vec_task, port, wait_for):
-    """Each was a thread and a descriptor of the trainer for as long as its client wanted."""
+    """Each idle client used to hold a thread and a descriptor of the trainer."""
     env = vec_task(n=1, config=PoolConfig(metrics_port=port))
     env.reset()
     before = psutil.Process().num_fds()
@@ -63,7 +63,7 @@ def test_connections_of_another_user_take_few_descriptors(vec_task, port, wait_f
             one = opened.enter_context(socket.create_connection(("127.0.0.1", port), timeout=300))
             one.sendall(b"GET /metrics HTTP/1.1\r\n")
         assert scrape(port)["sc2pool_launches_total",] == 1
-        # The clients' ends are of this process, too.
+        # The clients' descriptors are in this process, too.
         wait_for(lambda: psutil.Process().num_fds() - before - 100 <= MOST_CONNECTIONS)
 
 

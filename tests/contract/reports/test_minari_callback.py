@@ -1,4 +1,4 @@
-"""`MinariCallback` records what a training plays."""
+"""`MinariCallback` records the episodes of a training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Frames of tasks: the env's game at its newest observation, of every env class."""
+"""Clause 8: frames of every env class, videos of them by SB3 and gymnasium, and replays.
+
+A frame shows the env's game at its newest observation. Decoded again, a video shows the same. A
+replay is on disk when the transition that names it arrives.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +11,36 @@ import re
 import signal
 import urllib.request
 from contextlib import suppress
+from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import gymnasium
+import imageio_ffmpeg
+import mpyq
 import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode
-from gymnasium.wrappers import RenderCollection
+from gymnasium.wrappers import RecordVideo, RenderCollection
+from gymnasium.wrappers.vector import RecordVideo as RecordVectorVideo
+from s2clientprotocol import sc2api_pb2 as sc_pb
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import VecVideoRecorder
 
+from sc2pool.config import PoolConfig, ReplayPolicy
+from sc2pool.errors import UserCodeError
+from sc2pool.players.replays import REPLAY
 from sc2pool.render import FRAME_SHAPE, MAP_PX, palette
 from tests.contract.conftest import without_workers
-from tests.contract.tasks import Painting, Placed, PlacedBot
+from tests.contract.envs import Counting, Drawing
+from tests.contract.tasks import Failing, Paid, PaidBot, Painting, Placed, PlacedBot
 
 OWN = palette.SIDES[1]
 TOLERANCE = 0.3
-"""In cells: the nose is of the body's colour, and moves the middle of both."""
+"""In cells: the nose has the body's colour, and shifts the common middle."""
 
 
 def place_of_the_marine(frame: Any, game_info: Any) -> Any:
@@ -43,7 +58,7 @@ def place_of_the_marine(frame: Any, game_info: Any) -> Any:
     ("task", "spares"), [(Placed, 0), (Placed, 2), (PlacedBot, 0)], ids=["task", "spares", "bot"]
 )
 def test_frames_show_the_observed_moment(vec_task, task, spares):
-    """In every step, so also the first of an episode that autoreset or a spare brought."""
+    """In every step, also in the first of an episode that an autoreset or a spare began."""
     made = vec_task(task, n=2, spares=spares, seed=3, render_mode="rgb_array")
     observations = made.reset()
     ((game_info, _),) = made.env_method("_seen", indices=0)
@@ -88,7 +103,7 @@ def test_the_metadata_tell_the_speed_of_real_time(vec_task):
         assert "rgb_array" in made.metadata["render_modes"]
         assert made.get_attr("metadata") == [told]
         assert made.get_attr("render_mode") == ["rgb_array"]
-        made.reset()  # it tells the same before and after
+        made.reset()  # the state is the same before and after
 
 
 @without_workers
@@ -119,7 +134,7 @@ def test_gymnasium_env(gym_env):
     assert (last != before).any(), "the episode's last state is still to be seen"
     env.reset(seed=1)
     again = env.render()
-    # The same but for the panel, which tells the number of the episode.
+    # The same but for the panel, which shows the number of the episode.
     np.testing.assert_array_equal(again[:, :MAP_PX], before[:, :MAP_PX])
 
 
@@ -241,3 +256,197 @@ def test_for_people_a_page_shows_the_games(fixture, task, request, capfd, wait_f
     assert b"sc2pool" in page()
     made.close()
     assert not page()
+
+
+@without_workers
+def test_pictures_are_tiled(vec):
+    made = vec(*(partial(Drawing, colour) for colour in (10, 20, 30)))
+    assert made.render_mode == "rgb_array"
+    made.reset()
+    images = made.get_images()
+    assert [image.shape for image in images] == [(4, 6, 3)] * 3
+    tiled = made.render()
+    assert tiled.shape == (8, 12, 3)
+    corners = tiled[0, 0, 0], tiled[0, 6, 0], tiled[4, 0, 0], tiled[4, 6, 0]
+    assert corners == (10, 20, 30, 0)
+    np.testing.assert_array_equal(made.render(mode="rgb_array"), tiled)
+    with pytest.warns(UserWarning, match="render"):
+        assert made.render(mode="something_else") is None
+
+
+@without_workers
+def test_without_pictures_there_is_a_warning_and_none_for_each(vec):
+    made = vec(Counting, Counting)
+    made.reset()
+    with pytest.warns(UserWarning, match="render mode is None"):
+        assert made.get_images() == [None, None]
+    with pytest.warns(UserWarning, match="no `render_mode`"):
+        assert made.render() is None
+
+
+HEIGHT, WIDTH, _ = FRAME_SHAPE
+BLURRED = 3.0
+"""Allowed error of the codec, of 255, on average over a frame."""
+
+
+def decoded(path: Path) -> tuple[float, list[Any]]:
+    """A video's frames per second, and its frames as arrays of shape (height, width, 3)."""
+    stream = imageio_ffmpeg.read_frames(str(path))
+    facts = next(stream)
+    width, height = facts["size"]
+    frames = [np.frombuffer(raw, np.uint8).reshape(height, width, 3) for raw in stream]
+    return facts["fps"], frames
+
+
+def assert_video_shows(folder: Path, frames: list[Any]) -> None:
+    """The only video in the folder shows these frames in order, at the speed of real time."""
+    (path,) = folder.glob("*.mp4")
+    fps, shown = decoded(path)
+    assert fps == pytest.approx(22.4 / 8)
+    # moviepy samples its clips by time, and its rounding may leave one out.
+    assert len(frames) - 1 <= len(shown) <= len(frames)
+    for k, frame in enumerate(shown):
+        off = [np.abs(frame.astype(int) - given).mean() for given in frames[k : k + 2]]
+        assert min(off) < BLURRED, (k, off)
+
+
+@without_workers
+def test_sb3_records_all_games_in_one_picture(vec_task, tmp_path):
+    made = vec_task(Placed, n=2, seed=1, render_mode="rgb_array")
+    recorder = VecVideoRecorder(made, str(tmp_path), lambda step: step == 0, video_length=4)
+    recorder.reset()
+    frames = [made.render()]
+    for _ in range(5):  # its episodes are three steps long
+        recorder.step(np.array([0, 4]))
+        frames.append(made.render())
+    recorder.close()
+    assert frames[0].shape == (2 * HEIGHT, WIDTH, 3)
+    assert_video_shows(tmp_path, frames[:5])  # the one before the first step is one more
+
+
+@without_workers
+def test_gymnasium_records_an_episode(gym_env, tmp_path):
+    made = gym_env(Placed, render_mode="rgb_array")
+    folder = tmp_path / "videos"
+    recorder: gymnasium.Env[Any, Any] = RecordVideo(
+        made, str(folder), episode_trigger=lambda number: number == 0
+    )
+    recorder.reset(seed=1)
+    frames = [made.render()]
+    truncated = False
+    while not truncated:
+        *_, truncated, _ = recorder.step(0)
+        frames.append(made.render())
+    recorder.close()
+    assert len(frames) == 4, "the episode's last moment is there"
+    assert_video_shows(folder, frames)
+
+
+@without_workers
+def test_gymnasium_records_a_vector_of_games(vector_task, tmp_path):
+    made = vector_task(Placed, n=2, render_mode="rgb_array")
+    folder = tmp_path / "videos"
+    recorder = RecordVectorVideo(
+        made, str(folder), video_aspect_ratio=(2, 1), step_trigger=lambda step: step == 0
+    )
+    recorder.reset(seed=1)
+    frames = []
+    for _ in range(3):
+        recorder.step(np.array([0, 4]))
+        frames.append(np.concatenate(made.render(), axis=1))
+    recorder.close()
+    assert_video_shows(folder, frames)
+
+
+def keeping(directory: Path, **fields: Any) -> PoolConfig:
+    return PoolConfig(
+        replays=ReplayPolicy(directory, **fields), fault_report_dir=directory.parent / "faults"
+    )
+
+
+def files(directory: Path) -> list[str]:
+    """The names in the folder, without the times."""
+    return sorted(re.sub(r"-\d{8}-\d{6}-", "-", path.name) for path in directory.iterdir())
+
+
+def loops_of(path: str) -> int:
+    """The length of the recorded game in loops."""
+    info = mpyq.MPQArchive(path).read_file("sc2pool.info")
+    return int(sc_pb.ResponseReplayInfo.FromString(info).game_duration_loops)
+
+
+@pytest.mark.parametrize(
+    ("task", "spares"), [(Paid, 0), (Paid, 1), (PaidBot, 0)], ids=["task", "spare", "bot"]
+)
+def test_every_kth_and_the_best(vec_task, tmp_path, task, spares):
+    """Episode t is paid (t * 5) % 7 in all: 0, 5, 3, 1, 6, 4, …; two envs, three steps each."""
+    folder = tmp_path / "replays"
+    made = vec_task(task, n=2, spares=spares, seed=0, config=keeping(folder, every=3))
+    made.reset()
+    named: list[str] = []
+    for step in range(1, 10):
+        _, _, dones, infos = made.step([0, 0])
+        assert dones.all() == (step % 3 == 0)
+        for done, info in zip(dones, infos, strict=True):
+            if REPLAY in info:
+                assert done
+                assert loops_of(info[REPLAY]) == 24
+                named.append(info[REPLAY])
+    assert [re.search(r"(best|every).*episode\d", name)[0][-8:] for name in named] == [
+        "episode0",
+        "episode1",
+        "episode3",
+        "episode4",
+    ]
+    assert files(folder) == [
+        "best-env0-episode0-return0.SC2Replay",
+        "best-env0-episode4-return6.SC2Replay",
+        "best-env1-episode1-return5.SC2Replay",
+        "every-env1-episode3-return1.SC2Replay",
+    ]
+
+
+def test_the_replay_is_there_before_the_pool_is_closed(gym_env, tmp_path):
+    env = gym_env(Paid, config=keeping(tmp_path / "replays"))
+    env.reset()
+    truncated = False
+    while not truncated:
+        _, _, _, truncated, info = env.step(0)
+    env.close()
+    assert loops_of(info[REPLAY]) == 24
+
+
+def test_replays_change_nothing_else(vec_task, tmp_path):
+    def played(config: PoolConfig) -> list[Any]:
+        made = vec_task(Paid, n=1, seed=2, config=config)
+        rows = [made.reset()]
+        for _ in range(7):
+            observations, rewards, dones, infos = made.step([3])
+            infos[0].pop(REPLAY, None)
+            last = infos[0].pop("terminal_observation", None)
+            rows.append((observations, rewards, dones, infos, last))
+        return rows
+
+    np.testing.assert_equal(played(keeping(tmp_path / "replays", every=1)), played(PoolConfig()))
+
+
+def test_a_faulty_episode(vec_task, tmp_path):
+    folder = tmp_path / "replays"
+    made = vec_task(Failing, n=1, config=keeping(folder, best=False))
+    made.reset()
+    with pytest.raises(UserCodeError):
+        made.step([0])
+    assert files(folder) == ["faulty-env0-episode0.SC2Replay"]
+    (path,) = folder.iterdir()
+    assert loops_of(str(path)) == 8
+
+
+def test_a_folder_that_cannot_be_written_to_ends_no_training(vec_task, tmp_path, caplog):
+    folder = tmp_path / "replays"
+    made = vec_task(Paid, n=1, config=keeping(folder, every=1))
+    made.reset()
+    folder.rmdir()
+    for _ in range(6):
+        _, _, _, infos = made.step([0])
+        assert REPLAY not in infos[0]
+    assert f"no replay in {folder}" in caplog.text

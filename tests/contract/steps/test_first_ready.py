@@ -1,6 +1,7 @@
-"""Stepping the envs that are ready first: `pool.send(actions, envs)`, `pool.recv(min_ready, …)`.
+"""The pool's own interface: `pool.send(actions, envs)` and `pool.recv(min_ready, …)`.
 
-Env 0 is fast; env 1's step ends when a file is there.
+A trainer steps the envs that are ready first. Env 0 is fast; env 1's step ends when a file exists.
+A test with Ray checks a cluster's pool.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ import numpy as np
 import pytest
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
 
-from sc2pool import SubprocSC2VecEnv
+from sc2pool import DummySC2VecEnv, SubprocSC2VecEnv
 from sc2pool.errors import ActionError, ConfigError
 from tests.contract.envs import Counting, Gated
+from tests.support.vec_pool import TASK, N, check_vec_pool
 
 AT_ONCE_S = 5.0
-"""Well below what the gate waits by itself."""
+"""Well below the gate's own limit."""
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +37,7 @@ def shared(gate):
 
 @pytest.fixture
 def pool(shared, gate):
-    """Its envs are at the beginning of an episode, and have played no step."""
+    """Its envs are at the beginning of an episode, before the first step."""
     shared.reset()
     gate.unlink(missing_ok=True)
     shared.set_attr(range(3), "actions", [])
@@ -142,7 +144,7 @@ def test_reset_drops_pending_steps(pool, gate):
 
 
 def test_a_task_is_stepped_like_that_too(vec_task):
-    """An env that is stepped alone plays what it would have played in lockstep."""
+    """An env that is stepped alone plays the same as in lockstep."""
     env = vec_task(seed=3)
     in_sync = [env.reset()] + [env.step(np.zeros(2, np.int64))[0] for _ in range(6)]
     env.seed(3)
@@ -156,3 +158,8 @@ def test_a_task_is_stepped_like_that_too(vec_task):
             counts[index] += 1
             np.testing.assert_array_equal(batch.observations[row], in_sync[counts[index]][index])
     assert counts == [3, 4]
+
+
+@pytest.mark.parametrize("env_class", [SubprocSC2VecEnv, DummySC2VecEnv])
+def test_it_keeps_the_contract(env_class, standin_dir):
+    check_vec_pool(lambda: env_class(TASK, n=N, game=standin_dir, render_mode="rgb_array").pool)

@@ -34,7 +34,7 @@ from tests.support.systems import strike
 
 STEPS = 60
 CALLED: list[str] = []
-"""What the hooks of this process have noted."""
+"""The calls that hooks in this process have logged."""
 
 
 def steps_of(env: Any) -> Iterator[Any]:
@@ -47,7 +47,7 @@ def steps_of(env: Any) -> Iterator[Any]:
 
 
 def test_what_is_closed_is_not_waited_for(monkeypatch):
-    """As on Windows, whose `select` refuses a descriptor that is closed; epoll forgets it."""
+    """Like `select` on Windows, which refuses a closed descriptor; epoll forgets it."""
     monkeypatch.setattr(selectors, "DefaultSelector", selectors.SelectSelector)
     env = SC2VectorEnv([Counting], serial=True)
     env.reset()
@@ -112,7 +112,7 @@ def test_games_are_processes_that_the_terminals_ctrl_c_does_not_reach(serial):
     env.reset()
     for one in env.stats().instances:
         assert psutil.Process(one.pid).ppid() == os.getpid()
-        if not WINDOWS:  # where it has a console of its own
+        if not WINDOWS:  # if it has a console of its own
             assert os.getpgid(one.pid) != os.getpgrp()
 
 

@@ -1,4 +1,4 @@
-"""Every env class behind one interface; for tests of what all of them promise.
+"""Every env class behind one interface, for tests of their common promises.
 
 An importable module: programs of the tests run it in the environments of several libraries.
 """
@@ -21,7 +21,7 @@ LIBRARIES = {
     "SC2ParallelEnv": "pettingzoo",
     "SC2TianshouVectorEnv": "tianshou",
 }
-"""The library that each class needs; empty for none. A cluster's class has tests of its own."""
+"""The library that each class needs, or "". The class of a cluster has tests of its own."""
 
 MODES = dict.fromkeys(LIBRARIES, ("",)) | {
     "SC2VectorEnv": tuple(mode.value for mode in AutoresetMode)
@@ -32,7 +32,7 @@ OF_ONE_GAME = ("SC2GymEnv", "SC2ParallelEnv", "StarCraft2Env")
 
 
 def make(name: str, **keywords: Any) -> Any:
-    """An env of the class with this name: of one game if there is no other keyword."""
+    """An env of the class with this name, with one game by default."""
     env_class = getattr(sc2pool.smac if name == "StarCraft2Env" else sc2pool, name)
     if name in OF_ONE_GAME:
         return env_class(**keywords)
@@ -40,7 +40,7 @@ def make(name: str, **keywords: Any) -> Any:
 
 
 def short_episodes(name: str, steps: int) -> dict[str, Any]:
-    """Keywords of this class for a task whose episodes have so many steps, but SMAC's own."""
+    """Keywords of this class for a task whose episodes have so many steps, except for SMAC's."""
     if name == "StarCraft2Env":
         return {"map_name": "3m"}
     task = "3m" if name == "SC2ParallelEnv" else "MoveToBeacon"
@@ -48,16 +48,16 @@ def short_episodes(name: str, steps: int) -> dict[str, Any]:
 
 
 class Played(NamedTuple):
-    """What a step brought; a learner is an env, a row or an agent, by its place."""
+    """The result of a step; a learner is an env, a row or an agent, by its index."""
 
     observations: dict[int, Any]
-    """The newest of each learner that was played, or is shown once more."""
+    """The newest observation of each learner that was played, or is shown once more."""
     last: dict[int, Any]
     """The last observation of each learner whose episode is over."""
     synthetic: set[int]
-    """The learners whose transition the pool has made up."""
+    """The learners with a synthetic transition."""
     given: Any
-    """All that was handed out."""
+    """Everything that was returned."""
     unchanged: frozenset[int] = frozenset()
     """The learners that were not played, and are shown once more."""
 
@@ -178,7 +178,7 @@ class Driver:
         return self.env.state() if hasattr(self.env, "state_space") else None
 
     def _masks(self) -> Iterable[Any]:
-        """Of the pool: those that were handed out may have been written to."""
+        """The pool's own spaces: the returned ones may have been changed."""
         masks = [self.pool.action_mask(row) for row in range(len(self.env.agents))]
         return [None if mask is None else mask.astype(np.int8) for mask in masks]
 
@@ -218,7 +218,7 @@ class Driver:
 
 
 def rows_of(batch: Any) -> list[Any]:
-    """The observations of a batch, one by one, without a copy; of spaces without layout, too."""
+    """The observations of a batch, one by one, without a copy; also for spaces without a layout."""
     if isinstance(batch, np.ndarray):
         return list(batch) if batch.ndim > 1 else [batch[i : i + 1] for i in range(len(batch))]
     if isinstance(batch, dict):

@@ -24,7 +24,7 @@ def begun() -> Any:
 
 
 def close(how: str, env: Any) -> None:
-    # Bound to their names: when the interpreter ends, modules may be gone before this runs.
+    # Attributes of the function: modules may be gone when this runs at the interpreter's end.
     begin_s = close.clock()  # type: ignore[attr-defined]
     env.close()
     close.write(f"{how}: {close.clock() - begin_s:.3f}\n")  # type: ignore[attr-defined]

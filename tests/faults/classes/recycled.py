@@ -1,6 +1,6 @@
 """Plays envs of a class that replace each instance after two episodes: `recycled.py CLASS`.
 
-Prints as JSON what it has counted in each mode, of tasks, and of `env_fns` if the class takes them.
+Prints its counts as JSON, by mode, for tasks and, if the class takes them, for `env_fns`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CONFIG = PoolConfig(recycle=RecyclePolicy(episodes=2))
 
 
 class OfTheUser(gymnasium.Env[Any, Any]):
-    """Episodes of three steps, whose observations follow from the seed; closes with a note."""
+    """Episodes of three steps, whose observations follow from the seed; `close` writes a line."""
 
     observation_space = gymnasium.spaces.Box(0, 1, (2,), np.float64)
     action_space = gymnasium.spaces.Discrete(2)
@@ -55,7 +55,7 @@ def count(name: str, mode: str, envs: str) -> dict[str, Any]:
             assert not played.synthetic
         driver.reset()
         recycles = driver.pool.stats().recycles
-        # A reset ends an episode, too: this is the second of the next instance.
+        # A reset ends an episode, too: this is the next instance's second episode.
         driver.reset()
         driver.reset()
         return {"recycles": recycles, "cut": driver.pool.stats().recycles}

@@ -1,7 +1,7 @@
 """A trainer that writes into every array it is given: `scribbling.py CLASS TRANSITIONS`.
 
-It plays each of the class's modes and kinds of observations. Workers and games are killed
-meanwhile. Fails if a last observation is another than was shown last, and prints how many
+It plays each of the class's modes and kinds of observations, and kills workers and games.
+It fails if a last observation differs from the one that was returned last, and prints how many
 transitions and faults there were.
 """
 
@@ -82,7 +82,7 @@ class Killer(threading.Thread):
 
     def run(self) -> None:
         while not self.ends.wait(self._every_s * self._random.uniform(0.5, 1.5)):
-            with suppress(Exception):  # the env may be closed, or just begin
+            with suppress(Exception):  # the env may be closed, or may not have begun
                 rows = [row for row in self._driver.pool.stats().instances if row.state in LIVING]
                 row = self._random.choice(rows)
                 pid = self._random.choice([row.worker_pid, row.pid or row.worker_pid])

@@ -18,7 +18,7 @@ sys.path.insert(0, str(HERE))
 
 @pytest.fixture
 def start_trainer() -> Iterator[Callable[..., Trainer]]:
-    """Starts training programs that lie here, and ends them."""
+    """Starts training programs of this folder, and ends them."""
     with ExitStack() as trainers:
         yield lambda program, *arguments: trainers.enter_context(
             Trainer(HERE / program, *arguments)
@@ -37,6 +37,6 @@ def trainer(start_trainer: Callable[..., Trainer], standin_dir: Path) -> Callabl
 
 @pytest.fixture
 def swept(run_temp: Path) -> Iterator[None]:
-    """What a killed trainer leaves behind is swept by the next pool; here, after the test."""
+    """After the test, sweeps the files of killed trainers, as the next pool would."""
     yield
     sweep(run_temp)

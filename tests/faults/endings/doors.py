@@ -1,7 +1,7 @@
 """Leaves the interpreter by one of many doors, with a pool that plays: `doors.py GAME DOOR`.
 
 Signals and `sys.exit` are in `test_trainer_ends.py`, and calls of `close` at the end in
-`classes/test_interpreter_ends.py`.
+`classes/test_every_class.py`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 Door = Callable[[Pool], Any]
 DOORS: dict[str, Door] = {}
 kept: list[Any] = []
-"""What lives until the interpreter ends."""
+"""Objects that live until the interpreter ends."""
 
 
 def door(function: Door) -> Door:

@@ -1,4 +1,4 @@
-"""However the trainer ends, its workers and games end with it."""
+"""However the trainer ends or leaves the interpreter, its workers and games end with it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from doors import DOORS
 from fault_pools import MakeEnv, processes_of
 from trainer_of_envs import StartsPrograms
 
@@ -20,14 +21,13 @@ from tests.contract.envs import Mischief
 from tests.support.programs import GONE_WITHIN_S, PER_GAME, Trainer, assert_gone, by_the_kernel
 from tests.support.systems import strike
 
-pytestmark = pytest.mark.usefixtures("swept")
-
 
 def assert_all_gone(children: list[psutil.Process]) -> None:
     assert len(children) == 2 + 2 * PER_GAME, "two workers and two games"
     assert_gone(children)
 
 
+@pytest.mark.usefixtures("swept")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_killed(trainer: Callable[..., Trainer], number: signal.Signals) -> None:
     victim = trainer("trains")
@@ -37,6 +37,7 @@ def test_killed(trainer: Callable[..., Trainer], number: signal.Signals) -> None
     assert victim.process.wait(GONE_WITHIN_S) == -number
 
 
+@pytest.mark.usefixtures("swept")
 @pytest.mark.parametrize(
     ("stage", "delay_s"),
     [
@@ -49,10 +50,10 @@ def test_killed(trainer: Callable[..., Trainer], number: signal.Signals) -> None
 def test_killed_at_random_instants(
     trainer: Callable[..., Trainer], stage: str, delay_s: float
 ) -> None:
-    """That nothing is left of it, of whatever it had by then, is looked at after each test."""
+    """A fixture checks after each test that nothing is left of it."""
     victim = trainer("trains")
     victim.wait_for_stage(stage)
-    time.sleep(delay_s)  # into the stage: the instant is what is tried out
+    time.sleep(delay_s)  # into the stage, at a random instant
     victim.process.kill()
     assert victim.process.wait(GONE_WITHIN_S) == -signal.SIGKILL
 
@@ -64,6 +65,7 @@ if any("sc2pool.pool.worker" in argument for argument in sys.orig_argv):
 """
 
 
+@pytest.mark.usefixtures("swept")
 @by_the_kernel
 def test_killed_while_workers_import(
     trainer: Callable[..., Trainer],
@@ -87,6 +89,7 @@ def test_killed_while_workers_import(
                 worker.kill()
 
 
+@pytest.mark.usefixtures("swept")
 def test_killed_while_children_are_stopped(trainer: Callable[..., Trainer]) -> None:
     """A stopped process reads no lifeline."""
     victim = trainer("trains")
@@ -97,6 +100,7 @@ def test_killed_while_children_are_stopped(trainer: Callable[..., Trainer]) -> N
     assert_all_gone(victim.children)
 
 
+@pytest.mark.usefixtures("swept")
 @pytest.mark.parametrize(
     "state",
     [
@@ -110,7 +114,7 @@ def test_killed_while_children_are_stopped(trainer: Callable[..., Trainer]) -> N
 def test_killed_with_envs_that_have_started_programs(
     start_trainer: Callable[..., Trainer], state: str
 ) -> None:
-    """Nobody but their worker knows of them, whatever it is doing."""
+    """Only their worker knows of these programs, and it may be in any state."""
     victim = start_trainer("trainer_of_envs.py", state)
     fork = victim.wait_for_stage("training")["fork"]
     victim.process.kill()
@@ -125,6 +129,7 @@ def test_killed_with_envs_that_have_started_programs(
                 child.kill()
 
 
+@pytest.mark.usefixtures("swept")
 def test_ends_without_closing(trainer: Callable[..., Trainer], run_temp: Path) -> None:
     ended = trainer("exits")
     ended.wait_for_stage("training")
@@ -133,6 +138,7 @@ def test_ends_without_closing(trainer: Callable[..., Trainer], run_temp: Path) -
     assert list(run_temp.glob("sc2pool-run-*")) == []
 
 
+@pytest.mark.usefixtures("swept")
 def test_the_next_pool_sweeps_what_a_killed_trainer_left(
     trainer: Callable[..., Trainer], make_env: MakeEnv, run_temp: Path
 ) -> None:
@@ -146,16 +152,17 @@ def test_the_next_pool_sweeps_what_a_killed_trainer_left(
     assert len(list(run_temp.glob("sc2pool-run-*"))) == 1
 
 
+@pytest.mark.usefixtures("swept")
 @pytest.mark.timing
 @pytest.mark.parametrize(
     ("stage", "delay_s"),
     [("constructing", 0.0), ("constructing", 0.1), ("resetting", 0.0), ("training", 0.1)],
 )
 def test_interrupted(trainer: Callable[..., Trainer], stage: str, delay_s: float) -> None:
-    """Ctrl-C is a KeyboardInterrupt for the training loop, which can close what it has."""
+    """Ctrl-C is a KeyboardInterrupt in the training loop, which can then close its pool."""
     interrupted = trainer("trains")
     interrupted.wait_for_stage(stage)
-    time.sleep(delay_s)  # into the stage: the instant is what is tried out
+    time.sleep(delay_s)  # into the stage, at a random instant
     interrupted.process.send_signal(signal.SIGINT)
     said = interrupted.wait_for_stage("interrupted")
     assert said["close_s"] < 5.0
@@ -163,6 +170,7 @@ def test_interrupted(trainer: Callable[..., Trainer], stage: str, delay_s: float
     assert interrupted.process.wait(5.0) == 0
 
 
+@pytest.mark.usefixtures("swept")
 @pytest.mark.timing
 def test_close_ends_stopped_processes(begun: MakeEnv) -> None:
     env = begun()
@@ -172,11 +180,12 @@ def test_close_ends_stopped_processes(begun: MakeEnv) -> None:
     began_s = time.monotonic()
     env.close()
     assert time.monotonic() - began_s < GONE_WITHIN_S
-    # The games have lost the worker that was their parent: the system reaps them.
+    # The games' parent, the worker, has ended: the system reaps them.
     assert_gone(children)
     env.close()
 
 
+@pytest.mark.usefixtures("swept")
 def test_close_ends_processes_that_envs_left() -> None:
     env = SubprocSC2VecEnv([StartsPrograms] * 2)
     env.reset()
@@ -186,8 +195,9 @@ def test_close_ends_processes_that_envs_left() -> None:
     assert_gone(children)
 
 
+@pytest.mark.usefixtures("swept")
 def test_a_second_interrupt_cuts_the_grace_of_closing_short() -> None:
-    """User environments may take their time to close; who interrupts that loses no process."""
+    """User environments may be slow to close; an interrupt of their close leaves no process."""
     env = SubprocSC2VecEnv([partial(Mischief, "close", partial(time.sleep, 60))] * 2)
     env.reset()
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
@@ -199,3 +209,28 @@ def test_a_second_interrupt_cuts_the_grace_of_closing_short() -> None:
         signal.signal(signal.SIGALRM, before)
     assert psutil.Process().children() == []
     env.close()
+
+
+ENDS_WITHIN_S = 60.0
+"""Of the program by itself; one that lacks a resource gets the time limit of `close`."""
+
+
+@pytest.mark.timing
+@pytest.mark.usefixtures("swept")
+@pytest.mark.parametrize(
+    "door",
+    [
+        pytest.param(door, marks=by_the_kernel if door == "it becomes a daemon" else ())
+        for door in DOORS
+    ],
+)
+def test_nothing_stays(start_trainer: Callable[..., Trainer], standin_dir: Path, door: str) -> None:
+    program = start_trainer("doors.py", standin_dir, door)
+    program.wait_for_stage("playing")
+    assert len(program.children) == 1 + PER_GAME, "a worker and a game"
+    assert program.process.stdin is not None
+    program.process.stdin.write("\n")
+    program.process.stdin.flush()
+    if "another program" not in door:
+        program.process.wait(ENDS_WITHIN_S)
+    assert_gone(program.children)

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # workers import the task fr
 from fault_tasks import Saboteur, harm_action
 
 CONFIGS = {
-    # Less patient in all than it is going to be stopped for.
+    # All limits are shorter than its stop.
     "is stopped": PoolConfig(
         limits=Limits(create_join_s=0.5, reset_s=0.5, step_s=0.5, worker_grace_s=0.5),
         watchdog_interval_s=0.2,
@@ -43,7 +43,7 @@ def children() -> list[int]:
 
 
 def train(pool: Pool) -> None:
-    """Steps until it is interrupted."""
+    """Step until an interrupt."""
     steps = 0
     while True:
         pool.send([0] * pool.n)
@@ -54,7 +54,7 @@ def train(pool: Pool) -> None:
 
 
 def play_on_a_full_disk(pool: Pool) -> None:
-    """Its games fail, one after the other, and nothing can be written down of it."""
+    """Its games fail, one after the other, and nothing about it can be written to a file."""
     told = []
     for env in range(pool.n):
         pool.send([harm_action("game KILL") if env == other else 0 for other in range(pool.n)])
@@ -95,7 +95,7 @@ def main(game: str, ending: str, n: str = "2") -> None:
             pool.close()
         del pool
         close_s = time.monotonic() - began_s
-        # A worker whose start was interrupted is ended as soon as it has been started.
+        # A worker whose start was interrupted is ended right after its start.
         psutil.wait_procs(psutil.Process().children(), timeout=1.0)
         say(stage="interrupted", close_s=close_s, children=children(), **counted)
 

@@ -31,7 +31,7 @@ HANG = 1
 
 
 class StartsPrograms(gymnasium.Env[int, int]):
-    """An env around something that nobody else knows of."""
+    """An env around programs that the pool does not know of."""
 
     action_space = observation_space = spaces.Discrete(2)
 

@@ -36,7 +36,7 @@ from tests.support.systems import strike
 QUIET_STEPS = 3
 """Steps before the harm is done, in env 0 of two."""
 
-# The first to notice it names it: the worker's deadline, or the watchdog.
+# The fault kind depends on which notices it first: the worker's deadline, or the watchdog.
 EXPECTED_KINDS = {
     "game KILL": {"game-exited"},
     "game STOP": {"deadline", "stopped"},
@@ -56,9 +56,9 @@ def play_on_after(
     kinds: set[str],
     phase: str,
 ) -> None:
-    """Plays quiet steps, the step of the harm, and some more, and compares with no harm at all.
+    """Plays quiet steps, the step of the harm, and some more, and compares with an undisturbed run.
 
-    Env 1 goes through all of it untouched. Env 0 is cut short; then it plays episode 2, which in
+    Env 1 is not affected. Env 0's episode is cut short; then it plays episode 2, which in
     the undisturbed run is env 2's first.
     """
     expected = undisturbed.observations
@@ -117,7 +117,7 @@ def test_between_steps(
     wait_for: Callable[..., None],
     harm: str,
 ) -> None:
-    """What is killed is missed before the next step; that it was stopped shows in the step."""
+    """A killed process is noticed before the next step, a stopped one in the step."""
     env = make_env(config=IMPATIENT)
 
     def harm_step() -> Any:
@@ -125,13 +125,13 @@ def test_between_steps(
         target, name = harm.split()
         strike(processes[target].pid, name)
         if harm == "game KILL":
-            wait_for(lambda: not processes["game"].is_running())  # its worker tells, then reaps it
+            wait_for(lambda: not processes["game"].is_running())  # its worker reports it first
         elif name == "KILL" and LINUX:  # elsewhere the next step notices it, and ends the game
             for process in processes.values():
                 wait_for(lambda p=process: has_ended(p))
         return step(env, 0, 0)
 
-    # The worker tells when its game ended; of the worker's own end the step is the first to hear.
+    # The worker reports its game's end; the step notices the worker's own end.
     phase = "idle" if harm == "game KILL" else "stepping"
     play_on_after(env, undisturbed, harm_step, EXPECTED_KINDS[harm], phase)
 
@@ -168,7 +168,7 @@ def test_while_joining(
 def assert_replaced_before_the_first_observation(
     env: SubprocSC2VecEnv, undisturbed: Recording, kinds: set[str], phase: str
 ) -> None:
-    """Nothing shows but in `reset_infos` of the env that was struck."""
+    """The fault shows only in `reset_infos` of the env that was struck."""
     assert_same_bytes(env.reset(), undisturbed.observations[0][:2])
     (struck,) = (i for i, info in enumerate(env.reset_infos) if "sc2pool.fault" in info)
     assert_fault(env.reset_infos[struck], kinds, phase, instance=struck)
@@ -183,7 +183,7 @@ def assert_replaced_before_the_first_observation(
 def test_while_the_next_episode_begins(
     begun: MakeEnv, arm: Callable[[str], None], harm: str
 ) -> None:
-    """The episode that ended is told as it was; the fault shows in `reset_infos` only."""
+    """The episode's end is reported unchanged; the fault shows in `reset_infos` only."""
     env = begun(n=1, task=ShortSaboteur)
     for _ in range(4):
         assert not step(env, 0)[2].any()
@@ -231,7 +231,7 @@ def test_ports_are_free_again(begun: MakeEnv, wait_for: Callable[..., None]) -> 
 
 
 def taken_for_a_moment(path: Path) -> bool:
-    """True if nobody else had the lock."""
+    """True if the lock was free."""
     descriptor = try_lock(path)
     if descriptor is None:
         return False

@@ -1,6 +1,6 @@
-"""What a pool does about the reported behaviours of the real game, each under its temper.
+"""The pool's reaction to each reported behaviour of the real game, under its temper.
 
-The ends in real time are in `tests/realtime/test_ends.py`, units that come late in
+The ends in real time are in `tests/realtime/test_matches.py`, units that come late in
 `tests/tasks/test_smac.py`.
 """
 
@@ -25,7 +25,7 @@ Tempered = Callable[[str], Path]
 
 
 def play(env: SubprocSC2VecEnv, episodes: int) -> list[float]:
-    """Play whole episodes of the first env; the first value of each one's first observation."""
+    """Play whole episodes of the first env; the first value of each first observation."""
     begun = [float(env.reset()[0][0])]
     while len(begun) <= episodes:
         observations, _, dones, _ = env.step(np.zeros(env.num_envs, np.int64))
@@ -74,7 +74,7 @@ class TestMapsThatCannotBePlayed:
         return make
 
     def failure(self, **options: object) -> str:
-        """What the pool raises; no more games are started than the two that it takes."""
+        """The error that the pool raises after starting two games, and no more."""
         with pytest.raises(ConfigError) as raised:
             SubprocSC2VecEnv(n=1, **options).reset()
         return str(raised.value)

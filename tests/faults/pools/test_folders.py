@@ -1,4 +1,4 @@
-"""Folders that may not be written, or that execute nothing, as administrators mount them."""
+"""Folders mounted read-only or without permission to execute, as administrators mount them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ pytestmark = [
 
 
 def play(folder: Path, options: str, variable: str, game: object) -> str:
-    """What the program says whose `variable` names this folder, mounted with these options."""
+    """The output of the program if `variable` names this folder, mounted with these options."""
     folder.mkdir()
     mount = f'mount -t tmpfs -o {options},size=64m none "$0" && exec "$@"'
     environment = os.environ | {variable: str(folder), "PYTHONPATH": str(ROOT)}
@@ -56,7 +56,7 @@ def play(folder: Path, options: str, variable: str, game: object) -> str:
     ("options", "variable"), [("noexec", "TMPDIR"), ("ro", "TMPDIR"), ("ro", "XDG_CACHE_HOME")]
 )
 def test_a_folder_that_a_pool_can_do_without(standin_dir, tmp_path, options, variable):
-    """As by Python's own `tempfile`: the next one for temporary files that can be written is taken.
+    """Like Python's own `tempfile`, the pool takes the next temporary folder that is writable.
 
     Fault reports need no cache.
     """

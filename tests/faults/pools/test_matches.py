@@ -1,4 +1,7 @@
-"""Matches: the fault of a side ends the pair, with one truncation in each of its rows."""
+"""Matches: the fault of a side ends the pair, with one truncation in each of its rows.
+
+The pool distinguishes a bot's error from the death of its game.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,14 @@ from typing import Any
 import cloudpickle
 import psutil
 import pytest
-from fault_pools import assert_same_bytes, step
+from fault_pools import LENIENT, assert_same_bytes, step
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig, RecyclePolicy
 from sc2pool.errors import UserCodeError
 from sc2pool.game.hang_detection import Side
 from sc2pool.tasks.duels.marine_duel import HOLD, MarineDuel
+from tests.matches.duel_bots import WAIT, DuelBot, DuelTask, PlainDuelBot
 from tests.support.programs import assert_gone
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not import this file
@@ -87,8 +91,8 @@ def test_both_rows_get_one_truncation_and_the_others_none(make_env, undisturbed,
 
 
 def test_a_side_that_dies_before_its_first_observation(make_env, arm, striking_installation):
-    """Nothing of it is in the batch: the pair was replaced within the reset."""
-    arm("game KILL")  # of the first that starts
+    """The batch does not show it: the pair was replaced within the reset."""
+    arm("game KILL")  # of the pair that starts first
     env = make_env(task=MarineDuel, n=1, game=striking_installation)
     assert env.reset().shape == (2, 57)
     assert sum(env.stats().recycles.values()) == 1
@@ -96,7 +100,7 @@ def test_a_side_that_dies_before_its_first_observation(make_env, arm, striking_i
 
 
 def test_a_pause_stops_both_games(begun):
-    """For longer than the watchdog lets a stopped game live; the episode goes on after it."""
+    """The pause is longer than the watchdog's limit for stopped games; the episode continues."""
     env = begun(task=MarineDuel, n=1)
     hold(env)
     games = [psutil.Process(pid_of(env, 0, side)) for side in Side]
@@ -131,3 +135,72 @@ def test_recycled_pairs(begun):
         _, _, _, infos = hold(env)
         assert not any("sc2pool.fault" in info for info in infos)
     assert sum(env.stats().recycles.values()) >= 2
+
+
+class Failing(PlainDuelBot):
+    async def on_step(self, iteration: int) -> None:
+        if iteration == 5:
+            raise LookupError("no such tactic")
+
+
+class FailingAtTheStart(PlainDuelBot):
+    async def on_start(self) -> None:
+        raise LookupError("no such opening")
+
+
+class FailingLearner(DuelBot):
+    def observe(self):
+        if self.player_id == 2 and self.state.game_loop:
+            raise LookupError("no such view")
+        return super().observe()
+
+
+@pytest.mark.parametrize(
+    ("task", "opponent", "told"),
+    [
+        (DuelTask, Failing, "the opponent 'Failing' raised it"),
+        (DuelBot, Failing, "no such tactic"),
+        (DuelTask, FailingAtTheStart, "env 0.*resetting: LookupError: no such opening"),
+        (FailingLearner, None, "env 0.*stepping: LookupError: no such view"),
+    ],
+)
+def test_exception_of_a_bot_is_user_code_error(make_env, task, opponent, told):
+    env = make_env(task=task, n=1, opponent=opponent)
+    with pytest.raises(UserCodeError, match=f"(?s){told}"):
+        env.reset()
+        for _ in range(8):
+            env.step([WAIT] * env.num_envs)
+    assert psutil.Process().children(recursive=True) == []
+
+
+@pytest.mark.parametrize("task", [DuelTask, DuelBot])
+def test_a_killed_game_is_replaced_and_the_bot_plays_on(begun, task):
+    """The bot may be waiting for a query; the game still gets the blame."""
+    env = begun(task=task, n=1, opponent=PlainDuelBot, config=PoolConfig(restart=LENIENT))
+    for side in ("host", "guest"):
+        env.step([WAIT])
+        instance = env.stats().instances[0]
+        pid = instance.pid if side == "host" else instance.other_games[0]["pid"]
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        _, _, dones, infos = env.step([WAIT])
+        assert dones.all() and infos[0]["sc2pool.synthetic"]
+        assert infos[0]["sc2pool.fault"]["kind"] == "game-exited"
+        assert infos[0]["sc2pool.fault"]["detail"].startswith(f"{side}: ")
+    assert env.stats().faults == 2
+    assert env.stats().matches == {}, "a match that a fault cut short does not count"
+    assert not env.step([WAIT])[2].any()
+
+
+def test_a_message_that_python_sc2_cannot_read_names_its_side(begun, faulty):
+    config = PoolConfig(restart=LENIENT)
+    env = begun(n=1, task=DuelBot, game=faulty.installation, config=config)
+    faulty.order("unknown unit", "step", type=30_000)
+    _, _, dones, infos = env.step([WAIT, WAIT])
+    assert dones.all()
+    for info in infos:
+        fault = info["sc2pool.fault"]
+        assert fault["kind"] == "bad-reply"
+        assert ": python-sc2 cannot read the observation" in fault["detail"]
+        assert fault["detail"].startswith(("host: ", "guest: "))
+    assert not env.step([WAIT, WAIT])[2].any()

@@ -1,6 +1,7 @@
-"""Instances that are replaced although they work: at an episode's end, unseen; too large: at once.
+"""Recycling and spares: a replacement changes no byte of a seeded run, and leaves nothing behind.
 
-A game's memory is really taken by its process. Episodes are five steps long.
+A soft limit replaces an instance at an episode's end, a hard limit within the episode. A game's
+memory is really taken by its process. Episodes are five steps long.
 """
 
 from __future__ import annotations
@@ -16,20 +17,32 @@ from typing import Any
 import psutil
 import pytest
 from fault_pools import (
+    LENIENT,
     SEED,
     MakeEnv,
     Recording,
+    assert_fault,
     assert_same_bytes,
+    assert_same_run,
+    processes_of,
     record,
     step,
 )
-from fault_tasks import N_WALKS, Grows, Short
+from fault_tasks import N_WALKS, Grows, Short, ShortSaboteur, harm_action
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig, RecyclePolicy
 from tests.contract.envs import Mischief
+from tests.support.audit.belongings import (
+    descriptors,
+    leases_held,
+    our_processes,
+    shared_mappings,
+    temp_folders,
+)
 from tests.support.audit.faulty import Faulty
 from tests.support.programs import has_ended
+from tests.support.systems import strike
 
 STEPS = 12
 FIRST_OF_SECOND_EPISODE = 6
@@ -44,7 +57,7 @@ def config(**policy: Any) -> PoolConfig:
 
 @pytest.fixture(scope="module")
 def quiet_run(standin_dir: Path) -> Recording:
-    """Two envs that nothing is done to."""
+    """An undisturbed run of two envs."""
     with closing(SubprocSC2VecEnv(n=2, task=Short, game=standin_dir, seed=SEED)) as env:
         return record(env, STEPS)
 
@@ -52,7 +65,7 @@ def quiet_run(standin_dir: Path) -> Recording:
 def assert_recycled_unseen(
     env: SubprocSC2VecEnv, quiet: Recording, in_step: Callable[[int], None], recycles: Any
 ) -> None:
-    """Not one transition is another, and no info tells of it; `stats` does."""
+    """All transitions and infos are the same; only `stats` shows the replacement."""
     assert_same_bytes(env.reset(), quiet.observations[0])
     for number in range(STEPS):
         in_step(number)
@@ -95,14 +108,14 @@ def test_over_the_soft_limit_of_memory(  # noqa: PLR0917
     def in_step(number: int) -> None:
         nonlocal before_bytes
         if number == 1:
-            # Growth counts from what the game has in its first episode.
+            # Growth counts from the memory of the game's first episode.
             wait_for(lambda: memory_of(env, 0))
         elif number == FIRST_OF_SECOND_EPISODE:
             before_bytes = memory_of(env, 0)
             pid = env.stats().instances[0].pid
             faulty.order("allocate", "step", pid=pid, bytes=TAKEN_BYTES)
         elif number == FIRST_OF_SECOND_EPISODE + 1:
-            # A sample may show a part of it only.
+            # A sample may show a part of the growth only.
             wait_for(lambda: memory_of(env, 0) - before_bytes > 0.95 * TAKEN_BYTES)
 
     assert_recycled_unseen(env, quiet_run, in_step, {"soft-memory": 1})
@@ -123,7 +136,7 @@ def test_recycled_after_episodes_or_seconds(
 def test_a_shared_worker_over_the_soft_limit_of_memory(
     begun: MakeEnv, wait_for: Callable[..., None]
 ) -> None:
-    """Its envs move into another one, each at the end of its episode."""
+    """Its envs move to another worker, each at the end of its episode."""
     settings = replace(config(soft_memory_bytes=LIMIT_BYTES), envs_per_worker=2)
     env = begun(task=Grows, config=settings)
     before, other = env.stats().instances
@@ -158,12 +171,12 @@ def test_a_shared_worker_over_the_hard_limit_of_memory(begun: MakeEnv) -> None:
 def test_over_the_hard_limit_of_memory(
     begun: MakeEnv, faulty: Faulty, quiet_run: Recording, wait_for: Callable[..., None]
 ) -> None:
-    """At once, in the middle of the episode, as a marked truncation."""
+    """The game is replaced within the episode, which ends as a marked truncation."""
     env = begun(task=Short, game=faulty.installation, config=config(hard_memory_bytes=LIMIT_BYTES))
     pid = env.stats().instances[0].pid
     faulty.order("allocate", "step", pid=pid, bytes=TAKEN_BYTES)
     # The watchdog may catch it while it grows; else in one of the next steps, because plain steps
-    # look for verdicts 50 times a second only.
+    # check for verdicts 50 times a second only.
     played = [step(env, 0, 0)]
     if not played[0][2][0]:
         wait_for(lambda: memory_of(env, 0) > LIMIT_BYTES)
@@ -205,3 +218,164 @@ def test_an_env_of_the_user_that_hangs_in_its_close_is_ended(wait_for: Callable[
         (first,) = psutil.Process().children()
         wait_for(lambda: step(env, 0) and has_ended(first))
         assert env.stats().faults == 0
+
+
+N = 3
+
+
+@pytest.fixture
+def spared(make_env: MakeEnv) -> Callable[..., SubprocSC2VecEnv]:
+    """Makes pools of three with spares; episodes are five steps long."""
+
+    def make(spares: int, task: type = Short, **options: Any) -> SubprocSC2VecEnv:
+        return make_env(n=N, task=task, spares=spares, **options)
+
+    return make
+
+
+def strike_spares(env: SubprocSC2VecEnv, wait_for: Callable[..., None]) -> int:
+    """Kills the games of all spares that have one; waits for their workers' reports; the number."""
+    struck = [instance for instance in env.stats().instances[N:] if instance.pid]
+    for instance in struck:
+        game = psutil.Process(instance.pid)
+        strike(instance.pid, "KILL")
+        wait_for(lambda g=game: not g.is_running())  # its worker reports it, and then reaps it
+    return len(struck)
+
+
+@pytest.fixture(scope="module")
+def quiet(standin_dir: Path) -> Recording:
+    """The run without spares."""
+    with closing(SubprocSC2VecEnv(n=N, task=Short, game=standin_dir, seed=SEED)) as env:
+        return record(env, STEPS)
+
+
+def test_two_spares(
+    spared: Callable[..., SubprocSC2VecEnv], quiet: Recording, wait_for: Callable[..., None]
+) -> None:
+    env = spared(2)
+    assert len(env.stats().instances) == N + 2
+    assert_same_run(record(env, STEPS), quiet)
+    # Again, and the spares are killed, ready or not.
+    env.seed(SEED)
+    assert_same_bytes(env.reset(), quiet.observations[0])
+    struck = 0
+    for number in range(STEPS):
+        if number in (2, 7):
+            struck += strike_spares(env, wait_for)
+        observations, rewards, dones, infos = step(env, 0, 0, 0)
+        assert_same_bytes(observations, quiet.observations[number + 1])
+        assert_same_bytes(rewards, quiet.rewards[number])
+        assert_same_bytes(dones, quiet.dones[number])
+        assert not any("sc2pool.fault" in info for info in infos)
+    assert env.stats().recycles == ({"game-exited": struck} if struck else {})
+
+
+def test_a_killed_env_takes_the_next_episode(spared: Callable[..., SubprocSC2VecEnv]) -> None:
+    """The env takes the same episode with or without spares, and the run continues the same."""
+    runs = []
+    for spares in (0, 1):
+        env = spared(spares, ShortSaboteur)
+        run = [env.reset()]
+        for number in range(STEPS):
+            harm = harm_action("game KILL") if number == 2 else 0
+            observations, rewards, dones, infos = step(env, 0, harm, 0)
+            run += [observations, rewards, dones]
+            if number == 2:
+                assert dones.tolist() == [False, True, False]
+                assert_fault(infos[1], {"game-exited"}, "stepping", instance=1)
+            else:
+                assert not any("sc2pool.fault" in info for info in infos)
+        runs.append(run)
+        env.close()
+    for one, other in zip(*runs, strict=True):
+        assert_same_bytes(one, other)
+
+
+def void_by_reset(env: SubprocSC2VecEnv) -> None:
+    env.reset()
+
+
+def void_by_seed(env: SubprocSC2VecEnv) -> None:
+    env.seed(99)
+    env.reset()
+
+
+def void_by_options(env: SubprocSC2VecEnv) -> None:
+    env.set_options({"unused": 1})
+    env.reset()
+
+
+def void_by_attribute(env: SubprocSC2VecEnv) -> None:
+    """Env 1's later episodes are two steps long; it plays its episodes itself."""
+    env.set_attr("max_loops", 16, indices=[1])
+
+
+def test_episodes_not_yet_played_are_void(spared: Callable[..., SubprocSC2VecEnv]) -> None:
+    """Two spares hold two of these episodes by then; no result depends on it."""
+    without, with_spares = spared(0), spared(2)
+    for void in (void_by_reset, void_by_seed, void_by_options, void_by_attribute):
+        runs = []
+        for env in (without, with_spares):
+            env.seed(SEED)
+            env.reset()
+            run = [step(env, 0, 0, 0)[0]]
+            void(env)
+            for _ in range(STEPS):
+                run += step(env, 0, 0, 0)[:3]
+            runs.append(run)
+        for one, other in zip(*runs, strict=True):
+            assert_same_bytes(one, other)
+
+
+def test_a_spare_takes_over_without_a_launch(
+    spared: Callable[..., SubprocSC2VecEnv], wait_for: Callable[..., None]
+) -> None:
+    env = spared(1)
+    env.reset()
+    # The spare becomes ready later; the pool notices it in its steps.
+    wait_for(lambda: step(env, 0, 0, 0) and env.stats().instances[N].state == "ready")
+    pids = [instance.pid for instance in env.stats().instances]
+    victim = psutil.Process(pids[0])
+    victim.kill()
+    wait_for(lambda: has_ended(victim))
+    _, _, dones, infos = step(env, 0, 0, 0)
+    assert dones[0]
+    assert "sc2pool.fault" in infos[0]
+    taken = [instance.pid for instance in env.stats().instances]
+    assert taken[:N] == [pids[N], *pids[1:N]]
+
+
+ROUNDS = 2
+"""The games of all envs are killed, then their workers."""
+
+
+def belongings(run_temp: Path) -> dict[str, object]:
+    """Counts of resources in this process, in its children, and in the temp folder."""
+    processes = our_processes(run_temp)
+    (run,) = run_temp.glob("sc2pool-run-*")
+    return {
+        "descriptors": descriptors(run_temp),
+        "queue pairs": shared_mappings().total(),
+        "processes": len(processes),
+        "temp folders": len([path for path in run.iterdir() if path.is_dir()]),
+        "game folders": len(temp_folders(run_temp)),
+        "leases": len(leases_held(processes)),
+    }
+
+
+def test_recycles_of_all_envs_at_once(
+    begun: MakeEnv, wait_for: Callable[..., None], run_temp: Path
+) -> None:
+    env = begun(config=PoolConfig(restart=LENIENT))
+    step(env, 0, 0)
+    before = belongings(run_temp)
+    for number in range(ROUNDS):
+        target = ("game", "worker")[number % 2]
+        for index in range(2):
+            strike(processes_of(env, index)[target].pid, "KILL")
+        assert step(env, 0, 0)[2].all()
+        step(env, 0, 0)
+    assert sum(env.stats().recycles.values()) == 2 * ROUNDS
+    # The system reaps the games of killed workers, some time later.
+    wait_for(lambda: belongings(run_temp) == before)

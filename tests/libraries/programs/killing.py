@@ -1,4 +1,4 @@
-"""What the programs of this folder share: the end of a game, and the report to their test."""
+"""For the programs of this folder: kill a game, and report to the test."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def games() -> list[psutil.Process]:
 
 
 def kill_a_game() -> None:
-    """SIGKILL, and wait until it is dead."""
+    """Kill a game with SIGKILL, and wait until it is dead."""
     game = games()[0]
     game.kill()
     game.wait()
 
 
 def write_report(pool: Pool, **counted: Any) -> None:
-    """Write what the library has counted and what the pool has; call it after the pool's close."""
+    """Write the counts of the library and of the pool; call it after the pool's close."""
     stats = pool.stats()
     report = {"pool": {"steps": stats.env_steps, "faults": stats.faults}, **counted}
     Path(sys.argv[1]).write_text(json.dumps({**report, "games left": len(games())}, default=int))

@@ -1,6 +1,6 @@
-"""What `SC2ParallelEnv` promises, with PettingZoo's own tests and SuperSuit's wrappers.
+"""`SC2ParallelEnv` passes PettingZoo's own tests, and works in SuperSuit's wrappers.
 
-`test_env_classes.py` runs this file, in the environment that has both.
+`test_libraries.py` runs this file, in the environment that has both.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def make() -> Iterator[Make]:
 
 
 class Killed(SC2ParallelEnv):
-    """A game of it is killed in every twentieth step."""
+    """Kills a game in every twentieth step."""
 
     steps = kills = 0
 
@@ -247,7 +247,7 @@ class Directions(Task):
 
 
 class Grid(Directions):
-    """The same choices, one above the other."""
+    """The same choices as rows of one array."""
 
     action_space = spaces.MultiDiscrete([[2], [3]])
 

@@ -1,6 +1,6 @@
 """RLlib's `ParallelPettingZooEnv` on `SC2ParallelEnv`: PPO with one policy for a whole team.
 
-`test_pettingzoo.py` runs this file, in the environment that has RLlib and PettingZoo.
+`test_libraries.py` runs this file, in the environment that has RLlib and PettingZoo.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ AGENTS = {"marine_0", "marine_1", "marine_2"}
 
 
 def plays_on_after_the_end() -> None:
-    """Steps go through the wrapper, and the end is that of all agents."""
+    """Steps go through the wrapper, and all agents end together."""
     env = ParallelPettingZooEnv(SC2ParallelEnv("3m", max_loops=80))
     try:
         for _ in range(2):

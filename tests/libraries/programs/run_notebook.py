@@ -1,4 +1,4 @@
-"""Runs a notebook from top to bottom, as its kernel would, and prints what its cells have shown.
+"""Runs a notebook from top to bottom, as its kernel would, and prints the output of its cells.
 
 run_notebook.py NOTEBOOK [STEPS]    with STEPS, all trainings are that long
 """

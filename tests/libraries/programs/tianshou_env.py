@@ -1,6 +1,6 @@
-"""What `SC2TianshouVectorEnv` promises, beside tianshou's own vector env on the same envs.
+"""`SC2TianshouVectorEnv` behaves as tianshou's own vector env on the same envs.
 
-`test_env_classes.py` runs this file, in the environment that has tianshou.
+`test_libraries.py` runs this file, in the environment that has tianshou.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DICT = spaces.Dict({"a": spaces.Box(0, 1, (2,)), "b": spaces.Discrete(3)})
 def make() -> Iterator[Make]:
     """Makes a vector env of functions, or with the constructor's words.
 
-    A serial one unless told otherwise: `tests/contract` shows that workers play the same.
+    By default a serial one: `tests/contract` shows that workers play the same.
     """
     with ExitStack() as stack:
 

@@ -22,7 +22,7 @@ from smacv2.env.starcraft2.wrapper import StarCraftCapabilityEnvWrapper
 
 
 def seen_if_all_are_known(env: Any) -> list[Any]:
-    """What the agents see if each enemy was seen before; the memory is left as it was."""
+    """The agents' observations as if each enemy was seen before; the memory is not changed."""
     memory = env.obs_enemies.copy(), list(env.enemy_tags)
     env.obs_enemies[:] = 1
     env.enemy_tags = [0] * env.n_enemies

@@ -397,7 +397,7 @@ def started_stopped(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_the_update_process_ends_with_the_trainer():
-    program = Path(__file__).with_name("async_trainer.py")
+    program = Path(__file__).parents[1] / "programs" / "async_trainer.py"
     with Trainer(program) as trainer:
         trainer.wait_for_stage("training")
         assert len(trainer.children) == 1
@@ -406,7 +406,7 @@ def test_the_update_process_ends_with_the_trainer():
 
 @by_the_kernel
 def test_an_update_process_that_is_still_starting_ends_with_the_trainer():
-    program = Path(__file__).with_name("async_trainer.py")
+    program = Path(__file__).parents[1] / "programs" / "async_trainer.py"
     with Trainer(program, "stopped") as trainer:
         trainer.wait_for_stage("started")
     assert_gone(trainer.children, within_s=30.0)

@@ -1,6 +1,6 @@
 """A training program that pauses its games and waits: `paused_trainer.py GAME`.
 
-It says the pids of all its processes once the games are stopped, and how many are.
+It prints the pids of all its processes, and how many are stopped, once the games are.
 """
 
 from __future__ import annotations

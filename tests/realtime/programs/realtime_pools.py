@@ -1,4 +1,4 @@
-"""What the tests here ask of a pool, and do with it."""
+"""Queries and steps of a pool, for the tests of this folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is played here; an importable module, as a user's own would be."""
+"""Tasks for the tests of this folder; an importable module, as a user's own would be."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ time.sleep(600)
 
 
 def start_family(generations: int, **options: Any) -> subprocess.Popen[bytes]:
-    """A program with so many generations of child processes, which are all there."""
+    """A program with so many generations of child processes, which have all started."""
     command = [sys.executable, "-S", "-c", GENERATIONS, str(generations), GENERATIONS]
     started = subprocess.Popen(command, stdout=subprocess.PIPE, **options)
     assert started.stdout is not None
@@ -38,7 +38,7 @@ def start_family(generations: int, **options: Any) -> subprocess.Popen[bytes]:
 
 
 class TellsLoop(MoveToBeacon):
-    """MoveToBeacon that says in each info which game loop it sees."""
+    """MoveToBeacon, with the observed game loop in each info."""
 
     step_mul = 4
     level = 0
@@ -84,7 +84,7 @@ class InFlight(ActionInFlight, TellsLoop):
 
 
 class Unstoppable(TellsLoop):
-    """Where the system lets nobody stop anything."""
+    """A game that the system does not let the pool stop."""
 
     def on_start(self) -> None:
         super().on_start()
@@ -113,7 +113,7 @@ class WithGrandchildren(gymnasium.Env[int, int]):
         return action, 0.0, False, False, {}
 
     def close(self) -> None:
-        """Asks its game to end, which nobody hears who is stopped."""
+        """Asks its game to end; a stopped game does not react."""
         family = [*psutil.Process(self._game.pid).children(), self._game]
         for process in family:
             process.terminate()

@@ -113,7 +113,7 @@ def in_this_process() -> dict[str, Any]:
 
 
 def in_another_process() -> dict[str, Any]:
-    """Two envs that RLlib steps one after the other; then slow ones, which exceed its timeout."""
+    """Two envs that RLlib steps one after the other; then slow envs, which exceed its timeout."""
     algorithm = training(
         updates=2, fragments=2, num_env_runners=1, num_envs_per_env_runner=2
     ).build_algo()
@@ -168,7 +168,7 @@ def make_game(settings: dict[str, Any]) -> Any:
 def main() -> None:
     register_env("game", make_game)
     ray.init(
-        num_cpus=1,  # for the env runner; Ray starts as many processes
+        num_cpus=1,  # for the env runner; Ray starts one process for each CPU
         include_dashboard=False,
         log_to_driver=False,
         logging_level="error",

@@ -112,9 +112,9 @@ def own_game(
     tempered: Callable[[str], Path],
     tmp_path: Path,
 ) -> Iterator[Running]:
-    """A process of this test's own, which the test may end.
+    """A game process for this test alone, which the test may end.
 
-    The stand-in's has the default tempers: with the recorded ones a crash leaves a process behind.
+    The stand-in has its default tempers: with the recorded ones a crash leaves a process behind.
     """
     is_standin = game_installation == find(standin_dir)
     installation = find(tempered("default")) if is_standin else game_installation
@@ -130,14 +130,14 @@ def local_map(game_installation: Installation) -> Callable[[str], sc_pb.LocalMap
 
 @pytest.fixture
 def wire(first_game: Running) -> Iterator[Wire]:
-    """A connection to a game in which nothing is played yet."""
+    """A connection to a game without an episode."""
     yield first_game.connect()
     first_game.let_go()
 
 
 @pytest.fixture
 def begin(wire: Wire, local_map: Callable[[str], sc_pb.LocalMap]) -> Begin:
-    """Begin a game of one client, on the field against a computer unless told otherwise."""
+    """Begin a game of one client, by default on the field against a computer."""
 
     def begin_game(map_name: str = FIELD, **fields: Any) -> Wire:
         setup = {"player_setup": against(sc_pb.VeryEasy)} if map_name == FIELD else {}
@@ -149,7 +149,7 @@ def begin(wire: Wire, local_map: Callable[[str], sc_pb.LocalMap]) -> Begin:
 
 @pytest.fixture
 def pair(first_game: Running, second_game: Running) -> Iterator[Pair]:
-    """The two clients of one game, which is still to be created."""
+    """Two clients of one game, which is not yet created."""
     games = first_game, second_game
     yield Pair(*(game.connect() for game in games))
     for game in games:
@@ -170,7 +170,7 @@ def begin_duel(
 
 
 def units(*named: tuple[Any, ...]) -> list[Spawn]:
-    """Units to create: name, owner, x, y, and how many if it is not one."""
+    """Units to create: name, owner, x, y, and the number if it is not one."""
     return [(unit_id(one[0]), *one[1:]) for one in named]
 
 
@@ -180,5 +180,5 @@ def of(client: Client, name: str, owner: int = 1) -> list[Any]:
 
 
 def cheat(client: Client, *states: debug_pb.DebugGameState.ValueType) -> None:
-    """Change the rules for this client, with the next loop."""
+    """Change the rules for this client, from the next loop on."""
     client.debug(*(debug_pb.DebugCommand(game_state=state) for state in states))

@@ -1,4 +1,4 @@
-"""Assertions about the data tables, the screen, the minimap and what is reported of actions."""
+"""Assertions about the data tables, the screen, the minimap and the reported actions."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ def test_s47_a_rendered_image_has_24_bits_a_pixel_and_several_colours(begin):
 
 
 class TestReportedAttacks:
-    """P16 to P18: what a zealot and an observer do, and report, that attack a point together."""
+    """P16 to P18: a zealot and an observer attack a point together; their orders and reports."""
 
     TARGET = (48.0, 50.0)
 

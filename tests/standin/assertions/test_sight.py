@@ -1,4 +1,4 @@
-"""Assertions about what a player sees: fog, cloak, hallucinations, snapshots, effects, enemies."""
+"""Assertions about a player's sight: fog, cloak, hallucinations, snapshots, effects, enemies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.duels import Pair
 MOVE, SCAN, HALLUCINATE_PHOENIX, GUARDIAN_SHIELD, GRAVITON_BEAM = 16, 399, 154, 76, 173
 GUARDIAN_SHIELD_BUFF, GRAVITON_BEAM_BUFF, GUARDIAN_SHIELD_EFFECT = 18, 5, 2
 HERE, THERE = (30, 30), (58, 66)
-"""Two places that are too far from each other, and from both starts, to be seen."""
+"""Two places that cannot be seen from each other or from the starts."""
 
 
 def cloaked_shown() -> sc_pb.InterfaceOptions:

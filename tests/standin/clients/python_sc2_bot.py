@@ -1,4 +1,4 @@
-"""A python-sc2 bot that asks all its helpers once, and prints what they say as JSON.
+"""A python-sc2 bot that calls each of its helpers once, and prints the results as JSON.
 
     python python_sc2_bot.py MAP REPLAY
 

@@ -1,4 +1,4 @@
-"""Two python-sc2 bots against each other, by python-sc2's own means; prints what came out as JSON.
+"""Two python-sc2 bots against each other, by python-sc2's own means; prints the results as JSON.
 
     python python_sc2_duel.py run_game PORTS REPLAY [--realtime]
     python python_sc2_duel.py run_multiple_games PORTS REPLAY
@@ -34,15 +34,15 @@ class Fighter(BotAI):
 
     seen: ClassVar[list[dict[str, Any]]] = []
     together: asyncio.Barrier | None = None
-    """Of both players of `run_game`."""
+    """The bots of both players of `run_game`."""
 
     def __init__(self, manner: str) -> None:
         super().__init__()
         self.manner = manner
 
     async def on_start(self) -> None:
-        # In real time python-sc2 asks again for an observation that came late. If that was the last
-        # one, it fails, because a game tells the results once: so each has a second's time.
+        # In real time python-sc2 asks again for a late observation. If that was the last
+        # one, it fails, because a game reports the results once: so each has a second's time.
         self.client.game_step = 24 if self.realtime else 8
         enemies = [list(point) for point in self.enemy_start_locations]
         self.seen.append({"player": self.player_id, "marines": len(self.units), "enemy": enemies})
@@ -63,7 +63,7 @@ class Fighter(BotAI):
         together, quit_alone = self.together, self.client.quit
 
         async def quit_together() -> None:
-            with suppress(TimeoutError):  # the other player has failed: `run_game` tells how
+            with suppress(TimeoutError):  # the other player has failed: `run_game` raises its error
                 await asyncio.wait_for(together.wait(), OTHER_QUITS_S)
             await quit_alone()
 

@@ -1,4 +1,4 @@
-"""Three python-sc2 bots that play a melee with its helpers, and print what they reached as JSON.
+"""Three python-sc2 bots that play a melee with its helpers, and print their results as JSON.
 
     python python_sc2_melee.py Rush|Builder|Mechanic
 

@@ -28,7 +28,7 @@ def _canonical(reply: bytes) -> bytes:
 
 
 def _usual(session, **request) -> bytes:
-    """The same reply, found the way of all other maps."""
+    """The same reply, computed as for all other maps."""
     session.state.canned = False
     try:
         return session.ask_bytes(**request)

@@ -1,4 +1,4 @@
-"""The mini-games' maps: what is on them, what scores, what comes next, how they end."""
+"""The mini-games' maps: their units, scores, next waves and ends."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_roaches_score_ten_marines_minus_one_and_waves_follow(offline):
 
 
 def _places(session, kind: str) -> list[tuple[float, float]]:
-    """Where all units of a type are, seen or not."""
+    """The places of all units of a type, seen or not."""
     return [(u.x, u.y) for u in session.state.game.world.units if u.type.name == kind]
 
 

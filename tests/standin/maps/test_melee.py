@@ -1,4 +1,4 @@
-"""A melee: two towns, what can be built where, and how it is won and lost."""
+"""A melee: two towns, the places of structures, and how it is won and lost."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ def test_a_structure_is_paid_for_when_it_is_ordered(melee):
         assert saved(session)[0] == left
     assert session.act(build, command(other, BUILD_DEPOT, place)) == [1, 1]
     step_until(session, lambda: _mine(session, DEPOT))
-    session.step(200)  # the other one finds the place taken
+    session.step(200)  # the other SCV finds the place taken
     assert saved(session)[0] == 150
     session.order(other, BUILD_DEPOT, _free_place(session, BUILD_DEPOT, center))
     session.step()

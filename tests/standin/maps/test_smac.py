@@ -23,7 +23,7 @@ from sc2standin.mpq import pack
 from sc2standin.simulation import paths
 from sc2standin.simulation.rules.battle import STRAY
 from tests.peers.run_smac import MAPS, differences
-from tests.standin.maps.test_mpq import in_sectors
+from tests.standin.maps.test_map_files import in_sectors
 from tests.standin.sessions import ALONE, against, apart, command
 
 MOVE, ATTACK, HEAL = 16, 23, 386
@@ -33,7 +33,7 @@ COPY = {
     **{"Marauder": 2060, "Marine": 2061, "Medivac": 2062},
     **{"Baneling": 2063, "Zergling": 2064, "Hydralisk": 2065},
 }
-"""The ids of the client's types, in the order by which SMAC tells them apart."""
+"""The ids of the client's types, in SMAC's order."""
 
 
 def begin(session, scenario: str, seed: int = 1) -> None:
@@ -53,7 +53,7 @@ def team(session, owner: int) -> list[raw_pb.Unit]:
 
 
 def attack_nearest(session) -> None:
-    """What SMAC's heuristic does, without its memory."""
+    """The actions of SMAC's heuristic, without its memory."""
     enemies = team(session, 2)
     session.act(
         *(
@@ -90,7 +90,7 @@ def test_teams_stand_apart_on_the_ground(offline, scenario):
 
 @pytest.mark.parametrize("scenario", ["8m", "2s3z", "3s5z", "1c3s5z", "MMM", "bane_vs_bane"])
 def test_equal_sides_stand_alike(offline, scenario):
-    """If more of one side stood in front, it would win most battles."""
+    """A side with more units in front would win most battles."""
     begin(offline, scenario)
     mine = [(one.pos.x, one.pos.y) for one in team(offline, 1)]
     theirs = [(32 - one.pos.x, 32 - one.pos.y) for one in team(offline, 2)]

@@ -1,4 +1,4 @@
-"""What is answered to actions, queries and debug commands, right and wrong."""
+"""Replies to actions, queries and debug commands, right and wrong."""
 
 from __future__ import annotations
 

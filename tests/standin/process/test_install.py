@@ -1,4 +1,4 @@
-"""Installing: whole files, again and again, by several at once, never into a stranger's place."""
+"""Installing: whole files, repeatedly, by several programs, never into a foreign folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replays: files that other programs read, and episodes that play again to the byte."""
+"""Replays: other programs read them, the game repeats them exactly, `sc2pool replay` draws them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from importlib import resources
 import mpyq
 import numpy as np
 import pytest
+from PIL import Image
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
@@ -52,7 +53,7 @@ def watched(session, data: bytes) -> list[bytes]:
 
 
 def play(session, steps: int, *, enemies: bool = True) -> list[bytes]:
-    """Random commands, some of them wrong, chat, units from nowhere; every observation."""
+    """Play random commands, some of them wrong, chat, and created units; every observation."""
     rng = np.random.default_rng(1)
     seen = [observed(session)]
     for step in range(steps):
@@ -97,7 +98,7 @@ def without_undecided(content: bytes) -> bytes:
 
 
 def test_replays_of_random_requests(session_for):
-    """Legal and illegal ones, on all maps; the replay ends with what the game shows then."""
+    """Legal and illegal commands, on all maps; the replay ends with the game's last observation."""
     game, watching = session_for(), session_for()
     draw = Draw(1, [f"mini_games/{name}.SC2Map" for name in MAPS])
     compared = 0
@@ -115,7 +116,7 @@ def test_replays_of_random_requests(session_for):
 
 
 def whole_map(session) -> sc_pb.Observation:
-    """What is on the map now, without deaths and alerts, which one observation alone shows."""
+    """The map's present state, without deaths and alerts, which only one observation shows."""
     seen = session.observed(disable_fog=True).observation
     seen.raw_data.ClearField("event")
     seen.ClearField("alerts")
@@ -171,7 +172,7 @@ def test_commands_that_end_the_process_are_not_recorded(offline):
 
 
 def test_other_programs_read_the_file(offline):
-    """As python-sc2 and pysc2 find the version of the game that plays a replay."""
+    """python-sc2 and pysc2 choose a game by the version in a replay."""
     offline.start()
     offline.step(224)
     files = mpyq.MPQArchive(io.BytesIO(offline.replay())).extract()
@@ -424,7 +425,7 @@ def test_the_record_is_bounded(offline, monkeypatch):
 
 
 def test_who_watches_may_have_another_interface(session_for):
-    """Cropped coordinates are the player's; who watches chooses its own."""
+    """Cropped coordinates are the player's choice; an observer chooses its own."""
     session = session_for()
     cropped = sc_pb.InterfaceOptions(raw=True, raw_crop_to_playable_area=True)
     session.start(interface=cropped)
@@ -444,3 +445,65 @@ def test_who_watches_may_have_another_interface(session_for):
             watching.step(40)
             pos = watching.units(MARINE)[0].pos
             assert (pos.x, pos.y) == pytest.approx((x + moved[0], y + moved[1]), abs=1e-4)
+
+
+def show(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sc2pool", "replay", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+
+
+def test_a_replay_becomes_a_picture(offline, installation, tmp_path):
+    offline.start("DefeatRoaches")
+    offline.step(40)
+    replay, picture = tmp_path / "a.SC2Replay", tmp_path / "a.gif"
+    replay.write_bytes(offline.replay())
+    done = show(replay, picture, "--game", installation, "--every", 16)
+    assert done.returncode == 0, done.stderr
+    with Image.open(picture) as image:
+        assert (image.size, image.n_frames) == ((640, 480), 4)  # loops 0, 16, 32, 40
+    replay.write_bytes(b"no replay")
+    done = show(replay, picture, "--game", installation)
+    assert done.returncode == 2
+    assert f"{replay} is not a replay of this game" in done.stderr
+    assert "InvalidReplayData not a replay of the stand-in" in done.stderr
+
+
+def forged(replay: bytes, **about: object) -> bytes:
+    """The replay with another description of its game."""
+    files = mpyq.MPQArchive(io.BytesIO(replay)).extract()
+    named = {name.decode(): content for name, content in files.items()}
+    info = sc_pb.ResponseReplayInfo.FromString(named["sc2pool.info"])
+    for name, value in about.items():
+        setattr(info, name, value)
+    return mpq.pack(named | {"sc2pool.info": info.SerializeToString()})
+
+
+def test_no_text_of_a_replay_is_a_command_to_the_terminal(offline, installation, tmp_path):
+    """A text may set the window's title, clear the screen, or imitate the program's output."""
+    offline.start()
+    replay = tmp_path / "a.SC2Replay"
+    replay.write_bytes(
+        forged(
+            offline.replay(),
+            map_name="\x1b]0;title\x07\x1b[2J\nsc2pool: all is well",
+            game_version="5\x1b[1A\u202e",
+        )
+    )
+    done = show(replay, "--game", installation)
+    assert done.returncode == 0, done.stderr
+    first, player = done.stdout.splitlines()
+    assert r"\x1b]0;title\x07\x1b[2J\nsc2pool: all is well" in first
+    assert first.isprintable()
+    assert player.startswith("  player 1: ")
+
+
+def test_a_replay_of_more_frames_than_a_picture_takes(offline, installation, tmp_path):
+    offline.start()
+    replay, picture = tmp_path / "a.SC2Replay", tmp_path / "a.gif"
+    replay.write_bytes(forged(offline.replay(), game_duration_loops=500_000))
+    done = show(replay, picture, "--game", installation)
+    assert done.returncode == 2
+    assert "has 500,000 loops, of which a picture shows at most 3,000: give --every 167" in (
+        done.stderr
+    )
+    assert not picture.exists()

@@ -1,4 +1,4 @@
-"""The status machine whole, errors where the real game gives errors, and what replies carry."""
+"""The whole status machine, errors as the real game gives them, and the contents of replies."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_status_machine(session_for, name, status):
     _bring_to(session, status)
     reply = session.ask(**{name: REQUESTS[name]}, id=99)
     assert reply.id == 99
-    # Without ports there is no game of another process to join.
+    # Without ports a client cannot join another process's game.
     refused = name in UNSUPPORTED or (name, status) == ("join_game", Status.LAUNCHED)
     if is_legal(name, status) and not refused:
         assert not reply.error
@@ -132,7 +132,7 @@ def test_create_game_errors(offline, request_, code):
 
 
 def _not_utf8(request: sc_pb.Request, text: str) -> sc_pb.Request:
-    """The request with a string that is no UTF-8; protobuf's setters do not take it."""
+    """The request with a string that is not UTF-8; protobuf's setters refuse it."""
     frame = request.SerializeToString().replace(text.encode(), b"\xfe" * len(text))
     return sc_pb.Request.FromString(frame)
 
@@ -394,7 +394,7 @@ def test_unset_random_seed_gives_different_games(session_for):
 
 def test_a_defect_is_answered_not_silent(offline, capsys):
     offline.start()
-    offline.state.game.world = None  # what no request can do
+    offline.state.game.world = None  # no request leads there
     reply = offline.step()
     assert "Internal error" in reply.error[0]
     assert "Traceback" in capsys.readouterr().err

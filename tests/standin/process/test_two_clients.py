@@ -70,7 +70,7 @@ def _listening(*games: GameProcess) -> set[int]:
 
 
 def _play(pair: Pair, loops: int, seed: int) -> list[bytes]:
-    """Random commands of both; returns all bytes that both have seen."""
+    """Play random commands of both clients; returns all bytes that both received."""
     rng = np.random.default_rng(seed)
     bytes_seen = []
     seen = pair.observe()
@@ -197,7 +197,7 @@ def test_join_waits_for_the_other_player(shared_games, pair, guest_first):
 
 
 def test_a_client_that_goes_while_it_waits_leaves_no_port(launch, wait_for):
-    game = launch("--temper", "kind")  # others end if a client goes in this way
+    game = launch("--temper", "kind")  # other requests end if a client leaves like this
     ports = free_ports(4)
     wire = game.connect()
     wire.ask(create_game=CREATE)
@@ -316,7 +316,7 @@ def test_a_stopped_side_lets_the_other_one_wait(launch):
     games[1].process.terminate()
     assert games[1].process.wait(10) == 0
     stopped.send_signal(signal.SIGCONT)
-    # The other player had asked for loops before it died: these are played.
+    # The other player asked for loops before it died: the game plays them.
     statuses = [pair.wires[0].step().status for _ in range(9)]
     assert sc_pb.ended in statuses
 
@@ -340,7 +340,7 @@ def test_in_real_time_a_side_whose_clock_is_early_can_act(launch):
     pair = Pair(*(game.connect() for game in games))
     pair.begin(realtime=True)
     games[1].process.send_signal(signal.SIGSTOP)
-    time.sleep(0.3)  # its clock is late by so much from now on, by several loops
+    time.sleep(0.3)  # its clock is late by several loops from now on
     games[1].process.send_signal(signal.SIGCONT)
     first, _ = pair.observe()
     for number in range(20):
@@ -413,7 +413,7 @@ def test_clicks_of_both_are_carried_out_in_both_games(pair):
 
 @pytest.mark.parametrize("name", FOR_TWO)
 def test_random_requests_leave_both_games_the_same(pair, name):
-    """Legal and illegal commands of both at once; what both processes hold stays equal."""
+    """Both clients send legal and illegal commands; the states of both processes stay equal."""
     rng = random.Random(3)
     draws = [Draw(seed, [f"{name}.SC2Map"]) for seed in (3, 4)]
     kinds, games, is_over = Counter(), 0, True
@@ -428,7 +428,7 @@ def test_random_requests_leave_both_games_the_same(pair, name):
             seen = wire.ask(observation=OBSERVE)
             if player == 2:
                 for unit in seen.observation.observation.raw_data.units:
-                    unit.owner = {1: 2, 2: 1}.get(unit.owner, unit.owner)  # a draw is of player 1
+                    unit.owner = {1: 2, 2: 1}.get(unit.owner, unit.owner)  # as seen by player 1
             draw.told(seen)
             for _ in range(rng.randint(0, 4)):
                 frame = _one_of(draw, ("action", "debug", "query"))
@@ -452,7 +452,7 @@ def test_random_requests_leave_both_games_the_same(pair, name):
 
 
 def _one_of(draw: Draw, kinds: tuple[str, ...]) -> bytes:
-    """The next of the requests that a client draws that is of one of these kinds."""
+    """The next drawn request of one of these kinds."""
     while True:
         frame = draw.frame()
         request = sc_pb.Request()

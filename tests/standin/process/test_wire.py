@@ -1,12 +1,14 @@
-"""The process and its socket: what a client meets before the first rule of any game matters."""
+"""The process: its socket, its clock if it is stopped in real time, and the CPU time of a step."""
 
 from __future__ import annotations
 
 import signal
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -14,6 +16,7 @@ from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.command import main
+from sc2standin.install import MARKER
 
 TIMEOUT_S = 20
 
@@ -77,7 +80,7 @@ def test_refused_handshakes(shared_game, options, status):
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_a_client_may_state_the_servers_own_address_as_its_origin(shared_game, host):
-    """As pysc2's and SMAC's websocket client does."""
+    """The websocket client of pysc2 and SMAC connects like this."""
     wire = shared_game.connect(headers=f"Origin: http://{host}:{shared_game.port}\r\n")
     assert wire.ask(ping=sc_pb.RequestPing()).HasField("ping")
 
@@ -164,7 +167,7 @@ def test_real_time_runs_by_itself_and_waits_for_a_loop(shared_game):
     assert reply.observation.observation.game_loop >= target
     rate = reply.observation.observation.game_loop / elapsed_s
     assert rate == pytest.approx(22.4, rel=0.1)
-    # What follows a waiting observation waits behind it, and nothing gets lost.
+    # Requests after a waiting observation wait behind it, and none gets lost.
     ahead = reply.observation.observation.game_loop + 5
     wire.send(observation=sc_pb.RequestObservation(game_loop=ahead), id=1)
     wire.send(observation=sc_pb.RequestObservation(), id=2)
@@ -226,3 +229,106 @@ def test_a_hung_game_answers_nothing_and_ignores_sigterm(game):
         game.process.wait(0.3)
     game.process.kill()
     assert game.process.wait(TIMEOUT_S) == -signal.SIGKILL
+
+
+STOP_S = 0.6
+"""13 loops of real time."""
+
+
+def loop_of(wire: Any, game_loop: int = 0) -> int:
+    """The game's loop now, or once it has come to `game_loop`."""
+    reply = wire.ask(observation=sc_pb.RequestObservation(game_loop=game_loop))
+    return int(reply.observation.observation.game_loop)
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize(("after_stop", "fewest", "most"), [("freeze", 0, 1), (None, 13, 15)])
+def test_loops_after_a_stop(launch, after_stop, fewest, most):
+    game = launch(*([] if after_stop is None else ["--after-stop", after_stop]))
+    wire = game.connect()
+    wire.start(realtime=True)
+    before = loop_of(wire, 5)
+    game.process.send_signal(signal.SIGSTOP)
+    time.sleep(STOP_S)
+    game.process.send_signal(signal.SIGCONT)
+    after = loop_of(wire)
+    assert fewest <= after - before <= most
+    # Then it continues at its usual pace.
+    began_s = time.monotonic()
+    assert loop_of(wire, after + 9) >= after + 9
+    assert time.monotonic() - began_s == pytest.approx(9 / 22.4, abs=0.15)
+
+
+def test_an_unknown_choice_is_told_and_nothing_written(tmp_path):
+    command = [sys.executable, "-m", "sc2standin", "install", str(tmp_path / "game")]
+    done = subprocess.run(
+        [*command, "--after-stop=rewind"], check=False, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 2
+    assert "rewind" in done.stderr
+    assert not (tmp_path / "game" / MARKER).exists()
+
+
+STEPS = 5
+OBSERVE = sc_pb.RequestObservation()
+
+
+@pytest.fixture
+def priced(changed):
+    """The content of a mini-game's map, with a price."""
+    return lambda name, **step_cost: changed(f"mini_games/{name}", step_cost=step_cost)
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize(("burn_ms", "sleep_ms"), [(20, 0), (0, 25.0)], ids=["burnt", "slept"])
+def test_a_step_takes_the_time_told(offline, priced, burn_ms, sleep_ms):
+    offline.start(priced("MoveToBeacon", burn_ms=burn_ms, sleep_ms=sleep_ms))
+    began_s, cpu_before_s = time.monotonic(), time.thread_time()
+    for _ in range(STEPS):
+        offline.step(8)
+    elapsed_s, cpu_s = time.monotonic() - began_s, time.thread_time() - cpu_before_s
+    assert elapsed_s >= STEPS * (burn_ms + sleep_ms) / 1000
+    assert STEPS * burn_ms / 1000 <= cpu_s <= STEPS * burn_ms / 1000 + 0.1
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize("name", ["Canned", "MoveToBeacon"])
+def test_only_steps_that_are_played_cost_anything(offline, priced, name):
+    offline.start(priced(name, burn_ms=5, sleep_ms=50))
+    began_s = time.monotonic()
+    for _ in range(5):
+        offline.observe()
+        offline.act()
+    assert time.monotonic() - began_s < 0.05
+    offline.step(8)
+    assert time.monotonic() - began_s >= 0.055
+    offline.step(2**31)
+    began_s = time.monotonic()
+    for _ in range(5):
+        assert "already ended" in offline.step().error[0]
+    assert time.monotonic() - began_s < 0.05
+
+
+def test_a_price_changes_no_reply(session_for, priced):
+    played = []
+    for cost in ({}, {"burn_ms": 1}, {"sleep_ms": 1, "burn_ms": 0.5}):
+        session = session_for()
+        session.start(priced("DefeatRoaches", **cost), seed=5)
+        replies = []
+        for _ in range(20):
+            replies.append(session.ask_bytes(step=sc_pb.RequestStep(count=8), id=3))
+            replies.append(session.ask_bytes(observation=OBSERVE, id=4))
+        played.append(replies)
+    assert played[0] == played[1] == played[2]
+
+
+def test_sigterm_is_heard_between_dear_steps(game, priced):
+    """No step is played after SIGTERM; earlier steps were answered, in order."""
+    wire = game.connect()
+    wire.start(priced("MoveToBeacon", sleep_ms=200))
+    for number in range(100):  # 20 s
+        wire.send(step=sc_pb.RequestStep(count=1), id=number)
+    for number in range(2):
+        assert wire.reply().id == number
+    game.process.terminate()
+    assert game.process.wait(3) == 0

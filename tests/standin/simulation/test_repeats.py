@@ -1,11 +1,25 @@
-"""What is begun in the same way continues in the same way, in steps of any size."""
+"""The same beginning has the same continuation, in steps of any size, compiled or in Python.
+
+The pairs of units also show who gives way to whom.
+"""
 
 from __future__ import annotations
 
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
 import pytest
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from sc2standin.data.unit_types import UNIT_TYPES
+from sc2standin.simulation.fights import pair_loops
+from sc2standin.simulation.fights.pairs import Pairs
+from sc2standin.simulation.units import way_to
+from sc2standin.simulation.world import World
 from tests.standin.maps.test_smac import begin as begin_smac
 from tests.standin.sessions import OfflineSession, place_of
 
@@ -92,3 +106,185 @@ def test_steps_of_any_size_give_the_same_bytes(session_for, begin):
         return session.ask_bytes(observation=sc_pb.RequestObservation())
 
     assert play(1) == play(8) == play(LOOPS)
+
+
+MOVE, ATTACK = 16, 23
+KINDS = [kind.id for kind in UNIT_TYPES]
+
+
+def _world(rng: np.random.Generator, count: int, side_cells: float) -> World:
+    """Units of all types and owners; some at the same point."""
+    world = World()
+    for _ in range(count):
+        kind = UNIT_TYPES[rng.integers(len(UNIT_TYPES))]
+        points = rng.uniform(20, 20 + side_cells, (1, 2)).repeat(rng.integers(1, 3), axis=0)
+        world.spawn(kind, int(rng.choice([1, 2, 3, 16])), points.tolist())
+    return world
+
+
+@pytest.mark.skipif(pair_loops.Compiled is None, reason="the compiled loop is not there")
+@pytest.mark.parametrize("side_cells", [2.0, 10.0, 40.0])
+@pytest.mark.parametrize("count", [2, 9, 60])
+def test_both_ways_agree(count, side_cells):
+    rng = np.random.default_rng(count)
+    for _ in range(5):
+        world = _world(rng, count, side_cells)
+        if not world.walkers:
+            continue
+        for unit in world.walkers:
+            unit.held_up, unit.turn = bool(rng.random() < 0.3), int(rng.integers(-1, 2))
+            unit.engaged, unit.chases = (
+                rng.choice([0, *world.by_tag], 2).tolist() if rng.random() < 0.5 else (0, 0)
+            )
+        both = [Pairs(world), pair_loops.Compiled(world)]
+        units = both[0].units
+        every = range(len(units))
+        ways = [
+            way_to(unit, *rng.uniform(20, 20 + side_cells, 2).tolist())
+            if rng.random() < 0.7
+            else None
+            for unit in units
+        ]
+        velocities = rng.uniform(-0.2, 0.2, (2, len(units))).tolist()
+        moving = {
+            unit: tuple(rng.uniform(-0.2, 0.2, 2).tolist()) for unit in units if rng.random() < 0.5
+        }
+        told = []
+        for pairs in both:
+            turns = [unit.turn for unit in units]
+            steered = ways.copy()
+            pairs.measure()
+            pairs.take_note(steered)
+            pairs.steer(steered)
+            told.append(
+                (
+                    steered,
+                    [unit.turn for unit in units],
+                    pairs.keep_apart(*velocities),
+                    pairs.loops_until_contact(moving),
+                    [pairs.nearest_enemy(i) for i in every],
+                    [[pairs.gap(i, j) for j in every] for i in every],
+                )
+            )
+            for unit, turn in zip(units, turns, strict=True):
+                unit.turn = turn
+        assert told[0] == told[1]
+
+
+ZEALOT, COLOSSUS = (
+    next(kind for kind in UNIT_TYPES if kind.name == name) for name in ("Zealot", "Colossus")
+)
+
+
+def _facing(*points: tuple[float, float]) -> tuple[Pairs, list]:
+    """A zealot of player 1 that walks along x to an enemy 3 cells away, and others that fight."""
+    world = World()
+    world.spawn(ZEALOT, 1, [(20.0, 20.0), *points])
+    world.spawn(ZEALOT, 2, [(23.0, 20.0)])
+    walker, *others, enemy = world.walkers
+    for unit in (*others, enemy):
+        unit.engaged = walker.tag if unit is enemy else enemy.tag
+    walker.chases = enemy.tag
+    pairs = pair_loops.pairs_of(world)
+    pairs.measure()
+    ways = [way_to(walker, enemy.x, enemy.y), *[None] * len(others), None]
+    pairs.take_note(ways)
+    return pairs, ways
+
+
+def test_a_unit_walks_straight_to_its_target_and_around_its_friends_that_fight():
+    pairs, ways = _facing()
+    pairs.steer(ways)
+    assert ways[0] == (3.0, 0.0, 3.0)
+    pairs, ways = _facing((21.0, 20.0))
+    pairs.steer(ways)
+    x, y, length = ways[0]
+    assert y > 0.0, "of two sides that are as good it takes the left one"
+    assert math.hypot(x, y) == pytest.approx(length)
+    assert abs(y) / length >= 2 * ZEALOT.room * 0.98, "it passes without a touch"
+    pairs, ways = _facing((21.0, 20.05))
+    pairs.units[0].turn = 1
+    pairs.steer(ways)
+    assert ways[0][1] > 0.0, "it keeps to its side"
+    pairs.units[0].turn, ways[0] = 0, (3.0, 0.0, 3.0)
+    pairs.steer(ways)
+    assert ways[0][1] < 0.0, "the other one is nearer"
+
+
+def test_a_unit_that_is_surrounded_walks_straight_on():
+    angles = [math.pi / 4 * k for k in range(8)]
+    pairs, ways = _facing(*((20 + math.cos(a), 20 + math.sin(a)) for a in angles))
+    pairs.steer(ways)
+    assert ways[0] == (3.0, 0.0, 3.0)
+
+
+def test_nobody_pushes_aside_a_unit_that_fights():
+    pairs, _ = _facing((20.5, 20.0))
+    vx, vy = pairs.keep_apart([0.0] * 3, [0.0] * 3)
+    assert (vx[1], vy[1]) == (0.0, 0.0)
+    assert vx[0] == -ZEALOT.step, "who gives way does so no faster than it walks"
+    world = World()
+    world.spawn(ZEALOT, 1, [(20.0, 20.0), (20.7, 20.0)])
+    pairs = pair_loops.pairs_of(world)
+    pairs.measure()
+    vx, vy = pairs.keep_apart([0.0] * 2, [0.0] * 2)
+    assert vx == pytest.approx([-0.025, 0.025]), "of two that do not, each gives way by a half"
+
+
+def test_units_keep_the_room_of_their_type_and_not_their_radius():
+    """A zealot's radius is 0.5, and others come as near as 0.375: the game's data."""
+    world = World()
+    world.spawn(ZEALOT, 1, [(20.0, 20.0), (20.76, 20.0)])
+    world.spawn(COLOSSUS, 1, [(20.4, 20.0)])
+    pairs = pair_loops.pairs_of(world)
+    pairs.measure()
+    assert pairs.keep_apart([0.0] * 3, [0.0] * 3) is None, "a colossus walks over all of them"
+
+
+@pytest.mark.skipif(pair_loops.Compiled is None, reason="the compiled loop is not there")
+def test_the_compiled_loop_knows_no_other_units():
+    world = World()
+    world.spawn(UNIT_TYPES[0], 1, [(20.0, 20.0)])
+    compiled = pair_loops.Compiled(world)
+    compiled.measure()
+    for i in (-1, len(compiled.units)):
+        with pytest.raises(IndexError):
+            compiled.nearest_enemy(i)
+        with pytest.raises(IndexError):
+            compiled.gap(i, 0)
+
+
+def test_it_is_left_out_if_it_is_asked_for():
+    told = "from sc2standin.simulation.fights import pair_loops; print(pair_loops.Compiled)"
+    environment = os.environ | {"SC2POOL_PURE": "1"}
+    command = [sys.executable, "-c", told]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "None\n"
+
+
+@pytest.mark.parametrize("count", [3, 40])
+def test_a_fight_is_the_same_to_the_byte(session_for, monkeypatch, count):
+    def play() -> list[bytes]:
+        rng = np.random.default_rng(count)
+        session = session_for()
+        session.arena(
+            *(
+                (int(rng.choice(KINDS)), int(rng.choice([1, 2])), *rng.uniform(20, 34, 2))
+                for _ in range(count)
+            ),
+            (48, 1, 30, 30, 2),
+        )
+        seen = []
+        for _ in range(25):
+            mine = [unit for unit in session.observe().raw_data.units if unit.owner == 1]
+            for ability in (MOVE, ATTACK):
+                group = [unit for unit in mine if rng.random() < 0.2]
+                if group:
+                    session.order(group, ability, rng.uniform(20, 34, 2).tolist())
+            session.step(8)
+            seen.append(session.ask_bytes(observation=sc_pb.RequestObservation()))
+        return seen
+
+    first = play()
+    monkeypatch.setattr(pair_loops, "Compiled", None)
+    assert play() == first

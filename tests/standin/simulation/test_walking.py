@@ -1,15 +1,18 @@
-"""Walking: speed, arrival, queues, patrols, crowds, following; the same in any step size."""
+"""Walking: speed, arrival, queues, patrols, crowds, and paths around cliffs and structures."""
 
 from __future__ import annotations
 
 import math
+import random
+from itertools import product
 
 import pytest
 from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
 
-from tests.standin.sessions import apart, command
+from sc2standin.simulation.paths import FAR, STRAIGHT, Field
+from tests.standin.sessions import apart, command, place_of, step_until
 
 SMART, MOVE, PATROL, ATTACK = 1, 16, 17, 23
 MARINE = 48
@@ -61,7 +64,7 @@ def test_queue_patrol_stop(offline):
 
 
 def test_a_queue_that_becomes_full_is_an_error_of_the_next_loop(offline):
-    """None of these orders is carried out before all of them are accepted."""
+    """All orders are accepted before one is carried out."""
     offline.arena((MARINE, 1, 20, 20))
     order = command(offline.one(MARINE), MOVE, (30, 30), queued=True)
     assert offline.act(*[order] * 35) == [1] * 35
@@ -90,7 +93,7 @@ def test_requests_take_effect_with_the_next_loop(offline):
 
 @pytest.mark.parametrize("count", [1, 9])
 def test_a_patrol_to_the_own_place_stands_until_the_next_order(offline, count):
-    """Both ends of the patrol are reached at once, alone and in a crowd."""
+    """The units already stand at both ends of the patrol, alone and in a crowd."""
     offline.start("DefeatRoaches" if count > 1 else "MoveToBeacon")
     group = offline.units(MARINE)
     assert len(group) == count
@@ -132,3 +135,143 @@ def test_nobody_leaves_the_playable_area(offline):
     offline.step(400)
     (marine,) = offline.units(MARINE)
     assert (marine.pos.x, marine.pos.y) == (8, 56)
+
+
+MARINE, SCV, DEPOT, BARRACKS = 48, 45, 19, 21
+MOVE, ATTACK = 16, 23
+ROW = 34
+WALLS = {
+    "name": "Walls",
+    "size": [32, 32],
+    "playable_area": [[0, 0], [32, 32]],
+    "time_limit_loops": 20_000,
+}
+
+
+def ground(*walls: tuple[int, int, int, int]) -> list[str]:
+    """32 rows, the top one first, with walls (x0, y0, x1, y1)."""
+    cells = [["0"] * 32 for _ in range(32)]
+    for x0, y0, x1, y1 in walls:
+        for x, y in product(range(x0, x1), range(y0, y1)):
+            cells[y][x] = "#"
+    return ["".join(row) for row in reversed(cells)]
+
+
+def _cell(x: int, y: int) -> int:
+    return (y + 1) * ROW + x + 1
+
+
+def _cells(picture: list[str]) -> list[int]:
+    border = [-1] * ROW
+    cells = list(border)
+    for row in reversed(picture):
+        cells += [-1, *(0 if one == "0" else -1 for one in row), -1]
+    return cells + border
+
+
+def test_a_field_measures_the_way_around_a_wall():
+    field = Field(_cells(ground((10, 0, 12, 31))), ROW, [_cell(5, 5)])
+    assert field.distance(_cell(8, 5)) == 3 * STRAIGHT
+    assert field.distance(_cell(7, 7)) == 14  # two diagonal steps
+    around = field.distance(_cell(15, 5)) / STRAIGHT
+    assert 2 * 26 <= around <= 2 * 26 + 10
+    closed = Field(_cells(ground((10, 0, 12, 32))), ROW, [_cell(5, 5)])
+    assert closed.distance(_cell(15, 5)) == FAR
+    assert field.distance(_cell(15, 5), 20 * STRAIGHT) / STRAIGHT == around  # known by now
+
+
+def test_a_field_that_grows_bit_by_bit_is_the_same():
+    chance = random.Random(5)
+    picture = ground(*((x, y, x + 2, y + 3) for x, y in [(3, 4), (9, 1), (12, 20), (20, 9)]))
+    cells = _cells(picture)
+    whole, bit_by_bit = (Field(cells, ROW, [_cell(1, 1)]) for _ in range(2))
+    whole.distance(_cell(31, 31))
+    free = [i for i, cell in enumerate(cells) if cell == 0]
+    for cell in chance.sample(free, 200):
+        assert bit_by_bit.distance(cell) == whole.distance(cell)
+        here, steps = cell, 0
+        while step := bit_by_bit.next(here):
+            assert cells[step] == 0
+            here, steps = step, steps + 1
+        assert here == _cell(1, 1)
+        assert steps <= 64
+
+
+def _walk_there(session, goal: tuple[float, float], blocked) -> float:
+    """Step until the marine stands, on no blocked cell after any step; the length of its way."""
+    length, before = 0.0, None
+    for _ in range(1500 // 4):
+        unit = session.one(MARINE)
+        place = place_of(unit)
+        assert not blocked(*place), place
+        length += 0.0 if before is None else math.dist(before, place)
+        before = place
+        if not unit.orders and length:
+            break
+        session.step(4)
+    assert math.dist(before, goal) < 0.1, before
+    return length
+
+
+def test_a_unit_walks_around_cliffs(offline):
+    walls = (10, 0, 12, 25), (18, 7, 20, 32)
+    offline.arena((MARINE, 1, 3.0, 3.0), **WALLS, ground=ground(*walls))
+    assert offline.order(offline.one(MARINE), MOVE, (28.0, 28.0)) == 1
+    offline.step()
+
+    def blocked(x: float, y: float) -> bool:
+        return any(x0 < x < x1 and y0 < y < y1 for x0, y0, x1, y1 in walls)
+
+    length = _walk_there(offline, (28.0, 28.0), blocked)
+    assert 65 < length < 73  # straight it is 35, and the shortest way 68.6
+
+
+def test_a_unit_that_cannot_arrive_stops_as_near_as_it_can(offline):
+    offline.arena((MARINE, 1, 3.0, 3.0), **WALLS, ground=ground((15, 0, 17, 32)))
+    offline.order(offline.one(MARINE), MOVE, (28.0, 3.0))
+    offline.step(400)
+    (marine,) = offline.units(MARINE)
+    assert not marine.orders
+    assert 14 < marine.pos.x < 15
+
+
+@pytest.mark.parametrize("order", [MOVE, ATTACK])
+def test_units_walk_around_structures(offline, order):
+    offline.start("BuildMarines")
+    offline.create((BARRACKS, 1, 40.5, 28.5), (MARINE, 1, 37.0, 28.5))
+    offline.order(offline.one(MARINE), order, (44.0, 28.5))
+    offline.step()
+
+    def blocked(x: float, y: float) -> bool:
+        return abs(x - 40.5) < 1.4 and abs(y - 28.5) < 1.4
+
+    assert 7.0 < _walk_there(offline, (44.0, 28.5), blocked) < 9.0
+
+
+def test_units_step_aside_for_a_structure_and_get_out_of_one(offline):
+    offline.start("BuildMarines")
+    offline.state.game.world.minerals = 1000
+    offline.create((MARINE, 1, 40.5, 28.5), (MARINE, 1, 41.0, 28.0))
+    worker = offline.units(SCV)[0]
+    assert offline.order(worker, 319, (41.0, 28.0)) == 1
+    step_until(offline, lambda: offline.units(DEPOT))
+    depot = offline.one(DEPOT)
+    for marine in offline.units(MARINE):
+        apart = max(abs(marine.pos.x - depot.pos.x), abs(marine.pos.y - depot.pos.y))
+        assert apart >= 1.0
+
+
+def test_random_orders_never_lead_into_a_wall(offline):
+    chance = random.Random(3)
+    walls = [(x, y, x + 3, y + 5) for x, y in [(4, 4), (12, 9), (20, 3), (8, 20), (22, 22)]]
+    places = [(2.0, y) for y in range(2, 30, 4)]
+    offline.arena(*((MARINE, 1, x, y) for x, y in places), **WALLS, ground=ground(*walls))
+    for _ in range(40):
+        marines = offline.units(MARINE)
+        for marine in marines:
+            goal = chance.uniform(0, 32), chance.uniform(0, 32)
+            offline.order(marine, MOVE, goal)
+        offline.step(chance.choice((1, 8, 40)))
+        for marine in offline.units(MARINE):
+            x, y = marine.pos.x, marine.pos.y
+            assert not any(x0 < x < x1 and y0 < y < y1 for x0, y0, x1, y1 in walls), (x, y)

@@ -1,4 +1,4 @@
-"""A Terran town on a melee map, for the tests that order its structures about."""
+"""A Terran town on a melee map, for tests that give orders to its structures."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def town(melee: Any) -> Callable[..., Any]:
 
 
 def saved(session: Any) -> tuple[int, int]:
-    """Minerals without what the workers brought home, and gas."""
+    """Minerals without the workers' income, and gas."""
     minerals, vespene = session.money()
     return minerals - session.brought(), vespene
 
 
 def cheat(session: Any, *states: debug_pb.DebugGameState.ValueType) -> None:
-    """Lift rules, or restore them."""
+    """Switch cheats on or off."""
     session.debug(*(debug_pb.DebugCommand(game_state=one) for one in states))
     session.step()

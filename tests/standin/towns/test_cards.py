@@ -1,9 +1,13 @@
-"""Command cards of Terrans: each ability of the real game is carried out, or refused."""
+"""Command cards of Terrans, units that change their mode, and structures that guard a town.
+
+The stand-in carries out or refuses each ability of the real game.
+"""
 
 from __future__ import annotations
 
 import pytest
 from s2clientprotocol import common_pb2 as common
+from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
 from sc2.dicts.unit_abilities import UNIT_ABILITIES
 from sc2.ids.unit_typeid import UnitTypeId
@@ -12,7 +16,7 @@ from truth import cards
 from sc2standin.data.abilities import ABILITIES, available_to, refused_to
 from sc2standin.data.unit_types import TYPE_BY_NAME
 from tests.standin.sessions import abilities, apart, step_until
-from tests.standin.towns.conftest import saved
+from tests.standin.towns.conftest import PLACES, cheat, saved
 
 MARINE, MEDIVAC, MULE, SCV = 48, 54, 268, 45
 BARRACKS, BUNKER, TECH_LAB, TURRET, FLYING = 21, 24, 37, 23, 46
@@ -156,3 +160,148 @@ def test_an_add_on_is_cancelled_by_itself(town, both):
     assert not session.one(BARRACKS).orders
     minerals, vespene = saved(session)
     assert (minerals, vespene) == (before[0] - 50 + 37, before[1] - 25 + 18)
+
+
+CENTER, BARRACKS, BAY, TURRET, BUNKER = 18, 21, 22, 23, 24
+TOWER, ACADEMY, ARMORY, FACTORY, FORTRESS = 25, 26, 29, 27, 130
+SIEGED, TANK, LANDED, VIKING, HELLION, HELLBAT = 32, 33, 34, 35, 53, 484
+SCV, MARINE, MARAUDER, MULE = 45, 48, 51, 268
+DARK_TEMPLAR, ZEALOT, BANSHEE = 76, 73, 55
+SIEGE, UNSIEGE, ASSAULT, FIGHTER = 388, 390, 403, 405
+TO_HELLBAT, TO_HELLION, TRAIN_HELLBAT = 1998, 1978, 596
+TO_FORTRESS, TRAIN_SCV, STOP, MOVE, ATTACK = 1450, 524, 4, 16, 23
+NEEDS = error_pb.TechRequirementsNotMet
+
+
+def test_a_tank_sieges_and_goes_on(town):
+    session = town()
+    session.create((TANK, 1, 30.0, 46.0))
+    tank = session.one(TANK)
+    assert SIEGE in abilities(session, tank)
+    assert session.order(tank, SIEGE) == 1
+    session.step(40)
+    assert [order.ability_id for order in session.one(TANK).orders] == [SIEGE]
+    assert session.order(tank, STOP) == 1
+    session.step(40)
+    sieged = session.one(SIEGED)
+    assert (sieged.tag, sieged.pos.x, len(sieged.orders)) == (tank.tag, 30.0, 0)
+    assert not abilities(session, sieged) & {MOVE, SIEGE}
+    assert session.order(sieged, MOVE, (34.0, 46.0)) == error_pb.NotSupported
+    assert session.order(sieged, ATTACK, (34.0, 46.0)) == 1
+    session.step(20)
+    assert (session.one(SIEGED).pos.x, len(session.one(SIEGED).orders)) == (30.0, 0)
+    assert session.order(sieged, UNSIEGE) == 1
+    session.step(2)
+    assert session.order(sieged, 1, (34.0, 46.0), queued=True) == 1
+    session.step(140)
+    assert session.one(TANK).pos.x == 34.0
+
+
+def test_a_sieged_tank_fires_far_and_not_near(town):
+    session = town(disable_fog=True)
+    session.create((SIEGED, 1, 24.0, 48.0), (BUNKER, 2, 37.5, 48.5))
+    session.step(5)
+    assert session.one(BUNKER).health == 400 - 69
+    session.kill(session.one(BUNKER))
+    session.step(60)
+    session.create((ZEALOT, 2, 24.0, 50.0))
+    session.step(80)
+    assert session.one(ZEALOT).shield == 50
+    assert session.one(SIEGED).health < 175
+
+
+def test_a_blast_hits_all_around_its_target(town):
+    session = town(disable_fog=True)
+    session.create((SIEGED, 1, 24.0, 48.0))
+    session.create((MULE, 2, 33.0, 48.0), (MULE, 2, 33.9, 48.0), (MULE, 2, 34.3, 48.7))
+    session.create((MULE, 2, 36.0, 48.0), (MULE, 1, 33.0, 49.2))
+    session.step(5)
+    assert [one.health for one in session.units(MULE)] == [20, 40, 50, 60, 50]
+
+
+def test_vikings_land_and_take_off(town):
+    session = town(disable_fog=True)
+    session.create((VIKING, 1, 30.0, 46.0), (SCV, 2, 38.0, 46.0))
+    viking = session.one(VIKING)
+    assert session.order(viking, ASSAULT) == 1
+    session.step(44)
+    landed = session.one(LANDED)
+    assert (landed.tag, landed.is_flying) == (viking.tag, False)
+    assert session.order(landed, ATTACK, (38.0, 46.0)) == 1
+    session.step(120)
+    assert len(session.units(SCV)) == 12
+    assert session.order(landed, FIGHTER) == 1
+    session.step(44)
+    assert session.one(VIKING).is_flying
+
+
+def test_hellbats_need_an_armory(town):
+    session = town(FACTORY)
+    session.create((HELLION, 1, 30.0, 46.0))
+    hellion = session.one(HELLION)
+    assert session.order(hellion, TO_HELLBAT) == NEEDS
+    assert session.order(session.units(FACTORY), TRAIN_HELLBAT) == NEEDS
+    session.create((ARMORY, 1, *PLACES[2]))
+    session.set_value(hellion, "Life", 60)
+    assert session.order(hellion, TO_HELLBAT) == 1
+    session.step(70)
+    hellbat = session.one(HELLBAT)
+    assert (hellbat.tag, hellbat.health, hellbat.health_max) == (hellion.tag, 90, 135)
+    assert session.order(hellion.tag, TO_HELLION) == 1
+    session.step(70)
+    hellion = session.one(HELLION)
+    assert (hellion.tag, hellion.health, hellion.health_max) == (hellbat.tag, 60, 90)
+    session.kill(hellion)
+    session.step(2)
+    assert session.order(session.units(FACTORY), TRAIN_HELLBAT) == 1
+    session.step(490)
+    assert session.one(HELLBAT)
+
+
+def test_a_planetary_fortress_trains_and_fires(town):
+    session = town(disable_fog=True)
+    center = session.one(CENTER)
+    assert session.order(center, TO_FORTRESS) == NEEDS
+    session.create((BAY, 1, *PLACES[0]))
+    vespene = session.money()[1]
+    cheat(session, debug_pb.fast_build)
+    assert session.order(center, TO_FORTRESS) == 1
+    session.step(20)
+    cheat(session, debug_pb.fast_build)
+    assert session.money()[1] == vespene - 150
+    fortress = session.one(FORTRESS)
+    assert fortress.tag == center.tag
+    session.create((MARAUDER, 2, fortress.pos.x + 6, fortress.pos.y))
+    assert session.order(fortress, TRAIN_SCV) == 1
+    session.step(280)
+    assert not session.units(MARAUDER)
+    assert len([one for one in session.units(SCV) if one.alliance == 1]) == 13
+    assert session.one(FORTRESS).assigned_harvesters >= 12
+
+
+def test_an_scv_builds_what_a_town_is_guarded_with(town):
+    session = town(BARRACKS)
+    workers = session.units(SCV)
+    assert session.order(workers[:1], 323, (36.0, 48.0)) == NEEDS
+    session.create((BAY, 1, *PLACES[2]))
+    asked = ((323, (36.0, 48.0)), (324, PLACES[1]), (326, (35.5, 50.5)), (327, PLACES[4]))
+    for worker, (ability, place) in zip(workers, asked, strict=False):
+        assert session.order(worker, ability, place) == 1
+        session.step()
+    step_until(session, lambda: session.units(TURRET))
+    session.create((BANSHEE, 2, 38.0, 48.0), (DARK_TEMPLAR, 2, 40.0, 48.0))
+    session.step(20)
+    assert session.one(BANSHEE).health == 140
+    assert not session.units(DARK_TEMPLAR)
+    session.kill(one for one in session.observe().raw_data.units if one.owner == 2)
+    step_until(
+        session,
+        lambda: all(
+            [one.build_progress for one in session.units(kind)] == [1.0]
+            for kind in (TURRET, BUNKER, TOWER, ACADEMY)
+        ),
+    )
+    session.create((BANSHEE, 2, 38.0, 48.0), (DARK_TEMPLAR, 2, 40.0, 48.0))
+    session.step(12)
+    assert session.one(BANSHEE).health < 140
+    assert session.units(DARK_TEMPLAR)

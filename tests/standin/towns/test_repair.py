@@ -55,7 +55,7 @@ def test_a_structure_gets_its_life_back_for_a_quarter_of_its_cost(town):
     session.step(262)
     assert session.one(BARRACKS).health == 1000
     assert not session.one(SCV).orders
-    assert session.money() == (1000 - 18, 1000)  # 150 · 0.25 · 0.5, as far as it was whole
+    assert session.money() == (1000 - 18, 1000)  # 150 · 0.25 · 0.5, for the share that was repaired
 
 
 def test_several_workers_add_up_and_gas_is_paid(town):
@@ -140,7 +140,7 @@ def test_targets_that_cannot_be_repaired(town):
     scv = session.one(SCV)
     harm(session, session.one(MARINE), 0.5)
     harm(session, session.one(HELLION), 0.5)
-    for kind in (MARINE, HELLION, DEPOT):  # no machine, an enemy's, and one that is well
+    for kind in (MARINE, HELLION, DEPOT):  # not a machine, an enemy's, and an undamaged one
         repair = command(scv, REPAIR, target=session.one(kind).tag)
         assert session.act(repair) == [error_pb.RequiresRepairTarget]
     harm(session, scv, 0.5)

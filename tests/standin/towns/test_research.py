@@ -1,4 +1,4 @@
-"""Research: what structures can research, what it costs, and what a client sees of it."""
+"""Research: each structure's research, its cost, and a client's view of it."""
 
 from __future__ import annotations
 

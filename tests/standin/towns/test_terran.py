@@ -1,4 +1,4 @@
-"""The rest of the Terran town: add-ons, lifted structures, orbital commands, and what they make."""
+"""The rest of the Terran town: add-ons, lifted structures, orbital commands, and their products."""
 
 from __future__ import annotations
 
@@ -420,7 +420,7 @@ def test_a_game_with_all_of_it_is_replayed(melee):
     replay = session.replay()
     session.ask(leave_game=sc_pb.RequestLeaveGame())
     session.watch(replay)
-    session.observe()  # an observation explores what is in sight
+    session.observe()  # an observation explores the cells in sight
     session.step()
     session.observe()
     for loops, frame in frames:

@@ -1,4 +1,4 @@
-"""A game with a camera, for the tests of what its screen shows and of the clicks on it."""
+"""A game with a camera, for the tests of its screen and of clicks on it."""
 
 from __future__ import annotations
 

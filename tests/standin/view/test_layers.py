@@ -1,4 +1,4 @@
-"""Feature layers: what the screen and the minimap show, and where."""
+"""Feature layers: the contents of the screen and the minimap, and their places."""
 
 from __future__ import annotations
 

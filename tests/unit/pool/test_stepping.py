@@ -1,6 +1,7 @@
 """The steps of a pool's envs, one property each, on a simulated machine whose events are scripted.
 
-`scripts/simulate.py` draws such events at random; here each test chooses them.
+`tests/scripts/test_simulation.py` draws such events at random. These tests choose the events, and
+assert what follows.
 """
 
 from __future__ import annotations

@@ -1,0 +1,198 @@
+"""Clause 5: the next reset gets seeds and options, once; only the last of several resets counts."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from sc2pool import SubprocSC2VecEnv
+from sc2pool.errors import ConfigError
+from tests.contract.conftest import without_workers
+from tests.contract.envs import Counting, Sampling
+
+
+def keywords(made) -> list[dict]:
+    return [info["keywords"] for info in made.reset_infos]
+
+
+@without_workers
+def test_nothing_is_passed_that_was_not_given(vec):
+    made = vec(Counting, Counting)
+    made.reset()
+    assert keywords(made) == [{}, {}]
+
+
+@without_workers
+def test_seed_and_options_are_passed_once(vec):
+    made = vec(Counting, Counting)
+    assert made.seed(7) == [7, 8]
+    made.set_options({"level": 1})
+    made.reset()
+    assert keywords(made) == [
+        {"seed": 7, "options": {"level": 1}},
+        {"seed": 8, "options": {"level": 1}},
+    ]
+    made.reset()
+    assert keywords(made) == [{}, {}]
+
+
+@without_workers
+def test_each_env_may_have_options_of_its_own(vec):
+    made = vec(Counting, Counting)
+    made.set_options([{"level": 1}, {}])
+    made.reset()
+    assert keywords(made) == [{"options": {"level": 1}}, {}]
+    made.set_options({"level": 2})
+    made.set_options()
+    made.reset()
+    assert keywords(made) == [{}, {}]
+
+
+@without_workers
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ([{}, "level"], "options must be a dict, got 'level'"),
+        ([{}], "one for each of the 2 envs, got 1 of them"),
+        (7, "options must be a dict, got 7"),
+    ],
+    ids=repr,
+)
+def test_wrong_options_are_told_at_once_and_change_nothing(vec, options, error):
+    made = vec(Counting, Counting)
+    made.set_options({"level": 1})
+    with pytest.raises(ConfigError, match=error):
+        made.set_options(options)
+    made.reset()
+    assert keywords(made) == [{"options": {"level": 1}}] * 2
+
+
+@without_workers
+def test_options_of_one_env_that_are_no_dict_cost_no_game(gym_env):
+    made = gym_env()
+    with pytest.raises(ConfigError, match="options must be a dict, got 'level'"):
+        made.reset(options="level")
+    made.reset()
+    assert made.stats().recycles == {}
+
+
+@without_workers
+def test_the_autoreset_within_a_step_has_neither(vec):
+    made = vec(partial(Counting, 1))
+    made.reset()
+    made.seed(7)
+    made.set_options({"level": 1})
+    made.step([0])
+    assert keywords(made) == [{}]
+    made.reset()
+    assert keywords(made) == [{"seed": 7, "options": {"level": 1}}]
+
+
+@without_workers
+def test_the_seed_of_the_constructor_is_that_of_the_first_reset(vec):
+    made = vec(Counting, Counting, seed=np.int64(3))
+    made.reset()
+    assert keywords(made) == [{"seed": 3}, {"seed": 4}]
+
+
+@without_workers
+def test_envs_seeded_with_none_differ(vec):
+    made = vec(*[partial(Sampling, spaces.Box(0, 1, (2,)))] * 3)
+    seeds = made.seed()
+    assert len(set(seeds)) == 3
+    observations = made.reset()
+    rewards = made.step(np.zeros((3, 2)))[1]
+    assert len(set(map(tuple, observations))) == 3
+    assert len(set(rewards)) == 3
+
+
+@without_workers
+def test_the_same_seed_gives_the_same_run(vec):
+    made = vec(*[partial(Sampling, spaces.Box(0, 1, (2,)))] * 2)
+    runs = []
+    for _ in range(2):
+        made.seed(3)
+        runs.append([made.reset(), *(made.step(np.zeros((2, 2)))[:2] for _ in range(3))])
+    np.testing.assert_equal(runs[0], runs[1])
+
+
+@without_workers
+class TestTasks:
+    """The seed of a task is the run's: it also decides every later episode."""
+
+    def test_neighbouring_seeds_have_no_episode_in_common(self, vec_task, vector_task, gym_env):
+        def first_episodes(made, reset) -> list[int]:
+            reset()
+            return [episode.seed for episode in made.pool.call(range(2), "get_attr", "episode")]
+
+        sb3, vector, single = vec_task(), vector_task(), gym_env()
+        runs = []
+        for seed in (11, 12):
+            sb3.seed(seed)
+            runs.append(first_episodes(sb3, sb3.reset))
+            assert first_episodes(vector, lambda seed=seed: vector.reset(seed=seed)) == runs[-1]
+            single.reset(seed=seed)
+            assert single.pool.call([0], "get_attr", "episode")[0].seed == runs[-1][0]
+        assert len({*runs[0], *runs[1]}) == 4
+
+    def test_options_are_the_tasks_until_its_episode_is_over(self, vec_task):
+        made = vec_task()
+        made.set_attr("max_loops", 16)
+        made.set_options([{"level": 1}, {}])
+        made.reset()
+        assert made.get_attr("options") == [{"level": 1}, {}]
+        made.step([0, 0])
+        assert made.get_attr("options") == [{"level": 1}, {}]
+        made.step([0, 0])
+        assert made.get_attr("options") == [{}, {}]
+
+
+@without_workers
+@pytest.mark.parametrize("seed", [-1, 0.5, "1"], ids=repr)
+def test_a_wrong_seed_is_told_at_once_and_changes_nothing(vec, seed):
+    made = vec(Counting)
+    made.seed(5)
+    with pytest.raises(ConfigError, match="seed must be a whole number"):
+        made.seed(seed)
+    made.reset()
+    assert keywords(made) == [{"seed": 5}]
+
+
+EPISODE = 10
+LOOPS = 8 * EPISODE
+
+
+def run(standin_dir: Path, *, spares: int, resets: int) -> str:
+    """A digest of everything that a seeded run returns after so many resets in a row."""
+    with closing(
+        SubprocSC2VecEnv(n=2, task="MoveToBeacon", game=standin_dir, spares=spares, max_loops=LOOPS)
+    ) as env:
+        digest = hashlib.sha256()
+        for _ in range(resets):
+            env.seed(5)
+            shown = env.reset()
+        digest.update(np.ascontiguousarray(shown))
+        rng = np.random.default_rng(0)
+        for step in range(3 * EPISODE):  # into later episodes, before another reset and after it
+            observations, rewards, dones, _ = env.step(rng.integers(0, 8, 2))
+            digest.update(observations.tobytes() + rewards.tobytes() + dones.tobytes())
+            if step == EPISODE + 3:
+                digest.update(np.ascontiguousarray(env.reset()))
+        return digest.hexdigest()
+
+
+@pytest.fixture(scope="module")
+def once(standin_dir: Path) -> str:
+    """The run without spares after one reset."""
+    return run(standin_dir, spares=0, resets=1)
+
+
+@pytest.mark.parametrize("spares", [0, 2])
+def test_only_the_last_reset_counts(standin_dir: Path, once: str, spares: int) -> None:
+    assert run(standin_dir, spares=spares, resets=4) == once

@@ -1,0 +1,372 @@
+"""A trainer continues after Ctrl-C, a stop, a full disk, or a fork, and may share its terminal.
+
+After Ctrl-C in a session that continues, as in a notebook, the next reset gives a working pool. An
+interrupt is raised where a chosen function of the package begins, so the same instant can be tried
+again. Python handles signals there, and after calls. `scripts/chaos.py` tries thousands by timer.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pty
+import signal
+import subprocess
+import sys
+import termios
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+from fault_pools import MakeEnv
+
+import sc2pool
+from sc2pool import SC2VectorEnv, SubprocSC2VecEnv
+from sc2pool.errors import ClosedError, ForkedPoolError, InterruptedCallError
+from sc2pool.pool.pool import Pool
+from sc2pool.pool.queues.doorbell import Waiter
+from sc2pool.processes.uninterrupted import submit
+from tests.contract.envs import Counting
+from tests.support.programs import Trainer, assert_gone
+
+PACKAGE = str(Path(sc2pool.__file__).parent)
+N = 2
+WAITER = type(Waiter.create())
+
+
+@contextmanager
+def interrupt_at(call: int) -> Iterator[list[int]]:
+    """Raise KeyboardInterrupt as this call of one of the package's functions begins.
+
+    Args:
+        call: counted from here; 0 for none.
+
+    Yields a list of one number: how many calls there were.
+    """
+    calls = [0]
+
+    def trace(frame: FrameType, event: str, _: Any) -> None:
+        del event
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            return
+        calls[0] += 1
+        if calls[0] == call:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield calls
+    finally:
+        sys.settrace(before)
+
+
+def calls_in(work: Callable[[], Any]) -> int:
+    """How many of the package's functions this calls; a wait may change the number."""
+    with interrupt_at(0) as calls:
+        work()
+    return calls[0]
+
+
+def assert_it_works(env: Any, step: Callable[[], Any]) -> None:
+    observations = env.reset()
+    if isinstance(observations, tuple):
+        observations = observations[0]
+    assert observations.tolist() == [[0.0]] * N
+    for number in (1.0, 2.0):
+        assert step()[0].tolist() == [[number]] * N
+
+
+@pytest.mark.parametrize("env_class", [SubprocSC2VecEnv, SC2VectorEnv])
+@pytest.mark.parametrize("what", ["step", "reset"])
+def test_at_any_instant_of_a_call(env_class: type, what: str) -> None:
+    env = env_class([Counting] * N)
+
+    def step() -> Any:
+        return env.step(np.zeros(N, np.int64))
+
+    work = {"step": step, "reset": env.reset}[what]
+    env.reset()
+    fewest = min(calls_in(work) for _ in range(3))
+    struck = 0
+    for part in (0.0, 0.4, 0.8):
+        env.reset()
+        try:
+            with interrupt_at(1 + int(part * fewest)):
+                work()  # one wait may be shorter, so that the instant is never reached
+        except KeyboardInterrupt:
+            struck += 1
+        assert_it_works(env, step)
+        assert len(psutil.Process().children()) == N
+    assert struck > 0
+    env.close()
+
+
+def test_torn_records_say_so_until_the_reset(monkeypatch: pytest.MonkeyPatch) -> None:
+    env = SubprocSC2VecEnv([Counting] * N)
+    env.reset()
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sc2pool.pool.stepping.stepping.Stepping.begin", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            env.reset()
+    actions = np.zeros(N, np.int64)
+    for call in (
+        lambda: env.step(actions),
+        env.pause,
+        lambda: env.get_attr("count"),
+        lambda: env.set_attr("count", 1),
+    ):
+        with pytest.raises(InterruptedCallError, match="reset all envs first"):
+            call()
+    assert env.stats().instances[0].state
+    assert_it_works(env, lambda: env.step(actions))
+    env.close()
+
+
+@pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
+def test_at_any_instant_of_the_construction_and_the_end(part: float) -> None:
+    """Nothing is left of a pool whose construction or close was interrupted."""
+    whole: list[SubprocSC2VecEnv] = []
+    construction = calls_in(lambda: whole.append(SubprocSC2VecEnv([Counting])))
+    end = calls_in(whole[0].close)
+    before = psutil.Process().num_fds()
+    made: list[SubprocSC2VecEnv] = []
+    with interrupt_at(1 + int(part * construction)), suppress(KeyboardInterrupt):
+        made.append(SubprocSC2VecEnv([Counting]))
+    for one in made:
+        one.close()
+    env = SubprocSC2VecEnv([Counting])
+    env.reset()
+    with interrupt_at(1 + int(part * end)), suppress(KeyboardInterrupt):
+        env.close()
+    env.close()
+    assert psutil.Process().num_fds() == before
+    assert not psutil.Process().children()
+
+
+def test_a_call_after_the_wait_was_interrupted_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt while no record changes costs the call alone."""
+    env = SubprocSC2VecEnv([Counting] * N)
+    env.reset()
+    workers = {process.pid for process in psutil.Process().children()}
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    env.step_async(np.zeros(N, np.int64))
+    with monkeypatch.context() as patch:
+        patch.setattr(WAITER, "wait", interrupted)
+        patch.setattr(WAITER, "wait_for", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            while True:  # the replies may be there before the wait
+                env.step_wait()
+                env.step_async(np.zeros(N, np.int64))
+    assert_it_works(env, lambda: env.step(np.zeros(N, np.int64)))
+    assert {process.pid for process in psutil.Process().children()} == workers
+    env.close()
+
+
+def test_an_interrupted_recv_may_be_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    env = SubprocSC2VecEnv([Counting] * N)
+    env.reset()
+    pool: Pool = env.pool
+    number = 1
+    pool.send(np.zeros(1, np.int64), [1])
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(WAITER, "wait", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            while True:  # the reply may be there before the wait
+                assert pool.recv().observations.tolist() == [[number % 3]]
+                number += 1
+                pool.send(np.zeros(1, np.int64), [1])
+    batch = pool.recv()
+    assert batch.envs.tolist() == [1]
+    assert batch.observations.tolist() == [[number % 3]]
+    env.close()
+
+
+def test_an_alarm_of_the_users_in_the_construction_arrives(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A TimeoutError is an OSError, but does not mean that the system refused a process."""
+
+    def interrupted(work: Callable[[], Any]) -> Any:
+        submit(work).result()
+        raise TimeoutError("the user's alarm")
+
+    monkeypatch.setattr("sc2pool.pool.instances.instance.uninterrupted", interrupted)
+    with pytest.raises(TimeoutError, match="the user's alarm"):
+        SubprocSC2VecEnv([Counting])
+    assert not psutil.Process().children()
+
+
+@pytest.mark.parametrize("call", ["step", "reset"])
+def test_a_handler_that_closes_ends_the_call_with_closed_error(
+    monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    env = SubprocSC2VecEnv([Counting] * N)
+    env.reset()
+    wait, wait_for = WAITER.wait, WAITER.wait_for
+    actions = np.zeros(N, np.int64)
+
+    def closing(original: Callable[..., Any]) -> Callable[..., Any]:
+        def wait(*arguments: Any) -> Any:
+            env.close()  # as a signal handler that returns does
+            return original(*arguments)
+
+        return wait
+
+    monkeypatch.setattr(WAITER, "wait", closing(wait))
+    monkeypatch.setattr(WAITER, "wait_for", closing(wait_for))
+    with pytest.raises(ClosedError, match=r"has closed the pool|the pool is closed"):
+        while True:  # the replies may be there before the wait
+            env.step(actions) if call == "step" else env.reset()
+
+
+STOPPED_FOR_S = 2.5
+"""Longer than any limit of the trainer "is stopped" for a reply."""
+
+
+@pytest.mark.usefixtures("swept")
+@pytest.mark.parametrize("stage", ["resetting", "training"])
+def test_ctrl_z_and_fg_is_no_fault(trainer: Callable[..., Trainer], stage: str) -> None:
+    """Ctrl-Z stops the trainer alone: its workers have a session of their own."""
+    stopped = trainer("is stopped")
+    stopped.wait_for_stage(stage)
+    stopped.process.send_signal(signal.SIGSTOP)
+    time.sleep(STOPPED_FOR_S)  # the test is about this time
+    stopped.process.send_signal(signal.SIGCONT)
+    if stage == "resetting":
+        stopped.wait_for_stage("training")
+        stopped.wait_for_stage("playing")
+    time.sleep(0.5)  # two more checks of its watchdog
+    stopped.process.send_signal(signal.SIGINT)
+    said = stopped.wait_for_stage("interrupted")
+    assert said["recycles"] == {}
+    assert said["env_steps"] > 0
+
+
+@pytest.mark.usefixtures("swept")
+def test_full_disk_stops_no_trainer(
+    trainer: Callable[..., Trainer], installation: Callable[[str], Path]
+) -> None:
+    """A limit on the size of files replaces a full disk: no fault report or log can be written."""
+    talkative = installation("seq -f 'line %092.0f' 20")  # two thousand bytes
+    unlucky = trainer("finds the disk full", game=talkative)
+    said = unlucky.wait_for_stage("played on")
+    assert [told["kind"] for told in said["told"]] == ["game-exited"] * 2
+    assert [told["fault_report"] for told in said["told"]] == [None, None]
+    assert said["recycles"] == {"game-exited": 2}
+    assert said["env_steps"] == 16
+
+
+@pytest.mark.usefixtures("swept")
+def test_two_trainers_on_one_machine(trainer: Callable[..., Trainer]) -> None:
+    """They start at the same time and take their ports from the same place."""
+    two = [trainer("trains", 4) for _ in range(2)]
+    ports = [one.wait_for_stage("training")["ports"] for one in two]
+    assert len({*ports[0], *ports[1]}) == 8
+    for one in two:
+        children = one.children
+        one.wait_for_stage("playing")
+        one.process.send_signal(signal.SIGINT)
+        said = one.wait_for_stage("interrupted")
+        assert said["recycles"] == {}
+        assert said["env_steps"] > 0
+        assert_gone(children)
+
+
+ACTIONS = np.zeros(2, np.int64)
+CALLS: dict[str, Callable[[SubprocSC2VecEnv], Any]] = {
+    "step": lambda env: env.step(ACTIONS),
+    "step_async": lambda env: env.step_async(ACTIONS),
+    "step_wait": lambda env: env.step_wait(),
+    "reset": lambda env: env.reset(),
+    "get_attr": lambda env: env.get_attr("episode"),
+    "pause": lambda env: env.pause(),
+    "close": lambda env: env.close(),
+}
+
+
+def call_all(env: SubprocSC2VecEnv, answers: Any) -> None:
+    warnings.simplefilter("error")
+    for name, call in CALLS.items():
+        try:
+            call(env)
+        except (ForkedPoolError, RuntimeWarning) as error:
+            answers.put((name, str(error)))
+        except BaseException as error:
+            answers.put((name, repr(error)))
+        else:
+            answers.put((name, "nothing was raised"))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_is_refused_and_the_parent_gets_its_own_transition(begun: MakeEnv) -> None:
+    env = begun()
+    expected = [env.step(ACTIONS)[0] for _ in range(3)]
+    env.seed(7)
+    env.reset()
+    env.step_async(ACTIONS)
+    forking = multiprocessing.get_context("fork")
+    answers = forking.SimpleQueue()
+    child = forking.Process(target=call_all, args=(env, answers))
+    child.start()
+    for name in CALLS:
+        called, said = answers.get()
+        assert called == name
+        assert "this pool belongs to process" in said
+    child.join()
+    assert child.exitcode == 0
+    assert np.array_equal(env.step_wait()[0], expected[0])
+    assert np.array_equal(env.step(ACTIONS)[0], expected[1])
+
+
+PROGRAM = Path(__file__).with_name("prints_on_terminal.py")
+
+
+@pytest.fixture
+def terminal() -> Iterator[tuple[int, int]]:
+    """A terminal that stops background groups which print (`stty tostop`): both its ends."""
+    ours, theirs = pty.openpty()
+    attributes = termios.tcgetattr(theirs)
+    attributes[3] |= termios.TOSTOP
+    termios.tcsetattr(theirs, termios.TCSANOW, attributes)
+    yield ours, theirs
+    os.close(ours)
+
+
+def test_an_env_prints(terminal: tuple[int, int]) -> None:
+    ours, theirs = terminal
+    program = subprocess.Popen(
+        [sys.executable, PROGRAM],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    said = b""
+    with suppress(OSError):  # the end of a terminal
+        while part := os.read(ours, 1 << 16):
+            said += part
+    assert program.wait(30) == 0, said.decode()
+    *_, faults = said.decode().splitlines()
+    assert faults == "[]"
+    assert said.count(b"a line of the env's") == 6

@@ -1,0 +1,402 @@
+"""Launches, repairs and fault reports: taken ports, exhausted resources, and repeated failures.
+
+Neither values nor folder nor disk of a fault report can break the step.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+from fault_pools import MakeEnv, Recording, assert_same_bytes, processes_of, step
+from fault_tasks import (
+    N_WALKS,
+    Blocks,
+    CrashesEachEpisode,
+    Exhausts,
+    MutedError,
+    RaisesOddly,
+    Saboteur,
+    Short,
+    TwoPartError,
+    UserBugError,
+    harm_action,
+    refuse_thread,
+)
+
+from sc2pool import SubprocSC2VecEnv
+from sc2pool.config import Limits, PoolConfig, RestartPolicy
+from sc2pool.errors import ClosedError, ConfigError, CrashLoopError, UserCodeError
+from sc2pool.game.program.process import log_left_in
+from sc2pool.pool.instances.fleet import launches_at_once
+from tests.support.audit.faulty import Faulty
+from tests.support.programs import assert_gone
+
+
+@pytest.mark.parametrize(
+    ("cores", "first_launch_s", "expected"),
+    [(16, None, 2), (16, 0.5, 16), (16, 20.0, 2), (1, 0.5, 2), (1, None, 2)],
+)
+def test_launches_follow_the_cores_once_one_was_quick(cores, first_launch_s, expected):
+    assert launches_at_once(cores, first_launch_s) == expected
+
+
+@pytest.mark.parametrize("allowed", [1, 3])
+def test_no_more_than_allowed(
+    make_env: MakeEnv,
+    installation: Callable[[str], Path],
+    wait_for: Callable[..., None],
+    tmp_path: Path,
+    allowed: int,
+) -> None:
+    """Each game writes a line at its start, and then waits for a file, which the test creates."""
+    begun, gate = tmp_path / "begun", tmp_path / "gate"
+    root = installation(f'echo >>"{begun}"; while [ ! -e "{gate}" ]; do sleep 0.02; done')
+    counts = []
+
+    def count() -> int:
+        return begun.read_text().count("\n") if begun.exists() else 0
+
+    def watch() -> None:
+        try:
+            wait_for(lambda: count() >= allowed)
+            threading.Event().wait(0.5)  # time for one too many
+            counts.append(count())
+        finally:
+            gate.touch()
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        limits = Limits(concurrent_launches=allowed)
+        env = make_env(n=4, game=root, config=PoolConfig(limits=limits))
+        env.reset()
+    finally:
+        watcher.join()
+    assert counts == [allowed]
+    assert count() == 4
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Iterator[Path]:
+    """The file in which the impostor writes its pid and the bytes that it received."""
+    path = tmp_path / "impostor"
+    yield path
+    pid, _ = path.read_text().splitlines()[0].split()
+    os.kill(int(pid), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("harm", ["port taken", "port stolen"])
+def test_the_game_gets_another_port_and_the_impostor_not_a_byte(
+    make_env: MakeEnv, faulty: Faulty, report: Path, undisturbed: Recording, harm: str
+) -> None:
+    """A stolen port is worse: our game is silent, and only the impostor answers."""
+    faulty.order(harm, "start", report=str(report))
+    env = make_env(game=faulty.installation)
+    assert_same_bytes(env.reset(), undisturbed.observations[0][:2])
+    assert_same_bytes(step(env, 0, 0)[0], undisturbed.observations[1][:2])
+    assert faulty.done
+    (_, port), *visits = (line.split() for line in report.read_text().splitlines())
+    assert visits == [["0"]] * len(visits), "not even a websocket's upgrade"
+    if harm == "port stolen":
+        assert visits
+    stats = env.stats()
+    assert int(port) not in [instance.port for instance in stats.instances]
+    assert stats.recycles == {}
+
+
+Limited = Callable[[str, int], AbstractContextManager[None]]
+
+
+def play_until(env: SubprocSC2VecEnv, kind: str) -> None:
+    """Step until a fault of this kind ends env 0's episode; env 1 is not affected."""
+    for _ in range(200):
+        _, _, dones, infos = step(env, 0, 0)
+        assert "sc2pool.fault" not in infos[1]
+        fault = infos[0].get("sc2pool.fault")
+        if fault is not None:
+            assert fault["kind"] == kind
+            assert infos[0]["TimeLimit.truncated"] is True
+            assert dones[0]
+            return
+    raise AssertionError("the fault was not marked")
+
+
+def play_on(env: SubprocSC2VecEnv) -> None:
+    for _ in range(3):
+        _, _, _, infos = step(env, 0, 0)
+        assert not any("sc2pool.fault" in info for info in infos)
+
+
+@pytest.mark.parametrize("deleted", ["run", "temp"])
+def test_the_folder_for_temporary_files_is_deleted(
+    begun: MakeEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deleted: str
+) -> None:
+    temp = tmp_path / "temp"
+    temp.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temp))
+    env = begun()
+    shutil.rmtree(temp if deleted == "temp" else next(temp.iterdir()))
+    processes_of(env, 0)["worker"].kill()
+    play_until(env, "worker-exited")
+    play_on(env)
+    assert env.stats().recycles == {"worker-exited": 1}
+
+
+def lowest_free_descriptor() -> int:
+    """The lowest free descriptor; with this limit the process can open no more files."""
+    descriptor = os.dup(0)
+    os.close(descriptor)
+    return descriptor
+
+
+def test_descriptors_run_out_for_a_while(begun: MakeEnv, limited: Limited) -> None:
+    """The env waits, and continues on a new game once there are free descriptors."""
+    env = begun()
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    over = threading.Event()
+
+    def give_back_after_the_first_refusal() -> None:
+        while not env.stats().recycles.get("spawn-failed") and not over.wait(0.01):
+            pass
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+    watching = threading.Thread(target=give_back_after_the_first_refusal)
+    watching.start()
+    processes_of(env, 0)["worker"].kill()
+    with limited("NOFILE", lowest_free_descriptor()):
+        play_until(env, "worker-exited")
+        over.set()
+        watching.join()
+    play_on(env)
+    recycles = env.stats().recycles
+    assert recycles["worker-exited"] == 1
+    assert recycles["spawn-failed"] >= 1
+
+
+def test_descriptors_run_out_for_good(begun: MakeEnv, limited: Limited) -> None:
+    """A typed error, and everything is ended."""
+    env = begun(config=PoolConfig(restart=RestartPolicy(per_env=2)))
+    children = psutil.Process().children(recursive=True)
+    processes_of(env, 0)["worker"].kill()
+    with (
+        limited("NOFILE", lowest_free_descriptor()),
+        pytest.raises(CrashLoopError, match=r"(?s)env 0: .*the worker cannot be started: .*24"),
+    ):
+        for _ in range(200):
+            step(env, 0, 0)
+    assert_gone(children)
+    for call in (env.reset, lambda: step(env, 0, 0)):
+        with pytest.raises(ClosedError, match="the pool has failed"):
+            call()
+
+
+def test_the_system_refuses_a_process_once(begun: MakeEnv, monkeypatch: pytest.MonkeyPatch) -> None:
+    env = begun()
+    real = subprocess.Popen
+    refusals = iter([True])
+
+    def refused_once(*arguments: Any, **keywords: Any) -> Any:
+        if next(refusals, False):
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        return real(*arguments, **keywords)
+
+    monkeypatch.setattr("sc2pool.processes.spawn.subprocess.Popen", refused_once)
+    processes_of(env, 0)["worker"].kill()
+    play_until(env, "worker-exited")
+    play_on(env)
+    assert env.stats().recycles == {"worker-exited": 1, "spawn-failed": 1}
+
+
+@pytest.mark.parametrize("missing", [Exhausts.DESCRIPTORS, Exhausts.THREADS])
+def test_a_worker_without_descriptors_or_threads_gets_no_other_game(
+    begun: MakeEnv, missing: int
+) -> None:
+    env = begun(task=Exhausts, config=PoolConfig(envs_per_worker=2))
+    worker = processes_of(env, 0)["worker"]
+    assert processes_of(env, 1)["worker"] == worker
+    step(env, missing, 0)
+    processes_of(env, 0)["game"].kill()
+    play_until(env, "game-exited")
+    play_on(env)
+    assert env.stats().recycles == {"game-exited": 1, "launch-failed": 1}
+    assert processes_of(env, 0)["worker"] != worker
+    assert processes_of(env, 1)["worker"] == worker
+
+
+@pytest.mark.parametrize("refused", ["sc2pool-uninterrupted", "sc2pool-watchdog"])
+def test_the_system_refuses_a_thread_of_the_pools(
+    make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    start = threading.Thread.start
+
+    def start_others(thread: threading.Thread) -> None:
+        if thread.name == refused:
+            refuse_thread(thread)
+        start(thread)
+
+    if refused.endswith("uninterrupted"):
+        monkeypatch.setattr("sc2pool.processes.uninterrupted._thread", None)
+    monkeypatch.setattr(threading.Thread, "start", start_others)
+    with pytest.raises(ConfigError, match=r"the system refuses what a pool needs: .*no thread"):
+        make_env()
+
+
+def assert_nothing_runs() -> None:
+    _, alive = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=2.0)
+    assert not alive
+
+
+def test_a_game_that_crashes_each_episode(begun: MakeEnv, tempered: Callable[[str], Path]) -> None:
+    config = PoolConfig(restart=RestartPolicy(per_env=2))
+    env = begun(n=1, task=CrashesEachEpisode, config=config, game=tempered("default"))
+    for _ in range(2):
+        _, _, dones, infos = step(env, 0)
+        assert dones.all()
+        assert infos[0]["sc2pool.fault"]["kind"] == "game-exited"
+    with pytest.raises(CrashLoopError, match="env 0: 3 recycles of one env in 60 s") as caught:
+        step(env, 0)
+    assert str(caught.value).count("game-exited while stepping") == 3
+    assert "SIGSEGV" in str(caught.value)
+    assert_nothing_runs()
+    with pytest.raises(ClosedError, match="the pool has failed"):
+        step(env, 0)
+
+
+@pytest.mark.timing
+def test_an_executable_that_exits_at_once(
+    make_env: MakeEnv, installation: Callable[[str], Path]
+) -> None:
+    """If the game exits early twice in the same way, the installation is broken: no third try."""
+    root = installation('echo "cannot open shared object file" >&2; exit 1')
+    began_s = time.monotonic()
+    with pytest.raises(CrashLoopError, match="the game does not start") as caught:
+        make_env(game=root)
+    assert time.monotonic() - began_s < 8.0
+    assert "launch-failed while launching" in str(caught.value)
+    assert "exit code 1" in str(caught.value)
+    assert "cannot open shared object file" in str(caught.value)
+    assert_nothing_runs()
+
+
+def test_an_executable_that_never_listens(
+    make_env: MakeEnv, installation: Callable[[str], Path]
+) -> None:
+    config = PoolConfig(limits=Limits(launch_s=0.5), restart=RestartPolicy(per_env=1))
+    with pytest.raises(CrashLoopError) as caught:
+        make_env(game=installation('echo "loading"; exec sleep 60'), config=config)
+    assert str(caught.value).count("deadline while launching") == 2
+    assert "loading" in str(caught.value)
+    assert_nothing_runs()
+
+
+def test_games_killed_while_they_launch_are_tried_again(
+    begun: MakeEnv, installation: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """SIGKILL may mean a lack of memory: even twice, it does not show a broken installation."""
+    (tmp_path / "lives").write_text("..")
+    script = f'[ -s "{tmp_path}/lives" ] && truncate -s -1 "{tmp_path}/lives" && kill -KILL $$'
+    env = begun(n=1, game=installation(script))
+    assert env.stats().recycles == {"game-exited": 2}
+
+
+def test_a_hook_that_blocks_its_worker_counts_once_and_is_named(begun: MakeEnv) -> None:
+    config = PoolConfig(
+        limits=Limits(step_s=2.0, worker_grace_s=0.5),
+        restart=RestartPolicy(per_pool_per_env=1),
+        envs_per_worker=2,
+    )
+    env = begun(task=Blocks, config=config)
+    for _ in range(2):
+        _, _, dones, infos = step(env, 0, N_WALKS)
+        assert dones.all()
+        for info in infos:
+            assert "env 1: act() of Blocks has not returned for" in info["sc2pool.fault"]["detail"]
+            assert "fault_tasks.py, line" in info["sc2pool.fault"]["detail"]
+    (report,) = {Path(infos[1]["sc2pool.fault"]["fault_report"])}
+    assert "time.sleep(600)" in (report / "traceback.txt").read_text()
+    with pytest.raises(CrashLoopError, match="env 1: 3 recycles of the pool"):
+        step(env, 0, N_WALKS)
+
+
+KILL = harm_action("game KILL")
+ROOM_BYTES = 1_000_000
+"""Enough for the logs of two games and little else."""
+
+
+ODD_ERRORS = {
+    "text that is no text": (UserCodeError, UserBugError, "UserBugError: no file \udc80"),
+    "no message": (UserCodeError, MutedError, "MutedError: <no message"),
+    "no traceback": (UserCodeError, SyntaxError, "SyntaxError: bad"),
+    "a subclass of ours": (ConfigError, TwoPartError, "env 0, stepping: map: too small"),
+}
+
+
+@pytest.mark.parametrize("kind", ODD_ERRORS)
+def test_the_users_own_error_is_raised(make_env: MakeEnv, tmp_path: Path, kind: str) -> None:
+    raised, cause, message = ODD_ERRORS[kind]
+    env = make_env(n=1, task=RaisesOddly, config=PoolConfig(fault_report_dir=tmp_path))
+    env.set_options({"error": kind})
+    env.reset()
+    with pytest.raises(raised) as caught:
+        step(env, 0)
+    assert message in str(caught.value)
+    assert isinstance(caught.value.__cause__, cause)
+    (report,) = tmp_path.iterdir()
+    trace = (report / "traceback.txt").read_text()
+    assert "raise ODD_ERRORS" in trace
+
+
+def test_the_log_of_a_game_whose_worker_was_killed(begun: MakeEnv, tmp_path: Path) -> None:
+    env = begun(task=Saboteur, config=PoolConfig(fault_report_dir=tmp_path))
+    _, _, dones, infos = step(env, 0, harm_action("worker KILL"))
+    assert dones.tolist() == [False, True]
+    report = Path(infos[1]["sc2pool.fault"]["fault_report"])
+    assert "Ready for commands" in (report / "game.log").read_text()
+
+
+def test_a_trainer_that_uses_one_array_for_all_its_actions(begun: MakeEnv, tmp_path: Path) -> None:
+    """With and without the argument `envs`."""
+    env = begun(task=Saboteur, config=PoolConfig(fault_report_dir=tmp_path))
+    actions = np.zeros(2, np.int64)
+    for envs in (None, [0, 1]):
+        for action in (1, 2, KILL):
+            actions[:] = action, 0
+            env.pool.send(actions, envs)
+            actions[:] = -1
+            batch = env.pool.recv()
+        report = Path(batch.infos[0]["sc2pool.fault"]["fault_report"])
+        assert json.loads((report / "fault.json").read_text())["last_actions"] == [1, 2, KILL]
+
+
+def test_a_game_that_floods_its_log(begun: MakeEnv, faulty: Faulty, run_temp: Path) -> None:
+    """Its output fills neither the disk nor the worker's memory, and steps continue."""
+    env = begun(task=Short, game=faulty.installation)
+    (run,) = run_temp.glob("sc2pool-run-*")
+    faulty.order("flood the log", "step", seconds=600.0)
+    logs = [run / str(row.instance) for row in env.stats().instances]
+    worker = psutil.Process(env.stats().instances[0].worker_pid)
+    before_bytes = worker.memory_info().rss
+    flooded_for = 0
+    while flooded_for < 50:
+        step(env, 0, 0)
+        flooded_for += any("flood flood" in log_left_in(log) for log in logs)
+        used_bytes = sum(file.stat().st_size for file in run.rglob("*") if file.is_file())
+        assert used_bytes < ROOM_BYTES
+    assert worker.memory_info().rss < before_bytes + ROOM_BYTES
+    assert env.stats().recycles == {}

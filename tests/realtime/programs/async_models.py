@@ -1,0 +1,155 @@
+"""Envs and models for the tests of `AsyncPPO`; a module, so the child process can import it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from stable_baselines3 import PPO
+from stable_baselines3.common.policies import ActorCriticPolicy
+from torch import nn
+
+from sc2pool import AsyncPPO
+
+SMALL = {"net_arch": [8]}
+
+
+class Counting(gymnasium.Env[Any, int]):
+    """Observes the number of steps since its creation; an episode is truncated after five."""
+
+    observation_space: spaces.Space[Any] = spaces.Box(0, np.inf, (1,), np.float32)
+    action_space = spaces.Discrete(3)
+
+    def __init__(self, fails_at: int | None = None) -> None:
+        self._fails_at = fails_at
+        self._steps = 0
+        self.resets = 0
+
+    def observe(self) -> Any:
+        return np.array([self._steps], np.float32)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.resets += 1
+        return self.observe(), {}
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self._steps += 1
+        if self._steps == self._fails_at:
+            raise ZeroDivisionError("the env has failed")
+        truncated = self._steps % 5 == 0
+        return self.observe(), 1.0, False, truncated, {"played": int(action), "at": self._steps}
+
+
+class CountingDict(Counting):
+    """The same with two observations."""
+
+    observation_space = spaces.Dict(
+        count=spaces.Box(0, np.inf, (1,), np.float32), odd=spaces.Discrete(2)
+    )
+
+    def observe(self) -> Any:
+        return {"count": super().observe(), "odd": self._steps % 2}
+
+
+class SlowUpdates(AsyncPPO):
+    """Sleeps before each update."""
+
+    update_s = 0.2
+
+    def train(self) -> None:
+        time.sleep(self.update_s)
+        super().train()
+
+
+class VerySlowUpdates(SlowUpdates):
+    update_s = 0.6
+    """13 game loops in real time."""
+
+
+class SlowPPO(PPO):
+    """SB3's PPO with the same sleep."""
+
+    def train(self) -> None:
+        time.sleep(VerySlowUpdates.update_s)
+        super().train()
+
+
+class Obstinate(ActorCriticPolicy):
+    """Takes the action `always` if it has one."""
+
+    always: int | None = None
+
+    def forward(self, obs: Any, deterministic: bool = False) -> Any:
+        actions, values, log_probs = super().forward(obs, deterministic)
+        if self.always is not None:
+            actions = th.full_like(actions, self.always)
+        return actions, values, log_probs
+
+
+class Linear(nn.Module):
+    """In place of a policy's `mlp_extractor`: another network, with a factor."""
+
+    factor = 1.0
+
+    def __init__(self, policy: ActorCriticPolicy) -> None:
+        super().__init__()
+        self.latent_dim_pi = self.latent_dim_vf = policy.mlp_extractor.latent_dim_pi
+        self.both = nn.Linear(policy.features_dim, self.latent_dim_pi)
+        self.register_buffer("calls", th.zeros(()))
+
+    def forward(self, features: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
+        return self.forward_actor(features), self.forward_critic(features)
+
+    def forward_actor(self, features: th.Tensor) -> th.Tensor:
+        if self.training:
+            self.calls += 1
+        return self.both(features) * self.factor
+
+    def forward_critic(self, features: th.Tensor) -> th.Tensor:
+        return self.both(features) * self.factor
+
+
+class Counted(AsyncPPO):
+    """Counts its updates, and has another optimizer and fewer frozen layers after the second."""
+
+    def train(self) -> None:
+        self.updates = getattr(self, "updates", 0) + 1
+        super().train()
+        if self.updates == 2:
+            for parameter in self.policy.parameters():
+                parameter.requires_grad_(True)
+            self.policy.optimizer = th.optim.SGD(self.policy.parameters(), lr=0.1)
+
+
+class Hiding(AsyncPPO):
+    """Removes an attribute, and sets another one to an object that cannot be pickled."""
+
+    def train(self) -> None:
+        super().train()
+        del self.removed
+        self.kept = threading.Lock()
+
+
+class Locking(AsyncPPO):
+    """Needs an object that cannot be pickled."""
+
+    def train(self) -> None:
+        with self.lock:
+            super().train()
+
+
+class FailingUpdates(AsyncPPO):
+    """Raises in the second update."""
+
+    def train(self) -> None:
+        if self._n_updates:
+            raise FloatingPointError("the update has failed")
+        super().train()

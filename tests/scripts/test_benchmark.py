@@ -1,0 +1,313 @@
+"""`scripts/benchmark.py` and `scripts/walk.py`: plausible figures, and fair comparisons."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bench.comparison import CERTAINTY, alternate, median_interval, ratio, ratio_interval
+from bench.equality import all_runs, differing
+from bench.report import GOALS, goals_table, noise, throughput_rows, value_row
+from bench.revision import RevisionSide
+
+import sc2pool
+from sc2pool.cli.bench.measuring import ROLES, Round, Rounds
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "benchmark.py"
+CASES = ["pool-only", "whole-stack", "game-cost"]
+POOLS = ["SubprocSC2VecEnv", "SubprocVecEnv", "AsyncVectorEnv", "bare shared memory"]
+STACKS = ["pool, Task", "pool, RLBotAI", "recipe", "bare wire"]
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """The result's folder, and the output."""
+    out = tmp_path_factory.mktemp("benchmark")
+    command = [sys.executable, SCRIPT, "--quick", "--case", *CASES, "--out", out]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return out, done.stdout
+
+
+def rows_of(out, case, unit="steps/s"):
+    rows = json.loads((out / "benchmark.json").read_text())["rows"]
+    return {row["side"]: row for row in rows if (row["case"], row["unit"]) == (case, unit)}
+
+
+def test_every_side_is_measured(measured):
+    out, _ = measured
+    assert list(rows_of(out, "pool only")) == POOLS
+    assert list(rows_of(out, "whole stack")) == STACKS
+    assert "pool, recv(min_ready=8)" in rows_of(out, "game cost")
+
+
+def test_the_figures_are_those_of_the_rounds(measured):
+    out, _ = measured
+    for case in ("pool only", "whole stack", "game cost"):
+        for row in rows_of(out, case).values():
+            rates = [one["steps"] / one["seconds"] for one in row["rounds"]]
+            assert len(rates) == 2
+            assert row["figure"] == pytest.approx(sum(rates) / 2)
+            assert (row["lowest"], row["highest"]) == pytest.approx((min(rates), max(rates)))
+            assert 1 < row["figure"] < 1e6
+    rows = rows_of(out, "whole stack")
+    ratios = [
+        ours["steps_per_s"] / theirs["steps_per_s"]
+        for ours, theirs in zip(rows["pool, Task"]["rounds"], rows["recipe"]["rounds"], strict=True)
+    ]
+    assert rows["pool, Task"]["ratios"]["recipe"] == pytest.approx(sum(ratios) / 2)
+
+
+@pytest.mark.timing
+def test_cpu_time_is_counted_by_role(measured):
+    out, _ = measured
+    for side, row in rows_of(out, "pool only").items():
+        used_us = row["cpu_us_per_step"]
+        assert used_us["game"] == 0, side
+        assert used_us["trainer"] > 0, side
+        assert used_us["worker"] > 0, side
+    for side, row in rows_of(out, "whole stack").items():
+        assert all(used_us > 0 for used_us in row["cpu_us_per_step"].values()), side
+        for one in row["rounds"]:
+            cores = json.loads((out / "benchmark.json").read_text())["machine"]["cores"]
+            # The CPU time of the round, not of a process's whole life.
+            assert sum(one["cpu_s"].values()) < 1.5 * cores * one["seconds"] + 0.1, side
+
+
+def test_a_sleeping_game_bounds_its_rate(measured):
+    out, _ = measured
+    for side, row in rows_of(out, "game cost").items():
+        assert row["figure"] <= 200, side  # steps of 5 ms, one game
+
+
+def test_the_table(measured):
+    _, printed = measured
+    lines = printed.partition("\n\n")[0].splitlines()
+    assert {line.count("|") for line in lines} == {lines[0].count("|")}
+    assert sum("| whole stack |" in line for line in lines) == len(STACKS)
+
+
+def test_goals_are_judged_by_their_bounds():
+    for goal in GOALS:
+        for figure, verdict in (
+            (goal.bound * 0.5, goal.at_most),
+            (goal.bound * 2, not goal.at_most),
+        ):
+            ratios = {} if goal.against is None else {goal.against: figure}
+            own = 7.0 if goal.against else figure
+            row = value_row(goal.case, goal.setting, goal.side, [own], unit="", ratios=ratios)
+            assert goal.reached(goal.figure([row])) is verdict
+            answer = "yes" if verdict else "**no**"
+            assert goals_table([row]).splitlines()[-1].endswith(f"| {answer} |")
+    assert goals_table([]) == ""
+
+
+def test_recovery_after_deaths_and_slow_resets(tmp_path):
+    command = [sys.executable, SCRIPT, "--quick", "--case", "recovery", "--out", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = rows_of(tmp_path, "recovery", "ms")
+    assert set(rows) == {
+        "death detected",
+        "batch with a death",
+        "sc2pool, spares=2",
+        "sc2pool, spares=0",
+        "SubprocVecEnv over SC2GymEnv",
+    }
+    assert 0 < rows["death detected"]["figure"] < rows["batch with a death"]["figure"]
+
+
+def test_an_earlier_commit_is_one_more_side(tmp_path):
+    options = ["--case", "pool-only", "whole-stack", "--sides", "SubprocSC2VecEnv,Task"]
+    command = [sys.executable, SCRIPT, "--quick", *options, "--against", "HEAD", "--out", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "not a git repository" in done.stderr:
+        pytest.skip("not a git repository")
+    assert done.returncode == 0, done.stderr
+    for case, side in (("pool only", "SubprocSC2VecEnv"), ("whole stack", "pool, Task")):
+        rows = rows_of(tmp_path, case)
+        assert list(rows) == [side, f"{side} before"]
+        low, high = rows[side]["intervals"][f"{side} before"]
+        assert low <= rows[side]["ratios"][f"{side} before"] <= high
+        assert rows[f"{side} before"]["figure"] > 1
+
+
+def test_the_earlier_commit_is_the_one_that_is_played(tmp_path):
+    package = tmp_path / "sc2pool"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise ImportError('the other package')")
+    side = RevisionSide(tmp_path, "empty_side", "SubprocSC2VecEnv", 1, 1024)
+    with closing(side), pytest.raises(RuntimeError, match=r"bench\.revision has ended"):
+        side.prepare()
+
+
+def test_a_commit_that_git_does_not_know():
+    command = [sys.executable, SCRIPT, "--quick", "--against", "nosuch"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("benchmark: --against nosuch: fatal: ")
+    assert "Traceback" not in done.stderr
+
+
+def test_noise_is_said_where_there_is_some():
+    def rows(others_cores):
+        rounds = Rounds([Round(1, 1.0, dict.fromkeys(ROLES, 0.1), others_cores)])
+        return throughput_rows("case", "setting", {"side": rounds}, {})
+
+    assert noise(rows(0.01)) == ""
+    assert "other programs used 0.70 cores" in noise([*rows(0.7)])
+
+
+def test_ctrl_c_ends_everything_and_prints_what_was_measured():
+    options = ["--case", "whole-stack", "--maps", "Canned", "--n", "1", "--sides", "pool,wire"]
+    with subprocess.Popen(
+        [sys.executable, SCRIPT, *options, "--rounds", "1000", "--seconds", "0.2"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        for line in process.stderr:
+            if "steps/s" in line:
+                process.send_signal(signal.SIGINT)
+                break
+        printed, _ = process.communicate(timeout=300)
+        assert process.returncode == 130
+    assert printed.startswith("| case |")
+
+
+class Counting:
+    """A side that notes when it is called."""
+
+    def __init__(self, name, calls):
+        self.name, self.calls = name, calls
+
+    def prepare(self):
+        self.calls.append(("prepare", self.name))
+
+    def run(self, seconds):
+        self.calls.append(("run", self.name))
+        return 100, seconds
+
+
+def test_the_order_alternates_and_every_round_is_prepared():
+    calls = []
+    sides = {name: Counting(name, calls) for name in "ABC"}
+    measured = alternate(sides, 2, 0.5)
+    assert [name for call, name in calls if call == "run"] == list("ABCCBA")
+    assert [call for call, _ in calls] == ["prepare", "run"] * 6
+    assert {name: len(rounds) for name, rounds in measured.items()} == dict.fromkeys("ABC", 2)
+    assert measured["A"][0].steps_per_s == 200
+
+
+def test_a_ratio_is_taken_round_by_round():
+    def rounds(*rates):
+        return Rounds(Round(rate, 1.0, {}) for rate in rates)
+
+    # In each round it is twice as fast, however busy the machine is.
+    assert ratio(rounds(100, 20, 60), rounds(50, 10, 30)) == 2.0
+    with pytest.raises(ValueError, match="zip"):
+        ratio(rounds(1, 2), rounds(1))
+
+
+@pytest.mark.parametrize(
+    ("values", "interval"),
+    [([7.0], (7, 7)), ([3, 1, 2], (1, 3)), (range(1, 6), (1, 5)), (range(1, 9), (2, 7))],
+)
+def test_interval_of_a_median_leaves_out_the_extremes(values, interval):
+    assert median_interval(values) == interval
+
+
+def test_a_medians_interval_is_as_certain_as_it_says():
+    rng = np.random.default_rng(0)
+    for n in (5, 9, 20):
+        intervals = [median_interval(rng.exponential(size=n)) for _ in range(2000)]
+        inside = np.mean([low <= np.log(2) <= high for low, high in intervals])
+        assert CERTAINTY - 0.02 < inside < CERTAINTY + 0.08
+
+
+class Rates:
+    """A side with a rate for each round."""
+
+    def __init__(self, *rates):
+        self._rates = iter(rates)
+
+    def prepare(self):
+        pass
+
+    def run(self, _):
+        return next(self._rates), 1.0
+
+
+def test_rounds_are_repeated_until_the_ratio_is_certain():
+    steady, noisy = Rates(*[100] * 20), Rates(*[100, 200, 150, 110, 190, *[150] * 15])
+    measured = alternate({"a": steady, "b": noisy}, 5, 1.0, most_rounds=20)
+    low, high = ratio_interval(measured["b"], measured["a"])
+    assert (low, high) == (1.5, 1.5)
+    assert 5 < len(measured["a"]) == len(measured["b"]) < 20
+    never = {"a": Rates(*[100] * 7), "b": Rates(*[1, 100, 2, 200, 3, 300, 4])}
+    assert len(alternate(never, 2, 1.0, most_rounds=7)["a"]) == 7
+
+
+RUN = ("gym", "MoveToBeacon")
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    """A folder with a copy of the package."""
+    package = Path(sc2pool.__file__).parent
+    shutil.copytree(package, tmp_path / "sc2pool", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+def test_a_copy_is_equal(other: Path) -> None:
+    assert list(differing(other, [RUN])) == [(RUN, "")]
+
+
+def test_another_reward_is_found(other: Path) -> None:
+    adapter = other / "sc2pool/envs/gym.py"
+    adapter.write_text(adapter.read_text().replace("reward, terminated", "reward + 1, terminated"))
+    ((run, difference),) = differing(other, [RUN])
+    assert run == RUN
+    assert difference.startswith("step 1: ")
+
+
+def test_a_run_that_cannot_be_played_is_no_equality(other: Path) -> None:
+    run = ("gym", "3m")
+    ((_, difference),) = differing(other, [run])
+    assert difference.startswith("both raise ConfigError: SC2GymEnv has one learner")
+
+
+def test_every_task_is_played() -> None:
+    assert {task for _, task in all_runs()} >= {*sc2pool.tasks.registry.available(), "3m", "MMM"}
+
+
+WALK = Path(__file__).parents[2] / "scripts" / "walk.py"
+PACKAGE = Path(sc2pool.__file__).parent
+
+
+def test_a_step_is_followed_in_the_trainer_and_in_a_worker(standin_dir):
+    done = subprocess.run(
+        [sys.executable, WALK],
+        env=os.environ | {"SC2PATH": str(standin_dir), "PYTHONPATH": str(PACKAGE.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    trainer, worker = done.stdout.strip().split("\n\n")
+    for table, first in ((trainer, "envs/sb3.py"), (worker, "tasks/minigames/move_to_beacon.py")):
+        head, *lines = table.splitlines()
+        n_files, n_calls = map(int, re.search(r"(\d+) files, (\d+) calls", head).groups())
+        rows = [line.split() for line in lines]
+        assert (n_files, n_calls) == (len(rows), sum(int(calls) for calls, _ in rows))
+        assert rows[0][1] == first
+        assert all((PACKAGE / file).is_file() for _, file in rows)

@@ -1,0 +1,80 @@
+"""The whole `sc2pool doctor --full`: on a game without reported behaviours, and on one with all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sc2pool.cli.main import main
+from sc2pool.game.program.installation import find
+from sc2pool.game.program.settled import settled_on
+
+STOPS = {"stop and go on", "D16 stops", "D16 match stops"}
+"""Checks that differ on both games, which play the loops that they have missed."""
+TIMES = {"launch", "launch again", "D12 launches at once", "D24 speed"}
+"""Checks that a busy machine may fail."""
+OF_ALL = {
+    "D01 awaited end",
+    "D02 polled end",
+    "D03 match end",
+    "D03 match results",
+    "D04 stepped end",
+    "D05 restart restores",
+    "D08 many resets",
+    "D10 closed socket",
+    "D11 ends",
+    "D18 warnings",
+    "D21 installed maps",
+    "D21 waves",
+    "D22 odd maps",
+}
+"""The checks that find a reported behaviour at its usual pace."""
+
+
+def run(game: Path, out: Path) -> dict[str, Any]:
+    """Make all measurements; the report."""
+    assert main(["doctor", "--full", "--game", str(game), "--out", str(out)]) == 0
+    (report,) = out.glob("doctor-Base*.json")
+    return json.loads(report.read_text())
+
+
+def differing(report: dict[str, Any]) -> set[str]:
+    return {check["name"] for check in report["checks"] if check["outcome"] == "differs"}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pools of other tests do not use the facts that are settled here."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def test_a_kind_game(tempered: Callable[[str], Path], tmp_path: Path) -> None:
+    report = run(tempered("kind"), tmp_path / "out")
+    assert differing(report) - TIMES == STOPS
+    assert not [c["name"] for c in report["checks"] if c["outcome"] == "not possible"]
+    facts = asdict(settled_on(find(tempered("kind"))))
+    assert facts.pop("measured")
+    assert facts == {
+        "restart_faithful": True,
+        "restart_with_computer": True,
+        "bursts_in_matches": True,
+        "silent_end": False,
+        "after_stop": "catch-up",
+    }
+
+
+def test_a_game_with_every_reported_behaviour(
+    tempered: Callable[[str], Path], tmp_path: Path
+) -> None:
+    report = run(tempered("all"), tmp_path / "out")
+    assert differing(report) >= OF_ALL
+    assert not [c["name"] for c in report["checks"] if c["outcome"] == "not possible"]
+    facts = settled_on(find(tempered("all")))
+    assert facts.restart_faithful is False
+    assert facts.silent_end is True
+    assert facts.after_stop == "catch-up"
