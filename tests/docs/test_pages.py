@@ -125,7 +125,6 @@ STARTS = (
     ROOT,
     ROOT / "sc2pool",
     ROOT / "sc2pool/pool/instances",
-    ROOT / "tests/unit/rules",
     ROOT / "scripts/chaos/attacks",
 )
 """Folders that the page's paths are relative to."""
