@@ -19,7 +19,7 @@ from typing import IO, Final, Protocol
 from examples.supertux.needs import DISPLAY_SERVER, program
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.program.process import game_environment
-from sc2pool.processes.exit import describe_exit
+from sc2pool.processes.spawn import describe_exit
 from sc2pool.processes.with_parent import die_with_parent, end_with_this_process
 
 WIDTH: Final = 320

@@ -28,7 +28,7 @@ from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.program.process import game_environment
 from sc2pool.platform import WINDOWS
-from sc2pool.processes.exit import describe_exit
+from sc2pool.processes.spawn import describe_exit
 from sc2pool.processes.with_parent import die_with_parent, end_with_this_process
 
 LEVEL: Final = Path(__file__).with_name("level.stl")

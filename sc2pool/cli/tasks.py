@@ -18,8 +18,7 @@ from gymnasium import spaces
 
 from sc2pool.cli.arguments import hint
 from sc2pool.cli.doctor.machine import locate
-from sc2pool.cli.table import make_table, open_console
-from sc2pool.cli.units import NONE
+from sc2pool.cli.table import NONE, make_table, open_console
 from sc2pool.errors import ConfigError
 from sc2pool.game.program.installation import Installation, find
 from sc2pool.tasks.minigames.scores import (

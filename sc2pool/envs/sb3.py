@@ -40,7 +40,7 @@ from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.pool.stepping.batch import Batch
 from sc2pool.pool.vec_pool import VecPool, newest_masks, without_gaps
-from sc2pool.processes.table import usable_cores
+from sc2pool.processes.tree import usable_cores
 
 log = logging.getLogger("sc2pool")
 

@@ -29,7 +29,7 @@ from sc2pool.pool.instances.system import REAL
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.serial import serial_system, without_deadlines
 from sc2pool.pool.vec_pool import VecPool
-from sc2pool.processes.table import usable_cores
+from sc2pool.processes.tree import usable_cores
 from sc2pool.protocol.compiled import STEP_PATH, warn_if_hidden
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.opponents.bots import BotOpponent

@@ -19,8 +19,7 @@ from typing import Final
 from s2clientprotocol import error_pb2, raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.game.events import events_of
-from sc2pool.protocol.observed import Observed
+from sc2pool.protocol.observed import Observed, events_of
 
 REFUSED: Final = "the game refused to show its state, as one that is over"
 WITHOUT_RESULT: Final = "the game ended without a result"

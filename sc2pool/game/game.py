@@ -35,10 +35,8 @@ from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault, UserCodeError
 from sc2pool.foreign import printable
 from sc2pool.game import ends
-from sc2pool.game.api import GameAPI
 from sc2pool.game.clock import ElasticClock, LoopTimer, Tick
-from sc2pool.game.connection import Extend
-from sc2pool.game.events import PendingEvents
+from sc2pool.game.connection import Extend, GameAPI
 from sc2pool.game.hang_detection import Activity, HangDetector
 from sc2pool.game.loop_count import LoopCost, LoopCount
 from sc2pool.game.program.installation import Installation, made_with
@@ -48,7 +46,7 @@ from sc2pool.game.resets import Beginning, ResetLadder
 from sc2pool.platform import WINDOWS
 from sc2pool.protocol import replies, requests
 from sc2pool.protocol.game_time import LOOPS_PER_S
-from sc2pool.protocol.observed import Observed
+from sc2pool.protocol.observed import Observed, PendingEvents
 from sc2pool.protocol.replies import Status
 from sc2pool.protocol.requests import MatchPorts
 from sc2pool.protocol.sparse import Head

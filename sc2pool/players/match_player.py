@@ -39,7 +39,6 @@ from sc2pool.errors import ConfigError, GameFault
 from sc2pool.game.game import Game, Step
 from sc2pool.game.match import Match
 from sc2pool.players.outcome import as_one_episode, is_last
-from sc2pool.players.rows import rows_of
 from sc2pool.players.sc2_player import SC2Player, Unstarted, facts_of
 from sc2pool.players.sides import (
     OpponentSide,
@@ -48,6 +47,7 @@ from sc2pool.players.sides import (
     RunningSide,
     TaskSide,
     blamed_on_opponent,
+    rows_of,
 )
 from sc2pool.players.task_spec import TaskSpec
 from sc2pool.protocol.observed import Observed

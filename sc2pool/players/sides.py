@@ -1,4 +1,4 @@
-"""One side of a match, in one episode.
+"""One side of a match, in one episode; and the rows of an env.
 
     begin ─► transition ─► turn ─► see ─► transition ─► turn ─► see …
                            orders  the step
@@ -14,6 +14,8 @@ In real time a side that decides by itself follows its game, not the learner (`R
 Rules: its turns continue while the learner computes, until the learner's episode is over. Its
 exceptions are raised in the learner's next step. When it rests, for a pause or at the end, its game
 has no request in flight.
+
+An env has one row for each agent of a team task, else a single one.
 """
 
 from __future__ import annotations
@@ -24,20 +26,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.errors import ActionError, GameFault, UserCodeError
+from sc2pool.errors import ActionError, GameFault, ObservationError, UserCodeError
 from sc2pool.game.game import Game, Step
 from sc2pool.game.match import Match
 from sc2pool.players.outcome import is_last
-from sc2pool.players.rows import as_taken, rows_of
 from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.driven_task import DrivenTask
-from sc2pool.tasks.episode_rules import as_result
+from sc2pool.tasks.episode_rules import as_result, awaited
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.task import Task
-from sc2pool.tasks.teams.team_task import agents_of
+from sc2pool.tasks.teams.team_task import TeamTask, agents_of
 
 
 class PlayedSide(ABC):
@@ -254,3 +256,50 @@ class RunningSide:
         """End the side after its newest turn."""
         await self.rest()
         self.cancel()
+
+
+async def rows_of(
+    task: TaskDefinition, transition: Transition, *, with_state: bool
+) -> list[Transition]:
+    """Split a task's transition into one for each agent.
+
+    Args:
+        task: the task.
+        transition: the task's transition.
+        with_state: whether each observation contains the state, if the task shares it.
+
+    Raises:
+        ObservationError: the number of observations or masks is not the number of agents.
+    """
+    if not isinstance(task, TeamTask):
+        return [transition]
+    n = len(task.agents)
+    observations = _one_each("observe", transition.observation, n)
+    if task.shares_state and with_state:
+        state = await awaited(task.state())
+        observations = [{"observation": own, "state": state} for own in observations]
+    masks: Sequence[Any] = [None] * n
+    if transition.action_masks is not None:
+        masks = _one_each("action_masks", transition.action_masks, n)
+    return [
+        transition._replace(observation=observation, action_masks=mask)
+        for observation, mask in zip(observations, masks, strict=True)
+    ]
+
+
+def as_taken(task: TaskDefinition, actions: Sequence[Any]) -> Any:
+    """The argument of the task's `act`: all actions for a team task, else the single one."""
+    if isinstance(task, TeamTask):
+        return actions
+    (action,) = actions
+    return action
+
+
+def _one_each(hook: str, returned: Any, n: int) -> Sequence[Any]:
+    is_list = isinstance(returned, Sequence) or (isinstance(returned, np.ndarray) and returned.ndim)
+    if not is_list or len(returned) != n:
+        got = len(returned) if is_list else f"{returned!r:.80}"
+        raise ObservationError(
+            f"{hook}() of a team must return one for each of its {n} agents, got {got}"
+        )
+    return list(returned)

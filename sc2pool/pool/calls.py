@@ -25,8 +25,7 @@ from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import AWAITED
 from sc2pool.pool.ipc import messages
-from sc2pool.pool.ipc.pickling import for_worker
-from sc2pool.pool.ipc.remote_errors import to_result
+from sc2pool.pool.ipc.pickling import for_worker, to_result
 from sc2pool.pool.pauses import Pauses
 from sc2pool.pool.stepping.stepping import Stepping
 from sc2pool.render import FRAME_SHAPE

@@ -39,8 +39,7 @@ from sc2pool.pool.instances.system import System
 from sc2pool.pool.instances.workers import WorkerProcess
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.messages import Leave
-from sc2pool.pool.ipc.pickling import for_trainer
-from sc2pool.pool.ipc.remote_errors import of_the_user
+from sc2pool.pool.ipc.pickling import for_trainer, of_the_user
 from sc2pool.pool.machine.watchdog import Sample, Verdict, Watchdog
 from sc2pool.pool.queues.doorbell import CommonDoorbells, Doorbell, Waiter
 from sc2pool.pool.worker.doorbells import Doorbells

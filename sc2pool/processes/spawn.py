@@ -1,8 +1,16 @@
-"""Starts child Pythons of this package: workers, the guard, the update process, the stand-in.
+"""Starts child Pythons of this package, and notices their ends.
+
+The children are workers, the guard, the update process and the stand-in.
 
 Rule: only this module starts a child Python. A child must not import code from the working
 directory, which may belong to another user. So `-P` keeps that directory off the path, and relative
 or empty entries of PYTHONPATH are dropped. A worker receives the trainer's `sys.path` later.
+
+A descriptor becomes readable when a child has ended. Linux has such a descriptor for every process
+(a *pidfd*). Elsewhere a thread waits for the child and then closes its end of a socket pair, which
+makes the other end readable.
+
+Rule: the descriptor never becomes readable while the child is alive.
 """
 
 from __future__ import annotations
@@ -13,11 +21,13 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping
+from io import FileIO
 from pathlib import Path
 from typing import TextIO
 
-from sc2pool.platform import WINDOWS
+from sc2pool.platform import LINUX, WINDOWS
 from sc2pool.processes import windows
+from sc2pool.processes.shortage import start_thread
 
 Child = subprocess.Popen[bytes]
 _IO_ENCODING = "utf-8:surrogateescape"
@@ -160,3 +170,60 @@ def run_python(module: str, *arguments: str, timeout_s: float) -> subprocess.Com
             child.kill()  # no effect if it has exited
             child.wait()  # after a Ctrl-C, `subprocess` would not reap it until later
     return subprocess.CompletedProcess(child.args, child.returncode, *printed)
+
+
+def watch_exit(child: subprocess.Popen[bytes]) -> FileIO | socket.socket:
+    """An object with a descriptor that is readable after the child has ended; it closes it too.
+
+    Raises:
+        OSError: the system refuses a descriptor or a thread.
+    """
+    if LINUX:
+        return FileIO(os.pidfd_open(child.pid))
+    return watch_in_thread(child)
+
+
+def watch_in_thread(child: subprocess.Popen[bytes]) -> socket.socket:
+    """The version of `watch_exit` for every system; its thread ends with the child."""
+    mine, theirs = socket.socketpair()
+
+    def wait() -> None:
+        child.wait()
+        theirs.close()
+
+    try:
+        start_thread(wait, f"exit of {child.pid}")
+    except OSError:
+        theirs.close()
+        mine.close()
+        raise
+    return mine
+
+
+def notice_children() -> None:
+    """Make the exit status of this process's children available, even if SIGCHLD was ignored.
+
+    A program that ignores SIGCHLD passes that on to the processes that it starts.
+    """
+    if not WINDOWS:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+
+def notices_children() -> bool:
+    """True if this process gets the exit status of its children: it does not ignore SIGCHLD."""
+    return WINDOWS or signal.getsignal(signal.SIGCHLD) != signal.SIG_IGN
+
+
+def describe_exit(code: int) -> str:
+    """An exit code in words: `exit code 3`, `signal SIGKILL`."""
+    if code >= 0:
+        return f"exit code {code}"
+    return f"signal {signal_name(-code)}"
+
+
+def signal_name(number: int) -> str:
+    """A signal's name, `SIGKILL`; its number if it has no name, as most real-time signals."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)

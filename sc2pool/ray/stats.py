@@ -20,9 +20,14 @@ from dataclasses import replace
 from typing import Any
 
 from sc2pool.pool.report.snapshot import STEPS_PER_S
-from sc2pool.pool.statistics.durations import Durations
-from sc2pool.pool.statistics.lateness import HeldSpares, Lateness, RealtimeStats
-from sc2pool.pool.statistics.matches import MatchResults, summed
+from sc2pool.pool.statistics.measures import (
+    Durations,
+    HeldSpares,
+    Lateness,
+    MatchResults,
+    RealtimeStats,
+    summed,
+)
 from sc2pool.pool.statistics.stats import (
     RETURNS_KEPT,
     InstanceStats,

@@ -99,7 +99,7 @@ HEAVY = {
     "sc2": (
         "tasks/bot.py",
         "tasks/opponents/bots.py",
-        "players/bot_client.py",
+        "players/bots.py",
         "players/bots.py",
         "players/unit_sorter.py",
         "players/bot_sides.py",

@@ -43,8 +43,7 @@ from sc2pool.players.operations import (
     set_attr,
 )
 from sc2pool.players.replays import Chooser, LastHeld
-from sc2pool.players.rows import as_taken, rows_of
-from sc2pool.players.sides import blamed_on_opponent
+from sc2pool.players.sides import as_taken, blamed_on_opponent, rows_of
 from sc2pool.players.unit_sorter import UnitSorter
 from sc2pool.players.view import KINDS, UNITS_SHOWN, map_of, view_of
 from sc2pool.tasks.duels.marine_duel import MarineDuel

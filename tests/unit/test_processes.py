@@ -20,13 +20,19 @@ from sc2pool.errors import PauseError
 from sc2pool.platform import LINUX, WINDOWS
 from sc2pool.processes import guard as guard_module
 from sc2pool.processes import tree as tree_module
-from sc2pool.processes.exit import describe_exit, watch_exit, watch_in_thread
 from sc2pool.processes.filelock import try_lock
 from sc2pool.processes.follower import Follower
 from sc2pool.processes.guard import Guard
-from sc2pool.processes.spawn import run_python
-from sc2pool.processes.table import PsutilTable, process_table
-from sc2pool.processes.tree import ProcessTree, created_at_s, descendants, end_orphan, is_alive
+from sc2pool.processes.spawn import describe_exit, run_python, watch_exit, watch_in_thread
+from sc2pool.processes.tree import (
+    ProcessTree,
+    PsutilTable,
+    created_at_s,
+    descendants,
+    end_orphan,
+    is_alive,
+    process_table,
+)
 from tests.support.programs import assert_gone, has_ended
 from tests.support.systems import KILLED, SLEEPS, start_group
 

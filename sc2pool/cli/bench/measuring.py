@@ -29,8 +29,7 @@ from typing import Any, Final, Protocol
 import psutil
 
 from sc2pool.platform import LINUX
-from sc2pool.processes.table import usable_cores
-from sc2pool.processes.tree import descendants
+from sc2pool.processes.tree import descendants, usable_cores
 
 
 class Side(Protocol):

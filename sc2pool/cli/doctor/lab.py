@@ -29,8 +29,7 @@ from sc2pool.cli.doctor.findings import Findings
 from sc2pool.config import Computer, GameSetup, Limits
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError, FaultKind, GameFault
-from sc2pool.game.api import GameAPI
-from sc2pool.game.connection import Connection
+from sc2pool.game.connection import Connection, GameAPI
 from sc2pool.game.match import MatchLeases
 from sc2pool.game.program.installation import MAP_SUFFIX, Installation, find_map
 from sc2pool.game.program.launch import launch

@@ -20,8 +20,8 @@ from sc2pool.cli.doctor.checks.launches import QUIT, Closed, Ended, Launched, Wi
 from sc2pool.cli.doctor.lab import Client, Lab, carried_out, debug_request, refusal
 from sc2pool.errors import GameFault
 from sc2pool.platform import WINDOWS
-from sc2pool.processes.exit import describe_exit
-from sc2pool.processes.table import usable_cores
+from sc2pool.processes.spawn import describe_exit
+from sc2pool.processes.tree import usable_cores
 from sc2pool.protocol import requests
 from sc2pool.protocol.replies import Status
 

@@ -26,7 +26,7 @@ from sc2pool.game.program.launch import find_listener
 from sc2pool.game.program.lease import HOST, PortLease, candidate_ports, ephemeral_range
 from sc2pool.platform import SYSTEM, WINDOWS
 from sc2pool.pool.machine.resources import available_and_total_bytes
-from sc2pool.processes.table import usable_cores
+from sc2pool.processes.tree import usable_cores
 from sc2pool.protocol.compiled import STEP_PATH
 from sc2pool.tasks.minigames.scores import PUBLISHED
 from sc2pool.tasks.registry import available, resolve

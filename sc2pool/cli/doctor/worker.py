@@ -21,8 +21,7 @@ from sc2pool.deadline import Deadline
 from sc2pool.pool.queues import memory
 from sc2pool.pool.queues.doorbell import Doorbell, Waiter
 from sc2pool.processes.follower import become_follower, start_follower
-from sc2pool.processes.table import process_table
-from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree
+from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree, process_table
 
 _STARTS_WITHIN_S: Final = 30.0
 _ENDS_WITHIN_S: Final = 10.0

@@ -29,8 +29,8 @@ from sc2pool.cli.playing.subject import (
     scripted_player,
 )
 from sc2pool.cli.stop import Stop, say
+from sc2pool.cli.table import game_name
 from sc2pool.cli.training.video import Film, Video
-from sc2pool.cli.units import game_name
 from sc2pool.config import Computer, PoolConfig, ReplayPolicy
 from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.errors import ConfigError

@@ -14,7 +14,7 @@ from sc2pool import SubprocSC2VecEnv
 from sc2pool.cli.playing.episodes import play_episodes
 from sc2pool.cli.playing.subject import RANDOM, SCRIPTED, Subject
 from sc2pool.cli.stop import Stop, say
-from sc2pool.cli.units import duration, game_name
+from sc2pool.cli.table import duration, game_name
 from sc2pool.datasets.collector import EpisodeCollector
 from sc2pool.datasets.minari_writer import MinariWriter, check_dataset, folder_of
 from sc2pool.errors import ConfigError

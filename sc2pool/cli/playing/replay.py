@@ -12,7 +12,7 @@ from s2clientprotocol import common_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.cli.arguments import check_file
-from sc2pool.cli.units import duration, game_name
+from sc2pool.cli.table import duration, game_name
 from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError

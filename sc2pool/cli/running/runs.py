@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 
 from sc2pool.cli.running.top_table import is_spare
-from sc2pool.cli.units import duration
+from sc2pool.cli.table import duration
 from sc2pool.errors import ConfigError, SC2PoolError
 from sc2pool.foreign import printable
 from sc2pool.pool.machine.run_dir import living, trainer_of

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sc2pool.cli.units import NONE, duration, game_name, milliseconds, size
+from sc2pool.cli.table import NONE, duration, game_name, milliseconds, size
 
 Row = Mapping[str, Any]
 

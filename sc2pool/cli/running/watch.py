@@ -26,7 +26,7 @@ from typing import Any
 
 from sc2pool.cli.running.cluster_run import ClusterRun
 from sc2pool.cli.running.runs import Run, choose
-from sc2pool.cli.units import is_standin
+from sc2pool.cli.table import is_standin
 from sc2pool.errors import ConfigError
 from sc2pool.platform import SYSTEM
 from sc2pool.pool.report import live_files

@@ -32,6 +32,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 from sc2pool import PauseCallback, PoolStatsCallback, SubprocSC2VecEnv
 from sc2pool.cli.bench.measuring import version_of
 from sc2pool.cli.stop import Stop, say
+from sc2pool.cli.table import duration, is_standin
 from sc2pool.cli.training.algorithms import ALGORITHMS
 from sc2pool.cli.training.curve import draw_curve, references_for
 from sc2pool.cli.training.episodes import WINDOW, EpisodeLog
@@ -55,7 +56,6 @@ from sc2pool.cli.training.run_folder import (
     reserved,
 )
 from sc2pool.cli.training.self_play import SelfPlay, how, learns_against, taking_turns, yardsticks
-from sc2pool.cli.units import duration, is_standin
 from sc2pool.config import PoolConfig
 from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.protocol.compiled import STEP_PATH

@@ -29,8 +29,7 @@ import psutil
 
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError, FaultKind, GameFault
-from sc2pool.game.api import GameAPI
-from sc2pool.game.connection import Connection
+from sc2pool.game.connection import Connection, GameAPI
 from sc2pool.game.program.installation import Installation
 from sc2pool.game.program.lease import PortLease, lease_directory
 from sc2pool.game.program.process import BEING_WRITTEN, KILLED, GameProcess

@@ -24,7 +24,7 @@ from sc2pool.pool.instances.seats import FaultReport, Seat
 from sc2pool.pool.instances.states import AWAITED, Event
 from sc2pool.pool.instances.workers import Death, Worker
 from sc2pool.pool.ipc import messages
-from sc2pool.pool.ipc.remote_errors import to_exception
+from sc2pool.pool.ipc.pickling import to_exception
 from sc2pool.pool.report import fault_reports, stuck_hooks
 from sc2pool.pool.report.logs import log_instance
 from sc2pool.pool.report.replays import ReplayFolder

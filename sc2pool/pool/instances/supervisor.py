@@ -25,7 +25,7 @@ from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import AWAITED, RESETTABLE, STOPPED, Event, State
 from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.channel import ChannelClosedError
-from sc2pool.pool.ipc.remote_errors import describe
+from sc2pool.pool.ipc.pickling import describe
 from sc2pool.pool.machine.watchdog import Verdict
 from sc2pool.pool.queues.slots import Flag
 from sc2pool.pool.report.logs import log_instance, log_launch

@@ -30,7 +30,7 @@ from sc2pool.errors import FaultKind
 from sc2pool.game.hang_detection import IDLE_CPU_SHARE, Activity, Side, doing
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.processes.shortage import start_thread
-from sc2pool.processes.table import Processes, ProcessRow, process_table, waited_s
+from sc2pool.processes.tree import Processes, ProcessRow, process_table, waited_s
 
 log = logging.getLogger("sc2pool")
 

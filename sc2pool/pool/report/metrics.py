@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from sc2pool.errors import ConfigError
 from sc2pool.optional import how_to_install
-from sc2pool.pool.statistics.durations import Durations
-from sc2pool.pool.statistics.matches import MatchResults
+from sc2pool.pool.statistics.measures import Durations, MatchResults
 from sc2pool.pool.statistics.stats import InstanceStats, Metric, PoolStats
 from sc2pool.processes.shortage import start_thread
 

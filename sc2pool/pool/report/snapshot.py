@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sc2pool.pool.report import live_files
-from sc2pool.pool.statistics.history import History, Rates
+from sc2pool.pool.statistics.measures import History, Rates
 from sc2pool.pool.statistics.stats import Counters, InstanceStats, PoolStats, fault_count
 
 RATE_WINDOW_S = 5.0

@@ -23,9 +23,15 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from sc2pool.errors import Fault
-from sc2pool.pool.statistics.durations import DurationCounter, Durations, figures
-from sc2pool.pool.statistics.lateness import LatenessCounter, RealtimeStats
-from sc2pool.pool.statistics.matches import MatchCounter, MatchResults
+from sc2pool.pool.statistics.measures import (
+    DurationCounter,
+    Durations,
+    LatenessCounter,
+    MatchCounter,
+    MatchResults,
+    RealtimeStats,
+    figures,
+)
 from sc2pool.tasks.player import GameFacts
 
 _EVENTS_KEPT = 1000

@@ -30,7 +30,7 @@ from sc2pool.errors import (
 )
 from sc2pool.pool.instances.restart import exceeded
 from sc2pool.pool.runtime import warn_of_owner
-from sc2pool.pool.statistics.durations import DurationCounter, figures
+from sc2pool.pool.statistics.measures import DurationCounter, figures
 from sc2pool.pool.statistics.stats import PoolEvent, PoolStats
 from sc2pool.ray.agreement import check_agreement
 from sc2pool.ray.cluster import ANSWER_S, connection

@@ -32,7 +32,7 @@ import torch as th
 from numpy.typing import NDArray
 from stable_baselines3.common.policies import ActorCriticPolicy
 
-from sc2pool.pool.statistics.durations import Durations
+from sc2pool.pool.statistics.measures import Durations
 
 _WAKE_UP_S: Final = 1.0
 """The longest single wait: on some systems Ctrl-C does not interrupt a wait without limit."""

@@ -37,12 +37,10 @@ from sc2pool.errors import LearnerError
 from sc2pool.platform import WINDOWS
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.messages import Raised
-from sc2pool.pool.ipc.pickling import pickle_script_by_value
-from sc2pool.pool.ipc.remote_errors import RemoteTraceback, describe, original
-from sc2pool.processes.exit import describe_exit
+from sc2pool.pool.ipc.pickling import RemoteTraceback, describe, original, pickle_script_by_value
 from sc2pool.processes.follower import Follower, start_follower
-from sc2pool.processes.spawn import leave_interrupts_to_parent
-from sc2pool.processes.table import waited_s
+from sc2pool.processes.spawn import describe_exit, leave_interrupts_to_parent
+from sc2pool.processes.tree import waited_s
 from sc2pool.processes.uninterrupted import uninterrupted
 from sc2pool.realtime.async_ppo.model_state import Packed, Unpacked
 

@@ -21,7 +21,7 @@ from sc2pool.envs.sb3 import threads_advice
 from sc2pool.errors import ConfigError
 from sc2pool.players.view import KINDS
 from sc2pool.pool.report import live_files
-from sc2pool.processes.table import usable_cores
+from sc2pool.processes.tree import usable_cores
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 from sc2pool.tasks.minigames.move_to_beacon_bot import MoveToBeaconBot
 from tests.contract.envs import Counting

@@ -15,12 +15,11 @@ from sc2pool.config import Computer, GameSetup
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game import match
 from sc2pool.game.ends import EndSigns, shown_again
-from sc2pool.game.events import PendingEvents, events_of
 from sc2pool.game.match import MatchLeases
 from sc2pool.game.program.lease import PortLease
 from sc2pool.game.program.settled import Settled
 from sc2pool.game.resets import Beginning, ResetLadder
-from sc2pool.protocol.observed import Observed
+from sc2pool.protocol.observed import Observed, PendingEvents, events_of
 
 # ---- restarts ------------------------------------------------------------------------------------
 

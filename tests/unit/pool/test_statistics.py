@@ -11,14 +11,21 @@ import pytest
 from sc2pool.errors import Fault, FaultKind, Phase
 from sc2pool.game.clock import Tick
 from sc2pool.platform import WINDOWS
-from sc2pool.pool.statistics.durations import DurationCounter, Durations, figures
-from sc2pool.pool.statistics.history import NAMES_KEPT, POINTS, History, Rates
-from sc2pool.pool.statistics.lateness import HeldSpares, Lateness, LatenessCounter
-from sc2pool.pool.statistics.matches import (
+from sc2pool.pool.statistics.measures import (
     MOST_OPPONENTS,
+    NAMES_KEPT,
     OTHERS,
+    POINTS,
+    DurationCounter,
+    Durations,
+    HeldSpares,
+    History,
+    Lateness,
+    LatenessCounter,
     MatchCounter,
     MatchResults,
+    Rates,
+    figures,
     summed,
 )
 from sc2pool.pool.statistics.stats import (
@@ -162,7 +169,7 @@ def test_figures_need_no_file_of_a_package():
     """If no descriptor is free, no module can be imported."""
     printed_by("""
 import sys
-from sc2pool.pool.statistics.durations import Durations
+from sc2pool.pool.statistics.measures import Durations
 before = set(sys.modules)
 Durations.of([1.0, 2.0])
 assert set(sys.modules) == before, set(sys.modules) - before

@@ -24,7 +24,7 @@ from sc2pool.pool.machine.watchdog import (
     take_sample,
 )
 from sc2pool.pool.queues.doorbell import Waiter
-from sc2pool.processes.table import Processes, ProcessRow
+from sc2pool.processes.tree import Processes, ProcessRow
 from tests.support.systems import SLEEPS
 
 MB = 1_000_000

@@ -1,0 +1,381 @@
+"""What a pool measures: durations, lateness, results of matches, and the history of its figures.
+
+`Durations` are percentiles of the newest thousand, and the longest of all. Only this module
+computes percentiles of durations. They equal those of `numpy.percentile`.
+
+    Tick of each step ─► LatenessCounter ─► RealtimeStats, which is `stats().realtime`
+
+Lateness is never only an average. Only the trainer's thread counts, and any thread may read.
+
+    last info of an episode ─► outcome_of ─► MatchCounter ─► PoolStats.matches
+
+The results are plain counts of one pool. A `SnapshotStore` keeps its own results to weigh its
+opponents (`sc2pool.tasks.opponents.results`). Rules: an episode that a fault cut short has no
+result, and an episode in which the learner plays both sides has no opponent. Neither is counted. A
+pool lists at most `MOST_OPPONENTS`. The counts of those that it has not met for longest are summed
+in `OTHERS`.
+
+The history serves the curves of a page that is opened later:
+
+    watchdog's samples ─► note ─► at most `POINTS` samples ─► the run's `curve.json`
+
+Rule: the memory is bounded. When the history is full, every second sample is dropped and the
+interval between samples doubles. So it always covers the whole run at an even resolution. `Rates`
+computes the growth of counters from the same samples of the watchdog.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import Counter, OrderedDict, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+import numpy as np
+
+from sc2pool.game.clock import Tick
+
+_RECENT = 1000
+
+
+@dataclass(frozen=True)
+class Durations:
+    """Figures of some durations; all but `count` in seconds.
+
+    In a pool's statistics the percentiles cover the newest thousand durations, while `count` and
+    `max` cover all.
+
+    Attributes:
+        count: the number of durations, at least one.
+        p50: the median.
+        p95: the 95th percentile.
+        p99: the 99th percentile.
+        max: the longest.
+    """
+
+    count: int
+    p50: float
+    p95: float
+    p99: float
+    max: float
+
+    @classmethod
+    def of(cls, durations_s: Sequence[float]) -> Self:
+        """The figures of these durations; at least one is needed."""
+        ordered = np.sort(durations_s)
+        # `np.percentile` imports a package of 10 MB at its first call. That fails if no descriptor
+        # is free.
+        places = np.array((0.5, 0.95, 0.99, 1.0)) * (len(ordered) - 1)
+        return cls(len(ordered), *np.interp(places, np.arange(len(ordered)), ordered).tolist())
+
+
+@dataclass
+class DurationCounter:
+    """Collects durations."""
+
+    count: int = 0
+    longest_s: float = 0.0
+    newest_s: deque[float] = field(default_factory=lambda: deque(maxlen=_RECENT))
+
+    def add(self, duration_s: float) -> None:
+        """Add a duration; an interrupt between two lines leaves a state that `figures` accepts."""
+        self.newest_s.append(duration_s)
+        self.longest_s = max(self.longest_s, duration_s)
+        self.count += 1
+
+
+def figures(*counters: DurationCounter) -> Durations | None:
+    """The figures of all durations of these counters together; None without any."""
+    count = sum(counter.count for counter in counters)
+    if not count:
+        return None
+    newest = Durations.of([one_s for counter in counters for one_s in counter.newest_s])
+    longest_s = max(counter.longest_s for counter in counters)
+    return Durations(count, newest.p50, newest.p95, newest.p99, longest_s)
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """The lateness of the actions of an env, or of some envs together.
+
+    Attributes:
+        steps: steps in real time.
+        gap_s: the time from an observation to its action, without pauses. None before the first
+            step.
+        misses: actions that arrived after the end of their decision period.
+        lost_periods: decision periods that passed without a new action.
+        skipped_loops: game loops by which decision periods were delayed. A period is delayed if an
+            action was late by a whole period or more (see `sc2pool.game.clock`).
+    """
+
+    steps: int
+    gap_s: Durations | None
+    misses: int
+    lost_periods: int
+    skipped_loops: int
+
+
+@dataclass(frozen=True)
+class HeldSpares:
+    """Spares in real time, which are stopped at their first observation until an env takes them.
+
+    Attributes:
+        held: spares that were stopped and have resumed.
+        loops: game loops that passed while they were stopped. Should be 0.
+        problem: why spares cannot be stopped, so that the pool has no spares. Empty if they can be
+            stopped.
+    """
+
+    held: int
+    loops: int
+    problem: str
+
+
+@dataclass(frozen=True)
+class RealtimeStats(Lateness):
+    """The lateness of the actions of all envs together.
+
+    Attributes:
+        envs: the lateness of each env, by its name (`"env 0"`).
+        spares: figures of the held spares.
+    """
+
+    envs: dict[str, Lateness]
+    spares: HeldSpares
+
+
+@dataclass
+class _EnvCounter:
+    """Sums of one env's steps."""
+
+    gaps_s: DurationCounter = field(default_factory=DurationCounter)
+    misses: int = 0
+    lost_periods: int = 0
+    skipped_loops: int = 0
+
+    def note(self, tick: Tick) -> None:
+        self.gaps_s.add(tick.gap_s)
+        self.misses += tick.lost_periods > 0
+        self.lost_periods += tick.lost_periods
+        self.skipped_loops += tick.skipped_loops
+
+
+class LatenessCounter:
+    """Counts the lateness of all envs of a pool, and its held spares."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # a signal handler may read during a count
+        self._envs: dict[int, _EnvCounter] = {}
+        self._held = 0
+        self._held_loops = 0
+        self._problem = ""
+
+    def note(self, env: int, tick: Tick) -> None:
+        """Count a step of this env."""
+        with self._lock:
+            self._envs.setdefault(env, _EnvCounter()).note(tick)
+
+    def note_hold(self, loops: int | None) -> None:
+        """Count a spare that has resumed.
+
+        Args:
+            loops: game loops that passed while it was stopped. None if unknown.
+        """
+        with self._lock:
+            self._held += 1
+            self._held_loops += loops or 0
+
+    def note_problem(self, problem: str) -> bool:
+        """Note why a game cannot be held.
+
+        Returns:
+            True if this is the pool's first problem.
+        """
+        with self._lock:
+            first = not self._problem
+            self._problem = problem
+        return first
+
+    def snapshot(self) -> RealtimeStats:
+        """The figures now."""
+        with self._lock:
+            together = _lateness(*self._envs.values())
+            return RealtimeStats(
+                **vars(together),
+                envs={f"env {env}": _lateness(self._envs[env]) for env in sorted(self._envs)},
+                spares=HeldSpares(self._held, self._held_loops, self._problem),
+            )
+
+
+def _lateness(*envs: _EnvCounter) -> Lateness:
+    return Lateness(
+        steps=sum(env.gaps_s.count for env in envs),
+        gap_s=figures(*(env.gaps_s for env in envs)),
+        misses=sum(env.misses for env in envs),
+        lost_periods=sum(env.lost_periods for env in envs),
+        skipped_loops=sum(env.skipped_loops for env in envs),
+    )
+
+
+MOST_OPPONENTS: Final = 50
+"""How many opponents are listed by name, as many as a `SnapshotStore` keeps by default."""
+OTHERS: Final = "others"
+"""The entry for all opponents without an entry of their own."""
+
+
+@dataclass(frozen=True)
+class MatchResults:
+    """The finished matches against one opponent, from the learner's view.
+
+    Attributes:
+        win: how many the learner won.
+        loss: how many the learner lost.
+        tie: how many ended in a tie.
+        undecided: how many the task ended while the game continued.
+    """
+
+    win: int = 0
+    loss: int = 0
+    tie: int = 0
+    undecided: int = 0
+
+    @property
+    def played(self) -> int:
+        """The number of matches."""
+        return self.win + self.loss + self.tie + self.undecided
+
+    @property
+    def win_rate(self) -> float:
+        """The share of matches won; 0 before the first match."""
+        return self.win / self.played if self.played else 0.0
+
+
+class MatchCounter:
+    """Counts the matches of one pool."""
+
+    def __init__(self) -> None:
+        self._by_opponent: OrderedDict[str, Counter[str]] = OrderedDict()
+        """Counts by opponent, the one met last at the end; without `OTHERS`."""
+        self._others: Counter[str] = Counter()
+
+    def count(self, opponent: str, result: str) -> None:
+        """Count a finished match; the result is the name of a field of `MatchResults`."""
+        counts = self._by_opponent.setdefault(opponent, Counter())
+        counts[result] += 1
+        self._by_opponent.move_to_end(opponent)
+        if len(self._by_opponent) > MOST_OPPONENTS:
+            _, oldest = self._by_opponent.popitem(last=False)
+            self._others.update(oldest)
+
+    def results(self) -> dict[str, MatchResults]:
+        """The results by opponent, the one met last first; `OTHERS` at the end."""
+        found = {name: MatchResults(**each) for name, each in reversed(self._by_opponent.items())}
+        if not self._others:
+            return found
+        return summed([found, {OTHERS: MatchResults(**self._others)}])
+
+
+def summed(parts: Iterable[Mapping[str, MatchResults]]) -> dict[str, MatchResults]:
+    """The sums of the results of several pools."""
+    whole: dict[str, Counter[str]] = {}
+    for part in parts:
+        for name, results in part.items():
+            whole.setdefault(name, Counter()).update(vars(results))
+    return {name: MatchResults(**counts) for name, counts in whole.items()}
+
+
+POINTS = 400
+"""How many samples are kept: a chart on a page cannot show more."""
+NAMES_KEPT = 32
+"""How many curves are kept. Later names get no curve, which bounds the memory."""
+
+
+class History:
+    """Samples of some figures at even intervals. Not thread-safe.
+
+    Args:
+        interval_s: the first interval between two samples.
+
+    Attributes:
+        changes: how often the samples have changed.
+    """
+
+    def __init__(self, interval_s: float = 1.0) -> None:
+        self._interval_s = interval_s
+        self._next_s = -math.inf
+        self._samples: list[tuple[float, int, dict[str, float]]] = []
+        self._names: dict[str, None] = {}  # a set that keeps its order
+        self.changes = 0
+
+    def note(self, at_s: float, steps: int, figures: Mapping[str, float | None]) -> None:
+        """Keep a sample if the interval has passed.
+
+        Args:
+            at_s: seconds since the pool was made.
+            steps: the pool's number of steps.
+            figures: values by name. None and values that are not finite are left out.
+        """
+        if at_s < self._next_s:
+            return
+        self._next_s = at_s + self._interval_s
+        known: dict[str, float] = {}
+        for name, value in figures.items():
+            if value is None or not math.isfinite(value):
+                continue
+            if len(self._names) < NAMES_KEPT:
+                self._names[name] = None
+            if name in self._names:
+                known[name] = float(value)
+        self._samples.append((at_s, steps, known))
+        self.changes += 1
+        if len(self._samples) >= POINTS:
+            del self._samples[1::2]
+            self._interval_s *= 2
+
+    def as_dict(self) -> dict[str, Any]:
+        """All samples as plain values: `at_s`, `steps`, and `figures`, a list for each name.
+
+        A figure that a sample lacks is None.
+        """
+        return {
+            "at_s": [round(at_s, 1) for at_s, _, _ in self._samples],
+            "steps": [steps for _, steps, _ in self._samples],
+            "figures": {
+                name: [_short(figures.get(name)) for _, _, figures in self._samples]
+                for name in self._names
+            },
+        }
+
+
+def _short(value: float | None) -> float | None:
+    """The value with five significant digits, enough for a chart."""
+    return None if value is None else float(f"{value:.5g}")
+
+
+class Rates:
+    """Rates of some counters over a window of time. Not thread-safe.
+
+    Args:
+        window_s: the time that a rate covers. If notes are further apart, a rate covers the time
+            between the newest two.
+    """
+
+    def __init__(self, window_s: float) -> None:
+        self._window_s = window_s
+        self._notes: deque[tuple[float, Mapping[str, float]]] = deque()
+
+    def note(self, now_s: float, counters: Mapping[str, float]) -> None:
+        """Note the counters' values at this monotonic time."""
+        self._notes.append((now_s, counters))
+        while len(self._notes) > 2 and self._notes[0][0] < now_s - self._window_s:
+            self._notes.popleft()
+
+    def per_s(self, name: str) -> float | None:
+        """A counter's growth per second; None if fewer than two notes have it."""
+        now_s, newest = self._notes[-1]
+        for then_s, counters in self._notes:
+            if name in counters and name in newest and now_s > then_s:
+                return (newest[name] - counters[name]) / (now_s - then_s)
+        return None
