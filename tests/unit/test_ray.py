@@ -14,7 +14,7 @@ from sc2pool.pool.queues.layout import space_layout
 from sc2pool.pool.statistics.measures import MatchResults
 from sc2pool.pool.statistics.stats import Counters, InstanceStats, PoolEvent, PoolStats
 from sc2pool.pool.stepping.batch import Batch
-from sc2pool.ray.pool.cluster_pool import together, truncation
+from sc2pool.ray.pool.batches import together, truncation
 from sc2pool.ray.stats import from_dict, merge, merge_curves
 
 # ---- batches of nodes ----------------------------------------------------------------------------

@@ -12,9 +12,6 @@ The pure function `spread` decides which node plays how many games. Games go to 
 proportion to their room, which is the free `sc2_game` if any node declares it, else the CPUs. A
 node never takes more games than it declares. Each node's envs are consecutive rows, those of the
 largest node first. So the same nodes give the same spread, even after a restart of Ray.
-
-Pure functions join the nodes' batches, and make the batch of a dead node. The caller owns the
-results: they are copies, because the arrays from Ray are read-only.
 """
 
 from __future__ import annotations
@@ -22,11 +19,9 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from gymnasium import spaces
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError, ResetNeeded
 
@@ -42,6 +37,7 @@ from sc2pool.pool.stepping.batch import Batch
 from sc2pool.pool.vec_pool import refuse_to_travel
 from sc2pool.ray.cluster import GAME_RESOURCE, Node, declares_games, nodes
 from sc2pool.ray.pool.actors import Actors, ResetArguments
+from sc2pool.ray.pool.batches import together, truncation
 from sc2pool.ray.pool.node_games import About, Book, Reply
 from sc2pool.ray.pool.remote_games import RemoteGames
 
@@ -364,56 +360,3 @@ def _no_room(n: int, spares: int, alive: Sequence[Node], *, declared: bool) -> s
         f"the Ray cluster has no room for {wanted} ({found}); add nodes, play fewer games, or end "
         "other games there"
     )
-
-
-def together(layout: SpaceLayout, batches: Sequence[Batch]) -> Batch:
-    """One batch of all envs, in the order of `batches`, which has one batch per node."""
-
-    def joined(name: str) -> Array:
-        return np.concatenate([getattr(batch, name) for batch in batches])
-
-    def listed(name: str) -> list[Any]:
-        return deepcopy([one for batch in batches for one in getattr(batch, name)])
-
-    if layout.fixed:
-        parts = [_parts(layout, batch) for batch in batches]
-        observations = layout.build(lambda leaf: np.concatenate([each[leaf] for each in parts]))
-    else:
-        observations = tuple(listed("observations"))
-    rewards = joined("rewards")
-    return Batch(
-        envs=np.arange(len(rewards)),
-        observations=observations,
-        rewards=rewards,
-        terminated=joined("terminated"),
-        truncated=joined("truncated"),
-        infos=listed("infos"),
-        final_observations=listed("final_observations"),
-        reset_infos=listed("reset_infos"),
-    )
-
-
-def truncation(layout: SpaceLayout, last: Batch, first: Batch, fault: Mapping[str, Any]) -> Batch:
-    """The marked truncation of every env of a dead node, like `synthetic_outcome` for one env.
-
-    Args:
-        layout: the layout of the observation space.
-        last: the node's newest batch.
-        first: the first batch of the node's successor.
-        fault: the fault's description for the infos.
-    """
-    n = len(first.rewards)
-    return Batch(
-        envs=first.envs,
-        observations=first.observations,
-        rewards=np.zeros(n, np.float64),
-        terminated=np.zeros(n, np.bool_),
-        truncated=np.ones(n, np.bool_),
-        infos=[{"sc2pool.synthetic": True, "sc2pool.fault": dict(fault)} for _ in range(n)],
-        final_observations=[layout.row_of(last.observations, row) for row in range(n)],
-        reset_infos=first.reset_infos,
-    )
-
-
-def _parts(layout: SpaceLayout, batch: Batch) -> list[Any]:
-    return [part for _, part in layout.parts(batch.observations)]
