@@ -79,7 +79,7 @@ class PreparedObservation:
 
 
 def action_done(action: bytes, loop: int) -> bytes:
-    """One of the `actions` of an observation; the loop replaces that of the client's action."""
+    """One of the `actions` of an observation; `loop` replaces the loop in the client's action."""
     content = action + _DONE_AT + varint(loop)
     return b"".join((_DONE, varint(len(content)), content))
 

@@ -58,7 +58,7 @@ class WeaponType:
 
     @cached_property
     def reach(self) -> float:
-        """The range of this weapon or of the other one, whichever is longer."""
+        """The longer range of this weapon and of the second one, `other`."""
         return self.range if self.other is None else max(self.range, self.other.range)
 
     @cached_property
@@ -94,7 +94,7 @@ class WeaponType:
         return least * LOOPS_PER_DATA_S, (most - least) * LOOPS_PER_DATA_S
 
     def hits(self, target: UnitType) -> bool:
-        """True if this weapon or the other one can be aimed at units of this type."""
+        """True if this weapon or the second one, `other`, can be aimed at units of this type."""
         return self._can_hit(target) or (self.other is not None and self.other.hits(target))
 
     def against(self, target: UnitType) -> WeaponType:
