@@ -22,8 +22,7 @@ from s2clientprotocol import ui_pb2 as ui_pb
 from sc2standin.data.unit_types import UnitType
 from sc2standin.layers import facts, window
 from sc2standin.layers.facts import buffs_of, is_producing, order_progress, progress, relative
-from sc2standin.layers.layers import Ground, LayersView
-from sc2standin.layers.raster import Discs
+from sc2standin.layers.layers import Discs, Ground, LayersView
 from sc2standin.layers.window import Window
 from sc2standin.simulation.console import Console, Controls
 from sc2standin.simulation.game import Game

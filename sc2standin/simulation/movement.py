@@ -20,7 +20,7 @@ from sc2standin.data.abilities import OrderKind
 from sc2standin.simulation import orders
 from sc2standin.simulation.fights.cloak import detect
 from sc2standin.simulation.fights.combat import Bystanders, Combat, bystanders_of
-from sc2standin.simulation.fights.healing import heal
+from sc2standin.simulation.fights.damage import heal
 from sc2standin.simulation.fights.pair_loops import pairs_of
 from sc2standin.simulation.fights.pairs import STILL, TINY
 from sc2standin.simulation.paths import Detours, Routes

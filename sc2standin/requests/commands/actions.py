@@ -29,7 +29,7 @@ from sc2standin.requests.text import text
 from sc2standin.simulation import orders
 from sc2standin.simulation.economy.offers import meant
 from sc2standin.simulation.fights.cloak import is_hidden
-from sc2standin.simulation.fights.healing import is_wounded
+from sc2standin.simulation.fights.damage import is_wounded
 from sc2standin.simulation.fights.pairs import hostile as are_hostile
 from sc2standin.simulation.game import Game
 from sc2standin.simulation.spells import can_meet, refusal

@@ -16,9 +16,8 @@ from sc2standin.requests.commands import places
 from sc2standin.requests.commands.places import Answer, Asked
 from sc2standin.simulation.economy.economy import Economy
 from sc2standin.simulation.economy.offers import refusal
-from sc2standin.simulation.economy.workers.building import is_geyser
+from sc2standin.simulation.economy.workers.building import can_repair, is_geyser
 from sc2standin.simulation.economy.workers.mining import can_gather
-from sc2standin.simulation.economy.workers.repair import can_repair
 from sc2standin.simulation.game import Game
 from sc2standin.simulation.sight import SNAPSHOT_TAG
 from sc2standin.simulation.units import Errand, Factory, Order, Site, Unit

@@ -23,7 +23,7 @@ from s2clientprotocol import spatial_pb2 as spatial_pb
 from sc2standin.data import abilities
 from sc2standin.data.abilities import KIND_BY_ABILITY, OrderKind
 from sc2standin.layers import facts, window
-from sc2standin.layers.raster import Discs
+from sc2standin.layers.layers import Discs
 from sc2standin.layers.window import Window
 from sc2standin.requests.console import selecting
 from sc2standin.simulation.console import Console, Controls

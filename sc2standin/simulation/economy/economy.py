@@ -40,12 +40,15 @@ from sc2standin.simulation.economy.structures import (
     Production,
     add_on_place,
 )
-from sc2standin.simulation.economy.workers.building import REFUND, Building, is_geyser
-from sc2standin.simulation.economy.workers.mining import MINERALS_LEFT, VESPENE_LEFT, Mining
-from sc2standin.simulation.economy.workers.repair import Repair
-from sc2standin.simulation.economy.workers.walking import Walking
+from sc2standin.simulation.economy.workers.building import REFUND, Building, Repair, is_geyser
+from sc2standin.simulation.economy.workers.mining import (
+    MINERALS_LEFT,
+    VESPENE_LEFT,
+    Mining,
+    Walking,
+)
 from sc2standin.simulation.paths import Routes
-from sc2standin.simulation.rules.towns import fields_near
+from sc2standin.simulation.rules.mini_games import fields_near
 from sc2standin.simulation.terrain import Terrain
 from sc2standin.simulation.units import ME, Deposit, Errand, Factory, Order, Point, Site, Unit
 from sc2standin.simulation.world import MOST_FOOD, World

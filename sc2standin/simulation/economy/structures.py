@@ -43,7 +43,7 @@ from sc2standin.data.unit_types import (
 )
 from sc2standin.simulation import orders
 from sc2standin.simulation.economy.workers.building import FIRST_LIFE, Building
-from sc2standin.simulation.economy.workers.walking import Walking
+from sc2standin.simulation.economy.workers.mining import Walking
 from sc2standin.simulation.paths import Routes
 from sc2standin.simulation.terrain import Terrain
 from sc2standin.simulation.units import STOPPED, Factory, Order, Point, Site, Term, Unit, way_to

@@ -10,8 +10,7 @@ from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.layers import window
-from sc2standin.layers.layers import MINIMAP, SCREEN
-from sc2standin.layers.raster import Discs
+from sc2standin.layers.layers import MINIMAP, SCREEN, Discs
 from sc2standin.layers.window import Window
 from tests.standin.sessions import options
 from tests.standin.view.conftest import look
