@@ -197,7 +197,7 @@ def test_join_waits_for_the_other_player(shared_games, pair, guest_first):
 
 
 def test_a_client_that_goes_while_it_waits_leaves_no_port(launch, wait_for):
-    game = launch("--temper", "kind")  # other requests end if a client leaves like this
+    game = launch("--temper", "kind")  # others crash if a client leaves like this
     ports = free_ports(4)
     wire = game.connect()
     wire.ask(create_game=CREATE)
@@ -428,9 +428,7 @@ def test_random_requests_leave_both_games_the_same(pair, name):
             seen = wire.ask(observation=OBSERVE)
             if player == 2:
                 for unit in seen.observation.observation.raw_data.units:
-                    unit.owner = {1: 2, 2: 1}.get(
-                        unit.owner, unit.owner
-                    )  # as seen by player 1
+                    unit.owner = {1: 2, 2: 1}.get(unit.owner, unit.owner)  # as seen by player 1
             draw.told(seen)
             for _ in range(rng.randint(0, 4)):
                 frame = _one_of(draw, ("action", "debug", "query"))
