@@ -337,3 +337,27 @@ def abilities(session: Any, unit: raw_pb.Unit, *, free: bool = False) -> set[int
     query = query_pb.RequestQuery(abilities=asked, ignore_resource_requirements=free)
     (reply,) = session.ask(query=query).query.abilities
     return {one.ability_id for one in reply.abilities}
+
+
+PLACES = [(24.5, 45.5), (30.5, 45.5), (24.5, 50.5), (30.5, 50.5), (30.5, 41.5)]
+"""Free places beside a natural expansion, with room for an add-on each."""
+
+
+def saved(session: Any) -> tuple[int, int]:
+    """Minerals without the workers' income, and gas."""
+    minerals, vespene = session.money()
+    return minerals - session.brought(), vespene
+
+
+def cheat(session: Any, *states: debug_pb.DebugGameState.ValueType) -> None:
+    """Switch cheats on or off."""
+    session.debug(*(debug_pb.DebugCommand(game_state=one) for one in states))
+    session.step()
+
+
+def look(camera: tuple[float, float]) -> sc_pb.Action:
+    """Move the camera to a place."""
+    action = sc_pb.Action()
+    point = action.action_raw.camera_move.center_world_space
+    point.x, point.y = camera
+    return action

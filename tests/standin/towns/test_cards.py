@@ -15,8 +15,7 @@ from truth import cards
 
 from sc2standin.data.abilities import ABILITIES, available_to, refused_to
 from sc2standin.data.unit_types import TYPE_BY_NAME
-from tests.standin.sessions import abilities, apart, step_until
-from tests.standin.towns.conftest import PLACES, cheat, saved
+from tests.standin.sessions import PLACES, abilities, apart, cheat, saved, step_until
 
 MARINE, MEDIVAC, MULE, SCV = 48, 54, 268, 45
 BARRACKS, BUNKER, TECH_LAB, TURRET, FLYING = 21, 24, 37, 23, 46

@@ -10,8 +10,7 @@ from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from tests.standin.sessions import abilities, apart, command, place_of, step_until
-from tests.standin.towns.conftest import cheat
+from tests.standin.sessions import abilities, apart, cheat, command, place_of, step_until
 
 GAS_MAP, MARINE_MAP = "CollectMineralsAndGas", "BuildMarines"
 CENTER, DEPOT, REFINERY, BARRACKS, SCV, MARINE, FIELD, GEYSER = 18, 19, 20, 21, 45, 48, 341, 342

@@ -13,8 +13,7 @@ from sc2standin.layers import window
 from sc2standin.layers.layers import MINIMAP, SCREEN
 from sc2standin.layers.raster import Discs
 from sc2standin.layers.window import Window
-from tests.standin.sessions import options
-from tests.standin.view.conftest import look
+from tests.standin.sessions import look, options
 
 MARINE, ROACH, COMMAND_CENTER, MINERALS = 48, 110, 18, 341
 SENTRY, PHOENIX, PYLON, TUMOR, HALLUCINATE_PHOENIX = 77, 78, 60, 87, 154
