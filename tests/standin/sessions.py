@@ -320,6 +320,11 @@ def apart(one: raw_pb.Unit, other: raw_pb.Unit) -> float:
     return math.dist(place_of(one), place_of(other))
 
 
+def results(observed: sc_pb.ResponseObservation) -> dict[int, int]:
+    """Each player's result, by the player's id; empty before the end."""
+    return {one.player_id: one.result for one in observed.player_result}
+
+
 def step_until(
     session: Any, condition: Callable[[], object], limit: int = 3000, each: int = 8
 ) -> int:
