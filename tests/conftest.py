@@ -42,10 +42,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))  # its workers in
 from sc2pool.errors import ConfigError
 from sc2pool.game.program.installation import Installation, find
 from sc2pool.platform import WINDOWS
-from tests.pacing import GivesWay, gives_way
 from tests.reporting import Meter, Reporter
 from tests.support.audit.belongings import Belongings
-from tests.tiers import FOLDERS, LONGER, is_long
+from tests.tiers import FOLDERS, LONGER, GivesWay, gives_way, is_long
 
 if WINDOWS:  # the loop of `asyncio.run` has no `add_reader` there
     asyncio.set_event_loop_policy(asyncio.WindowsSelectorEventLoopPolicy())

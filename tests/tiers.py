@@ -1,4 +1,4 @@
-"""Which tests run when: the tier of a test follows from its folder or file.
+"""Which tests run when, and how many at a time. The folder or file of a test decides its tier.
 
     ./scripts/test             fast: what a change breaks most often, in this order
     ./scripts/test --all       fast, and tests that take minutes or have libraries of their own
@@ -6,11 +6,20 @@
     ./scripts/test --windows   tests for a Windows Python, under Wine
 
 A run of named tests (`pytest tests/ray`) has no tier: it runs those tests.
+
+Tests mostly wait, for games and their clocks. Four at a time fill two slow cores, while two fast
+ones would be idle for a third of the run. So the workers of pytest-xdist from the fifth on begin a
+file of tests only once the cores are not busy.
 """
 
 from __future__ import annotations
 
 import os
+import time
+from pathlib import Path
+
+import psutil
+import pytest
 
 FAST = (
     "unit",
@@ -87,3 +96,30 @@ def tier_of(nodeid: str) -> str:
         for tier, folders in FOLDERS.items()
         if any(f"{nodeid}/".startswith((f"tests/{one}/", f"tests/{one}::")) for one in folders)
     )
+
+
+ALWAYS_RUN = 4
+BUSY_PERCENT = 85.0
+GIVES_WAY_S = 120.0
+"""The longest wait for one file: other programs may keep the cores busy for ever."""
+
+
+class GivesWay:
+    """Makes a worker wait before each file of tests while the cores are busy."""
+
+    def __init__(self) -> None:
+        self._file: Path | None = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
+        if item.path == self._file:
+            return
+        self._file = item.path
+        until_s = time.monotonic() + GIVES_WAY_S
+        while time.monotonic() < until_s and psutil.cpu_percent(interval=1.0) > BUSY_PERCENT:
+            pass
+
+
+def gives_way(worker: str) -> bool:
+    """Whether this worker of pytest-xdist ("gw0", "gw1", …) waits for idle cores."""
+    return int(worker.removeprefix("gw")) >= ALWAYS_RUN

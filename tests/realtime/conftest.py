@@ -1,4 +1,4 @@
-"""An installation whose stopped games miss nothing, and pools of games in real time."""
+"""An installation whose stopped games miss nothing, and pools in real time with their queries."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import psutil
 import pytest
 
 from sc2pool import SubprocSC2VecEnv
@@ -44,3 +46,26 @@ def begun(make_env: MakeEnv) -> MakeEnv:
         return env
 
     return make
+
+
+def step(env: SubprocSC2VecEnv) -> Any:
+    return env.step(np.zeros(env.num_envs, np.int64))
+
+
+def games(env: Any) -> list[psutil.Process]:
+    """Games of the envs, and then of the spares."""
+    return [psutil.Process(instance.pid) for instance in env.stats().instances]
+
+
+def states(env: Any) -> list[str]:
+    return [instance.state for instance in env.stats().instances]
+
+
+def play_until_spares_are_held(env: SubprocSC2VecEnv) -> None:
+    """From their first observation on."""
+    while states(env)[-1] != "held":
+        step(env)
+
+
+def are_stopped(processes: list[psutil.Process]) -> list[bool]:
+    return [process.status() == psutil.STATUS_STOPPED for process in processes]

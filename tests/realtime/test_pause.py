@@ -19,7 +19,6 @@ import numpy as np
 import psutil
 import pytest
 from gymnasium.error import AlreadyPendingCallError
-from realtime_pools import are_stopped, games, play_until_spares_are_held, states, step
 from realtime_tasks import Short, TellsLoop, Unstoppable, WithGrandchildren, start_family
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList
@@ -33,6 +32,7 @@ from sc2pool.errors import ClosedError, ConfigError, PauseError
 from sc2pool.pool.machine.run_dir import sweep
 from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.realtime.gate import PauseGate
+from tests.realtime.conftest import are_stopped, games, play_until_spares_are_held, states, step
 from tests.support.programs import PER_GAME, Trainer, assert_gone, has_ended
 
 PAUSE_S = 1.0

@@ -13,7 +13,17 @@ import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.install import install
-from tests.standin.sessions import ALONE, STARTED, GameProcess, Launch, OfflineSession, against
+from tests.standin.sessions import (
+    ALONE,
+    PLACES,
+    STARTED,
+    GameProcess,
+    Launch,
+    OfflineSession,
+    against,
+    look,
+    options,
+)
 from tests.support.duels import Pair, free_ports
 
 
@@ -152,5 +162,34 @@ def melee(session_for: Callable[[], OfflineSession]) -> Callable[..., OfflineSes
         players = ALONE if difficulty is None else against(difficulty)
         session.start("Melee/Simple64", player_setup=players, **start)
         return session
+
+    return begin
+
+
+@pytest.fixture
+def town(melee: Any) -> Callable[..., Any]:
+    """Begins a melee alone, with money, and these structures at PLACES."""
+
+    def begin(*kinds: int, money: int = 2000, **options: Any) -> Any:
+        session = melee(None, **options)
+        session.create(*((kind, 1, *place) for kind, place in zip(kinds, PLACES, strict=False)))
+        session.state.game.world.minerals = session.state.game.economy.vespene = money
+        session.step()
+        return session
+
+    return begin
+
+
+@pytest.fixture
+def arena(offline: OfflineSession) -> Callable[..., OfflineSession]:
+    """Begins on an empty map of 64 × 64 with these units, and the camera at a point."""
+
+    def begin(
+        *units: Any, camera: Any = (32.0, 32.0), interface: Any = None, **changes: Any
+    ) -> OfflineSession:
+        offline.arena(*units, interface=interface or options(), **changes)
+        offline.act(look(camera))
+        offline.step()
+        return offline
 
     return begin

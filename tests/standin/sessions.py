@@ -320,6 +320,11 @@ def apart(one: raw_pb.Unit, other: raw_pb.Unit) -> float:
     return math.dist(place_of(one), place_of(other))
 
 
+def results(observed: sc_pb.ResponseObservation) -> dict[int, int]:
+    """Each player's result, by the player's id; empty before the end."""
+    return {one.player_id: one.result for one in observed.player_result}
+
+
 def step_until(
     session: Any, condition: Callable[[], object], limit: int = 3000, each: int = 8
 ) -> int:
@@ -337,3 +342,27 @@ def abilities(session: Any, unit: raw_pb.Unit, *, free: bool = False) -> set[int
     query = query_pb.RequestQuery(abilities=asked, ignore_resource_requirements=free)
     (reply,) = session.ask(query=query).query.abilities
     return {one.ability_id for one in reply.abilities}
+
+
+PLACES = [(24.5, 45.5), (30.5, 45.5), (24.5, 50.5), (30.5, 50.5), (30.5, 41.5)]
+"""Free places beside a natural expansion, with room for an add-on each."""
+
+
+def saved(session: Any) -> tuple[int, int]:
+    """Minerals without the workers' income, and gas."""
+    minerals, vespene = session.money()
+    return minerals - session.brought(), vespene
+
+
+def cheat(session: Any, *states: debug_pb.DebugGameState.ValueType) -> None:
+    """Switch cheats on or off."""
+    session.debug(*(debug_pb.DebugCommand(game_state=one) for one in states))
+    session.step()
+
+
+def look(camera: tuple[float, float]) -> sc_pb.Action:
+    """Move the camera to a place."""
+    action = sc_pb.Action()
+    point = action.action_raw.camera_move.center_world_space
+    point.x, point.y = camera
+    return action

@@ -21,7 +21,7 @@ import sc2standin
 from sc2standin.install import MARKER
 from sc2standin.tempers import GROUPS, TEMPERS, Temper
 from tests.standin.conftest import launcher
-from tests.standin.sessions import Launch, Wire, command
+from tests.standin.sessions import Launch, Wire, command, results
 from tests.support.duels import MOVE, Pair, local_map, units_of
 
 README = Path(sc2standin.__file__).parent / "README.md"
@@ -115,10 +115,6 @@ def later_than(loop: int) -> sc_pb.RequestObservation:
 
 def is_silent(wire: Wire) -> bool:
     return not select.select([wire.socket], [], [], SILENCE_S)[0]
-
-
-def results(observed: sc_pb.ResponseObservation) -> dict[int, int]:
-    return {one.player_id: one.result for one in observed.player_result}
 
 
 @pytest.fixture

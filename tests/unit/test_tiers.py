@@ -10,8 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.pacing import GivesWay, gives_way
-from tests.tiers import FOLDERS, tier_of
+from tests.tiers import FOLDERS, GivesWay, gives_way, tier_of
 
 TESTS = Path(__file__).parents[1]
 UNSTABLE = """
@@ -42,7 +41,7 @@ def suite(tmp_path: Path) -> Path:
     for folder in FOLDERS["fast"]:
         (tests / folder).mkdir(parents=True)
     (tests / "unit" / "test_two.py").write_text(UNSTABLE)
-    for name in ("conftest.py", "pacing.py", "reporting.py", "tiers.py"):
+    for name in ("conftest.py", "reporting.py", "tiers.py"):
         (tests / name).symlink_to(TESTS / name)
     (tmp_path / "pyproject.toml").symlink_to(TESTS.parent / "pyproject.toml")
     return tmp_path

@@ -3,6 +3,8 @@
 After Ctrl-C in a session that continues, as in a notebook, the next reset gives a working pool. An
 interrupt is raised where a chosen function of the package begins, so the same instant can be tried
 again. Python handles signals there, and after calls. `scripts/chaos.py` tries thousands by timer.
+
+The folders for temporary files and caches may be read-only, or may not execute programs.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.doorbell import Waiter
 from sc2pool.processes.uninterrupted import submit
 from tests.contract.envs import Counting
-from tests.support.programs import Trainer, assert_gone
+from tests.support.programs import Trainer, assert_gone, run
 
 PACKAGE = str(Path(sc2pool.__file__).parent)
 N = 2
@@ -370,3 +372,74 @@ def test_an_env_prints(terminal: tuple[int, int]) -> None:
     *_, faults = said.decode().splitlines()
     assert faults == "[]"
     assert said.count(b"a line of the env's") == 6
+
+
+ROOT = Path(__file__).parents[3]
+PLAYS_ONCE = """
+import sys
+import numpy as np
+from sc2pool import SC2VectorEnv
+from sc2pool.config import Limits, PoolConfig
+from sc2pool.errors import ConfigError
+try:
+    env = SC2VectorEnv(
+        n=2, task="MoveToBeacon", game=sys.argv[1], config=PoolConfig(limits=Limits(launch_s=5.0))
+    )
+except ConfigError as error:
+    print("ConfigError:", error)
+else:
+    env.reset()
+    env.step(np.zeros(2, np.int64))
+    env.close()
+    print("played")
+"""
+
+
+def can_mount() -> bool:
+    return run("unshare", "-m", "true").returncode == 0
+
+
+needs_a_mount = pytest.mark.skipif(
+    os.geteuid() != 0 or not can_mount(), reason="needs a mount of its own"
+)
+
+
+def play(folder: Path, options: str, variable: str, game: object) -> str:
+    """The output of the program if `variable` names this folder, mounted with these options."""
+    folder.mkdir()
+    mount = f'mount -t tmpfs -o {options},size=64m none "$0" && exec "$@"'
+    environment = os.environ | {variable: str(folder), "PYTHONPATH": str(ROOT)}
+    mounted = ("unshare", "-m", "sh", "-c", mount, folder)
+    done = run(*mounted, sys.executable, "-c", PLAYS_ONCE, game, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@needs_a_mount
+@pytest.mark.standin("the stand-in is installed in one of the folders")
+@pytest.mark.parametrize(
+    ("options", "variable"), [("noexec", "TMPDIR"), ("ro", "TMPDIR"), ("ro", "XDG_CACHE_HOME")]
+)
+def test_a_folder_that_a_pool_can_do_without(standin_dir, tmp_path, options, variable):
+    """Like Python's own `tempfile`, the pool takes the next temporary folder that is writable.
+
+    Fault reports need no cache.
+    """
+    assert play(tmp_path / "folder", options, variable, standin_dir) == "played"
+
+
+@needs_a_mount
+@pytest.mark.standin("the stand-in is installed in one of the folders")
+def test_a_cache_that_is_read_only_is_named(tmp_path):
+    said = play(tmp_path / "cache", "ro", "XDG_CACHE_HOME", "auto")
+    assert said.startswith("ConfigError: cannot write the stand-in")
+    assert str(tmp_path / "cache") in said
+
+
+@needs_a_mount
+@pytest.mark.standin("the stand-in is installed in one of the folders")
+def test_a_cache_that_executes_nothing_is_named(tmp_path):
+    said = play(tmp_path / "cache", "noexec", "XDG_CACHE_HOME", "auto")
+    assert said.startswith("ConfigError: ")
+    assert "SC2_x64" in said
+    assert "noexec" in said

@@ -20,9 +20,9 @@ from tests.standin.sessions import (
     command,
     create_request,
     place_of,
+    saved,
     step_until,
 )
-from tests.standin.towns.conftest import saved
 
 CENTER, DEPOT, LOWERED, BARRACKS = 18, 19, 47, 21
 SCV, MARINE, FIELD = 45, 48, 341

@@ -22,7 +22,7 @@ from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from tests.standin.sessions import GameProcess, command, options, place_of
+from tests.standin.sessions import GameProcess, command, options, place_of, results
 from tests.support.duels import (
     ATTACK,
     DUEL,
@@ -53,10 +53,6 @@ FOR_TWO = {
 
 def _has_reply(wire, within_s: float) -> bool:
     return bool(select.select([wire.socket], [], [], within_s)[0])
-
-
-def _results(observed: sc_pb.ResponseObservation) -> dict[int, int]:
-    return {one.player_id: one.result for one in observed.player_result}
 
 
 def _listening(*games: GameProcess) -> set[int]:
@@ -114,8 +110,8 @@ def test_a_duel_step_by_step(pair):
             point = tuple(rng.uniform(12, 20, 2).tolist())
             wire.order(mine, ATTACK, point)
         pair.step(1)
-    assert _results(host) == _results(guest)
-    assert sorted(_results(host)) == [1, 2]
+    assert results(host) == results(guest)
+    assert sorted(results(host)) == [1, 2]
     one, two = (seen.observation.score.score for seen in (host, guest))
     assert one == -two
 
@@ -197,7 +193,7 @@ def test_join_waits_for_the_other_player(shared_games, pair, guest_first):
 
 
 def test_a_client_that_goes_while_it_waits_leaves_no_port(launch, wait_for):
-    game = launch("--temper", "kind")  # other requests end if a client leaves like this
+    game = launch("--temper", "kind")  # others crash if a client leaves like this
     ports = free_ports(4)
     wire = game.connect()
     wire.ask(create_game=CREATE)
@@ -252,7 +248,7 @@ def test_who_leaves_has_lost(pair, leaver, waits):
     assert stepped.status == sc_pb.ended
     assert stepped.step.simulation_loop == 9
     seen = stays.observed()
-    assert _results(seen) == {2 - leaver: sc_pb.Victory, leaver + 1: sc_pb.Defeat}
+    assert results(seen) == {2 - leaver: sc_pb.Victory, leaver + 1: sc_pb.Defeat}
     assert not stays.observed().player_result
     assert stays.ask(leave_game=LEAVE).status == sc_pb.launched
 
@@ -263,7 +259,7 @@ def test_a_game_that_ends_has_one_result_for_both(pair):
     pair.wires[1].kill(units_of(first, 1))
     assert [reply.status for reply in pair.step(8)] == [sc_pb.ended] * 2
     for seen in pair.observe():
-        assert _results(seen) == {1: sc_pb.Defeat, 2: sc_pb.Victory}
+        assert results(seen) == {1: sc_pb.Defeat, 2: sc_pb.Victory}
         assert seen.observation.game_loop == 2
     for reply in pair.ask(step=STEP):
         assert "already ended" in reply.error[0]
@@ -275,7 +271,7 @@ def test_surrender_is_the_surrenderers_defeat(pair):
     pair.wires[1].debug(debug_pb.DebugCommand(end_game=end))
     pair.step(8)
     for seen in pair.observe():
-        assert _results(seen) == {1: sc_pb.Victory, 2: sc_pb.Defeat}
+        assert results(seen) == {1: sc_pb.Victory, 2: sc_pb.Defeat}
 
 
 def test_restart_is_refused_and_the_next_game_is_created(pair):

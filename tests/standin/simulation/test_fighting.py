@@ -298,8 +298,8 @@ def test_a_unit_stands_after_its_shot(offline):
     assert offline.units(MARINE)[0].pos.x > 20
 
 
-ATTACK, SCAN_MOVE, GENERAL_ATTACK = 23, 19, 3674
-MARINE, TEMPLAR, SENTRY, OBSERVER, BANELING, COLOSSUS = 48, 76, 77, 82, 9, 4
+SCAN_MOVE, GENERAL_ATTACK = 19, 3674
+TEMPLAR, SENTRY, OBSERVER = 76, 77, 82
 SHOWN = sc_pb.InterfaceOptions(raw=True, show_cloaked=True)
 GOD = debug_pb.DebugCommand(game_state=debug_pb.god)
 

@@ -108,7 +108,6 @@ def test_steps_of_any_size_give_the_same_bytes(session_for, begin):
     assert play(1) == play(8) == play(LOOPS)
 
 
-MOVE, ATTACK = 16, 23
 KINDS = [kind.id for kind in UNIT_TYPES]
 
 

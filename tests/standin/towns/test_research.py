@@ -10,8 +10,7 @@ from sc2standin.data.research import RESEARCH, UPGRADES
 from sc2standin.data.tables import read
 from sc2standin.data.unit_types import TYPE_BY_NAME
 from sc2standin.data.upgrades import levels, variant
-from tests.standin.sessions import abilities, command, step_until
-from tests.standin.towns.conftest import PLACES, cheat, saved
+from tests.standin.sessions import PLACES, abilities, cheat, command, saved, step_until
 
 TECH_LAB, BARRACKS, BAY, ARMORY, BARRACKS_LAB, MARINE = 5, 21, 22, 29, 37, 48
 WEAPONS, WEAPONS_1, WEAPONS_2, ARMOR, ARMOR_1, HI_SEC = 3698, 652, 653, 3697, 656, 650

@@ -69,14 +69,14 @@ def test_energy_has_the_bounds_of_the_type(offline):
         assert offline.units(unit_type)[0].energy == expected
 
 
-MARINE, REAPER, ZEALOT, SENTRY, ROACH = 48, 49, 73, 77, 110
+REAPER, ZEALOT, SENTRY = 49, 73, 77
 GHOST, RAVEN, TEMPLAR, PHOENIX, NEXUS, INFESTOR, QUEEN, RAVAGER = 50, 56, 75, 78, 59, 111, 126, 688
 DARK_TEMPLAR, ARCHON, ZERGLING, COCOON, BANELING, NEST = 76, 141, 105, 8, 9, 96
-HATCHERY, GATEWAY, SPAWNING_POOL, STALKER, OBSERVER = 86, 62, 89, 74, 82
+GATEWAY, SPAWNING_POOL, STALKER, OBSERVER = 62, 89, 74, 82
 HALLUCINATION_OF_STALKERS = 158
 ARCHON_WARP, MORPH_TO_BANELING, TRAIN_QUEEN, TRAIN_ZEALOT = 1766, 80, 1632, 916
 TURRET, CHARGE_ON_THE_GROUND = 31, 830
-CHARGE, BILE, MISSILE, AUTO_TURRET, SNIPE, EMP = 2588, 2338, 3753, 1764, 2714, 1628
+CHARGE, BILE, ANTI_ARMOR_MISSILE, AUTO_TURRET, SNIPE, EMP = 2588, 2338, 3753, 1764, 2714, 1628
 SHIELD, BEAM, STORM, FEEDBACK, CHRONO, TRANSFUSION = 76, 173, 1036, 140, 3755, 1664
 
 
@@ -121,11 +121,11 @@ def test_a_bile_hits_friend_and_foe_where_it_lands(offline):
 def test_energy_is_needed_and_paid(offline):
     offline.arena((RAVEN, 1, 20, 30), (INFESTOR, 2, 26, 30))
     raven, infestor = offline.one(RAVEN), offline.one(INFESTOR)
-    assert offline.order(raven, MISSILE, target=infestor) == error_pb.NotEnoughEnergy
+    assert offline.order(raven, ANTI_ARMOR_MISSILE, target=infestor) == error_pb.NotEnoughEnergy
     _give_energy(offline, RAVEN)
-    assert offline.order(raven, MISSILE, target=raven) == error_pb.CantTargetThatUnit
-    assert offline.order(raven, MISSILE) == error_pb.MustTargetUnit
-    assert offline.order(raven, MISSILE, target=infestor) == 1
+    assert offline.order(raven, ANTI_ARMOR_MISSILE, target=raven) == error_pb.CantTargetThatUnit
+    assert offline.order(raven, ANTI_ARMOR_MISSILE) == error_pb.MustTargetUnit
+    assert offline.order(raven, ANTI_ARMOR_MISSILE, target=infestor) == 1
     offline.step(40)  # a missile that speeds up from rest flies to 10 cells in 36
     assert list(offline.one(INFESTOR).buff_ids) == [279, 280]
     assert offline.one(RAVEN).energy == pytest.approx(125, abs=2)

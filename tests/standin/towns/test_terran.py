@@ -8,8 +8,7 @@ from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from tests.standin.sessions import abilities, apart, command, place_of, step_until
-from tests.standin.towns.conftest import PLACES, saved
+from tests.standin.sessions import PLACES, abilities, apart, command, place_of, saved, step_until
 
 TECH_LAB, REACTOR, BARRACKS_LAB, BARRACKS_REACTOR, FACTORY_LAB = 5, 6, 37, 38, 39
 CENTER, DEPOT, REFINERY, BARRACKS = 18, 19, 20, 21

@@ -12,8 +12,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2standin.layers import window
 from sc2standin.layers.layers import MINIMAP, SCREEN, Discs
 from sc2standin.layers.window import Window
-from tests.standin.sessions import options
-from tests.standin.view.conftest import look
+from tests.standin.sessions import look, options
 
 MARINE, ROACH, COMMAND_CENTER, MINERALS = 48, 110, 18, 341
 SENTRY, PHOENIX, PYLON, TUMOR, HALLUCINATE_PHOENIX = 77, 78, 60, 87, 154

@@ -104,7 +104,7 @@ def test_healed_life_is_in_the_score(offline):
     assert offline.observe().score.score_details.total_healed.life == pytest.approx(25, abs=1)
 
 
-MARINE, ME = 48, 1
+ME = 1
 MOVE = 3794
 
 
@@ -142,8 +142,8 @@ def test_other_maps_say_nothing(offline):
     assert not offline.observed().chat
 
 
-SMART, MOVE, ATTACK = 1, 16, 23
-MARINE, ROACH, TEMPLAR, SHARD = 48, 110, 76, 1680
+SMART, MOVE_MOVE, ATTACK = 1, 16, 23
+ROACH, TEMPLAR, SHARD = 110, 76, 1680
 SHOW_MAP = debug_pb.DebugCommand(game_state=debug_pb.show_map)
 HIDDEN, FOGGED, VISIBLE = 0, 1, 2
 SHARDS = {"type": "MineralShard", "owner": 16, "count": 30, "place": "random"}
@@ -175,7 +175,7 @@ def test_unseen_places_are_hidden_and_seen_ones_fogged(offline):
     offline.arena((MARINE, 1, 12, 12), fog=True)
     first = _grid(offline)
     assert (first == np.where(_distances(first, 12, 12) <= 9, VISIBLE, HIDDEN)).all()
-    offline.order(offline.one(MARINE), MOVE, (50, 12))
+    offline.order(offline.one(MARINE), MOVE_MOVE, (50, 12))
     offline.step(400)
     last = _grid(offline)
     assert ((last == VISIBLE) == (_distances(last, 50, 12) <= 9)).all()
@@ -215,7 +215,7 @@ def test_a_structure_lost_out_of_sight_is_remembered_until_its_place_is_seen(off
         return [unit for unit in offline.units(SHARD) if abs(unit.pos.x - gone.x) < 1e-3]
 
     assert [unit.display_type for unit in shown()] == [raw_pb.Snapshot]
-    offline.order(offline.units(MARINE), MOVE, (gone.x, gone.y))
+    offline.order(offline.units(MARINE), MOVE_MOVE, (gone.x, gone.y))
     offline.step(400)
     assert not shown()
     assert len(offline.units(SHARD)) == 29
@@ -228,7 +228,7 @@ def test_an_enemy_in_the_fog_is_no_target(offline):
     offline.state.game.world.by_tag[roach.tag].x = 40.0
     offline.step(8)
     assert not offline.units(ROACH)
-    for ability in (ATTACK, MOVE, SMART):
+    for ability in (ATTACK, MOVE_MOVE, SMART):
         assert offline.order(marine, ability, target=roach) == error_pb.MustTargetVisibleUnit
 
 

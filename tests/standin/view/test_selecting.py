@@ -9,8 +9,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from s2clientprotocol import spatial_pb2 as spatial_pb
 from s2clientprotocol import ui_pb2 as ui_pb
 
-from tests.standin.sessions import options
-from tests.standin.view.conftest import look
+from tests.standin.sessions import look, options
 
 SUCCESS, NOT_SUPPORTED = error_pb.Success, error_pb.NotSupported
 MARINE, SCV, ROACH, COMMAND_CENTER, BARRACKS = 48, 45, 110, 18, 21
