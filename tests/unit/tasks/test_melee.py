@@ -134,9 +134,6 @@ def test_the_scripted_player_does_what_is_missing():
     assert chosen(marines=0.1, idle_marines=0.1, threats=0.1) == melee.ATTACK
 
 
-OWN, NEUTRAL = raw_pb2.Self, raw_pb2.Neutral
-
-
 def _info(cliff_from_x: int) -> sc_pb.ResponseGameInfo:
     """A map of 64 x 64 cells; from one column on, no structure can be placed."""
     info = sc_pb.ResponseGameInfo()
