@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from sc2pool.tasks.task import Task as Task
     from sc2pool.tasks.teams.team_task import TeamTask as TeamTask
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 _NAMES = {
     "sc2pool.config": (

@@ -46,6 +46,25 @@ def pool(shared, gate):
     gate.touch()
 
 
+def test_env_sends_to_some_games_and_receives_those_that_are_ready(standin_dir):
+    """A game of a match is two envs of the `VecEnv`."""
+    with closing(SubprocSC2VecEnv("MarineDuel", n=2, game=standin_dir)) as env:
+        env.reset()
+        env.send([0, 0], [1])
+        with pytest.raises(AlreadyPendingCallError):
+            env.send([0, 0], [1])
+        batch = env.recv()
+        assert (batch.envs.tolist(), batch.rewards.shape) == ([1], (2,))
+        env.send([0, 0, 0, 0])
+        first = env.recv(min_ready=1, timeout_s=AT_ONCE_S)
+        left = 2 - len(first.envs)
+        assert len(first.rewards) == 2 * len(first.envs) > 0
+        if left:
+            assert len(env.recv().envs) == left
+        with pytest.raises(NoAsyncCallError):
+            env.recv()
+
+
 @pytest.mark.parametrize("envs", [[3], [-1], [0, 0]], ids=repr)
 def test_envs_that_are_none_are_told_and_nothing_is_sent(pool, envs):
     with pytest.raises(ConfigError, match=r"there is no|named twice"):
