@@ -15,10 +15,15 @@ from typing import TYPE_CHECKING
 
 from sc2pool.tasks.teams.smac.battle_task import smac_task
 from sc2pool.tasks.teams.smac.duel import smac_duel
-from sc2pool.tasks.teams.smac.rules import ZERO_SUM, Rules
-from sc2pool.tasks.teams.smac.scenarios import UNIT_TYPES, Scenario, UnitType, own_scenario
-from sc2pool.tasks.teams.smacv2.config import example_config
-from sc2pool.tasks.teams.smacv2.task import smacv2_task
+from sc2pool.tasks.teams.smac.scenarios import (
+    UNIT_TYPES,
+    ZERO_SUM,
+    Rules,
+    Scenario,
+    UnitType,
+    own_scenario,
+)
+from sc2pool.tasks.teams.smacv2.config import example_config, smacv2_task
 
 if TYPE_CHECKING:
     from typing import Any

@@ -41,11 +41,9 @@ from sc2pool.replacing import replacing
 from sc2pool.tasks.opponents.results import OPPONENT, RESULT, UNTOLD_END
 from sc2pool.tasks.teams.smac.actions import FIRST_TARGET, N_MOVES
 from sc2pool.tasks.teams.smac.battle_task import STEP_MUL, BattleTask, smac_task
-from sc2pool.tasks.teams.smac.rules import Rules
-from sc2pool.tasks.teams.smac.scenarios import SCENARIOS, Scenario
-from sc2pool.tasks.teams.smacv2.config import observation_names, state_names
-from sc2pool.tasks.teams.smacv2.task import SCENARIOS as RANDOM_TEAMS
-from sc2pool.tasks.teams.smacv2.task import smacv2_task
+from sc2pool.tasks.teams.smac.scenarios import SCENARIOS, Rules, Scenario
+from sc2pool.tasks.teams.smacv2.config import SCENARIOS as RANDOM_TEAMS
+from sc2pool.tasks.teams.smacv2.config import observation_names, smacv2_task, state_names
 
 _DIFFICULTIES = {name: number for number, name in enumerate("123456789A", start=1)}
 """The API's numbers of the built-in opponent's levels, by SMAC's names."""
@@ -87,7 +85,7 @@ class StarCraft2Env:
         game: see `SubprocSC2VecEnv`.
         config: see `SubprocSC2VecEnv`.
         rules: SMAC's and SMACv2's other options, such as `obs_last_action` or `heuristic_ai`, by
-            name; see `sc2pool.tasks.teams.smac.rules.Rules`. The defaults are SMAC's. For a
+            name; see `sc2pool.tasks.teams.smac.scenarios.Rules`. The defaults are SMAC's. For a
             scenario of SMACv2 that is given by its name alone, they are those of its example
             config. `window_size_x`, `window_size_y`, `debug`, `kill_unit_step_mul` and
             `num_fov_actions` have no effect. `game_version` may be None or "latest".

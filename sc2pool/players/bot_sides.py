@@ -27,7 +27,7 @@ from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.bot import RLBotAI
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.driven_task import note_delay
-from sc2pool.tasks.opponents.bots import PlainBot
+from sc2pool.tasks.opponents.policies import PlainBot
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 
 

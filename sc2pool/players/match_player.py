@@ -52,7 +52,7 @@ from sc2pool.players.sides import (
 from sc2pool.players.task_spec import TaskSpec
 from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.opponents.bots import PlainBot
+from sc2pool.tasks.opponents.policies import PlainBot
 from sc2pool.tasks.player import Episode, GameFacts
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.task import Task

@@ -79,7 +79,7 @@ PLACES = (
     BUILT_IN
     | {name: f"sc2pool.tasks.teams.smac.battle_task:{name}" for name in SMAC}
     | {name: f"sc2pool.tasks.teams.smac.duel:{name}" for name in SMAC_DUELS}
-    | {name: f"sc2pool.tasks.teams.smacv2.task:{name}" for name in SMACV2}
+    | {name: f"sc2pool.tasks.teams.smacv2.config:{name}" for name in SMACV2}
 )
 """The `module:Class` of each built-in task, by the task's name."""
 GROUPS = {

@@ -19,7 +19,7 @@ from sc2pool.config import Computer
 from sc2pool.errors import FaultKind, GameFault, UserCodeError
 from sc2pool.players.match_player import MatchPlayer
 from sc2pool.tasks.melee import Melee
-from sc2pool.tasks.opponents.bots import PlainBot
+from sc2pool.tasks.opponents.policies import PlainBot
 from sc2pool.tasks.opponents.resolve import resolve
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import Transition

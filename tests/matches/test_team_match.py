@@ -14,7 +14,7 @@ from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.registry import resolve
 from sc2pool.tasks.teams.smac.duel import smac_duel
-from sc2pool.tasks.teams.smac.rules import Rules
+from sc2pool.tasks.teams.smac.scenarios import Rules
 from sc2pool.tasks.teams.team_task import row_space
 from tests.matches.playing import Against, RecordedRows, always, play, player_of
 

@@ -21,12 +21,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from sc2pool.tasks.teams.smac.rules import Rules
-from sc2pool.tasks.teams.smacv2.config import example_config
-from sc2pool.tasks.teams.smacv2.task import (
+from sc2pool.tasks.teams.smac.scenarios import Rules
+from sc2pool.tasks.teams.smacv2.config import (
     EXAMPLE_RULES,
     SCENARIOS,
     RandomTeamsTask,
+    example_config,
     smacv2_task,
 )
 from sc2pool.tasks.teams.smacv2.teams import MAPS, Drawn

@@ -98,7 +98,7 @@ HEAVY = {
     ),
     "sc2": (
         "tasks/bot.py",
-        "tasks/opponents/bots.py",
+        "tasks/opponents/policies.py",
         "players/bots.py",
         "players/bots.py",
         "players/unit_sorter.py",

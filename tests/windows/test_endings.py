@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from sc2pool.cli.stop import Stop
-from sc2pool.game.program.output import RING_BYTES, Output, read_tail
+from sc2pool.game.program.process import RING_BYTES, Output, read_tail
 from sc2pool.pool.machine.run_dir import sweep
 from tests.windows.programs import CLOSED, CTRL_BREAK, tell
 

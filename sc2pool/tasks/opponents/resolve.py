@@ -29,9 +29,14 @@ from gymnasium import spaces
 
 from sc2pool.config import Computer
 from sc2pool.errors import ConfigError
-from sc2pool.tasks.opponents.bots import PlainBot, bot_opponent
 from sc2pool.tasks.opponents.models import SavedModel, check_spaces, model_pair
-from sc2pool.tasks.opponents.policies import FunctionPair, PredictPair, SharedPair
+from sc2pool.tasks.opponents.policies import (
+    FunctionPair,
+    PlainBot,
+    PredictPair,
+    SharedPair,
+    bot_opponent,
+)
 from sc2pool.tasks.opponents.snapshots import SnapshotOpponent, SnapshotStore
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import QueuePair

@@ -16,8 +16,14 @@ import pytest
 from sc2pool.game.program.diagnoses import diagnose, known_faults
 from sc2pool.game.program.installation import Installation
 from sc2pool.game.program.lease import PortLease
-from sc2pool.game.program.output import RING_BYTES, Output, read_tail
-from sc2pool.game.program.process import GameProcess, game_environment, log_left_in
+from sc2pool.game.program.process import (
+    RING_BYTES,
+    GameProcess,
+    Output,
+    game_environment,
+    log_left_in,
+    read_tail,
+)
 from sc2pool.platform import WINDOWS
 from sc2pool.processes import follower
 from tests.support.systems import KILLED, SLEEPS, is_private, write_program
@@ -263,7 +269,7 @@ def test_it_outlives_the_process_that_kept_it(tmp_path):
     program = r"""
 import psutil, subprocess, sys
 from pathlib import Path
-from sc2pool.game.program.output import Output
+from sc2pool.game.program.process import Output
 output = Output(Path(sys.argv[1]))
 words = [sys.executable, "-S", "-c", "import os; os.write(1, b'last words\\n')"]
 child = subprocess.Popen(words, stdout=output.writing_end)

@@ -17,8 +17,7 @@ import numpy as np
 
 from sc2pool import commands
 from sc2pool.commands import Commands
-from sc2pool.tasks.teams.smac.battle import Battle, Bools, Side
-from sc2pool.tasks.teams.smac.ground import MOVES, Ground
+from sc2pool.tasks.teams.smac.battle import MOVES, Battle, Bools, Ground, Side
 from sc2pool.units import distances
 
 NOTHING, STOP, FIRST_MOVE, N_MOVES = 0, 1, 2, len(MOVES)

@@ -25,11 +25,9 @@ from sc2pool.config import Computer
 from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.teams.smac import actions, features
-from sc2pool.tasks.teams.smac.battle import DRAWN, LOST, WON, Battle, Bools
+from sc2pool.tasks.teams.smac.battle import DRAWN, LOST, WON, Battle, Bools, Ground
 from sc2pool.tasks.teams.smac.features import Features, Sizes
-from sc2pool.tasks.teams.smac.ground import Ground
-from sc2pool.tasks.teams.smac.rules import Rules, check_rules
-from sc2pool.tasks.teams.smac.scenarios import SCENARIOS, Contest, Scenario
+from sc2pool.tasks.teams.smac.scenarios import SCENARIOS, Contest, Rules, Scenario, check_rules
 from sc2pool.tasks.teams.smac.scripted import Heuristic
 from sc2pool.tasks.teams.team_task import TeamTask
 

@@ -27,6 +27,7 @@ from sc2pool.tasks.teams.smac.battle import (
     LOST,
     WON,
     Battle,
+    Ground,
     Side,
     by_type_and_place,
     own_kinds,
@@ -34,9 +35,7 @@ from sc2pool.tasks.teams.smac.battle import (
     units_of,
 )
 from sc2pool.tasks.teams.smac.battle_task import SmacTask, made_task
-from sc2pool.tasks.teams.smac.ground import Ground
-from sc2pool.tasks.teams.smac.rules import Rules
-from sc2pool.tasks.teams.smac.scenarios import SCENARIOS, Contest, Scenario
+from sc2pool.tasks.teams.smac.scenarios import SCENARIOS, Contest, Rules, Scenario
 from sc2pool.tasks.teams.smac.scripted import EAST, NORTH, choose
 
 SUFFIX = "_duel"

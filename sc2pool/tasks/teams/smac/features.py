@@ -31,10 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sc2pool.tasks.teams.smac.actions import FIRST_MOVE, FIRST_TARGET, N_MOVES
-from sc2pool.tasks.teams.smac.battle import Battle, Bools, Side
-from sc2pool.tasks.teams.smac.ground import Ground
-from sc2pool.tasks.teams.smac.rules import Rules
-from sc2pool.tasks.teams.smac.scenarios import Contest
+from sc2pool.tasks.teams.smac.battle import Battle, Bools, Ground, Side
+from sc2pool.tasks.teams.smac.scenarios import Contest, Rules
 from sc2pool.units import Floats
 
 Features = NDArray[np.float32]

@@ -30,7 +30,6 @@ from sc2pool.foreign import printable
 from sc2pool.game.game import Game
 from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.teams.smac.battle import Battle, Side, by_type_and_place, units_of
-from sc2pool.tasks.teams.smac.rules import Rules
 from sc2pool.tasks.teams.smac.scenarios import (
     BANELING,
     COLOSSUS,
@@ -42,6 +41,7 @@ from sc2pool.tasks.teams.smac.scenarios import (
     ZEALOT,
     ZERGLING,
     Contest,
+    Rules,
     UnitType,
 )
 from sc2pool.units import Floats

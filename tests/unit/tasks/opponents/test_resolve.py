@@ -18,8 +18,13 @@ from sc2pool.config import Computer
 from sc2pool.errors import ActionError, ConfigError
 from sc2pool.tasks.bot import RLBotAI
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
-from sc2pool.tasks.opponents.bots import PlainBot
-from sc2pool.tasks.opponents.policies import FunctionPair, PredictPair, SharedPair, action_of
+from sc2pool.tasks.opponents.policies import (
+    FunctionPair,
+    PlainBot,
+    PredictPair,
+    SharedPair,
+    action_of,
+)
 from sc2pool.tasks.opponents.resolve import InTurn, resolve
 from sc2pool.tasks.opponents.snapshots import SnapshotStore
 from sc2pool.tasks.player import Episode

@@ -18,8 +18,7 @@ from sc2pool.tasks.teams.smac.battle import DRAWN, LOST, WON, Battle
 from sc2pool.tasks.teams.smac.battle_task import smac_task
 from sc2pool.tasks.teams.smac.duel import DUELS, SmacDuel, begun, smac_duel
 from sc2pool.tasks.teams.smac.features import Sizes, observations, state
-from sc2pool.tasks.teams.smac.rules import ZERO_SUM, Rules
-from sc2pool.tasks.teams.smac.scenarios import SCENARIOS
+from sc2pool.tasks.teams.smac.scenarios import SCENARIOS, ZERO_SUM, Rules
 from sc2pool.tasks.teams.smac.scripted import EAST, NORTH, SOUTH, WEST, Heuristic, choose, towards
 from tests.unit.tasks.teams.conftest import (
     FIRST_COPY,

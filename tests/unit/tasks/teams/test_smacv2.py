@@ -16,11 +16,9 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.registry import SMACV2, resolve
 from sc2pool.tasks.teams.smac.actions import available
-from sc2pool.tasks.teams.smac.battle import LOST, WON, Battle
+from sc2pool.tasks.teams.smac.battle import LOST, WON, Battle, Ground
 from sc2pool.tasks.teams.smac.battle_task import smac_task
 from sc2pool.tasks.teams.smac.features import Sizes, observations, state
-from sc2pool.tasks.teams.smac.ground import Ground
-from sc2pool.tasks.teams.smac.rules import Rules
 from sc2pool.tasks.teams.smac.scenarios import (
     MARAUDER,
     MARINE,
@@ -28,18 +26,17 @@ from sc2pool.tasks.teams.smac.scenarios import (
     STALKER,
     ZEALOT,
     ZERGLING,
+    Rules,
     UnitType,
 )
 from sc2pool.tasks.teams.smacv2.config import (
+    EXAMPLE_RULES,
+    SCENARIOS,
     example_config,
     observation_names,
     random_teams,
-    state_names,
-)
-from sc2pool.tasks.teams.smacv2.task import (
-    EXAMPLE_RULES,
-    SCENARIOS,
     smacv2_task,
+    state_names,
     terran_outcome,
 )
 from sc2pool.tasks.teams.smacv2.teams import MAPS, RandomTeams, begun, copy_ids, create
