@@ -1,6 +1,7 @@
 """Opponents: trained policies and python-sc2's bots.
 
-A trained policy behind a queue pair predicts each action from the newest transition. A policy is any object with SB3's `predict`; neither SB3 nor torch is imported.
+A trained policy behind a queue pair predicts each action from the newest transition. A policy is
+any object with SB3's `predict`; neither SB3 nor torch is imported.
 
 A bot of python-sc2 plays its side of the match by itself:
 
