@@ -391,9 +391,9 @@ def run_player(module: str) -> Callable[[argparse.Namespace], int]:
     """Like `run_of`, but finds the player first, because torch and SB3 take seconds to import."""
 
     def run(args: argparse.Namespace) -> int:
-        from sc2pool.cli.playing.subject import find_subject  # noqa: PLC0415
+        from sc2pool.cli.playing.chosen_player import find_player  # noqa: PLC0415
 
-        args.subject = find_subject(args.player, args.task, args.game)
+        args.subject = find_player(args.player, args.task, args.game)
         return run_of(module)(args)
 
     return run

@@ -14,7 +14,7 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Episode:
+class RecordedEpisode:
     """A complete episode of one row, of T steps."""
 
     observations: Any
@@ -48,7 +48,9 @@ class EpisodeCollector:
         keeps_faulty: whether to pass on episodes that a fault ended, too.
     """
 
-    def __init__(self, take: Callable[[Episode], None], *, keeps_faulty: bool = False) -> None:
+    def __init__(
+        self, take: Callable[[RecordedEpisode], None], *, keeps_faulty: bool = False
+    ) -> None:
         self._take = take
         self._keeps_faulty = keeps_faulty
         self._steps: deque[_Step] = deque()
@@ -111,7 +113,7 @@ class EpisodeCollector:
         steps = list(self._steps)[-self._ages[row] :]
         observations = [step.observations for step in steps]
         self._take(
-            Episode(
+            RecordedEpisode(
                 over_leaves(seen, *observations, info["terminal_observation"]),
                 over_leaves(played, *(step.actions for step in steps)),
                 np.array([step.rewards[row] for step in steps]),

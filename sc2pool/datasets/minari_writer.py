@@ -29,7 +29,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
-from sc2pool.datasets.collector import Episode, leaves_of
+from sc2pool.datasets.collector import RecordedEpisode, leaves_of
 from sc2pool.errors import ConfigError
 from sc2pool.foreign import read_json
 from sc2pool.optional import needed_for
@@ -95,7 +95,7 @@ class MinariWriter:
             "dataset_id": dataset_id,
             "minari_version": minari.__version__,
         }
-        self._waiting: list[Episode] = []
+        self._waiting: list[RecordedEpisode] = []
         self._waiting_steps = self._waiting_bytes = 0
         self._unlinked: list[Path] = []
         self.episodes = self.steps = 0
@@ -217,7 +217,7 @@ class MinariWriter:
                 found.append(shard)
         return found
 
-    def add(self, episode: Episode) -> None:
+    def add(self, episode: RecordedEpisode) -> None:
         """Add an episode."""
         self._waiting.append(episode)
         self._waiting_steps += episode.steps

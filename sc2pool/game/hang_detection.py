@@ -185,7 +185,7 @@ BUSY_CPU_SHARE: Final = 0.5
 other player uses less."""
 
 
-class Side(StrEnum):
+class MatchSide(StrEnum):
     """The two games of a match."""
 
     HOST = "host"
@@ -194,7 +194,7 @@ class Side(StrEnum):
 
 
 @dataclass(frozen=True)
-class Evidence:
+class SideEvidence:
     """The operating system's view of a game whose reply was awaited."""
 
     answered: bool = False
@@ -208,15 +208,15 @@ class Evidence:
     """CPU seconds per second, at the end of the wait."""
 
 
-class Verdict(NamedTuple):
+class HangVerdict(NamedTuple):
     """Who is to blame, and why."""
 
-    sides: tuple[Side, ...]
+    sides: tuple[MatchSide, ...]
     """One side, or both if no sign distinguishes them."""
     why: str
 
 
-_SIGNS: Sequence[tuple[str, Callable[[Evidence], bool]]] = (
+_SIGNS: Sequence[tuple[str, Callable[[SideEvidence], bool]]] = (
     ("its process has ended", lambda seen: seen.exited),
     ("it is stopped by a signal", lambda seen: seen.stopped),
     ("it does not read its requests", lambda seen: seen.unread),
@@ -226,13 +226,13 @@ _SIGNS: Sequence[tuple[str, Callable[[Evidence], bool]]] = (
 """Symptoms of a game that hangs, the gravest first."""
 
 
-def judge(evidence: Mapping[Side, Evidence]) -> Verdict:
+def judge(evidence: Mapping[MatchSide, SideEvidence]) -> HangVerdict:
     """Decide who is to blame for a missing reply."""
     owing = tuple(side for side, seen in evidence.items() if not seen.answered)
     if len(owing) == 1:
-        return Verdict(owing, "the other side has answered")
+        return HangVerdict(owing, "the other side has answered")
     for why, shows in _SIGNS:
         showing = tuple(side for side in owing if shows(evidence[side]))
         if len(showing) == 1:
-            return Verdict(showing, why)
-    return Verdict(owing, "the signs do not show which side waits for the other")
+            return HangVerdict(showing, why)
+    return HangVerdict(owing, "the signs do not show which side waits for the other")

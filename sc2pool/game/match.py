@@ -35,7 +35,7 @@ from sc2pool.config import GameSetup, Limits
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.game import NOWHERE, Game, ResetKind, Step, Surroundings
-from sc2pool.game.hang_detection import Evidence, Side, judge
+from sc2pool.game.hang_detection import MatchSide, SideEvidence, judge
 from sc2pool.game.program.installation import Installation
 from sc2pool.game.program.launch import refusals_as_faults
 from sc2pool.game.program.lease import PortLease
@@ -132,14 +132,14 @@ class Match:
 
     def exit_fault(self) -> GameFault:
         """The fault of the game whose process has ended; it names the side."""
-        for side, game in zip(Side, self.games, strict=True):
+        for side, game in zip(MatchSide, self.games, strict=True):
             if game.process.exit_code() is not None:
                 return _named(side, game.exit_fault())
         return GameFault(FaultKind.GAME_EXITED, "a game of the match ended")
 
     def log_tail(self) -> str:
         """The last lines of both games' output, each below its side's name; also after `close`."""
-        tails = zip(Side, (game.process.log_tail() for game in self.games), strict=True)
+        tails = zip(MatchSide, (game.process.log_tail() for game in self.games), strict=True)
         return "\n".join(f"{side}:\n{tail}" for side, tail in tails if tail)
 
     # ---- playing ----------------------------------------------------------------------------
@@ -177,18 +177,18 @@ class Match:
         await self._both(self.host.leave(), self.guest.leave())
         path = await self._saved(map_path)
         try:
-            await self._alone(Side.HOST, self.host.create(setup, path, seed))
+            await self._alone(MatchSide.HOST, self.host.create(setup, path, seed))
         except GameFault as fault:
             if path == map_path or fault.kind is not FaultKind.SETUP_FAILED:
                 raise
             # A cleaner of temporary files may just have deleted the saved map.
             await self._saved(map_path)
-            await self._alone(Side.HOST, self.host.create(setup, path, seed))
+            await self._alone(MatchSide.HOST, self.host.create(setup, path, seed))
         ports = self._leases.ports
         await self._both(
             *(
                 game.join_match(replace(setup, race=race), ports, str(side))
-                for side, game, race in zip(Side, self.games, races, strict=True)
+                for side, game, race in zip(MatchSide, self.games, races, strict=True)
             )
         )
 
@@ -199,7 +199,7 @@ class Match:
             return map_path
         name = map_path.name
         # One after the other, because two games may save it in the same folder.
-        for side, game in zip(Side, self.games, strict=True):
+        for side, game in zip(MatchSide, self.games, strict=True):
             await self._alone(side, game.save_map(name, content))
         return Path(name)
 
@@ -248,7 +248,7 @@ class Match:
         Raises:
             GameFault: a game failed.
         """
-        side = list(Side)[index]
+        side = list(MatchSide)[index]
         try:
             step = await self.games[index].step(actions, loops)
         except GameFault as fault:
@@ -291,7 +291,7 @@ class Match:
         """
         return _NAMING[index]
 
-    async def _alone(self, side: Side, asked: Coroutine[Any, Any, T]) -> T:
+    async def _alone(self, side: MatchSide, asked: Coroutine[Any, Any, T]) -> T:
         try:
             return await asked
         except GameFault as fault:
@@ -305,7 +305,7 @@ class Match:
             GameFault: a game failed; the detail names the side to blame.
         """
         tasks = [asyncio.ensure_future(one) for one in asked]
-        for side, failure in zip(Side, await _failures(tasks), strict=True):
+        for side, failure in zip(MatchSide, await _failures(tasks), strict=True):
             if isinstance(failure, GameFault):
                 answered = [not task.cancelled() and task.exception() is None for task in tasks]
                 raise await self._blamed(side, failure, answered) from failure
@@ -314,7 +314,9 @@ class Match:
         host, guest = (task.result() for task in tasks)
         return host, guest
 
-    async def _blamed(self, side: Side, fault: GameFault, answered: Sequence[bool]) -> GameFault:
+    async def _blamed(
+        self, side: MatchSide, fault: GameFault, answered: Sequence[bool]
+    ) -> GameFault:
         """The fault of a side as a fault of the match. The other side may be to blame.
 
         Args:
@@ -330,13 +332,13 @@ class Match:
         sides, why = judge(evidence)
         return fault.with_detail(f"{' or '.join(sides)}: {fault.detail}; {why}")
 
-    async def _evidence(self, answered: Sequence[bool]) -> dict[Side, Evidence]:
+    async def _evidence(self, answered: Sequence[bool]) -> dict[MatchSide, SideEvidence]:
         began_s = time.monotonic()
         before_s = [game.process.cpu_seconds() for game in self.games]
         await asyncio.sleep(_WATCH_S)
         watched_s = time.monotonic() - began_s
         return {
-            side: Evidence(
+            side: SideEvidence(
                 answered=has_answered,
                 exited=game.process.exit_code() is not None,
                 stopped=game.process.is_stopped(),
@@ -344,7 +346,7 @@ class Match:
                 cpu_share=(game.process.cpu_seconds() - used_s) / watched_s,
             )
             for side, game, has_answered, used_s in zip(
-                Side, self.games, answered, before_s, strict=True
+                MatchSide, self.games, answered, before_s, strict=True
             )
         }
 
@@ -367,14 +369,14 @@ async def _failures(tasks: Sequence[asyncio.Future[Any]]) -> list[BaseException 
     return failures
 
 
-def _named(side: Side, fault: GameFault) -> GameFault:
+def _named(side: MatchSide, fault: GameFault) -> GameFault:
     return fault.with_detail(f"{side}: {fault.detail}")
 
 
 class _Naming(AbstractContextManager[None]):
     """Names a side in the faults that are raised in its block; can be entered again."""
 
-    def __init__(self, side: Side) -> None:
+    def __init__(self, side: MatchSide) -> None:
         self._side = side
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -382,7 +384,7 @@ class _Naming(AbstractContextManager[None]):
             raise _named(self._side, error) from error
 
 
-_NAMING: Final = tuple(map(_Naming, Side))
+_NAMING: Final = tuple(map(_Naming, MatchSide))
 """The context managers for the host's block and the guest's."""
 
 

@@ -38,7 +38,7 @@ from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError, GameFault
 from sc2pool.game.game import Game, Step
 from sc2pool.game.match import Match
-from sc2pool.players.outcome import as_one_episode, is_last
+from sc2pool.players.episode_results import as_one_episode, is_last
 from sc2pool.players.sc2_player import SC2Player, Unstarted, facts_of
 from sc2pool.players.sides import (
     OpponentSide,

@@ -21,7 +21,7 @@ from sc2pool.deadline import Deadline
 from sc2pool.errors import GameFault
 from sc2pool.game.clock import Tick, loops_passed
 from sc2pool.game.game import Game, Surroundings
-from sc2pool.players.outcome import name_of, with_result
+from sc2pool.players.episode_results import name_of, with_result
 from sc2pool.players.replays import REPLAY, Chooser, LastHeld, PlayedReplay
 from sc2pool.players.sides import rows_of
 from sc2pool.players.task_spec import TaskSpec

@@ -32,7 +32,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.errors import ActionError, GameFault, ObservationError, UserCodeError
 from sc2pool.game.game import Game, Step
 from sc2pool.game.match import Match
-from sc2pool.players.outcome import is_last
+from sc2pool.players.episode_results import is_last
 from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.driven_task import DrivenTask

@@ -40,7 +40,7 @@ from sc2pool.pool.machine.watchdog import Sample, cpu_s, memory_bytes
 from sc2pool.pool.report.metrics import MetricsServer
 from sc2pool.pool.report.replays import ReplayFolder
 from sc2pool.pool.report.snapshot import Snapshots
-from sc2pool.pool.report.window import Window, open_window
+from sc2pool.pool.report.watch_page import WatchPage, open_window
 from sc2pool.pool.statistics.stats import InstanceStats, PoolStats
 from sc2pool.processes.uninterrupted import submit, uninterrupted
 
@@ -68,7 +68,7 @@ class Runtime:
         self._config = config
         self._ended = False
         self._metrics: MetricsServer | None = None
-        self._window: Window | None = None
+        self._window: WatchPage | None = None
         replays = None if config.replays is None else ReplayFolder(config.replays)
         self._waiter = system.waiter()
         with ExitStack() as owned:

@@ -46,7 +46,7 @@ from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 from ray.tune.registry import register_env
 
 from sc2pool.config import PoolConfig
-from sc2pool.envs.specs import (
+from sc2pool.envs.keywords import (
     DEFAULT_N,
     Game,
     TaskChoice,
@@ -56,7 +56,6 @@ from sc2pool.envs.specs import (
 from sc2pool.envs.vector import SC2VectorEnv
 from sc2pool.errors import ClosedError, ConfigError, NodeLostError, SC2PoolError
 from sc2pool.pool.statistics.stats import PoolStats
-from sc2pool.ray.agreement import Played, check_agreement
 from sc2pool.ray.cluster import (
     ANSWER_S,
     GAME_RESOURCE,
@@ -70,6 +69,7 @@ from sc2pool.ray.cluster import (
     on_each,
     resources_of,
 )
+from sc2pool.ray.equal_nodes import NodeGame, check_agreement
 from sc2pool.ray.pool.node_games import end_with_node
 from sc2pool.realtime.rllib import RLlibPauseCallback, after_each_training_step, log_growth
 from sc2pool.tasks.registry import DEFAULT_TASK, resolve
@@ -347,10 +347,10 @@ def _raise_failure(run: str) -> None:
         raise ClosedError(f"the pool of an env runner has failed {failure}")
 
 
-def _all_played(algorithm: Algorithm, run: str) -> list[tuple[str, Played]]:
+def _all_played(algorithm: Algorithm, run: str) -> list[tuple[str, NodeGame]]:
     """The nodes and games of all env runners. Also gives each the name of the training."""
     groups = (algorithm.env_runner_group, algorithm.eval_env_runner_group)
-    found: list[tuple[str, Played]] = []
+    found: list[tuple[str, NodeGame]] = []
     for group in groups:
         if group is not None:
             told = group.foreach_env_runner(
@@ -360,7 +360,7 @@ def _all_played(algorithm: Algorithm, run: str) -> list[tuple[str, Played]]:
     return found
 
 
-def _played(runner: EnvRunner, run: str) -> tuple[str, Played] | None:
+def _played(runner: EnvRunner, run: str) -> tuple[str, NodeGame] | None:
     """An env runner's node and game; None without an env. Also gives it the training's name."""
     if runner.env is None:
         return None
@@ -368,7 +368,7 @@ def _played(runner: EnvRunner, run: str) -> tuple[str, Played] | None:
     runner.env.unwrapped.run = run
     where = f"env runner {runner.worker_index or 0} on node {ray.util.get_node_ip_address()}"
     pool = runner.env.unwrapped.pool
-    return where, Played.of(pool, pool.stats())
+    return where, NodeGame.of(pool, pool.stats())
 
 
 def _made_anew() -> bool:

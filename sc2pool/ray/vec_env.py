@@ -6,8 +6,7 @@ It is like `SubprocSC2VecEnv` with another pool, so it works with the same wrapp
 from __future__ import annotations
 
 from sc2pool.config import PoolConfig, is_number
-from sc2pool.envs.sb3 import PoolVecEnv
-from sc2pool.envs.specs import (
+from sc2pool.envs.keywords import (
     DEFAULT_N,
     EnvFns,
     Game,
@@ -17,6 +16,7 @@ from sc2pool.envs.specs import (
     sort_first_argument,
     whole_number,
 )
+from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.errors import ConfigError
 from sc2pool.ray.cluster import connect
 from sc2pool.ray.pool.cluster_pool import ClusterPool

@@ -22,8 +22,8 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sc2pool import DummySC2VecEnv, SubprocSC2VecEnv
+from sc2pool.cli.playing.chosen_player import ChosenPlayer, rows_of
 from sc2pool.cli.playing.episodes import end_of, play_episodes
-from sc2pool.cli.playing.subject import Subject, rows_of
 from sc2pool.datasets.collector import EpisodeCollector
 from sc2pool.tasks.registry import resolve
 from tests.support.installations import changed
@@ -274,7 +274,7 @@ def test_players_of_every_kind_of_space(kind, player, standin_dir):
     task = task_with(space, masked=False)
     watchers = [EpisodeCollector(recorded.append)] if kind != "text" else []
     with closing(DummySC2VecEnv(task=task, n=2, game=standin_dir, seed=1)) as env:
-        policy = Subject(player, task, str(standin_dir)).policy(1)
+        policy = ChosenPlayer(player, task, str(standin_dir)).policy(1)
         ended = list(play_episodes(env, policy, 2, deterministic=True, watchers=watchers))
     assert [one.steps for one in ended] == [3, 3]
     assert len(task.played) == 6
@@ -290,7 +290,7 @@ def test_random_actions_keep_to_masks(kind, standin_dir):
     space = KINDS[kind]
     task = task_with(space, masked=True)
     with closing(DummySC2VecEnv(task=task, n=1, game=standin_dir, seed=1)) as env:
-        policy = Subject("random", task, str(standin_dir)).policy(1)
+        policy = ChosenPlayer("random", task, str(standin_dir)).policy(1)
         list(play_episodes(env, policy, 3, deterministic=True))
     last = {"discrete": 7, "multi-discrete": [[2, 4], [6, 8]], "multi-binary": [[1, 1], [1, 1]]}
     first_actions = [np.asarray(action).tolist() for action in task.played[::3]]

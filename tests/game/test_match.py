@@ -19,7 +19,7 @@ from sc2pool.config import GameSetup, Limits
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.game import Game, ResetKind
-from sc2pool.game.hang_detection import Side
+from sc2pool.game.hang_detection import MatchSide
 from sc2pool.game.match import Match
 from sc2pool.game.program import lease as lease_module
 from sc2pool.game.program.installation import find, find_map
@@ -58,8 +58,8 @@ def leases(tmp_path, monkeypatch) -> Callable[[], int]:
     return lambda: len(list(folder.iterdir()))
 
 
-def game_of(match: Match, side: Side) -> Game:
-    return match.games[list(Side).index(side)]
+def game_of(match: Match, side: MatchSide) -> Game:
+    return match.games[list(MatchSide).index(side)]
 
 
 def attack(observed: Observed, x: float, y: float) -> list[sc_pb.Action]:
@@ -209,7 +209,7 @@ def test_too_few_ports(standin_dir, free, monkeypatch, leases):
 
 
 @pytest.mark.parametrize("phase", ["beginning", "first observation", "stepping"])
-@pytest.mark.parametrize("side", list(Side))
+@pytest.mark.parametrize("side", list(MatchSide))
 @pytest.mark.parametrize("harm", ["KILL", "STOP"])
 def test_a_harmed_side_is_named(standin_dir, side, phase, harm, leases):
     async def play() -> None:
@@ -235,12 +235,12 @@ def test_a_harmed_side_is_named(standin_dir, side, phase, harm, leases):
     assert leases() == 0
 
 
-@pytest.mark.parametrize("side", list(Side))
+@pytest.mark.parametrize("side", list(MatchSide))
 async def test_a_side_that_is_harmed_in_join_is_named(standin_dir, side):
     """Both sides wait for each other at this point."""
     async with matching(standin_dir, SHORT) as match:
         path = find_map(find(standin_dir), SETUP.map_name)
-        other = game_of(match, Side.GUEST if side is Side.HOST else Side.HOST)
+        other = game_of(match, MatchSide.GUEST if side is MatchSide.HOST else MatchSide.HOST)
         joins = other.join_match
 
         async def join_after_harm(*arguments: Any) -> None:
@@ -254,7 +254,7 @@ async def test_a_side_that_is_harmed_in_join_is_named(standin_dir, side):
         assert "it is stopped" in raised.value.detail
 
 
-@pytest.mark.parametrize("side", list(Side))
+@pytest.mark.parametrize("side", list(MatchSide))
 async def test_a_side_that_hangs_is_named(standin_dir, side):
     """The other game waits for the stopped one, and is silent, too."""
     async with matching(standin_dir, SHORT, seed=1) as match:
@@ -315,5 +315,5 @@ async def test_in_real_time_each_side_has_its_own_steps(standin_dir, index):
             for _ in range(3):
                 await match.step_one(index, [], 4)
         assert raised.value.kind is FaultKind.DEADLINE
-        assert raised.value.detail.startswith(f"{list(Side)[1 - index]}: ")
+        assert raised.value.detail.startswith(f"{list(MatchSide)[1 - index]}: ")
         assert "it is stopped by a signal" in raised.value.detail

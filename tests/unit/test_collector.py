@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sc2pool.datasets.collector import Episode, EpisodeCollector
+from sc2pool.datasets.collector import EpisodeCollector, RecordedEpisode
 
 
 def info(last: Any, *, truncated: bool = False, fault: str | None = None) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def play(collector: EpisodeCollector, ends: list[dict[int, dict[str, Any]]]) -> 
 
 
 def test_rows_whose_episodes_have_different_lengths():
-    episodes: list[Episode] = []
+    episodes: list[RecordedEpisode] = []
     collector = EpisodeCollector(episodes.append)
     play(collector, [{}, {1: info(7)}, {0: info(8, truncated=True)}, {1: info(9)}])
     first, second, third = episodes
@@ -45,7 +45,7 @@ def test_rows_whose_episodes_have_different_lengths():
 
 def test_faults_are_left_out_unless_they_are_asked_for():
     for keeps, kinds in ((False, [None]), (True, ["hung", None])):
-        episodes: list[Episode] = []
+        episodes: list[RecordedEpisode] = []
         collector = EpisodeCollector(episodes.append, keeps_faulty=keeps)
         play(collector, [{0: info(5, truncated=True, fault="hung")}, {0: info(6)}])
         assert [episode.fault for episode in episodes] == kinds
@@ -53,7 +53,7 @@ def test_faults_are_left_out_unless_they_are_asked_for():
 
 
 def test_a_reset_drops_what_was_begun():
-    episodes: list[Episode] = []
+    episodes: list[RecordedEpisode] = []
     collector = EpisodeCollector(episodes.append)
     play(collector, [{}])
     play(collector, [{0: info(7)}])
@@ -61,7 +61,7 @@ def test_a_reset_drops_what_was_begun():
 
 
 def test_observations_of_several_parts():
-    episodes: list[Episode] = []
+    episodes: list[RecordedEpisode] = []
     collector = EpisodeCollector(episodes.append)
     seen = {"a": np.zeros((1, 2)), "b": (np.zeros(1), np.zeros((1, 3, 3)))}
     last = {"a": np.ones(2), "b": (np.float64(1), np.ones((3, 3)))}

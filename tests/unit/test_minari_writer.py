@@ -23,7 +23,7 @@ from minari.dataset.minari_storage import MinariStorage
 
 import sc2pool  # noqa: F401 - it registers the tasks
 from sc2pool.datasets import minari_writer
-from sc2pool.datasets.collector import Episode
+from sc2pool.datasets.collector import RecordedEpisode
 from sc2pool.datasets.minari_writer import MinariWriter
 from sc2pool.errors import ConfigError
 from sc2pool.replacing import new_file, new_folder
@@ -40,14 +40,16 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def episode(number: int, steps: int = 3, **given: Any) -> Episode:
+def episode(number: int, steps: int = 3, **given: Any) -> RecordedEpisode:
     random = np.random.default_rng(number)
     seen = {
         "image": random.integers(0, 255, (steps + 1, *IMAGE.shape), np.uint8),
         "place": random.random((steps + 1, 2), np.float32),
     }
     values: dict[str, Any] = {"terminated": bool(number % 2), "fault": None, **given}
-    return Episode(seen, random.integers(0, 4, steps), np.full(steps, number, float), **values)
+    return RecordedEpisode(
+        seen, random.integers(0, 4, steps), np.full(steps, number, float), **values
+    )
 
 
 def writer(**given: Any) -> MinariWriter:

@@ -228,7 +228,7 @@ WAITS = {
     ("pool/runtime.py", "opened.result"): "what is done there is bounded by itself",
     ("pool/report/metrics.py", "_thread.join"): "its server was shut down",
     ("pool/report/metrics.py", "ending.join"): "it shuts the server down, twice a second at least",
-    ("pool/report/window.py", "_child.wait"): KILLED,
+    ("pool/report/watch_page.py", "_child.wait"): KILLED,
     ("pool/runtime.py", "ending.result"): "what `close` does is bounded, each part by itself",
     ("pool/serial.py", "asyncio.gather"): "the loop is run for a limited time",
     ("pool/worker/doorbells.py", "_block.wait"): BY_TRAINER,

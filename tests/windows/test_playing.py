@@ -16,7 +16,7 @@ import pytest
 
 from sc2pool import AsyncPPO, SC2VectorEnv, SubprocSC2VecEnv
 from sc2pool.pool.machine.run_dir import RunDir
-from sc2pool.pool.report.window import Window
+from sc2pool.pool.report.watch_page import WatchPage
 from sc2pool.realtime.gate import PauseGate
 from sc2pool.smac import StarCraft2Env
 
@@ -78,7 +78,7 @@ def test_a_paused_process_stands_still(tmp_path: Path, wait_for: Callable[..., N
 def test_the_page_of_a_pool() -> None:
     """Its process gets a copy of the socket that listens already."""
     run = RunDir()
-    window = Window(run.path)
+    window = WatchPage(run.path)
     with urlopen(window.address, timeout=60) as page:
         assert b"<title>" in page.read()
     window.close()

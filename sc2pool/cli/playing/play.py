@@ -20,14 +20,14 @@ from s2clientprotocol import common_pb2, sc2api_pb2
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.cli.arguments import check_file
-from sc2pool.cli.playing.episodes import Ended, play_episodes
-from sc2pool.cli.playing.subject import (
+from sc2pool.cli.playing.chosen_player import (
     SCRIPTED,
-    Subject,
+    ChosenPlayer,
     playable_model,
     say_if_normalized,
     scripted_player,
 )
+from sc2pool.cli.playing.episodes import Ended, play_episodes
 from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.table import game_name
 from sc2pool.cli.training.video import Film, Video
@@ -49,7 +49,7 @@ _FIRST_ONLY = 1 << 60
 
 def run(args: argparse.Namespace) -> int:
     """Play the episodes, and write the files."""
-    subject: Subject = args.subject
+    subject: ChosenPlayer = args.subject
     check_files(args)
     with Stop().handling(), ExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
@@ -90,7 +90,7 @@ def check_files(args: argparse.Namespace) -> None:
         require("--video", "imageio_ffmpeg")
 
 
-def make_games(args: argparse.Namespace, subject: Subject, replays: Path) -> PoolVecEnv[Any]:
+def make_games(args: argparse.Namespace, subject: ChosenPlayer, replays: Path) -> PoolVecEnv[Any]:
     """The pool of games; replays are written to the folder `replays`."""
     keep = ReplayPolicy(replays, every=_FIRST_ONLY, best=False) if args.replay else None
     task, opponent = against(args, subject.task)

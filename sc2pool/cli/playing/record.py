@@ -11,8 +11,8 @@ import gymnasium
 import numpy as np
 
 from sc2pool import SubprocSC2VecEnv
+from sc2pool.cli.playing.chosen_player import RANDOM, SCRIPTED, ChosenPlayer
 from sc2pool.cli.playing.episodes import play_episodes
-from sc2pool.cli.playing.subject import RANDOM, SCRIPTED, Subject
 from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.table import duration, game_name
 from sc2pool.datasets.collector import EpisodeCollector
@@ -28,7 +28,7 @@ SAY_EVERY_S = 5.0
 
 def run(args: argparse.Namespace) -> int:
     """Record the dataset."""
-    subject: Subject = args.subject
+    subject: ChosenPlayer = args.subject
     dataset = args.dataset or default_id(subject)
     check_recordable(subject.task)
     check_dataset(dataset, resume=args.resume)
@@ -81,7 +81,7 @@ def check_recordable(task: type[TaskDefinition]) -> None:
 def fill(
     writer: MinariWriter,
     env: SubprocSC2VecEnv,
-    subject: Subject,
+    subject: ChosenPlayer,
     args: argparse.Namespace,
     stop: Stop,
 ) -> None:
@@ -124,13 +124,13 @@ def seed_of_this_part(seed: int | None, episodes: int) -> int | None:
     return int(np.random.SeedSequence([seed, episodes]).generate_state(1)[0])
 
 
-def default_id(subject: Subject) -> str:
+def default_id(subject: ChosenPlayer) -> str:
     """The dataset's name if none is given."""
     name = subject.name if subject.name in (RANDOM, SCRIPTED) else "model"
     return f"sc2pool/{subject.task.__name__}/{name}-v0"
 
 
-def env_spec_of(subject: Subject) -> gymnasium.envs.registration.EnvSpec | None:
+def env_spec_of(subject: ChosenPlayer) -> gymnasium.envs.registration.EnvSpec | None:
     """The spec with which Minari can make the env; None without an env of one row in gymnasium."""
     task = subject.task
     alone = task.players == 1 and agents_of(task) == 1

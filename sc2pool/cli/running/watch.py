@@ -31,7 +31,7 @@ from sc2pool.errors import ConfigError
 from sc2pool.platform import SYSTEM
 from sc2pool.pool.report import live_files
 from sc2pool.pool.report.loopback import IDLE_S, REFUSAL, LoopbackServer, names_loopback
-from sc2pool.pool.report.window import HOST, listen
+from sc2pool.pool.report.watch_page import HOST, listen
 from sc2pool.processes.spawn import given_socket
 
 _POLL_INTERVAL_S = 0.5

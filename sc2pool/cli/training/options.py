@@ -227,7 +227,7 @@ def check_model(model: Path, task: type[TaskDefinition]) -> None:
     Print a warning if the model was trained on normalised observations.
     """
     # Imported here, because only a resumed run needs numpy.
-    from sc2pool.cli.playing.subject import say_if_normalized  # noqa: PLC0415
+    from sc2pool.cli.playing.chosen_player import say_if_normalized  # noqa: PLC0415
     from sc2pool.tasks.opponents.models import SavedModel  # noqa: PLC0415
     from sc2pool.tasks.teams.team_task import row_space  # noqa: PLC0415
 

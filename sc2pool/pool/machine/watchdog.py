@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 
 from sc2pool.config import RecyclePolicy
 from sc2pool.errors import FaultKind
-from sc2pool.game.hang_detection import IDLE_CPU_SHARE, Activity, Side, doing
+from sc2pool.game.hang_detection import IDLE_CPU_SHARE, Activity, MatchSide, doing
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.processes.shortage import start_thread
 from sc2pool.processes.tree import Processes, ProcessRow, process_table, waited_s
@@ -139,7 +139,7 @@ def _stopped(_: Sample, previous: Sample | None, now: Sample, __: RecyclePolicy)
         before, after = getattr(previous, name), getattr(now, name)
         if before is not None and after is not None and before.stopped and after.stopped:
             sides = set(previous.stopped_games) & set(now.stopped_games) if name == "game" else ()
-            which = " and ".join(side for i, side in enumerate(Side) if i in sides)
+            which = " and ".join(side for i, side in enumerate(MatchSide) if i in sides)
             detail = f"the {name} was stopped by a signal and not continued"
             if which:
                 detail = f"{which}: {detail}"

@@ -81,7 +81,7 @@ class SentSpec:
             self._descriptor = -1
 
 
-class Worker:
+class WorkerProcess:
     """Hosts instances until the last one was asked to close."""
 
     def __init__(
@@ -169,7 +169,7 @@ def main(control_fd: int, request_fd: int, reply_fd: int, memory_fd: int) -> Non
         Doorbell.inherited(listening=request_fd), Doorbell.inherited(ringing=reply_fd)
     )
     loop = WorkerLoop(_OWN_TASKS)
-    worker = Worker(loop, Control(socket.socket(fileno=control_fd)), doorbells, memory_fd)
+    worker = WorkerProcess(loop, Control(socket.socket(fileno=control_fd)), doorbells, memory_fd)
     # TMPDIR is a folder in the run's folder.
     LiveView(Path(os.environ["TMPDIR"]).parent, worker.players).begin(loop)
     HookWatch(directory_of).begin()

@@ -32,8 +32,8 @@ from sc2pool.pool.instances.restart import exceeded
 from sc2pool.pool.runtime import warn_of_owner
 from sc2pool.pool.statistics.measures import DurationCounter, figures
 from sc2pool.pool.statistics.stats import PoolEvent, PoolStats
-from sc2pool.ray.agreement import check_agreement
 from sc2pool.ray.cluster import ANSWER_S, connection
+from sc2pool.ray.equal_nodes import check_agreement
 from sc2pool.ray.pool.node_games import Reply
 from sc2pool.ray.pool.remote_games import LostError, NoPlaceError, Reborn, RemoteGames
 from sc2pool.ray.stats import merge

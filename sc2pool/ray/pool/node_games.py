@@ -24,12 +24,12 @@ from typing import Any, NamedTuple
 
 import ray
 
-from sc2pool.envs.specs import make_players
+from sc2pool.envs.keywords import make_players
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.pool.stepping.batch import Batch
-from sc2pool.ray.agreement import Played
+from sc2pool.ray.equal_nodes import NodeGame
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class About:
         is_task: whether the envs play a task. If not, they are the user's.
     """
 
-    played: Played
+    played: NodeGame
     stats: PoolStats
     metadata: Mapping[str, Any]
     render_mode: str | None
@@ -96,7 +96,7 @@ class NodeGames:
         self._folders.append(pool.run_dir)
         stats = pool.stats()
         return About(
-            Played.of(pool, stats),
+            NodeGame.of(pool, stats),
             stats,
             pool.metadata,
             pool.render_mode,

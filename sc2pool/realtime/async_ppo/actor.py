@@ -32,7 +32,7 @@ from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
-from sc2pool.realtime.async_ppo.exchange import Gaps, RolloutStore, Step, Weights
+from sc2pool.realtime.async_ppo.exchange import ExchangedStep, Gaps, RolloutStore, Weights
 
 
 class Actor:
@@ -101,7 +101,7 @@ class Actor:
         except BaseException as error:
             self.rollouts.fail(error)
 
-    def _step(self) -> Step:
+    def _step(self) -> ExchangedStep:
         if self.weights.newest is not self._loaded:
             self._load_newest_weights()
         policy, version = self._policy, self._loaded.number
@@ -116,7 +116,7 @@ class Actor:
         new_observations, rewards, dones, infos = self._env.step(clipped_actions)
         self._observed_at_s = time.monotonic()
         self._update_ran = self.gaps.updating
-        step = Step(
+        step = ExchangedStep(
             version=version,
             observations=self.observations,
             episode_starts=self.episode_starts,

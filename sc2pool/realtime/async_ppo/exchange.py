@@ -40,7 +40,7 @@ _MAX_GAPS: Final = 1 << 16
 """How many of the newest gaps are kept between two log records."""
 
 
-class Step(NamedTuple):
+class ExchangedStep(NamedTuple):
     """One step of all n envs by the actor."""
 
     version: int
@@ -62,7 +62,7 @@ class Step(NamedTuple):
     infos: list[dict[str, Any]]
 
 
-Rollout = list[Step]
+Rollout = list[ExchangedStep]
 """Consecutive steps; the actor appends steps until the rollout is complete."""
 
 
@@ -116,7 +116,7 @@ class RolloutStore:
         """The rollout that the learner took while it was in progress."""
         self._error: BaseException | None = None
 
-    def add(self, step: Step) -> bool:
+    def add(self, step: ExchangedStep) -> bool:
         """Append a step to the rollout in progress; called by the actor.
 
         Returns:
@@ -176,7 +176,7 @@ class RolloutStore:
             if not rollout:
                 self._wait(error)
 
-    def follow(self, rollout: Rollout) -> Iterator[Step]:
+    def follow(self, rollout: Rollout) -> Iterator[ExchangedStep]:
         """Yield the steps of a rollout from `take`, each as soon as the actor has added it.
 
         Raises:

@@ -21,7 +21,7 @@ from fault_pools import LENIENT, assert_same_bytes, step
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig, RecyclePolicy
 from sc2pool.errors import UserCodeError
-from sc2pool.game.hang_detection import Side
+from sc2pool.game.hang_detection import MatchSide
 from sc2pool.tasks.duels.marine_duel import HOLD, MarineDuel
 from tests.matches.duel_bots import WAIT, DuelBot, DuelTask, PlainDuelBot
 from tests.support.programs import assert_gone
@@ -103,7 +103,7 @@ def test_a_pause_stops_both_games(begun):
     """The pause is longer than the watchdog's limit for stopped games; the episode continues."""
     env = begun(task=MarineDuel, n=1)
     hold(env)
-    games = [psutil.Process(pid_of(env, 0, side)) for side in Side]
+    games = [psutil.Process(pid_of(env, 0, side)) for side in MatchSide]
     env.pool.pause()
     assert [game.status() for game in games] == [psutil.STATUS_STOPPED] * 2
     time.sleep(2.5)

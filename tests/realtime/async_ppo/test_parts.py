@@ -28,14 +28,14 @@ from sc2pool import AsyncPPO
 from sc2pool.realtime.async_ppo.actor import FrozenStatistics
 from sc2pool.realtime.async_ppo.actor import frozen as frozen_statistics
 from sc2pool.realtime.async_ppo.decoupled import importance_weights, policy_loss
-from sc2pool.realtime.async_ppo.exchange import RolloutStore, Step
+from sc2pool.realtime.async_ppo.exchange import ExchangedStep, RolloutStore
 from sc2pool.realtime.async_ppo.update_process import UpdateProcess
 
 N_STEPS = 3
 
 
-def step(number: int, version: int = 0) -> Step:
-    return Step(version, number, *[None] * 9)  # type: ignore[arg-type] - the others are not read
+def step(number: int, version: int = 0) -> ExchangedStep:
+    return ExchangedStep(version, number, *[None] * 9)  # type: ignore[arg-type] - the others are not read
 
 
 def add(store: RolloutStore, numbers: range, version: int = 0) -> list[bool]:

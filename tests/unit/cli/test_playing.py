@@ -10,10 +10,15 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNormalize
 
 import sc2pool
+from sc2pool.cli.playing.chosen_player import (
+    ChosenPlayer,
+    find_player,
+    playable_model,
+    scripted_player,
+)
 from sc2pool.cli.playing.episodes import Ended
 from sc2pool.cli.playing.play import summary
 from sc2pool.cli.playing.record import check_recordable, env_spec_of
-from sc2pool.cli.playing.subject import Subject, find_subject, playable_model, scripted_player
 from sc2pool.errors import ConfigError
 from sc2pool.pretrained import pretrained
 from sc2pool.tasks.minigames.scores import ON_THE_STANDIN, PUBLISHED
@@ -31,7 +36,7 @@ def test_a_folder_does_not_hide_a_pretrained_policy(
     (planted / "model.zip").write_text("what runs code when it is loaded")
     monkeypatch.chdir(tmp_path)
     bundled = str(pretrained()["MoveToBeacon"].path)
-    assert find_subject("movetobeacon", None, None).name == bundled
+    assert find_player("movetobeacon", None, None).name == bundled
     assert playable_model("./MoveToBeacon") == Path("MoveToBeacon/model.zip")
 
 
@@ -47,9 +52,9 @@ def test_a_users_task_of_a_built_in_name_is_not_the_built_in_one() -> None:
     """The scripted player and gymnasium's spec fit only the spaces of the built-in task."""
     built_in = resolve("MoveToBeacon")
     scripted_player(built_in)
-    assert env_spec_of(Subject("random", built_in, "auto")) is not None
+    assert env_spec_of(ChosenPlayer("random", built_in, "auto")) is not None
     own = type("MoveToBeacon", (built_in,), {})
-    assert env_spec_of(Subject("random", own, "auto")) is None
+    assert env_spec_of(ChosenPlayer("random", own, "auto")) is None
     with pytest.raises(ConfigError, match="MoveToBeacon has no scripted player"):
         scripted_player(own)
 
@@ -75,7 +80,7 @@ def test_a_model_of_normalized_observations_is_played_with_a_warning(
     model = PPO("MlpPolicy", VecNormalize(env) if normalized else env, n_steps=2, batch_size=2)
     model.learn(2)
     model.save(tmp_path / "model.zip")
-    find_subject(str(tmp_path / "model.zip"), "MoveToBeacon", None)
+    find_player(str(tmp_path / "model.zip"), "MoveToBeacon", None)
     assert ("was trained under VecNormalize" in capsys.readouterr().out) == normalized
 
 
@@ -84,7 +89,7 @@ def test_a_model_of_stacked_frames_is_refused_with_the_reason(tmp_path: Path) ->
     with pytest.raises(
         ConfigError, match=r"observes .* expected .*; frames that VecFrameStack has"
     ):
-        find_subject(str(tmp_path / "model.zip"), "MoveToBeacon", None)
+        find_player(str(tmp_path / "model.zip"), "MoveToBeacon", None)
 
 
 # ---- policies of the package ---------------------------------------------------------------------
@@ -103,8 +108,8 @@ def test_there_is_one_for_each_mini_game_a_team_and_a_duel() -> None:
 
 @pytest.mark.parametrize("name", sorted(pretrained()))
 def test_it_plays_its_task_better_than_chance(name: str) -> None:
-    """`find_subject` compares the spaces; the scores were measured when the policy was trained."""
-    one, found = pretrained()[name], find_subject(name.lower(), None, None)
+    """`find_player` compares the spaces; the scores were measured when the policy was trained."""
+    one, found = pretrained()[name], find_player(name.lower(), None, None)
     assert found.task.__name__ == name
     assert Path(found.name) == one.path
     assert one.game_version.startswith("standin")

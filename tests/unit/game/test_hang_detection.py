@@ -9,7 +9,14 @@ from itertools import chain, repeat
 import pytest
 
 from sc2pool.game import hang_detection
-from sc2pool.game.hang_detection import SILENCE_S, Activity, Evidence, HangDetector, Side, judge
+from sc2pool.game.hang_detection import (
+    SILENCE_S,
+    Activity,
+    HangDetector,
+    MatchSide,
+    SideEvidence,
+    judge,
+)
 from sc2pool.game.loop_count import LoopCost, LoopCount
 
 # ---- hangs ---------------------------------------------------------------------------------------
@@ -125,55 +132,59 @@ def test_of_several_processes_work_adds_up_and_the_hungriest_is_starved():
     assert did.is_starved
 
 
-WAITS = Evidence(cpu_share=0.1)
+WAITS = SideEvidence(cpu_share=0.1)
 """A healthy game that waits for the other player."""
 
 
-@pytest.mark.parametrize("culprit", list(Side))
+@pytest.mark.parametrize("culprit", list(MatchSide))
 @pytest.mark.parametrize(
     ("shown", "why"),
     [
-        (Evidence(exited=True), "has ended"),
-        (Evidence(stopped=True), "is stopped"),
-        (Evidence(stopped=True, unread=True), "is stopped"),
-        (Evidence(unread=True), "does not read"),
-        (Evidence(unread=True, cpu_share=1.0), "does not read"),
-        (Evidence(cpu_share=0.9), "computes"),
-        (Evidence(cpu_share=0.0), "uses no CPU time"),
+        (SideEvidence(exited=True), "has ended"),
+        (SideEvidence(stopped=True), "is stopped"),
+        (SideEvidence(stopped=True, unread=True), "is stopped"),
+        (SideEvidence(unread=True), "does not read"),
+        (SideEvidence(unread=True, cpu_share=1.0), "does not read"),
+        (SideEvidence(cpu_share=0.9), "computes"),
+        (SideEvidence(cpu_share=0.0), "uses no CPU time"),
     ],
 )
 def test_the_one_with_a_sign(culprit, shown, why):
-    other = Side.GUEST if culprit is Side.HOST else Side.HOST
+    other = MatchSide.GUEST if culprit is MatchSide.HOST else MatchSide.HOST
     verdict = judge({culprit: shown, other: WAITS})
     assert verdict.sides == (culprit,)
     assert why in verdict.why
 
 
-@pytest.mark.parametrize("culprit", list(Side))
+@pytest.mark.parametrize("culprit", list(MatchSide))
 def test_the_one_that_has_not_answered(culprit):
     """The game that has not answered is to blame, whatever the other game looks like."""
-    other = Side.GUEST if culprit is Side.HOST else Side.HOST
-    answered = Evidence(answered=True, stopped=True, unread=True)
+    other = MatchSide.GUEST if culprit is MatchSide.HOST else MatchSide.HOST
+    answered = SideEvidence(answered=True, stopped=True, unread=True)
     assert judge({culprit: WAITS, other: answered}).sides == (culprit,)
 
 
 def test_the_graver_sign_counts():
-    assert judge({Side.HOST: Evidence(unread=True), Side.GUEST: Evidence(stopped=True)}).sides == (
-        Side.GUEST,
-    )
+    assert judge(
+        {MatchSide.HOST: SideEvidence(unread=True), MatchSide.GUEST: SideEvidence(stopped=True)}
+    ).sides == (MatchSide.GUEST,)
 
 
 @pytest.mark.parametrize(
-    "both", [WAITS, Evidence(), Evidence(stopped=True, unread=True), Evidence(cpu_share=1.0)]
+    "both",
+    [WAITS, SideEvidence(), SideEvidence(stopped=True, unread=True), SideEvidence(cpu_share=1.0)],
 )
 def test_both_if_nothing_tells_them_apart(both):
-    assert judge({Side.HOST: both, Side.GUEST: both}).sides == (Side.HOST, Side.GUEST)
+    assert judge({MatchSide.HOST: both, MatchSide.GUEST: both}).sides == (
+        MatchSide.HOST,
+        MatchSide.GUEST,
+    )
 
 
 def test_a_game_that_is_idle_in_the_wait_is_not_to_blame():
     """The stand-in uses no CPU time while it waits for the other player."""
-    verdict = judge({Side.HOST: Evidence(cpu_share=0.99), Side.GUEST: Evidence()})
-    assert verdict.sides == (Side.HOST,)
+    verdict = judge({MatchSide.HOST: SideEvidence(cpu_share=0.99), MatchSide.GUEST: SideEvidence()})
+    assert verdict.sides == (MatchSide.HOST,)
 
 
 # ---- CPU time for a loop -------------------------------------------------------------------------

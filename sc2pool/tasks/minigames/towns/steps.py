@@ -29,7 +29,7 @@ SUPPLY_AHEAD = 3
 supply depot is built, including its builder's walk."""
 
 
-class Step(NamedTuple):
+class TownStep(NamedTuple):
     """A step of a town."""
 
     is_possible: Callable[[Town], bool]
@@ -43,40 +43,42 @@ def needs_depot(town: Town) -> bool:
     return not depots or town.free_supply < SUPPLY_AHEAD * town.factories
 
 
-WAIT = Step(lambda _: True, lambda _: [])
-GATHER_MINERALS = Step(
+WAIT = TownStep(lambda _: True, lambda _: [])
+GATHER_MINERALS = TownStep(
     lambda town: bool(town.idle and town.all(MINERAL_FIELD)), lambda town: town.gather_minerals()
 )
-TRAIN_SCV = Step(
+TRAIN_SCV = TownStep(
     lambda town: town.can_train(COMMAND_CENTER),
     lambda town: town.train(commands.TRAIN_SCV, COMMAND_CENTER),
 )
-BUILD_DEPOT = Step(
+BUILD_DEPOT = TownStep(
     lambda town: town.can_pay(SUPPLY_DEPOT), lambda town: town.build(commands.BUILD_SUPPLY_DEPOT)
 )
-BUILD_BARRACKS = Step(
+BUILD_BARRACKS = TownStep(
     lambda town: town.can_pay(BARRACKS) and bool(town.finished(SUPPLY_DEPOT)),
     lambda town: town.build(commands.BUILD_BARRACKS),
 )
 BUILD_DEPOT_IN_TIME = BUILD_DEPOT._replace(is_useful=needs_depot)
-TRAIN_MARINE = Step(
+TRAIN_MARINE = TownStep(
     lambda town: town.can_train(BARRACKS),
     lambda town: town.train(commands.TRAIN_MARINE, BARRACKS),
 )
-BUILD_REFINERY = Step(
+BUILD_REFINERY = TownStep(
     lambda town: (
         town.can_pay(REFINERY) and len(town.all(REFINERY)) + town.coming(REFINERY) < N_GEYSERS
     ),
     lambda town: town.build_refinery(),
 )
-GATHER_GAS = Step(lambda town: town.needs_gas_worker() is not None, lambda town: town.gather_gas())
+GATHER_GAS = TownStep(
+    lambda town: town.needs_gas_worker() is not None, lambda town: town.gather_gas()
+)
 
 
-def take(step: Step, town: Town) -> Commands:
+def take(step: TownStep, town: Town) -> Commands:
     """The commands of a step; empty if the step is impossible."""
     return step.orders(town) if step.is_possible(town) else []
 
 
-def masks(steps: Iterable[Step], town: Town) -> NDArray[np.bool_]:
+def masks(steps: Iterable[TownStep], town: Town) -> NDArray[np.bool_]:
     """Which steps are possible and useful."""
     return np.array([step.is_possible(town) and step.is_useful(town) for step in steps])

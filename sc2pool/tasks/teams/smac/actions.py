@@ -17,7 +17,7 @@ import numpy as np
 
 from sc2pool import commands
 from sc2pool.commands import Commands
-from sc2pool.tasks.teams.smac.battle import MOVES, Battle, Bools, Ground, Side
+from sc2pool.tasks.teams.smac.battle import MOVES, Army, Battle, Bools, Ground
 from sc2pool.units import distances
 
 NOTHING, STOP, FIRST_MOVE, N_MOVES = 0, 1, 2, len(MOVES)
@@ -71,7 +71,7 @@ def as_commands(battle: Battle, masks: Bools, actions: Sequence[int]) -> Command
     return orders
 
 
-def _in_range(battle: Battle, targets: Side) -> Bools:
+def _in_range(battle: Battle, targets: Army) -> Bools:
     """Whether each unit of a side is in range of each agent, (agents, units)."""
     apart = distances(battle.allies.positions, targets.positions)
     near: Bools = apart <= battle.reach[:, None]

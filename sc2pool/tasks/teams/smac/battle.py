@@ -31,7 +31,7 @@ WON, DRAWN, LOST = 1, 0, -1
 """The outcomes of a battle for the team."""
 
 
-class Side:
+class Army:
     """The units of one side, each with a number from 0.
 
     Args:
@@ -124,8 +124,8 @@ class Battle:
 
     scenario: Contest
     rules: Rules
-    allies: Side
-    enemies: Side
+    allies: Army
+    enemies: Army
     observed: InitVar[Observed]
     recovery_counts: bool = True
     sight: Floats = field(init=False)
@@ -228,13 +228,13 @@ def side_of(
     groups: Sequence[Group],
     kinds: Sequence[int],
     turned_on: tuple[int, int] | None = None,
-) -> Side:
+) -> Army:
     """The units as a side.
 
     Args:
         groups: the scenario's units of this side.
         kinds: the index of each unit's type in the groups.
-        turned_on: as in `Side`.
+        turned_on: as in `Army`.
 
     Raises:
         ConfigError: the units' types are not those of the scenario.
@@ -244,7 +244,7 @@ def side_of(
         expected = ", ".join(f"{count} {kind.name}" for kind, count in groups)
         found = sorted(unit.unit_type for unit in units)
         raise ConfigError(f"expected {expected}; the map has units of the types {found}")
-    return Side(units, tuple(kind for kind, _ in groups), kinds, turned_on)
+    return Army(units, tuple(kind for kind, _ in groups), kinds, turned_on)
 
 
 MOVES = np.array([(0.0, 1.0), (0.0, -1.0), (1.0, 0.0), (-1.0, 0.0)])

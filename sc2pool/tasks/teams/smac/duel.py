@@ -26,9 +26,9 @@ from sc2pool.tasks.teams.smac.battle import (
     DRAWN,
     LOST,
     WON,
+    Army,
     Battle,
     Ground,
-    Side,
     by_type_and_place,
     own_kinds,
     side_of,
@@ -82,7 +82,7 @@ class SmacDuel(SmacTask):
         return DRAWN if own and enemy else LOST if own else WON
 
 
-def is_beaten(side: Side) -> bool:
+def is_beaten(side: Army) -> bool:
     """True if a side has only medivacs left, or is dead."""
     return not side.alive.any() or side.has_medivacs_alone()
 

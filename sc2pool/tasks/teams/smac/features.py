@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sc2pool.tasks.teams.smac.actions import FIRST_MOVE, FIRST_TARGET, N_MOVES
-from sc2pool.tasks.teams.smac.battle import Battle, Bools, Ground, Side
+from sc2pool.tasks.teams.smac.battle import Army, Battle, Bools, Ground
 from sc2pool.tasks.teams.smac.scenarios import Contest, Rules
 from sc2pool.units import Floats
 
@@ -175,7 +175,7 @@ def state(
     return np.concatenate(parts, dtype=np.float32)
 
 
-def _seen(battle: Battle, others: Side, first: Bools | Floats, types: Floats) -> Floats:
+def _seen(battle: Battle, others: Army, first: Bools | Floats, types: Floats) -> Floats:
     """Each agent's observation of each unit of a side, (agents, units, numbers).
 
     Args:
@@ -204,7 +204,7 @@ def _seen(battle: Battle, others: Side, first: Bools | Floats, types: Floats) ->
     return found
 
 
-def _shares(side: Side) -> Floats:
+def _shares(side: Army) -> Floats:
     """The health of each unit, and its shield if its race has shields, as shares of the largest
     value."""
     columns = [side.health / side.full_health]
@@ -213,7 +213,7 @@ def _shares(side: Side) -> Floats:
     return np.stack(columns, axis=1)
 
 
-def _types(side: Side) -> Floats:
+def _types(side: Army) -> Floats:
     """The type of each unit, one-hot; empty if the side has only one type."""
     n_types = len(side.kinds)
     return np.eye(n_types)[side.kind] if n_types > 1 else np.zeros((len(side.tags), 0))

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sc2pool.tasks.teams.smac.actions import FIRST_TARGET, NOTHING
-from sc2pool.tasks.teams.smac.battle import Battle, Bools, Side
+from sc2pool.tasks.teams.smac.battle import Army, Battle, Bools
 from sc2pool.tasks.teams.smac.features import Sizes
 from sc2pool.tasks.teams.smac.scenarios import MEDIVAC
 from sc2pool.units import Floats, distances
@@ -60,7 +60,7 @@ class Heuristic:
             chosen.append(action)
         return chosen
 
-    def _target(self, agent: int, others: Side, wanted: Bools) -> int | None:
+    def _target(self, agent: int, others: Army, wanted: Bools) -> int | None:
         """The agent's last target if it is still wanted, else the nearest wanted unit."""
         target = self._targets[agent]
         if target is None or not wanted[target]:

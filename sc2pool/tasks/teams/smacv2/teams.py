@@ -29,7 +29,7 @@ from sc2pool.errors import ConfigError
 from sc2pool.foreign import printable
 from sc2pool.game.game import Game
 from sc2pool.protocol.observed import Observed
-from sc2pool.tasks.teams.smac.battle import Battle, Side, by_type_and_place, units_of
+from sc2pool.tasks.teams.smac.battle import Army, Battle, by_type_and_place, units_of
 from sc2pool.tasks.teams.smac.scenarios import (
     BANELING,
     COLOSSUS,
@@ -211,8 +211,8 @@ def begun(
 
 def _side(
     units: Sequence[raw_pb2.Unit], kinds: tuple[UnitType, ...], index_of: dict[int, int]
-) -> Side | None:
+) -> Army | None:
     """The units as a side; None if a unit has another type."""
     if any(unit.unit_type not in index_of for unit in units):
         return None
-    return Side(units, kinds, [index_of[unit.unit_type] for unit in units])
+    return Army(units, kinds, [index_of[unit.unit_type] for unit in units])

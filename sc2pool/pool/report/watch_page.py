@@ -24,7 +24,7 @@ PORT = 8228
 """The page's port, if it is free."""
 
 
-class Window:
+class WatchPage:
     """The page of one pool. It opens in a browser if the machine has a display.
 
     Raises:
@@ -61,10 +61,10 @@ def listen() -> socket.socket:
         return socket.create_server((HOST, 0))
 
 
-def open_window(run: Path) -> Window | None:
+def open_window(run: Path) -> WatchPage | None:
     """Open the page of a pool and print its address; return None if that fails."""
     try:
-        window = Window(run)
+        window = WatchPage(run)
     except OSError as error:
         log.warning("render_mode='human': the page cannot be opened (%s)", error)
         return None

@@ -14,10 +14,10 @@ from gymnasium import spaces
 
 import sc2pool
 from sc2pool.errors import ConfigError
-from sc2pool.ray import agreement
-from sc2pool.ray.agreement import Played, check_agreement, commit_of, installed_commit
+from sc2pool.ray import equal_nodes
+from sc2pool.ray.equal_nodes import NodeGame, check_agreement, commit_of, installed_commit
 
-PLAYED = Played(
+PLAYED = NodeGame(
     sc2pool.__version__,
     "1a2b3c",
     "5.0.14",
@@ -30,7 +30,7 @@ PLAYED = Played(
 
 @pytest.fixture(autouse=True)
 def this_commit(monkeypatch):
-    monkeypatch.setattr(agreement, "installed_commit", lambda: "1a2b3c")
+    monkeypatch.setattr(equal_nodes, "installed_commit", lambda: "1a2b3c")
 
 
 def test_equal_pools_agree_also_if_one_tells_no_commit():
@@ -124,7 +124,7 @@ def test_without_git_there_is_none(checkout, monkeypatch):
 def test_commit_of_an_installation_from_a_repository(kept, told, monkeypatch):
     installed = Mock()
     installed.read_text.return_value = None if kept is None else json.dumps(kept)
-    monkeypatch.setattr(agreement, "commit_of", lambda _: None)
+    monkeypatch.setattr(equal_nodes, "commit_of", lambda _: None)
     monkeypatch.setattr(metadata, "distribution", lambda _: installed)
     installed_commit.cache_clear()
     try:

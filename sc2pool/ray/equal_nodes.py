@@ -25,7 +25,7 @@ from sc2pool.pool.vec_pool import VecPool
 
 
 @dataclass(frozen=True)
-class Played:
+class NodeGame:
     """A pool's game, task and package.
 
     Attributes:
@@ -43,7 +43,7 @@ class Played:
     action_space: spaces.Space[Any]
 
     @classmethod
-    def of(cls, pool: VecPool, stats: PoolStats) -> Played:
+    def of(cls, pool: VecPool, stats: PoolStats) -> NodeGame:
         """The game, task and package of a pool of this process.
 
         Args:
@@ -61,7 +61,7 @@ class Played:
         )
 
 
-def check_agreement(pools: Sequence[tuple[str, Played]]) -> None:
+def check_agreement(pools: Sequence[tuple[str, NodeGame]]) -> None:
     """Check that all pools have the same game, task and package.
 
     Args:

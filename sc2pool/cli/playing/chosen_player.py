@@ -29,7 +29,7 @@ RANDOM, SCRIPTED = "random", "scripted"
 
 
 @dataclass(frozen=True)
-class Subject:
+class ChosenPlayer:
     """A player and the task that it plays."""
 
     name: str
@@ -52,13 +52,13 @@ class Subject:
         return policy
 
 
-def find_subject(given: str, task: str | None, game: str | None) -> Subject:
+def find_player(given: str, task: str | None, game: str | None) -> ChosenPlayer:
     """The player that the user has named; for a run, its best model if it was evaluated.
 
     Args:
         given: a run's folder, a model's file, a pretrained policy's name, "scripted" or "random".
         task: the task's name; None for the task in the run's folder.
-        game: see `Subject`; None for the game in the run's folder, which is printed.
+        game: see `ChosenPlayer`; None for the game in the run's folder, which is printed.
 
     Raises:
         ConfigError: an unknown model, a model without a task or for other spaces, or a task
@@ -69,7 +69,7 @@ def find_subject(given: str, task: str | None, game: str | None) -> Subject:
         if given == SCRIPTED:
             scripted_player(definition)
         find_game(game or "auto", definition, says=False)  # before torch is imported
-        return Subject(given, definition, game or "auto")
+        return ChosenPlayer(given, definition, game or "auto")
     path = playable_model(given)
     bundled = pretrained().get(spelled(given))
     run = describe(Path(given)) if bundled is None else Description({}, {"task": bundled.task}, "")
@@ -82,7 +82,7 @@ def find_subject(given: str, task: str | None, game: str | None) -> Subject:
     say_if_normalized(path)
     game = game or run.say_game() or "auto"
     find_game(game, definition, says=False)
-    return Subject(str(path), definition, game)
+    return ChosenPlayer(str(path), definition, game)
 
 
 def say_if_normalized(path: Path) -> None:
