@@ -169,12 +169,12 @@ class GameSetup:
 
 @dataclass(frozen=True)
 class RestartPolicy(_Checked):
-    """How many recycles are accepted (the *intensity*) before the pool raises `CrashLoopError`."""
+    """How many failures are accepted (the *intensity*) before the pool raises `CrashLoopError`."""
 
     per_env: int = 5
     per_env_window_s: float = 60.0
     per_pool_per_env: int = 4
-    """Recycles of the whole pool within its window, as a multiple of its number of envs."""
+    """Failures of the whole pool within its window, as a multiple of its number of envs."""
     per_pool_window_s: float = 600.0
 
 

@@ -398,7 +398,7 @@ def test_a_sound_pool_passes(make_env: MakeEnv, play: Any, spares: int, seed: in
     assert checker.synthetic >= len(ASKED)
     received = [record for record in records if isinstance(record, Received)]
     assert len(received) == env.stats().env_steps
-    assert sum(env.stats().recycles.values()) == len(bad.ledger.injected)
+    assert sum(env.stats().replacements.values()) == len(bad.ledger.injected)
 
 
 def test_a_sound_pool_of_matches_passes(make_env: MakeEnv) -> None:

@@ -37,7 +37,7 @@ class PoolStatsCallback(BaseCallback):
 
     After each rollout, but at most once a second, it records `pool/steps_per_s` since the previous
     record, each counter of `PoolStats` by its name (`pool/episodes`, `pool/launches`,
-    `pool/resets`, …), `pool/faults`, `pool/recycles/CAUSE` for each cause so far,
+    `pool/resets`, …), `pool/faults`, `pool/replacements/CAUSE` for each cause so far,
     `pool/memory_bytes` (of all games and workers), `pool/reset_s_p95/KIND` and
     `pool/recovery_s_max`. With `opponent=` it also records `pool/matches/NAME`, the number of
     matches against each opponent, and `pool/win_rate/NAME`.
@@ -155,7 +155,7 @@ def figures(stats: PoolStats) -> dict[str, float]:
         if "metric" in field.metadata and field.metadata["metric"].kind == "counter"
     }
     found["faults"] = stats.faults
-    found |= {f"recycles/{cause}": count for cause, count in stats.recycles.items()}
+    found |= {f"replacements/{cause}": count for cause, count in stats.replacements.items()}
     for name, results in stats.matches.items():
         found[f"matches/{name}"] = results.played
         found[f"win_rate/{name}"] = results.win_rate

@@ -231,7 +231,7 @@ class GamesCallback(RLlibCallback):
 
     **Figures**: `result["env_runners"]["pool"]` has sums over all env runners since the training
     began: `env_steps`, `episodes`, `launches`, `faults`, `recoveries` (faults whose env plays
-    again), `recycles` by cause, and `misses` (actions that came too late, in real time). Other
+    again), `replacements` by cause, and `misses` (actions that came too late, in real time). Other
     figures are maxima over the runners: `recovery_s_max`, the longest time from a fault to the next
     first observation, and in real time `gap_s_p50`, `gap_s_p99` and `gap_s_max`, how long a game
     waited for its action.
@@ -315,7 +315,7 @@ def sums(stats: PoolStats) -> dict[str, float]:
         "recoveries": 0 if stats.recovery_s is None else stats.recovery_s.count,
         "misses": stats.realtime.misses,
     }
-    return found | {f"recycles/{cause}": count for cause, count in stats.recycles.items()}
+    return found | {f"replacements/{cause}": count for cause, count in stats.replacements.items()}
 
 
 def highest(stats: PoolStats) -> dict[str, float]:

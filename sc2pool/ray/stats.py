@@ -59,9 +59,9 @@ def merge(
     every = [*living, *past]
     first = living[0]
     names = _names(living)
-    recycles = Counter(event.cause for event in losses)
+    replacements = Counter(event.cause for event in losses)
     for part in every:
-        recycles.update(part.recycles)
+        replacements.update(part.replacements)
     events = list(losses)
     instances: list[InstanceStats] = []
     for index, (node, part) in enumerate(parts):
@@ -73,13 +73,13 @@ def merge(
         for row in part.instances:
             seat = names[index, row.seat]
             lost = Counter(event.cause for event in losses if event.seat == seat)
-            own = dict(lost + Counter(row.recycles))
+            own = dict(lost + Counter(row.replacements))
             instances.append(
                 replace(
                     row,
                     seat=seat,
                     instance=row.instance * len(parts) + index,
-                    recycles=own,
+                    replacements=own,
                     faults=fault_count(own),
                     node=node,
                 )
@@ -98,8 +98,8 @@ def merge(
         matches=summed(part.matches for part in every),
         launches=sum(part.launches for part in every),
         resets=sum(part.resets for part in every),
-        recycles=dict(recycles),
-        faults=fault_count(recycles),
+        replacements=dict(replacements),
+        faults=fault_count(replacements),
         reset_s={
             kind: took
             for kind in dict.fromkeys(kind for part in every for kind in part.reset_s)

@@ -14,7 +14,7 @@ READY_WITHIN_S = 60.0
 
 
 def lenient(fault_report_dir: Path) -> PoolConfig:
-    """A configuration that accepts any number of recycles and never waits before a launch."""
+    """A configuration that accepts any number of failures and never waits before a launch."""
     return PoolConfig(
         restart=RestartPolicy(per_env=10**6, per_env_window_s=0.1, per_pool_per_env=10**6),
         fault_report_dir=fault_report_dir,

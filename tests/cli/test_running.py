@@ -39,7 +39,7 @@ def test_the_table_once(pool, command):
     assert lines[0].startswith("DefeatRoaches · 2 envs, 1 spare · standin")
     assert lines[0].endswith("(stand-in, not StarCraft II)")
     assert f"process {pool.pid}, up " in lines[1]
-    assert "recycles: none" in lines[2]
+    assert "replaced: none" in lines[2]
     assert [line.split()[:2] for line in lines[5:8]] == [["env", "0"], ["env", "1"], ["spare", "2"]]
     for line in lines[5:8]:
         assert psutil.Process(int(line.split()[3])).is_running()
@@ -99,7 +99,7 @@ def test_the_screen_shows_all_that_is_important(pool, screen, wait_for, width):
     lines = shown.lines()
     assert lines[0].startswith("DefeatRoaches · 2 envs, 1 spare")
     head = " ".join(lines[:8])
-    for part in ("stand-in, not StarCraft II", "mean return", f"process {pool.pid}", "recycles:"):
+    for part in ("stand-in, not StarCraft II", "mean return", f"process {pool.pid}", "replaced:"):
         assert part in head
     (titles,) = (line for line in lines if line.startswith("ENV▲"))
     assert set(IMPORTANT.split()) <= set(titles.replace("▲", "").split())
@@ -128,20 +128,20 @@ def top(pid: int) -> tuple[str, ...]:
 def test_a_killed_game_shows_and_so_does_the_end(start_pool, command, screen, wait_for):
     pool = start_pool(2)
     shown = screen(120, *top(pool.pid))
-    wait_for(lambda: shown.shows("recycles: none"), 120)
+    wait_for(lambda: shown.shows("replaced: none"), 120)
     struck = pool.told()["instances"][1]
     os.kill(struck["pid"], signal.SIGKILL)
     wait_for(lambda: shown.shows("game-exited 1"))
     wait_for(lambda: pool.told()["recovery_s"])
     told = pool.told()
     whole, hurt = told["instances"]
-    assert (whole["recycles"], hurt["recycles"]) == ({}, {"game-exited": 1})
+    assert (whole["replacements"], hurt["replacements"]) == ({}, {"game-exited": 1})
     assert hurt["instance"] == 2
     assert hurt["pid"] != struck["pid"]
     (fault,) = [event for event in told["events"] if event["event"] == "fault"]
     assert (fault["seat"], fault["instance"], fault["cause"]) == ("env 1", 1, "game-exited")
     table = command("top", "--once", "--pid", str(pool.pid)).stdout
-    assert "recycles: game-exited 1 · recovered within" in table
+    assert "replaced: game-exited 1 · recovered within" in table
     assert "ago  env 1, instance 1: game-exited while" in table
     pool.ask_to_end()
     wait_for(lambda: shown.shows(f"the pool of process {pool.pid} has ended", "exit code 0"))

@@ -95,7 +95,7 @@ def test_an_actor_killed_at_rest_shows_at_the_next_step_or_reset(case):
 def test_an_actor_that_keeps_dying_is_a_crash_loop(case):
     found = case("crash_loop")
     assert found["error"]["type"] == "CrashLoopError"
-    assert "1 recycles of one env in 60 s" in found["error"]["text"]
+    assert "1 failures of one env in 60 s" in found["error"]["text"]
     assert found["then"]["type"] == "ClosedError"
     assert found["left_s"] >= 0, "the games of the other node end, too"
 

@@ -258,7 +258,7 @@ def test_an_end_costs_no_time_and_loses_no_reward_that_was_told(make_env, temper
     assert infos[0].get("sc2pool.untold_end") == (REFUSED if refused else None)
     assert infos[0].get("sc2pool.result") == ("undecided" if refused else None)
     check_nothing_was_wrong(env, infos[0])
-    assert env.stats().recycles == {}
+    assert env.stats().replacements == {}
     assert env.stats().untold_ends == refused
 
 
@@ -278,7 +278,7 @@ def test_a_game_that_says_nothing_any_more_is_replaced_after_its_end(make_env, m
     assert took_s < 3 * SILENCE_S + 5.0
     check_nothing_was_wrong(env, infos[0])
     stats = env.stats()
-    assert stats.recycles == {"soft-silence": 1}, "planned: it does not count as a failure"
+    assert stats.replacements == {"soft-silence": 1}, "planned: it does not count as a failure"
     assert stats.untold_ends == 1
 
 
@@ -304,5 +304,5 @@ def test_a_match_whose_end_is_not_told(make_env, tempered, temper, opponent):
         assert ("sc2pool.contradiction" in info) == (temper == "both-win")
     assert not env.step(np.full(rows, 0))[2].any()
     stats = env.stats()
-    assert (stats.faults, stats.recycles) == (0, {})
+    assert (stats.faults, stats.replacements) == (0, {})
     assert (stats.untold_ends, stats.contradictions) == ((0, 1) if temper == "both-win" else (1, 0))

@@ -86,7 +86,7 @@ def test_no_loop_passes_and_nobody_takes_it_for_a_fault(with_spare):
     assert pauses.paused_s - earlier.paused_s >= 2 * PAUSE_S
     assert all(late - early <= 4 + 4 for early, late in zip(before, after, strict=True))
     assert are_stopped(games(env)) == [False, False, True]
-    assert stats.recycles == {}
+    assert stats.replacements == {}
 
 
 def test_a_game_that_catches_up_is_told_of(begun, standin_dir):
@@ -175,7 +175,7 @@ def test_an_env_that_is_over_takes_a_paused_spare(with_spare):
     assert not are_stopped(games(env))[0]
     for _ in range(5):
         step(env)
-    assert env.stats().recycles == {}
+    assert env.stats().replacements == {}
     assert env.stats().pauses.count == 1
     assert env.stats().realtime.spares.held >= 1
 
@@ -192,7 +192,7 @@ def test_a_spare_that_is_launched_meanwhile_begins_no_episode(with_spare):
     assert are_stopped(games(env)) == [True, True]
     env.resume()
     assert states(env) == ["playing", "held"]
-    assert env.stats().recycles == {"game-exited": 1}
+    assert env.stats().replacements == {"game-exited": 1}
 
 
 def test_killed_while_paused(begun):
@@ -241,7 +241,7 @@ def test_step_by_step_a_pause_is_nothing_special(begun):
     assert env.stats().realtime.steps == 0
     assert env.stats().realtime.gap_s is None
     assert env.stats().pauses.loops == 0
-    assert env.stats().recycles == {}
+    assert env.stats().replacements == {}
 
 
 def test_a_single_env(freezing):
@@ -340,7 +340,7 @@ def test_no_loop_passes_in_two_updates(make_env, tmp_path):
     log = [json.loads(line) for line in (tmp_path / "progress.json").read_text().splitlines()]
     assert [line["pause/loops_passed"] for line in log] == [0, 0]
     assert log[1]["pause/paused_s"] >= 2 * UPDATE_S
-    assert env.stats().recycles == {}
+    assert env.stats().replacements == {}
 
 
 @pytest.mark.parametrize("first", ["the pause", "the other"])

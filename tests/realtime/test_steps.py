@@ -91,7 +91,7 @@ def test_where_games_cannot_be_held_there_are_no_spares(begun, caplog):
     assert "may not be stopped" in env.stats().realtime.spares.problem
     said = [record.message for record in caplog.records if "no spares" in record.message]
     assert len(said) == 1
-    assert env.stats().recycles == {}
+    assert env.stats().replacements == {}
 
 
 def test_the_action_in_flight_is_observed(make_env):
@@ -191,7 +191,7 @@ def test_paused_and_played_on_in_every_mode(freezing, mode):
             assert stopped(env) == playing.tolist()
         assert episodes >= 4
         told = env.stats()
-        assert told.recycles == {}
+        assert told.replacements == {}
         assert told.realtime.steps >= 12
         env.reset_async()
         with pytest.raises(AlreadyPendingCallError, match="pause"):

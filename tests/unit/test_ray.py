@@ -141,7 +141,7 @@ def test_counters_are_sums_and_the_mean_return_is_weighted() -> None:
     assert merged.steps_per_s == 100.0
     assert merged.episodes == 4
     assert merged.mean_return == pytest.approx(5.0)
-    assert (merged.recycles, merged.faults) == ({"game-exited": 3}, 3)
+    assert (merged.replacements, merged.faults) == ({"game-exited": 3}, 3)
     assert merged.watchdog_cpu_s == 1.0
     resets = merged.reset_s["restart"]
     assert (resets.count, resets.max, resets.p50) == (2, 2.0, 2.0)
@@ -168,7 +168,7 @@ def test_a_lost_node_is_a_fault_of_each_of_its_envs() -> None:
     ]
     merged = merge([("a", part("env 0")), ("b", part("env 0", "env 1"))], losses=losses)
     assert [one.faults for one in merged.instances] == [0, 1, 1]
-    assert merged.recycles == {"node-lost": 2}
+    assert merged.replacements == {"node-lost": 2}
     assert [event.cause for event in merged.events] == ["node-lost"] * 2
 
 

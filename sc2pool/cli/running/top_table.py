@@ -4,7 +4,7 @@
 
 Rules: nothing is cut off at the right. In a narrow terminal the least important columns are hidden,
 and the last line names them. The column by which the rows are sorted is always shown. If the column
-of recycles is hidden, their causes get a line below their env.
+of replacements is hidden, their causes get a line below their env.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NODE = "node"
 """The column that only games of a Ray cluster have."""
 GUEST = "guest"
 """The column that only matches have: the pid of the second game."""
-RECYCLES = "recycles"
+REPLACED = "replaced"
 _OPPONENTS_SHOWN = 5
 """How many opponents the lines above the table show; `stats()` has all of them."""
 _BETWEEN = " "
@@ -108,7 +108,7 @@ COLUMNS: Sequence[Column] = (
     Column("cpu", 4, 6, _of("cpu_share"), percent),
     Column("cost", 4, 13, _of("loop_cost_growth"), percent),
     Column("faults", 6, 4, _of("faults"), whole),
-    Column(RECYCLES, 24, 12, lambda row: causes(row["recycles"]) or None, str, is_text=True),
+    Column(REPLACED, 24, 12, lambda row: causes(row["replacements"]) or None, str, is_text=True),
 )
 """An env without a game shows its worker's pid (see `rows`). `cost` is the CPU time of a game loop,
 in per cent of the time in the game's first episodes."""
@@ -187,7 +187,7 @@ class Table:
 
     Attributes:
         title: the line of the columns' titles.
-        hidden: the titles of columns that do not fit, except recycles, whose causes get lines.
+        hidden: the titles of columns that do not fit, except replacements, whose causes get lines.
     """
 
     def __init__(self, pool: Row, sort: str, *, flipped: bool, width: int) -> None:
@@ -207,11 +207,11 @@ class Table:
             if left < 0 and shown:
                 break
             shown.add(column)
-        self._shows_recycles = any(column.name == RECYCLES for column in shown)
+        self._shows_replacements = any(column.name == REPLACED for column in shown)
         self.hidden = [
             column.name.upper()
             for column in texts
-            if column not in shown and column.name != RECYCLES
+            if column not in shown and column.name != REPLACED
         ]
         aligned = [
             [
@@ -225,12 +225,12 @@ class Table:
         self.title, *self._lines = lines
 
     def __iter__(self) -> Iterator[tuple[Row, str]]:
-        """Each instance with its line; then lines of its recycles if their column is hidden."""
+        """Each instance with its line; then lines of its replacements if their column is hidden."""
         for row, line in zip(self._rows, self._lines, strict=True):
             yield row, line
-            if row["recycles"] and not self._shows_recycles:
+            if row["replacements"] and not self._shows_replacements:
                 below = textwrap.wrap(
-                    "└ " + causes(row["recycles"]).replace(" ", _KEPT).replace(2 * _KEPT, "  "),
+                    "└ " + causes(row["replacements"]).replace(" ", _KEPT).replace(2 * _KEPT, "  "),
                     self._width,
                     subsequent_indent="  ",
                     break_on_hyphens=False,
@@ -273,7 +273,7 @@ def head_lines(pool: Row, age_s: float, width: int) -> list[str]:
             f"{where(pool)}, up {duration(pool['uptime_s'])}",
         ],
         [
-            f"recycles: {causes(pool['recycles']) or 'none'}",
+            f"replaced: {causes(pool['replacements']) or 'none'}",
             *([f"recovered within {recovery['max']:.1f} s"] if recovery else []),
             f"{pool['launches']} launches, {pool['resets']:,} resets",
         ],
@@ -304,7 +304,7 @@ def match_figures(matches: Mapping[str, Mapping[str, int]]) -> list[str]:
 
 
 def event_lines(pool: Row, count: int, width: int) -> list[str]:
-    """The newest faults and recycles, the newest first, each cut to one line."""
+    """The newest faults and planned replacements, the newest first, each cut to one line."""
     lines: list[str] = []
     for event in reversed(pool["events"]):
         if event["event"] == "fault":

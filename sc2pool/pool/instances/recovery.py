@@ -5,7 +5,7 @@
 
 Rules: the trainer sees a fault once. If an env has several faults before its next transition, the
 trainer sees only the first. Errors that a new instance would repeat (the user's code, the set-up,
-too many recycles) are returned to the caller, which raises them.
+too many failures) are returned to the caller, which raises them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Recovery:
     Args:
         config: has the policies and the folder of fault reports.
         replays: the folder for replays of failed games. None to keep no replays.
-        n_envs: the number of envs. The pool's limit of recycles grows with it.
+        n_envs: the number of envs. The pool's limit of failures grows with it.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Recovery:
         self._stats = stats
         self._replays = replays
         self._n_envs = n_envs
-        self._recycles_s: list[float] = []
+        self._failures_s: list[float] = []
 
     def of_fault(
         self,
@@ -106,7 +106,7 @@ class Recovery:
         successor = successor_of(len(instance.games))
         end = "\n" if "\n" in fault.detail else "; "  # the detail may have lines of the game's log
         log_instance(*about, "%s%s%s", fault, end, successor)
-        wait_s = restart.backoff_s(self._policy, seat.recycles_s, now_s, refused=fault.refused)
+        wait_s = restart.backoff_s(self._policy, seat.failures_s, now_s, refused=fault.refused)
         seat.instance.wait_before_start(now_s + wait_s)
         return None
 
@@ -140,7 +140,7 @@ class Recovery:
             [
                 restart.Housemate(
                     number,
-                    len(restart.recent(one.recycles_s, window_s, now_s)),
+                    len(restart.recent(one.failures_s, window_s, now_s)),
                     stuck[number] is not None,
                     one.instance.state in AWAITED,
                 )
@@ -156,13 +156,13 @@ class Recovery:
         return death
 
     def _hopeless(self, seat: Seat, now_s: float) -> str | None:
-        """Count this recycle; return why a new instance would fail too, or None."""
+        """Count this failure; return why a new instance would fail too, or None."""
         policy = self._policy
         of_env, of_pool = policy.per_env_window_s, policy.per_pool_window_s
-        seat.recycled(now_s, of_env)
-        self._recycles_s = [*restart.recent(self._recycles_s, of_pool, now_s), now_s]
+        seat.note_failure(now_s, of_env)
+        self._failures_s = [*restart.recent(self._failures_s, of_pool, now_s), now_s]
         return restart.hopeless(seat.causes, any_was_ready=self._was_ready) or restart.exceeded(
-            policy, self._n_envs, seat.recycles_s, self._recycles_s, now_s
+            policy, self._n_envs, seat.failures_s, self._failures_s, now_s
         )
 
     def of_raised(self, seat: Seat, message: messages.Raised) -> SC2PoolError:

@@ -1,7 +1,7 @@
-"""Decides from the times of past recycles if a dead instance is replaced.
+"""Decides from the times of past failures if a dead instance is replaced.
 
-The *intensity* (a term from Erlang's supervisors) is the number of recycles that are accepted
-within a window, for one env and for the whole pool. More recycles show a problem that a new
+The *intensity* (a term from Erlang's supervisors) is the number of failures that are accepted
+within a window, for one env and for the whole pool. More failures show a problem that a new
 instance cannot repair. Then the pool raises, instead of launching games for ever.
 """
 
@@ -28,26 +28,26 @@ def recent(times_s: Sequence[float], window_s: float, now_s: float) -> list[floa
 def exceeded(
     policy: RestartPolicy,
     n_envs: int,
-    env_recycles_s: Sequence[float],
-    pool_recycles_s: Sequence[float],
+    env_failures_s: Sequence[float],
+    pool_failures_s: Sequence[float],
     now_s: float,
 ) -> str | None:
-    """Why the newest recycle exceeds the limits; None if it is accepted.
+    """Why the newest failure exceeds the limits; None if it is accepted.
 
     Args:
         policy: the limits.
         n_envs: number of envs in the pool.
-        env_recycles_s: monotonic times of this env's recycles, the newest one included.
-        pool_recycles_s: the same for all envs.
+        env_failures_s: monotonic times of this env's failures, the newest one included.
+        pool_failures_s: the same for all envs.
         now_s: the monotonic time now.
     """
-    in_env = len(recent(env_recycles_s, policy.per_env_window_s, now_s))
+    in_env = len(recent(env_failures_s, policy.per_env_window_s, now_s))
     if in_env > policy.per_env:
-        return f"{in_env} recycles of one env in {policy.per_env_window_s:g} s"
+        return f"{in_env} failures of one env in {policy.per_env_window_s:g} s"
     allowed = policy.per_pool_per_env * n_envs
-    in_pool = len(recent(pool_recycles_s, policy.per_pool_window_s, now_s))
+    in_pool = len(recent(pool_failures_s, policy.per_pool_window_s, now_s))
     if in_pool > allowed:
-        return f"{in_pool} recycles of the pool in {policy.per_pool_window_s:g} s"
+        return f"{in_pool} failures of the pool in {policy.per_pool_window_s:g} s"
     return None
 
 
@@ -57,33 +57,33 @@ class Housemate:
 
     Attributes:
         number: the instance's number.
-        recycles: how many recycles its env had within the window.
+        failures: how many failures its env had within the window.
         stuck: True if one of its hooks does not return.
         awaited: True if its reply is awaited.
     """
 
     number: int
-    recycles: int
+    failures: int
     stuck: bool
     awaited: bool
 
 
 def charged(housemates: Sequence[Housemate], *, killed: bool) -> int:
-    """The number of the instance that a worker's death is charged to as one recycle.
+    """The number of the instance that a worker's death is charged to as one failure.
 
-    A kill from outside says nothing about the instances, so the one with the fewest recycles is
+    A kill from outside says nothing about the instances, so the one with the fewest failures is
     charged. A failure inside will happen again. If its instance is not known, the one with the most
-    recycles is charged, so that repeated failures reach the limit.
+    failures is charged, so that repeated failures reach the limit.
 
     Args:
         housemates: all instances that lived in the worker.
         killed: True if a signal from outside killed the worker.
     """
     if killed:
-        return min(housemates, key=lambda one: one.recycles).number
+        return min(housemates, key=lambda one: one.failures).number
     stuck = [one for one in housemates if one.stuck]
     awaited = [one for one in housemates if one.awaited]
-    return max(stuck or awaited or housemates, key=lambda one: one.recycles).number
+    return max(stuck or awaited or housemates, key=lambda one: one.failures).number
 
 
 def hopeless(causes: Sequence[Fault], *, any_was_ready: bool) -> str | None:
@@ -122,16 +122,16 @@ def unplayable(setups_failed: int, fault: Fault, any_was_ready: bool) -> str | N
 
 
 def backoff_s(
-    policy: RestartPolicy, env_recycles_s: Sequence[float], now_s: float, *, refused: bool = False
+    policy: RestartPolicy, env_failures_s: Sequence[float], now_s: float, *, refused: bool = False
 ) -> float:
-    """How long to wait before the next start: 0 s after the first recycle, then 0.5 s, 1 s, … 8 s.
+    """How long to wait before the next start: 0 s after the first failure, then 0.5 s, 1 s, … 8 s.
 
     Args:
         policy: has the window.
-        env_recycles_s: monotonic times of this env's recycles, the newest one included.
+        env_failures_s: monotonic times of this env's failures, the newest one included.
         now_s: the monotonic time now.
         refused: the system was short of a resource. Then the first wait is 0.25 s.
     """
-    recycles = len(recent(env_recycles_s, policy.per_env_window_s, now_s))
-    at_once = recycles <= 1 and not refused
-    return 0.0 if at_once else min(8.0, 0.25 * 2.0 ** (recycles - 1))
+    failures = len(recent(env_failures_s, policy.per_env_window_s, now_s))
+    at_once = failures <= 1 and not refused
+    return 0.0 if at_once else min(8.0, 0.25 * 2.0 ** (failures - 1))

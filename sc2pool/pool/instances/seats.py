@@ -49,7 +49,7 @@ class Seat:
         hold: True if a real-time game must be stopped at its next first observation.
         paused: True if the trainer has paused it. Then no episode begins here.
         attributes: the values that `set_attr` set, pickled, by row of the env and by name.
-        recycles_s: monotonic times of its recycles.
+        failures_s: monotonic times of its failures.
         causes: its newest faults.
         setups_failed: how many of its instances in a row could not begin an episode on their map.
     """
@@ -64,7 +64,7 @@ class Seat:
     hold: bool = False
     paused: bool = False
     attributes: dict[int, dict[str, bytes]] = field(default_factory=dict)
-    recycles_s: list[float] = field(default_factory=list)
+    failures_s: list[float] = field(default_factory=list)
     causes: deque[Fault] = field(default_factory=lambda: deque(maxlen=CAUSES_KEPT))
     setups_failed: int = 0
 
@@ -111,9 +111,9 @@ class Seat:
         if self.down_since_s is None:
             self.down_since_s = report.at_s
 
-    def recycled(self, now_s: float, window_s: float) -> None:
-        """Note a recycle at `now_s`, and forget the recycles before the window."""
-        self.recycles_s = [*recent(self.recycles_s, window_s, now_s), now_s]
+    def note_failure(self, now_s: float, window_s: float) -> None:
+        """Note a failure at `now_s`, and forget the failures before the window."""
+        self.failures_s = [*recent(self.failures_s, window_s, now_s), now_s]
 
     def arrived_at(self, now_s: float) -> float | None:
         """Note that the first observation has arrived.

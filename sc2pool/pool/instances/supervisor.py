@@ -4,7 +4,7 @@
 
 Rules: nothing here waits. An instance that fails in any way is ended, and its seat gets a new one
 for the same episode. Errors that a new instance would repeat (the user's code, the set-up, too many
-recycles) are stored in `failure`, which the waiting call raises.
+failures) are stored in `failure`, which the waiting call raises.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Snapshots:
     def take(self, instances: Sequence[InstanceStats], watchdog_cpu_s: float) -> PoolStats:
         """The pool's statistics now; may be called in any thread."""
         per_s = self._per_s
-        recycles = self._counters.recycles_by_seat()
+        replacements = self._counters.replacements_by_seat()
         episodes = self._counters.episodes_by_seat()
         return self._counters.snapshot(
             [
@@ -54,8 +54,8 @@ class Snapshots:
                     row,
                     steps_per_s=per_s.get(_steps(row)),
                     cpu_share=per_s.get(_cpu(row)),
-                    recycles=recycles.get(row.seat, {}),
-                    faults=fault_count(recycles.get(row.seat, {})),
+                    replacements=replacements.get(row.seat, {}),
+                    faults=fault_count(replacements.get(row.seat, {})),
                     episodes=episodes.get(row.seat, 0),
                 )
                 for row in instances

@@ -17,6 +17,7 @@ import math
 import os
 import threading
 import time
+import warnings
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -94,14 +95,14 @@ class PauseStats:
 
 @dataclass(frozen=True)
 class PoolEvent:
-    """A launch, a fault or a recycle.
+    """A launch, a fault, or a recycle, which is a planned replacement.
 
     Attributes:
         event: the kind of event.
         at_s: the trainer's monotonic time. Compare it with `PoolStats.at_s`.
         seat: "env 3" or "spare 8".
         instance: the instance's number.
-        cause: why the instance was replaced, as in `PoolStats.recycles`. Empty for a launch.
+        cause: why the instance was replaced, as in `PoolStats.replacements`. Empty for a launch.
         phase: the instance's phase. Only for a fault.
         detail: one sentence about the fault. Only for a fault.
     """
@@ -143,8 +144,8 @@ class InstanceStats:
         steps_per_s: steps per second over the newest 5 s. None before the second sample.
         cpu_share: used share of one core, worker and game, over the newest 5 s. None before the
             second sample.
-        recycles: instances replaced on this seat, by cause.
-        faults: how many of these recycles were faults.
+        replacements: instances replaced on this seat, by cause.
+        faults: how many of these replacements were faults.
         episodes: episodes that ended in this env, synthetic endings included.
         node: the Ray node that plays it. Empty on this machine.
         other_games: "pid" and "port" of each further game. In a match, of the guest's game.
@@ -170,7 +171,7 @@ class InstanceStats:
     )
     steps_per_s: float | None = None
     cpu_share: float | None = None
-    recycles: dict[str, int] = field(
+    replacements: dict[str, int] = field(
         default_factory=dict, metadata=counter("Replaced instances by cause.", "cause")
     )
     faults: int = 0
@@ -200,8 +201,8 @@ class PoolStats:
             without `opponent=`. Beyond fifty opponents the rest is summed as "others".
         launches: instances whose game came up.
         resets: episodes that were begun, by envs and spares.
-        recycles: replaced instances by cause: the kind of fault, or "soft-" and a soft limit.
-        faults: how many of these recycles were faults.
+        replacements: replaced instances by cause: the kind of fault, or "soft-" and a soft limit.
+        faults: how many of these replacements were faults.
         reset_s: durations of resets, by kind: "restart" (restart_game), "create" (create_game),
             "reset" (an env of the user).
         recovery_s: times from a fault to the first observation of the instance that took over.
@@ -214,7 +215,8 @@ class PoolStats:
         watchdog_cpu_s: CPU time of the watchdog's thread.
         settled: the findings of `sc2pool doctor --full` about this installation of the game, see
             `sc2pool.game.program.settled`. Empty for envs of the user.
-        events: the newest thousand launches, faults and recycles, oldest first.
+        events: the newest thousand launches, faults and recycles (planned replacements), the oldest
+            first.
         instances: one for each env, then one for each spare.
     """
 
@@ -235,7 +237,7 @@ class PoolStats:
     )
     launches: int = field(metadata=counter("Instances whose game came up."))
     resets: int = field(metadata=counter("Episodes that were begun, by envs and spares."))
-    recycles: dict[str, int]
+    replacements: dict[str, int]
     faults: int
     reset_s: dict[str, Durations] = field(
         metadata=durations("How long resets took, by kind.", "reset_kind")
@@ -253,6 +255,12 @@ class PoolStats:
     settled: Mapping[str, Any]
     events: Sequence[PoolEvent] = field(repr=False)
     instances: Sequence[InstanceStats] = field(repr=False)
+
+    @property
+    def recycles(self) -> dict[str, int]:
+        """The old name of `replacements`, until the next release."""
+        warnings.warn("PoolStats.recycles is now replacements", DeprecationWarning, stacklevel=2)
+        return self.replacements
 
     def as_dict(self) -> dict[str, Any]:
         """These figures as dicts, lists and plain values, for JSON."""
@@ -290,8 +298,8 @@ class Counters:
         self._paused_loops = 0
         self._reset_s: dict[str, DurationCounter] = {}
         self._recovery_s = DurationCounter()
-        self._recycles: Counter[str] = Counter()
-        self._recycles_by_seat: dict[str, Counter[str]] = {}
+        self._replacements: Counter[str] = Counter()
+        self._replacements_by_seat: dict[str, Counter[str]] = {}
         self._events: deque[PoolEvent] = deque(maxlen=_EVENTS_KEPT)
         self._lock = threading.RLock()  # a signal handler may read during a count
 
@@ -359,14 +367,14 @@ class Counters:
 
     def _count_replaced(self, event: PoolEvent) -> None:
         with self._lock:
-            self._recycles[event.cause] += 1
-            self._recycles_by_seat.setdefault(event.seat, Counter())[event.cause] += 1
+            self._replacements[event.cause] += 1
+            self._replacements_by_seat.setdefault(event.seat, Counter())[event.cause] += 1
             self._events.append(event)
 
-    def recycles_by_seat(self) -> dict[str, dict[str, int]]:
+    def replacements_by_seat(self) -> dict[str, dict[str, int]]:
         """Replaced instances by cause, for each seat with at least one."""
         with self._lock:
-            return {seat: dict(causes) for seat, causes in self._recycles_by_seat.items()}
+            return {seat: dict(causes) for seat, causes in self._replacements_by_seat.items()}
 
     def episodes_by_seat(self) -> dict[str, int]:
         """Episodes that ended, for each seat with at least one."""
@@ -413,8 +421,8 @@ class Counters:
                 matches=self._matches.results(),
                 launches=self.launches,
                 resets=self.resets,
-                recycles=dict(self._recycles),
-                faults=fault_count(self._recycles),
+                replacements=dict(self._replacements),
+                faults=fault_count(self._replacements),
                 reset_s={
                     kind: took for kind, each in self._reset_s.items() if (took := figures(each))
                 },
@@ -430,6 +438,6 @@ class Counters:
             )
 
 
-def fault_count(recycles: Mapping[str, int]) -> int:
-    """How many of these recycles were faults, not soft limits."""
-    return sum(count for cause, count in recycles.items() if not cause.startswith(_SOFT))
+def fault_count(replacements: Mapping[str, int]) -> int:
+    """How many of these replacements were faults, not soft limits."""
+    return sum(count for cause, count in replacements.items() if not cause.startswith(_SOFT))

@@ -94,7 +94,7 @@ def assert_learns(model: Any, steps: int) -> None:
     changed = [not np.array_equal(a, b) for a, b in zip(before, after, strict=True)]
     assert 2 * sum(changed) >= len(changed)  # a target network may wait
     assert len(model.ep_info_buffer) >= N
-    assert model.get_env().unwrapped.stats().recycles == {}
+    assert model.get_env().unwrapped.stats().replacements == {}
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_no_masked_action_is_ever_taken(vec_task, spares):
     )
     model = MaskablePPO("MlpPolicy", env, device="cpu", **PPO_LIKE)
     model.learn(128, callback=[KillsOneGame(after=20), evaluation])
-    assert sum(pool.stats().recycles.values()) == 1
+    assert sum(pool.stats().replacements.values()) == 1
     assert evaluation.last_mean_reward > -np.inf, "it has evaluated"
     evaluate_policy(model, env, n_eval_episodes=2)
 

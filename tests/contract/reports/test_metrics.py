@@ -85,7 +85,7 @@ def test_the_counters_of_a_pool(vec_task, port, wait_for):
     assert told["sc2pool_episode_steps", "env 0"] == 5
     ((_, *labels),) = samples(told, "sc2pool_game_info")
     assert env.stats().game_version in labels
-    assert list(samples(told, "sc2pool_recycles_total")) == []
+    assert list(samples(told, "sc2pool_replacements_total")) == []
     assert list(samples(told, "sc2pool_reset_seconds"))
     wait_for(lambda: scrape(port).get(("sc2pool_memory_bytes", "env 1"), 0) > 10_000_000)
 
@@ -97,7 +97,7 @@ def test_a_killed_game_is_counted(vec_task, port):
     game.kill()
     env.step([env.action_space.sample()])
     told = scrape(port)
-    assert told["sc2pool_recycles_total", "game-exited", "env 0"] == 1
+    assert told["sc2pool_replacements_total", "game-exited", "env 0"] == 1
     assert told["sc2pool_recovery_seconds", "max"] > 0
 
 

@@ -184,7 +184,7 @@ def test_a_game_that_died_between_two_steps_shows_its_last_frame(vec_task):
     made.step([0, 0])
     before = made.get_images()
     os.kill(made.stats().instances[0].pid, signal.SIGKILL)
-    while made.stats().recycles == {}:
+    while made.stats().replacements == {}:
         after = made.get_images()
         assert [frame.shape for frame in after] == [FRAME_SHAPE] * 2
         np.testing.assert_array_equal(after[0], before[0])
@@ -201,7 +201,7 @@ def test_a_game_that_died_before_it_was_drawn_is_black(vec_task):
     deaths = 0
     while not deaths:
         (frame,) = made.get_images()
-        deaths = sum(made.stats().recycles.values())
+        deaths = sum(made.stats().replacements.values())
         made.pool._calls._frames.clear()
     (frame,) = made.get_images()
     assert frame.shape == FRAME_SHAPE

@@ -79,7 +79,7 @@ def test_options_of_one_env_that_are_no_dict_cost_no_game(gym_env):
     with pytest.raises(ConfigError, match="options must be a dict, got 'level'"):
         made.reset(options="level")
     made.reset()
-    assert made.stats().recycles == {}
+    assert made.stats().replacements == {}
 
 
 @without_workers

@@ -193,7 +193,7 @@ def test_a_breakpoint_may_last_longer_than_any_limit(serial, monkeypatch):
     env.reset()
     for _ in range(3):
         assert env.step([0, 0])[2].tolist() == [False, False]
-    assert env.stats().recycles == {}
+    assert env.stats().replacements == {}
     assert Pondering.stood
 
 
@@ -211,7 +211,7 @@ def test_a_killed_game_is_one_marked_truncation(serial, n):
     assert infos[0]["TimeLimit.truncated"]
     assert not any(dones[1:])
     env.step([0] * n)
-    assert sum(env.stats().recycles.values()) == 1
+    assert sum(env.stats().replacements.values()) == 1
 
 
 def test_gymnasiums_classes(pools, standin_dir):

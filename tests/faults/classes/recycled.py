@@ -54,11 +54,11 @@ def count(name: str, mode: str, envs: str) -> dict[str, Any]:
             ended += 0 in played.last
             assert not played.synthetic
         driver.reset()
-        recycles = driver.pool.stats().recycles
+        replacements = driver.pool.stats().replacements
         # A reset ends an episode, too: this is the next instance's second episode.
         driver.reset()
         driver.reset()
-        return {"recycles": recycles, "cut": driver.pool.stats().recycles}
+        return {"replacements": replacements, "cut": driver.pool.stats().replacements}
 
 
 def main(name: str) -> None:

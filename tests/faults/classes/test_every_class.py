@@ -54,7 +54,7 @@ def test_each_instance_is_replaced_after_two_episodes(
     for envs, found in counts.items():
         n = 2 if envs == "env_fns" else 1
         # After episode 2. Then the episode that is cut short is the next instance's second.
-        assert (envs, found["recycles"]) == (envs, {"soft-episodes": n})
+        assert (envs, found["replacements"]) == (envs, {"soft-episodes": n})
         assert (envs, found["cut"]) == (envs, {"soft-episodes": 2 * n})
     if "env_fns" in counts:
         assert len(set(closed.read_text().split())) == 3 * 2, "each closes by its own method"

@@ -260,7 +260,7 @@ def test_ctrl_z_and_fg_is_no_fault(trainer: Callable[..., Trainer], stage: str) 
     time.sleep(0.5)  # two more checks of its watchdog
     stopped.process.send_signal(signal.SIGINT)
     said = stopped.wait_for_stage("interrupted")
-    assert said["recycles"] == {}
+    assert said["replacements"] == {}
     assert said["env_steps"] > 0
 
 
@@ -274,7 +274,7 @@ def test_full_disk_stops_no_trainer(
     said = unlucky.wait_for_stage("played on")
     assert [told["kind"] for told in said["told"]] == ["game-exited"] * 2
     assert [told["fault_report"] for told in said["told"]] == [None, None]
-    assert said["recycles"] == {"game-exited": 2}
+    assert said["replacements"] == {"game-exited": 2}
     assert said["env_steps"] == 16
 
 
@@ -289,7 +289,7 @@ def test_two_trainers_on_one_machine(trainer: Callable[..., Trainer]) -> None:
         one.wait_for_stage("playing")
         one.process.send_signal(signal.SIGINT)
         said = one.wait_for_stage("interrupted")
-        assert said["recycles"] == {}
+        assert said["replacements"] == {}
         assert said["env_steps"] > 0
         assert_gone(children)
 

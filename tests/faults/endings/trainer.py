@@ -68,7 +68,7 @@ def play_on_a_full_disk(pool: Pool) -> None:
 
 def counters(pool: Pool) -> dict[str, Any]:
     stats = pool.stats()
-    return {"recycles": stats.recycles, "env_steps": stats.env_steps}
+    return {"replacements": stats.replacements, "env_steps": stats.env_steps}
 
 
 def main(game: str, ending: str, n: str = "2") -> None:

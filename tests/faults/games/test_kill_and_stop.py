@@ -83,7 +83,7 @@ def play_on_after(
         assert_same_bytes(observations[1], expected[QUIET_STEPS + 1 + number][1])
         assert not dones.any()
         assert infos == [{"TimeLimit.truncated": False}] * 2
-    assert sum(env.stats().recycles.values()) == 1
+    assert sum(env.stats().replacements.values()) == 1
 
 
 @pytest.mark.parametrize("harm", EXPECTED_KINDS)
@@ -176,7 +176,7 @@ def assert_replaced_before_the_first_observation(
     assert_same_bytes(observations, undisturbed.observations[1][:2])
     assert not dones.any()
     assert infos == [{"TimeLimit.truncated": False}] * 2
-    assert sum(env.stats().recycles.values()) == 1
+    assert sum(env.stats().replacements.values()) == 1
 
 
 @pytest.mark.parametrize("harm", ["game KILL", "worker KILL"])

@@ -117,7 +117,7 @@ def test_the_game_gets_another_port_and_the_impostor_not_a_byte(
         assert visits
     stats = env.stats()
     assert int(port) not in [instance.port for instance in stats.instances]
-    assert stats.recycles == {}
+    assert stats.replacements == {}
 
 
 Limited = Callable[[str, int], AbstractContextManager[None]]
@@ -155,7 +155,7 @@ def test_the_folder_for_temporary_files_is_deleted(
     processes_of(env, 0)["worker"].kill()
     play_until(env, "worker-exited")
     play_on(env)
-    assert env.stats().recycles == {"worker-exited": 1}
+    assert env.stats().replacements == {"worker-exited": 1}
 
 
 def lowest_free_descriptor() -> int:
@@ -172,7 +172,7 @@ def test_descriptors_run_out_for_a_while(begun: MakeEnv, limited: Limited) -> No
     over = threading.Event()
 
     def give_back_after_the_first_refusal() -> None:
-        while not env.stats().recycles.get("spawn-failed") and not over.wait(0.01):
+        while not env.stats().replacements.get("spawn-failed") and not over.wait(0.01):
             pass
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
@@ -184,9 +184,9 @@ def test_descriptors_run_out_for_a_while(begun: MakeEnv, limited: Limited) -> No
         over.set()
         watching.join()
     play_on(env)
-    recycles = env.stats().recycles
-    assert recycles["worker-exited"] == 1
-    assert recycles["spawn-failed"] >= 1
+    replacements = env.stats().replacements
+    assert replacements["worker-exited"] == 1
+    assert replacements["spawn-failed"] >= 1
 
 
 def test_descriptors_run_out_for_good(begun: MakeEnv, limited: Limited) -> None:
@@ -220,7 +220,7 @@ def test_the_system_refuses_a_process_once(begun: MakeEnv, monkeypatch: pytest.M
     processes_of(env, 0)["worker"].kill()
     play_until(env, "worker-exited")
     play_on(env)
-    assert env.stats().recycles == {"worker-exited": 1, "spawn-failed": 1}
+    assert env.stats().replacements == {"worker-exited": 1, "spawn-failed": 1}
 
 
 @pytest.mark.parametrize("missing", [Exhausts.DESCRIPTORS, Exhausts.THREADS])
@@ -234,7 +234,7 @@ def test_a_worker_without_descriptors_or_threads_gets_no_other_game(
     processes_of(env, 0)["game"].kill()
     play_until(env, "game-exited")
     play_on(env)
-    assert env.stats().recycles == {"game-exited": 1, "launch-failed": 1}
+    assert env.stats().replacements == {"game-exited": 1, "launch-failed": 1}
     assert processes_of(env, 0)["worker"] != worker
     assert processes_of(env, 1)["worker"] == worker
 
@@ -269,7 +269,7 @@ def test_a_game_that_crashes_each_episode(begun: MakeEnv, tempered: Callable[[st
         _, _, dones, infos = step(env, 0)
         assert dones.all()
         assert infos[0]["sc2pool.fault"]["kind"] == "game-exited"
-    with pytest.raises(CrashLoopError, match="env 0: 3 recycles of one env in 60 s") as caught:
+    with pytest.raises(CrashLoopError, match="env 0: 3 failures of one env in 60 s") as caught:
         step(env, 0)
     assert str(caught.value).count("game-exited while stepping") == 3
     assert "SIGSEGV" in str(caught.value)
@@ -312,7 +312,7 @@ def test_games_killed_while_they_launch_are_tried_again(
     (tmp_path / "lives").write_text("..")
     script = f'[ -s "{tmp_path}/lives" ] && truncate -s -1 "{tmp_path}/lives" && kill -KILL $$'
     env = begun(n=1, game=installation(script))
-    assert env.stats().recycles == {"game-exited": 2}
+    assert env.stats().replacements == {"game-exited": 2}
 
 
 def test_a_hook_that_blocks_its_worker_counts_once_and_is_named(begun: MakeEnv) -> None:
@@ -330,7 +330,7 @@ def test_a_hook_that_blocks_its_worker_counts_once_and_is_named(begun: MakeEnv) 
             assert "fault_tasks.py, line" in info["sc2pool.fault"]["detail"]
     (report,) = {Path(infos[1]["sc2pool.fault"]["fault_report"])}
     assert "time.sleep(600)" in (report / "traceback.txt").read_text()
-    with pytest.raises(CrashLoopError, match="env 1: 3 recycles of the pool"):
+    with pytest.raises(CrashLoopError, match="env 1: 3 failures of the pool"):
         step(env, 0, N_WALKS)
 
 
@@ -399,4 +399,4 @@ def test_a_game_that_floods_its_log(begun: MakeEnv, faulty: Faulty, run_temp: Pa
         used_bytes = sum(file.stat().st_size for file in run.rglob("*") if file.is_file())
         assert used_bytes < ROOM_BYTES
     assert worker.memory_info().rss < before_bytes + ROOM_BYTES
-    assert env.stats().recycles == {}
+    assert env.stats().replacements == {}

@@ -55,7 +55,7 @@ def test_a_process_that_can_create_no_more_games_is_replaced(make_env, tempered)
     env = make_env(n=1, task=CreatedEachTime, game=tempered("map-data:4"), seed=None)
     assert len(play(env, 7)) == 7
     stats = env.stats()
-    assert stats.recycles["setup-failed"] == stats.faults >= 2
+    assert stats.replacements["setup-failed"] == stats.faults >= 2
     assert set(stats.reset_s) == {"create"}
 
 
@@ -128,8 +128,8 @@ def test_a_game_that_becomes_slow_is_replaced_between_episodes(make_env, tempere
         env.step(IDLE)
         stats = env.stats()
         growths.append(stats.instances[0].loop_cost_growth or 0.0)
-        if stats.recycles:
+        if stats.replacements:
             break
-    assert stats.recycles == {"soft-slowdown": 1}
+    assert stats.replacements == {"soft-slowdown": 1}
     assert max(growths) > 1.0, "seen before it was too much"
     assert stats.faults == 0

@@ -97,7 +97,7 @@ class Run:
 
     def __init__(self, env: SubprocSC2VecEnv) -> None:
         self.env = env
-        self._recycles = Counter(env.stats().recycles)
+        self._replacements = Counter(env.stats().replacements)
         env.seed(SEED)
         self.observations = [env.reset()]
         self.rewards: list[Any] = []
@@ -114,9 +114,9 @@ class Run:
             self.infos.append(infos)
             self.reset_infos.append([dict(info) for info in self.env.reset_infos])
 
-    def recycles(self) -> list[str]:
-        """The kinds of recycles in this run."""
-        return sorted((Counter(self.env.stats().recycles) - self._recycles).elements())
+    def replacements(self) -> list[str]:
+        """The kinds of replacements in this run."""
+        return sorted((Counter(self.env.stats().replacements) - self._replacements).elements())
 
 
 def assert_env_0_cut_short(run: Run, quiet: Recording, kinds: set[str]) -> None:
@@ -171,9 +171,9 @@ def test_harm(
         told = run.reset_infos[EPISODE - 1]
         assert_fault(told[0], kinds, "resetting", instance.instance)
         assert "sc2pool.fault" not in told[1]
-    recycles = run.recycles()
-    assert set(recycles) <= kinds
-    assert len(recycles) == (2 if phase == "launching" else 1)
+    replacements = run.replacements()
+    assert set(replacements) <= kinds
+    assert len(replacements) == (2 if phase == "launching" else 1)
 
 
 @pytest.mark.parametrize("phase", POINTS)
@@ -189,10 +189,10 @@ def test_slow_but_in_time_is_no_fault(
     assert faulty.done
     if phase == "launching":
         assert_env_0_cut_short(run, quiet_run, {"game-exited"})
-        assert run.recycles() == ["game-exited"]
+        assert run.replacements() == ["game-exited"]
     else:
         assert_same_run(run, quiet_run)
-        assert run.recycles() == []
+        assert run.replacements() == []
 
 
 @pytest.mark.parametrize("phase", ["resetting", "stepping"])
@@ -209,7 +209,7 @@ def test_numbers_that_are_not_finite(
         assert_env_0_cut_short(run, quiet_run, {"bad-reply"})
     else:
         assert_same_run(run, quiet_run)
-    assert run.recycles() == ["bad-reply"]
+    assert run.replacements() == ["bad-reply"]
 
 
 def test_a_handshake_refused_is_tried_again(env: SubprocSC2VecEnv, faulty: Faulty) -> None:
@@ -219,7 +219,7 @@ def test_a_handshake_refused_is_tried_again(env: SubprocSC2VecEnv, faulty: Fault
     faulty.order("refuse", "handshake")
     run.play(1)
     assert faulty.done
-    assert run.recycles() == ["game-exited"]
+    assert run.replacements() == ["game-exited"]
 
 
 @pytest.mark.parametrize("harm", ["error", "slow"])
@@ -238,4 +238,4 @@ def test_in_a_restart(env: SubprocSC2VecEnv, faulty: Faulty, harm: str) -> None:
     assert_fault(told[0], KINDS[harm], "resetting", instance.instance)
     assert told[1] == {}
     assert set(run.infos[-2][0]) == {"TimeLimit.truncated", "terminal_observation"}
-    assert len(run.recycles()) == 1
+    assert len(run.replacements()) == 1

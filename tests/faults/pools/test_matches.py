@@ -87,7 +87,7 @@ def test_both_rows_get_one_truncation_and_the_others_none(make_env, undisturbed,
         assert_same_bytes(observations[:2], undisturbed[number][4:])
         assert_same_bytes(observations[2:], undisturbed[QUIET_STEPS + 1 + number][2:4])
         assert not dones.any()
-    assert sum(env.stats().recycles.values()) == 1
+    assert sum(env.stats().replacements.values()) == 1
 
 
 def test_a_side_that_dies_before_its_first_observation(make_env, arm, striking_installation):
@@ -95,7 +95,7 @@ def test_a_side_that_dies_before_its_first_observation(make_env, arm, striking_i
     arm("game KILL")  # of the pair that starts first
     env = make_env(task=MarineDuel, n=1, game=striking_installation)
     assert env.reset().shape == (2, 57)
-    assert sum(env.stats().recycles.values()) == 1
+    assert sum(env.stats().replacements.values()) == 1
     hold(env)
 
 
@@ -134,7 +134,7 @@ def test_recycled_pairs(begun):
     for _ in range(6):
         _, _, _, infos = hold(env)
         assert not any("sc2pool.fault" in info for info in infos)
-    assert sum(env.stats().recycles.values()) >= 2
+    assert sum(env.stats().replacements.values()) >= 2
 
 
 class Failing(PlainDuelBot):

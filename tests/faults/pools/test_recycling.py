@@ -63,7 +63,7 @@ def quiet_run(standin_dir: Path) -> Recording:
 
 
 def assert_recycled_unseen(
-    env: SubprocSC2VecEnv, quiet: Recording, in_step: Callable[[int], None], recycles: Any
+    env: SubprocSC2VecEnv, quiet: Recording, in_step: Callable[[int], None], replacements: Any
 ) -> None:
     """All transitions and infos are the same; only `stats` shows the replacement."""
     assert_same_bytes(env.reset(), quiet.observations[0])
@@ -79,10 +79,10 @@ def assert_recycled_unseen(
             )
         assert env.reset_infos == [{}, {}]
     stats = env.stats()
-    assert stats.recycles == recycles
+    assert stats.replacements == replacements
     assert stats.recovery_s is None
     told = [event.cause for event in stats.events if event.event == "recycle"]
-    assert told == [name for name, count in recycles.items() for _ in range(count)]
+    assert told == [name for name, count in replacements.items() for _ in range(count)]
 
 
 def memory_of(env: SubprocSC2VecEnv, index: int) -> int:
@@ -122,15 +122,15 @@ def test_over_the_soft_limit_of_memory(  # noqa: PLR0917
 
 
 @pytest.mark.parametrize(
-    ("policy", "recycles"),
+    ("policy", "replacements"),
     [({"episodes": 2}, {"soft-episodes": 2}), ({"age_s": 0.0}, {"soft-age": 4})],
     ids=str,
 )
 def test_recycled_after_episodes_or_seconds(
-    make_env: MakeEnv, quiet_run: Recording, policy: dict[str, Any], recycles: dict[str, int]
+    make_env: MakeEnv, quiet_run: Recording, policy: dict[str, Any], replacements: dict[str, int]
 ) -> None:
     env = make_env(task=Short, config=config(**policy))
-    assert_recycled_unseen(env, quiet_run, lambda _: None, recycles)
+    assert_recycled_unseen(env, quiet_run, lambda _: None, replacements)
 
 
 def test_a_shared_worker_over_the_soft_limit_of_memory(
@@ -148,7 +148,7 @@ def test_a_shared_worker_over_the_soft_limit_of_memory(
         time.sleep(0.05)  # for the watchdog's verdict
         _, _, _, infos = step(env, 0, 0)
         assert not any("sc2pool.fault" in info for info in infos)
-    assert env.stats().recycles == {"soft-memory": 2}
+    assert env.stats().replacements == {"soft-memory": 2}
     first, second = env.stats().instances
     assert first.worker_pid == second.worker_pid != before.worker_pid
 
@@ -190,7 +190,7 @@ def test_over_the_hard_limit_of_memory(
     for number, (observations, _, dones, _) in enumerate(played, start=1):
         assert_same_bytes(observations[1], quiet_run.observations[number][1])
         assert_same_bytes(dones[1], quiet_run.dones[number - 1][1])
-    assert env.stats().recycles == {"memory": 1}
+    assert env.stats().replacements == {"memory": 1}
 
 
 def test_a_game_that_needs_a_hard_reset(begun: MakeEnv, faulty: Faulty) -> None:
@@ -201,13 +201,13 @@ def test_a_game_that_needs_a_hard_reset(begun: MakeEnv, faulty: Faulty) -> None:
     while not faulty.done:
         ended += int(step(env, 0)[2].sum())
         assert ended <= 2
-    assert env.stats().recycles == {}
+    assert env.stats().replacements == {}
     for _ in range(5):
         _, _, dones, (info,) = step(env, 0)
         assert "sc2pool.fault" not in info
     assert dones.all()
     assert env.reset_infos == [{}]
-    assert env.stats().recycles == {"soft-game-loops": 1}
+    assert env.stats().replacements == {"soft-game-loops": 1}
 
 
 def test_an_env_of_the_user_that_hangs_in_its_close_is_ended(wait_for: Callable[..., None]) -> None:
@@ -268,7 +268,7 @@ def test_two_spares(
         assert_same_bytes(rewards, quiet.rewards[number])
         assert_same_bytes(dones, quiet.dones[number])
         assert not any("sc2pool.fault" in info for info in infos)
-    assert env.stats().recycles == ({"game-exited": struck} if struck else {})
+    assert env.stats().replacements == ({"game-exited": struck} if struck else {})
 
 
 def test_a_killed_env_takes_the_next_episode(spared: Callable[..., SubprocSC2VecEnv]) -> None:
@@ -364,7 +364,7 @@ def belongings(run_temp: Path) -> dict[str, object]:
     }
 
 
-def test_recycles_of_all_envs_at_once(
+def test_replacements_of_all_envs_at_once(
     begun: MakeEnv, wait_for: Callable[..., None], run_temp: Path
 ) -> None:
     env = begun(config=PoolConfig(restart=LENIENT))
@@ -376,6 +376,6 @@ def test_recycles_of_all_envs_at_once(
             strike(processes_of(env, index)[target].pid, "KILL")
         assert step(env, 0, 0)[2].all()
         step(env, 0, 0)
-    assert sum(env.stats().recycles.values()) == 2 * ROUNDS
+    assert sum(env.stats().replacements.values()) == 2 * ROUNDS
     # The system reaps the games of killed workers, some time later.
     wait_for(lambda: belongings(run_temp) == before)

@@ -90,7 +90,7 @@ def test_a_killed_game_is_one_truncation(make_vector, untouched, mode):
         observations, _, terminations, truncations, infos = env.step(QUIET)
         np.testing.assert_array_equal(observations[1], untouched[shown_last + number][1])
         assert (terminations.any(), truncations.any(), infos) == (False, False, {})
-    assert sum(env.stats().recycles.values()) == 1
+    assert sum(env.stats().replacements.values()) == 1
 
 
 def test_a_game_killed_while_another_is_reset_shows_in_its_own_next_step(make_vector, untouched):
@@ -184,7 +184,7 @@ def test_a_games_fault_is_its_own(begun: MakeEnv, harm: str) -> None:
         _, _, dones, infos = step(env, 0, 0)
         assert not dones.any()
         assert infos == [{"TimeLimit.truncated": False}] * 2
-    assert sum(env.stats().recycles.values()) == 1
+    assert sum(env.stats().replacements.values()) == 1
 
 
 @pytest.mark.parametrize("harm", ["worker KILL", "worker STOP"])
@@ -202,7 +202,7 @@ def test_a_workers_end_is_one_truncation_for_each_of_its_envs(begun: MakeEnv, ha
         _, _, dones, infos = step(env, 0, 0, 0, 0)
         assert not dones.any()
         assert infos == [{"TimeLimit.truncated": False}] * 4
-    assert sum(env.stats().recycles.values()) == 2
+    assert sum(env.stats().replacements.values()) == 2
 
 
 def test_bots_share_a_worker_like_tasks(make_env: MakeEnv) -> None:

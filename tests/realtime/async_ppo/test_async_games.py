@@ -54,7 +54,7 @@ def periods_lost(make_env: Any, kind: Any, **options: Any) -> list[int]:
         **options,
     )
     model.learn(UPDATES * 2 * N_STEPS)
-    assert env.stats().recycles == {}
+    assert env.stats().replacements == {}
     return [
         sum((after - before) // PERIOD - 1 for before, after in itertools.pairwise(game))
         for game in zip(*recorded.loops, strict=True)
@@ -78,7 +78,7 @@ def test_games_in_step_mode(make_env):
     )
     model.learn(3 * 64)
     assert env.stats().env_steps >= 3 * 64
-    assert env.stats().recycles == {}
+    assert env.stats().replacements == {}
     env.reset()
     env.step([0, 0])
     with pytest.raises(ConfigError, match="plays while it learns"):

@@ -66,7 +66,7 @@ class Schedule:
         pickled: observations and actions have no fixed layout.
         seeded: the book has a seed.
         recycle: instances are replaced after this many episodes.
-        patience: accepted number of recycles of an env, and of the pool for each env.
+        patience: accepted number of failures of an env, and of the pool for each env.
         disk: fault reports can be written.
         events: see the module.
     """

@@ -185,7 +185,7 @@ def row(seat: str, **more: Any) -> dict[str, Any]:
         "memory_bytes": 1_234_567_890,
         "cpu_share": 0.5,
         "loop_cost_growth": 1.3,
-        "recycles": {},
+        "replacements": {},
         "faults": 0,
         **more,
     }
@@ -230,7 +230,7 @@ def told(**more: Any) -> dict[str, Any]:
         "episodes": 5,
         "launches": 4,
         "resets": 9,
-        "recycles": {"hung": 1},
+        "replacements": {"hung": 1},
         "recovery_s": {"count": 1, "max": 2.0},
         "events": [],
         **more,
@@ -246,8 +246,8 @@ def drawn(view: TableView, width: int = PIPE_WIDTH, height: int | None = None) -
 
 
 def test_a_line():
-    recycles = {"soft-age": 1, "hung": 2, "deadline": 2}
-    one = row("env 3", recycles=recycles, faults=4)
+    replacements = {"soft-age": 1, "hung": 2, "deadline": 2}
+    one = row("env 3", replacements=replacements, faults=4)
     line = drawn(TableView(told(instances=[one]), "env"))[5]
     shown = "env 3 0 100 5000 playing 7 12 -3.2 130.0 1.2G 50% 130% 4 deadline 2 hung 2 soft-age 1"
     assert " ".join(line.split()) == shown
@@ -270,7 +270,7 @@ def test_heads_stand_over_their_columns():
 
 def test_keys_sort_by_another_column():
     view = TableView(told(), "env")
-    for key, head in (("\x1b[C", "INST▼"), ("\x1bOD", "ENV▲"), ("\x1b[D", "RECYCLES▲")):
+    for key, head in (("\x1b[C", "INST▼"), ("\x1bOD", "ENV▲"), ("\x1b[D", "REPLACED▲")):
         assert not view.press(key)
         assert head in drawn(view)[4]
     assert "GAP" not in drawn(view)[4]
@@ -310,7 +310,7 @@ def test_the_whole_table():
     assert lines[:3] == [
         "DefeatRoaches · 3 envs, 1 spare · 4.10 · as of 9s ago",
         "1,234 steps, –/s · mean return 3.14 · 5 episodes · process 42, up 1m01s",
-        "recycles: hung 1 · recovered within 2.0 s · 4 launches, 9 resets",
+        "replaced: hung 1 · recovered within 2.0 s · 4 launches, 9 resets",
     ]
     assert lines[5].startswith("env 0 ")
     assert lines[-1] == " 1m01s ago  env 0, instance 3: hung while stepping: no reply for 10 s"
@@ -347,14 +347,22 @@ IMPORTANT = {
 
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_a_narrow_terminal_hides_the_least_important_columns(width):
-    recycles = {"game-exited": 3, "soft-episodes": 12, "deadline": 1, "port-taken": 1, "hung": 2}
-    view = TableView(told(instances=[*ROWS, row("env 3", recycles=recycles, faults=7)]), "return")
+    replacements = {
+        "game-exited": 3,
+        "soft-episodes": 12,
+        "deadline": 1,
+        "port-taken": 1,
+        "hung": 2,
+    }
+    view = TableView(
+        told(instances=[*ROWS, row("env 3", replacements=replacements, faults=7)]), "return"
+    )
     lines = drawn(view, width)
     assert max(map(len, lines)) <= width
     assert not any("…" in line for line in lines)
     titles = next(line for line in lines if line.startswith("ENV")).replace("▼", "").split()
     assert set(IMPORTANT[min(width, 120)].split()) <= set(titles)
-    for cause, count in recycles.items():
+    for cause, count in replacements.items():
         assert f"{cause} {count}" in "\n".join(lines)
 
 

@@ -247,7 +247,7 @@ def test_no_spares_is_no_special_case(envs, plays):
 
 def test_exchange(envs, spare_seats):
     env, spare = envs[0], spare_seats[0]
-    env.attributes, env.recycles_s, env.down_since_s = {"a": 1}, [1.0], 5.0
+    env.attributes, env.failures_s, env.down_since_s = {"a": 1}, [1.0], 5.0
     spare.episode = episode = EpisodeBook(1).deal({})
     ours, theirs = env.instance, spare.instance
     exchange(env, spare)
@@ -255,4 +255,4 @@ def test_exchange(envs, spare_seats):
     assert (env.episode, spare.episode) == (episode, None)
     assert (env.down_since_s, spare.down_since_s) == (None, 5.0), "it moves with the instance"
     assert env.attributes == {"a": 1}
-    assert env.recycles_s == [1.0], "an env's history is its own"
+    assert env.failures_s == [1.0], "an env's history is its own"

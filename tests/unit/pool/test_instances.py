@@ -195,10 +195,10 @@ NOW_S = 10_000.0
     [
         ([0], [0], None),
         ([0, 10], [0, 10], None),
-        ([0, 10, 59], [0, 10, 59], "3 recycles of one env in 60 s"),
+        ([0, 10, 59], [0, 10, 59], "3 failures of one env in 60 s"),
         ([0, 10, 60], [0, 10, 60], None),
         ([0], [1] * 6, None),
-        ([0], [1] * 7, "7 recycles of the pool in 600 s"),
+        ([0], [1] * 7, "7 failures of the pool in 600 s"),
         ([0], [1] * 6 + [600], None),
     ],
 )
@@ -251,7 +251,7 @@ def test_a_refusal_of_the_system_is_never_tried_again_at_once():
         ([Housemate(5, 0, False, False), Housemate(6, 0, False, False)], False, 5),
     ],
 )
-def test_a_workers_death_counts_as_the_recycle_of_one_instance(housemates, killed, expected):
+def test_a_workers_death_counts_as_the_failure_of_one_instance(housemates, killed, expected):
     assert charged(housemates, killed=killed) == expected
 
 

@@ -348,11 +348,11 @@ def test_rates_come_with_the_second_sample(tmp_path, now_s):
     assert (new.steps_per_s, new.cpu_share) == (None, None)
 
 
-def test_recycles_belong_to_the_seat(tmp_path):
+def test_replacements_belong_to_the_seat(tmp_path):
     counters = Counters()
     counters.count_recycle("env 0", 3, "age")
     (row,) = Snapshots(counters, tmp_path).take([ROW], 0.0).instances
-    assert (row.recycles, row.faults) == ({"soft-age": 1}, 0)
+    assert (row.replacements, row.faults) == ({"soft-age": 1}, 0)
 
 
 def test_each_env_has_its_own_count_of_episodes(tmp_path):

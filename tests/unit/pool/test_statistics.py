@@ -47,7 +47,7 @@ def test_a_new_pool_has_counted_nothing():
     stats = stats_of(Counters())
     assert (stats.launches, stats.resets, stats.env_steps, stats.episodes) == (0, 0, 0, 0)
     assert (stats.game_version, stats.base_build) == (None, None)
-    assert (stats.recycles, stats.faults, stats.events) == ({}, 0, [])
+    assert (stats.replacements, stats.faults, stats.events) == ({}, 0, [])
     assert (stats.reset_s, stats.recovery_s) == ({}, None)
     assert stats.pauses == PauseStats(0, 0.0, 0)
 
@@ -75,15 +75,15 @@ def test_a_signal_handler_may_ask_in_the_midst_of_a_count():
     assert stats_of(counters).realtime.steps == stats_of(counters).resets
 
 
-def test_recycles_are_counted_by_cause_and_seat():
+def test_replacements_are_counted_by_cause_and_seat():
     counters = Counters()
     counters.count_fault("env 1", 4, Fault(FaultKind.DEADLINE, Phase.STEPPING, "slow"))
     counters.count_fault("env 1", 6, Fault(FaultKind.DEADLINE, Phase.RESETTING, "slow"))
     counters.count_recycle("spare 2", 5, "age")
     stats = stats_of(counters)
-    assert stats.recycles == {"deadline": 2, "soft-age": 1}
+    assert stats.replacements == {"deadline": 2, "soft-age": 1}
     assert stats.faults == 2
-    assert counters.recycles_by_seat() == {"env 1": {"deadline": 2}, "spare 2": {"soft-age": 1}}
+    assert counters.replacements_by_seat() == {"env 1": {"deadline": 2}, "spare 2": {"soft-age": 1}}
     fault, _, recycle = stats.events
     assert (fault.event, fault.seat, fault.instance) == ("fault", "env 1", 4)
     assert (fault.cause, fault.phase, fault.detail) == ("deadline", "stepping", "slow")
@@ -126,10 +126,10 @@ def test_counters_are_read_whole_while_they_are_counted(meanwhile):
             stats = stats_of(counters)
             assert stats.resets == len(stats.reset_s)
             # A fault and the soft recycle after it are two counts, one apart at most.
-            causes = stats.recycles
+            causes = stats.replacements
             assert 0 <= causes.get("hung", 0) - causes.get("soft-age", 0) <= 1
             assert len(stats.events) == min(1000, sum(causes.values()))
-            assert sum(map(len, counters.recycles_by_seat().values())) <= 1000
+            assert sum(map(len, counters.replacements_by_seat().values())) <= 1000
 
 
 # ---- percentiles of durations --------------------------------------------------------------------

@@ -182,7 +182,7 @@ function showTotals(pool, isStandin) {
   const parts = [`${counted}${spares ? ` and ${spares} spare` : ""}`,
     pool.game_version || "no game", placeOf(pool), `up ${duration(pool.uptime_s)}`];
   document.getElementById("about").textContent = parts.join(" · ");
-  const recycles = Object.entries(pool.recycles).map(([cause, count]) => `${cause} ${count}`);
+  const replacements = Object.entries(pool.replacements).map(([cause, count]) => `${cause} ${count}`);
   const late = pool.realtime.steps ? [
     ["gap (95 %)", milliseconds(pool.realtime.gap_s.p95)],
     ["too late", number(pool.realtime.misses)],
@@ -198,7 +198,7 @@ function showTotals(pool, isStandin) {
     ["episodes", number(pool.episodes)],
     ...matches,
     ...late,
-    ["recycles", recycles.join(", ") || "none"],
+    ["replaced", replacements.join(", ") || "none"],
   ]);
 }
 
