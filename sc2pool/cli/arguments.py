@@ -168,17 +168,33 @@ def find_game(game: str, task: str | type[TaskDefinition], *, says: bool = True)
 
 def check_file(file: Path, option: str, suffixes: Sequence[str] = ()) -> None:
     """Raise `ConfigError` unless this file can be written, and ends with one of the suffixes."""
-    if file.is_dir():
+    mode = _mode_of(file, option)
+    if stat.S_ISDIR(mode):
         raise ConfigError(f"{option} {file} is a folder, expected a file's name")
-    if file.exists() and not file.is_file():
+    if mode and not stat.S_ISREG(mode):
         raise ConfigError(f"{option} {file} is a device or a pipe, expected a file to replace")
     if suffixes and file.suffix.lower() not in suffixes:
         raise ConfigError(f"{option} {file}: the name must end with {' or '.join(suffixes)}")
     check_writable(file.parent, option)
 
 
+def _mode_of(path: Path, option: str) -> int:
+    """The type and permissions of a file; 0 if there is no such file.
+
+    Raises:
+        ConfigError: the system takes no such name, for example because it is too long.
+    """
+    try:
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return 0
+    except OSError as error:
+        raise ConfigError(f"{option} {path}: {error.strerror or error}") from None
+
+
 def check_writable(folder: Path, option: str) -> None:
     """Raise `ConfigError` unless files can be written into `folder`, which may not exist yet."""
+    _mode_of(folder, option)
     candidates = (folder.absolute(), *folder.absolute().parents)
     # Unlike `Path.exists`, `os.path.exists` is False for a path that may not be read.
     existing = next((path for path in candidates if os.path.exists(path)), None)  # noqa: PTH110

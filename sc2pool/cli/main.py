@@ -18,6 +18,7 @@ Exit codes:
 from __future__ import annotations
 
 try:
+    import errno
     import io
     import os
     import sys
@@ -33,6 +34,8 @@ except KeyboardInterrupt:  # Ctrl-C right after the start
 
 _LAYOUT = "\n\t"
 """Control characters that an error of several lines, such as a traceback, may have."""
+_REFUSED = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP)
+"""Errors of the system that the path of an argument may cause."""
 PIPE_CLOSED = 141
 """128 + SIGPIPE, the exit code that shells report for a program that SIGPIPE ended."""
 
@@ -77,8 +80,8 @@ def run_command(argv: Sequence[str] | None) -> int:
         # The text may come from a file or a game, so it may have control characters.
         print(f"sc2pool: {printable(str(error), None, keep=_LAYOUT)}", file=sys.stderr)
         return 2
-    except PermissionError as error:  # even a check whether a file exists may be forbidden
-        if error.filename is None:
+    except OSError as error:  # even the check whether a file exists may be forbidden, or too long
+        if error.filename is None or error.errno not in _REFUSED:
             raise
         print(f"sc2pool: {error.filename}: {error.strerror}", file=sys.stderr)
         return 2

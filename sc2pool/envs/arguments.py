@@ -24,7 +24,7 @@ from gymnasium import spaces
 from gymnasium.spaces.utils import is_space_dtype_shape_equiv
 from gymnasium.vector.utils import batch_differing_spaces, batch_space
 
-from sc2pool.envs.keywords import whole_number
+from sc2pool.envs.shared_keywords import whole_number
 from sc2pool.errors import ConfigError
 from sc2pool.pool.episodes import Request, check_options
 from sc2pool.pool.ipc.messages import Hello

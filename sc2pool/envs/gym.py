@@ -14,7 +14,7 @@ from typing import Any, Unpack
 import gymnasium
 from gymnasium.error import ResetNeeded
 
-from sc2pool.envs.keywords import (
+from sc2pool.envs.shared_keywords import (
     GameKeywords,
     TaskChoice,
     check_keywords,

@@ -22,7 +22,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils import EzPickle
 from pettingzoo import ParallelEnv
 
-from sc2pool.envs.keywords import (
+from sc2pool.envs.shared_keywords import (
     GameKeywords,
     TaskChoice,
     check_keywords,

@@ -24,7 +24,7 @@ from stable_baselines3.common.vec_env.base_vec_env import (
     VecEnvStepReturn,
 )
 
-from sc2pool.envs.keywords import (
+from sc2pool.envs.shared_keywords import (
     EnvFns,
     PoolKeywords,
     check_keywords,

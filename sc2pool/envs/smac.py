@@ -31,7 +31,7 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 
 from sc2pool.config import Computer, PoolConfig, ReplayPolicy
-from sc2pool.envs.keywords import Game, make_players, whole_number
+from sc2pool.envs.shared_keywords import Game, make_players, whole_number
 from sc2pool.errors import ActionError, ConfigError
 from sc2pool.pool import actions as action_checks
 from sc2pool.pool.pool import Pool

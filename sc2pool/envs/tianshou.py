@@ -21,7 +21,7 @@ from tianshou.env import BaseVectorEnv
 
 from sc2pool.config import is_number
 from sc2pool.envs.arguments import Seeds, begin_episodes, seed_of_each
-from sc2pool.envs.keywords import (
+from sc2pool.envs.shared_keywords import (
     EnvFns,
     PoolKeywords,
     check_keywords,

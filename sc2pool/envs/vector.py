@@ -46,7 +46,7 @@ from sc2pool.envs.arguments import (
     split_mask,
     whole_envs,
 )
-from sc2pool.envs.keywords import (
+from sc2pool.envs.shared_keywords import (
     EnvFns,
     PoolKeywords,
     check_keywords,

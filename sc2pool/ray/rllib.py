@@ -46,7 +46,7 @@ from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 from ray.tune.registry import register_env
 
 from sc2pool.config import PoolConfig
-from sc2pool.envs.keywords import (
+from sc2pool.envs.shared_keywords import (
     DEFAULT_N,
     Game,
     TaskChoice,

@@ -6,7 +6,8 @@ It is like `SubprocSC2VecEnv` with another pool, so it works with the same wrapp
 from __future__ import annotations
 
 from sc2pool.config import PoolConfig, is_number
-from sc2pool.envs.keywords import (
+from sc2pool.envs.sb3 import PoolVecEnv
+from sc2pool.envs.shared_keywords import (
     DEFAULT_N,
     EnvFns,
     Game,
@@ -16,7 +17,6 @@ from sc2pool.envs.keywords import (
     sort_first_argument,
     whole_number,
 )
-from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.errors import ConfigError
 from sc2pool.ray.cluster import connect
 from sc2pool.ray.pool.cluster_pool import ClusterPool

@@ -13,7 +13,7 @@ from itertools import count
 import numpy as np
 
 from sc2pool.config import PoolConfig
-from sc2pool.envs.keywords import task_spec
+from sc2pool.envs.shared_keywords import task_spec
 from sc2pool.players.factory import TaskPlayerSpec
 from sc2pool.pool.pool import Pool
 from tests.support.audit.audited.task import AuditTask

@@ -163,12 +163,21 @@ def test_a_model_of_another_algorithm_plays_as_it_does_in_a_program(play, standi
 
 
 def test_a_file_that_cannot_be_written(play):
-    files = {"replay": "a.SC2Replay", "gif": "a.gif", "video": "a.mp4"}
-    options = [f"--{kind}=/proc/{file}" for kind, file in files.items()]
-    code, said, _ = play("3m", "--episodes=1", *options)
+    code, said, complaints = play("3m", "--episodes=1", "--gif=/proc/a.gif")
+    assert (code, said) == (2, "")
+    assert "--gif /proc: cannot write into /proc" in complaints
+
+
+def test_files_that_cannot_be_made_after_the_game(play, tmp_path):
+    """Their names leave no room for the unfinished file's."""
+    files = {"replay": ".SC2Replay", "gif": ".gif", "video": ".mp4"}
+    named = {
+        kind: tmp_path / f"{'a' * (250 - len(suffix))}{suffix}" for kind, suffix in files.items()
+    }
+    code, said, _ = play("3m", "--episodes=1", *(f"--{kind}={one}" for kind, one in named.items()))
     assert code == 2
-    for file in files.values():
-        assert said.count(f"cannot write /proc/{file}") == 1
+    for one in named.values():
+        assert said.count(f"cannot write {one}") == 1
 
 
 def test_sigterm_leaves_no_file(standin_dir, tmp_path):

@@ -14,7 +14,7 @@ import psutil
 
 from examples.supertux.env import SuperTuxEnv
 from sc2pool.config import PoolConfig
-from sc2pool.envs.keywords import gym_specs
+from sc2pool.envs.shared_keywords import gym_specs
 from sc2pool.pool.pool import Pool
 
 if sys.argv[1] == "alone":

@@ -29,7 +29,7 @@ from sc2pool import (
 from sc2pool.config import Limits, PoolConfig, ReplayPolicy
 from sc2pool.envs.arguments import whole_envs
 from sc2pool.envs.callbacks import figures
-from sc2pool.envs.keywords import (
+from sc2pool.envs.shared_keywords import (
     good_envs_per_worker,
     make_players,
     task_spec,

@@ -24,6 +24,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from errno import ELOOP, ENAMETOOLONG
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -93,10 +94,12 @@ class Installation:
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """Raise `ConfigError` if the block has no permission to read a file or folder."""
+    """Raise `ConfigError` if the system refuses to read a file or folder, or takes no such name."""
     try:
         yield
-    except PermissionError as error:
+    except OSError as error:
+        if not (isinstance(error, PermissionError) or error.errno in (ENAMETOOLONG, ELOOP)):
+            raise
         raise ConfigError(f"{error.filename} may not be read: {error.strerror}") from error
 
 

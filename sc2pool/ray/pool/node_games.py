@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import ray
 
-from sc2pool.envs.keywords import make_players
+from sc2pool.envs.shared_keywords import make_players
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.statistics.stats import PoolStats

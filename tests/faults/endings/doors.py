@@ -24,7 +24,7 @@ from typing import Any
 import psutil
 
 from sc2pool.config import PoolConfig
-from sc2pool.envs.keywords import task_spec
+from sc2pool.envs.shared_keywords import task_spec
 from sc2pool.players.factory import TaskPlayerSpec
 from sc2pool.pool.pool import Pool
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon

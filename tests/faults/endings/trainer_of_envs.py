@@ -23,7 +23,7 @@ import psutil
 from gymnasium import spaces
 
 from sc2pool.config import PoolConfig
-from sc2pool.envs.keywords import gym_specs
+from sc2pool.envs.shared_keywords import gym_specs
 from sc2pool.pool.pool import Pool
 
 A_PROGRAM = "sleep 600 & echo started; wait"

@@ -13,7 +13,7 @@ import psutil
 from realtime_tasks import TellsLoop, WithGrandchildren
 
 from sc2pool.config import PoolConfig
-from sc2pool.envs.keywords import gym_specs, task_spec
+from sc2pool.envs.shared_keywords import gym_specs, task_spec
 from sc2pool.players.factory import TaskPlayerSpec
 from sc2pool.pool.pool import Pool
 

@@ -488,6 +488,21 @@ def test_a_folder_in_which_not_even_root_can_write() -> None:
         check_writable(Path("/proc/run"), "--out")
 
 
+@pytest.mark.parametrize(
+    "command", [["train", "--out"], ["play"], ["tasks", "--game"]], ids=" ".join
+)
+def test_a_path_that_no_file_can_have(command, capsys) -> None:
+    assert main([*command, "a" * 300]) == 2
+    (complaint,) = [line for line in capsys.readouterr().err.splitlines() if "aaa" in line]
+    assert complaint.startswith("sc2pool: ")
+
+
+@pytest.mark.parametrize("check", [check_file, check_writable])
+def test_a_name_that_no_file_can_have(check, tmp_path) -> None:
+    with pytest.raises(ConfigError, match=r"^--gif .*aaa: File name too long$"):
+        check(tmp_path / ("a" * 300), "--gif")
+
+
 def test_a_guess_leaves_the_dashes_out() -> None:
     known = ["--out", "--task", "-h"]
     assert hint("--bogus", known) == ""

@@ -179,6 +179,11 @@ def forbidden(folder: Path) -> Iterator[None]:
         folder.chmod(0o700)
 
 
+def test_a_name_that_no_folder_can_have():
+    with pytest.raises(ConfigError, match=r"aaa may not be read: File name too long"):
+        find("a" * 300)
+
+
 @has_modes
 def test_a_folder_that_may_not_be_read(tmp_path, monkeypatch):
     theirs = tmp_path / "theirs"

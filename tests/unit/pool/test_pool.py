@@ -14,7 +14,7 @@ import pytest
 from gymnasium import spaces
 
 from sc2pool.config import PoolConfig
-from sc2pool.envs.keywords import gym_specs
+from sc2pool.envs.shared_keywords import gym_specs
 from sc2pool.errors import ActionError, ClosedError, ConfigError
 from sc2pool.pool.actions import check, count
 from sc2pool.pool.instances.seats import Seat, exchange
