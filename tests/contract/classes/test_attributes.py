@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from contextlib import closing
 from functools import partial
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 from gymnasium.error import ResetNeeded
 from gymnasium.wrappers import TimeLimit
 
-from sc2pool import SubprocSC2VecEnv
 from sc2pool.errors import UserCodeError
 from tests.contract.conftest import without_workers
 from tests.contract.envs import Counting, Derived, Outer
@@ -210,17 +208,12 @@ class TestTasks:
         made.step([0, 0])
 
 
-@pytest.fixture(scope="module")
-def shared(standin_dir):
-    with closing(SubprocSC2VecEnv(task=Masked, n=2, game=standin_dir)) as made:
-        yield made
-
-
 @pytest.fixture
-def masked(shared):
+def masked(vec_task):
     """Two envs at the beginning of an episode."""
-    shared.reset()
-    return shared
+    made = vec_task(Masked)
+    made.reset()
+    return made
 
 
 class TestActionMasks:
