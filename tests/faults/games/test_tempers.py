@@ -16,7 +16,7 @@ import pytest
 from fault_tasks import CreatedEachTime, Mines
 
 from sc2pool import SubprocSC2VecEnv
-from sc2pool.config import Limits, PoolConfig
+from sc2pool.config import Limits, PoolConfig, RecyclePolicy
 from sc2pool.errors import ConfigError
 from sc2pool.platform import WINDOWS
 
@@ -121,7 +121,9 @@ def test_games_that_start_together_are_started_one_after_the_other(make_env, tem
 
 
 def test_a_game_that_becomes_slow_is_replaced_between_episodes(make_env, tempered):
-    env = make_env(n=1, task=Mines, game=tempered("slowing:0.0003"), seed=None)
+    # Late enough that comparisons below the limit are shown first.
+    config = PoolConfig(recycle=RecyclePolicy(slowdown=3.0))
+    env = make_env(n=1, task=Mines, game=tempered("slowing:0.0003"), seed=None, config=config)
     env.reset()
     growths = []
     for _ in range(6000):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.cli.doctor import full, worker
+from sc2pool.cli.doctor import full, worker_check
 from sc2pool.cli.doctor.checks import all_checks, game, machine
 from sc2pool.cli.doctor.checks.ends import AwaitedEnd, Stop
 from sc2pool.cli.doctor.checks.resets import Beginning
@@ -32,7 +32,7 @@ from sc2pool.game.program.settled import Settled
 
 
 def test_a_child_that_lives_on_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
-    start, children = worker.start_follower, []
+    start, children = worker_check.start_follower, []
 
     def immortal(*arguments: Any, **keywords: Any) -> Any:
         child = start(*arguments, **keywords)
@@ -41,11 +41,11 @@ def test_a_child_that_lives_on_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> 
             monkeypatch.setattr(one, "kill", lambda: None)
         return child
 
-    monkeypatch.setattr(worker, "start_follower", immortal)
-    monkeypatch.setattr(worker, "_ENDS_WITHIN_S", 0.1)
+    monkeypatch.setattr(worker_check, "start_follower", immortal)
+    monkeypatch.setattr(worker_check, "_ENDS_WITHIN_S", 0.1)
     findings = Findings()
     try:
-        worker.probe_worker(findings)
+        worker_check.probe_worker(findings)
     finally:
         monkeypatch.undo()
         for process in children:

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from sc2pool import shell
 from sc2pool.cli.playing.picture import frame_of, write_picture
+from sc2pool.cli.stop import check_said
 from sc2pool.cli.table import NONE, duration, make_table, size
 from sc2pool.cli.training.curve import draw_curve, references_for, rolling_mean, spread
 from sc2pool.cli.training.episodes import EpisodeRow
@@ -169,6 +170,8 @@ def test_a_terminal_that_is_gone_ends_no_training(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("sys.stdout", gone)
     with Lines() as lines:
         lines.show(figures())
+    with pytest.raises(OSError, match="No space left on device"):
+        check_said()  # as the command does at its end
     with suppress(OSError):
         gone.close()
 
