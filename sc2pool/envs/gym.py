@@ -22,7 +22,7 @@ from sc2pool.envs.shared_keywords import (
 )
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.statistics.stats import PoolStats
-from sc2pool.pool.vec_pool import without_gaps
+from sc2pool.pool.vec_pool import whole_mask
 from sc2pool.tasks.registry import DEFAULT_TASK
 
 _FIRST_OF_ASYNC = "Worker<AsyncVectorEnv>-0"
@@ -144,9 +144,8 @@ class SC2GymEnv(gymnasium.Env[Any, Any]):
         """
         mask = self.pool.action_mask(0)
         task = self._players.task
-        if mask is None and task is not None and hasattr(task.task, "action_masks"):
-            (mask,) = without_gaps([None], self.action_space)
-        return mask
+        has_masks = task is not None and hasattr(task.task, "action_masks")
+        return whole_mask(mask, self.action_space) if has_masks else mask
 
     def pause(self) -> None:
         """Stop the game until the next step or reset, or `resume`; see `SubprocSC2VecEnv`.

@@ -34,6 +34,7 @@ from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.pool.stepping.batch import Batch
+from sc2pool.pool.vec_pool import whole_mask
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.registry import resolve
 from sc2pool.tasks.teams.team_task import TeamTask
@@ -207,13 +208,10 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
     def _mask(self, row: int) -> Any:
         """An agent's mask, in the form that its action space's `sample` accepts."""
         space = self.action_spaces[self.possible_agents[row]]
-        mask = self.pool.action_mask(row)
-        # A task may give masks in some steps only; without a mask all actions are allowed.
+        allowed = whole_mask(self.pool.action_mask(row), space).astype(np.int8)
         if isinstance(space, spaces.MultiDiscrete):
-            allowed = np.ones(space.nvec.sum(), np.int8) if mask is None else mask.astype(np.int8)
             return nested(tuple, np.split(allowed, space.nvec.cumsum()[:-1]), space.nvec.shape)
-        assert isinstance(space, spaces.Discrete), "`mask_space` has checked it"
-        return np.ones(int(space.n), np.int8) if mask is None else mask.astype(np.int8)
+        return allowed
 
     def state(self) -> Array:
         """The whole battle, as the newest observations show it.

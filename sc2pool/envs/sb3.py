@@ -39,7 +39,7 @@ from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.pool.stepping.batch import Batch
-from sc2pool.pool.vec_pool import VecPool, newest_masks, without_gaps
+from sc2pool.pool.vec_pool import VecPool, masks_of
 from sc2pool.processes.tree import usable_cores
 
 log = logging.getLogger("sc2pool")
@@ -258,11 +258,11 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
             multiprocessing.TimeoutError: see `get_attr`.
         """
         envs = self._envs(indices)
-        is_masks = method_name == "action_masks"
-        if is_masks and (masks := newest_masks(self.pool, envs)) is not None:
-            return masks
-        results = self.pool.call(envs, "env_method", method_name, method_args, method_kwargs)
-        return without_gaps(results, self.action_space) if is_masks else results
+
+        def call() -> list[Any]:
+            return self.pool.call(envs, "env_method", method_name, method_args, method_kwargs)
+
+        return list(masks_of(self.pool, envs, call)) if method_name == "action_masks" else call()
 
     def env_is_wrapped(
         self,

@@ -60,7 +60,7 @@ from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array, space_layout
 from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.pool.stepping.batch import Batch
-from sc2pool.pool.vec_pool import newest_masks, without_gaps
+from sc2pool.pool.vec_pool import masks_of
 
 Step = tuple[Any, Array, Array, Array, dict[str, Any]]
 
@@ -371,12 +371,13 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         self._pending.check_waiting(AsyncState.WAITING_CALL)
         self._pending.state = AsyncState.DEFAULT
         everyone = range(self.num_envs)
+
+        def call() -> list[Any]:
+            with self._pending.gymnasiums_errors():
+                return self.pool.call(everyone, "call", *self._call, timeout_s=timeout)
+
         is_masks = self._call[0] == "action_masks"
-        if is_masks and (masks := newest_masks(self.pool, everyone)) is not None:
-            return tuple(masks)  # they came with the observations
-        with self._pending.gymnasiums_errors():
-            results = self.pool.call(everyone, "call", *self._call, timeout_s=timeout)
-        return tuple(without_gaps(results, self.single_action_space) if is_masks else results)
+        return tuple(masks_of(self.pool, everyone, call) if is_masks else call())
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
         """The attribute of each env; if it is a method, its result, as in `AsyncVectorEnv`.

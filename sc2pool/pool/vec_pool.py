@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Never, Protocol
 
 import numpy as np
@@ -61,21 +61,25 @@ class VecPool(Protocol):
     def game_version(self) -> str | None: ...
 
 
-def newest_masks(pool: VecPool, rows: Iterable[int]) -> list[Any] | None:
-    """The masks that came with the newest observations of these rows; None if no row has one."""
-    masks = [pool.action_mask(row) for row in rows]
+def masks_of(pool: VecPool, rows: Sequence[int], ask: Callable[[], Sequence[Any]]) -> Sequence[Any]:
+    """The masks of these rows, which arrived with their newest observations.
+
+    Args:
+        ask: asks the envs for their masks; called if no row has one.
+    """
+    masks: Sequence[Any] = [pool.action_mask(row) for row in rows]
     if all(mask is None for mask in masks):
-        return None
-    return without_gaps(masks, pool.action_space)
+        masks = ask()
+    return [whole_mask(mask, pool.action_space) for mask in masks]
 
 
-def without_gaps(masks: Iterable[Array | None], actions: spaces.Space[Any]) -> list[Any]:
-    """The masks, with one that allows every action for each None.
+def whole_mask(mask: Array | None, actions: spaces.Space[Any]) -> Any:
+    """The mask; if it is None, a mask that allows every action.
 
     A task may return None where every action is possible; an algorithm wants a mask each time.
     """
     size = mask_size(actions)
-    return [np.ones(size, np.bool_) if size and mask is None else mask for mask in masks]
+    return np.ones(size, np.bool_) if size and mask is None else mask
 
 
 def agreed(hellos: Sequence[Hello]) -> Hello:
