@@ -393,7 +393,7 @@ def run_player(module: str) -> Callable[[argparse.Namespace], int]:
     def run(args: argparse.Namespace) -> int:
         from sc2pool.cli.playing.chosen_player import find_player  # noqa: PLC0415
 
-        args.subject = find_player(args.player, args.task, args.game)
+        args.chosen = find_player(args.player, args.task, args.game)
         return run_of(module)(args)
 
     return run

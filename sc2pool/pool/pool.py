@@ -138,7 +138,7 @@ class Pool:
             self.metadata: Mapping[str, Any] = first.metadata
             self.render_mode = first.render_mode
             if one_book and self.render_mode == "human":
-                runtime.open_window()
+                runtime.open_watch_page()
             self.strict = first.strict
             self._stepping = Stepping(
                 loop,

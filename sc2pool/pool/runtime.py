@@ -40,7 +40,7 @@ from sc2pool.pool.machine.watchdog import Sample, cpu_s, memory_bytes
 from sc2pool.pool.report.metrics import MetricsServer
 from sc2pool.pool.report.replays import ReplayFolder
 from sc2pool.pool.report.snapshot import Snapshots
-from sc2pool.pool.report.watch_page import WatchPage, open_window
+from sc2pool.pool.report.watch_page import WatchPage, open_watch_page
 from sc2pool.pool.statistics.stats import InstanceStats, PoolStats
 from sc2pool.processes.uninterrupted import submit, uninterrupted
 
@@ -68,7 +68,7 @@ class Runtime:
         self._config = config
         self._ended = False
         self._metrics: MetricsServer | None = None
-        self._window: WatchPage | None = None
+        self._watch_page: WatchPage | None = None
         replays = None if config.replays is None else ReplayFolder(config.replays)
         self._waiter = system.waiter()
         with ExitStack() as owned:
@@ -104,12 +104,12 @@ class Runtime:
                 self.stats, tuple(State), config.metrics_host, config.metrics_port
             )
 
-    def open_window(self) -> None:
+    def open_watch_page(self) -> None:
         """Show the games on a page until `close`."""
         run = self.fleet.run
 
         def opening() -> None:
-            self._window = open_window(run)
+            self._watch_page = open_watch_page(run)
 
         uninterrupted(opening)
 
@@ -160,8 +160,8 @@ class Runtime:
             ending.callback(self._waiter.close)
             if self._metrics is not None:
                 ending.callback(self._metrics.close)
-            if self._window is not None:
-                ending.callback(self._window.close)
+            if self._watch_page is not None:
+                ending.callback(self._watch_page.close)
             ending.callback(self._slots.close)
             ending.callback(self.fleet.close)
             ending.callback(self._watchdog.close)  # before `fleet`: it writes into the run's folder

@@ -49,21 +49,21 @@ _FIRST_ONLY = 1 << 60
 
 def run(args: argparse.Namespace) -> int:
     """Play the episodes, and write the files."""
-    subject: ChosenPlayer = args.subject
+    chosen: ChosenPlayer = args.chosen
     check_files(args)
     with Stop().handling(), ExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
-        env = make_games(args, subject, folder)
+        env = make_games(args, chosen, folder)
         opened.callback(env.close)
         loops = env.get_attr("step_mul", [0])[0] if args.watch else None
         version = game_name(env.stats().game_version)
-        print(printable(f"{subject.task.__name__}, {subject.name}, {version}", None))
+        print(printable(f"{chosen.task.__name__}, {chosen.name}, {version}", None))
         films = films_of(args, env.pool)
         for film in films:
             opened.callback(film.close)
         ended = play_episodes(
             env,
-            subject.policy(args.seed),
+            chosen.policy(args.seed),
             args.episodes,
             deterministic=not (args.stochastic or args.against),
             loops=loops,
@@ -90,14 +90,14 @@ def check_files(args: argparse.Namespace) -> None:
         require("--video", "imageio_ffmpeg")
 
 
-def make_games(args: argparse.Namespace, subject: ChosenPlayer, replays: Path) -> PoolVecEnv[Any]:
+def make_games(args: argparse.Namespace, chosen: ChosenPlayer, replays: Path) -> PoolVecEnv[Any]:
     """The pool of games; replays are written to the folder `replays`."""
     keep = ReplayPolicy(replays, every=_FIRST_ONLY, best=False) if args.replay else None
-    task, opponent = against(args, subject.task)
+    task, opponent = against(args, chosen.task)
     return SubprocSC2VecEnv(
         n=min(args.n, args.episodes),
         task=task,
-        game=subject.game,
+        game=chosen.game,
         seed=args.seed,
         realtime=args.realtime,
         render_mode="human" if args.watch else "rgb_array",

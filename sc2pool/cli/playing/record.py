@@ -28,18 +28,18 @@ SAY_EVERY_S = 5.0
 
 def run(args: argparse.Namespace) -> int:
     """Record the dataset."""
-    subject: ChosenPlayer = args.subject
-    dataset = args.dataset or default_id(subject)
-    check_recordable(subject.task)
+    chosen: ChosenPlayer = args.chosen
+    dataset = args.dataset or default_id(chosen)
+    check_recordable(chosen.task)
     check_dataset(dataset, resume=args.resume)
     stop = Stop()
     with stop.handling():
-        games = SubprocSC2VecEnv(n=args.n, task=subject.task, game=subject.game, seed=args.seed)
+        games = SubprocSC2VecEnv(n=args.n, task=chosen.task, game=chosen.game, seed=args.seed)
         with closing(games) as env, stop.polite():
             version = game_name(env.stats().game_version)
             about = {
-                "algorithm_name": subject.name,
-                "description": f"{subject.task.__name__}, played on {version}",
+                "algorithm_name": chosen.name,
+                "description": f"{chosen.task.__name__}, played on {version}",
             }
             try:
                 with closing(
@@ -47,14 +47,14 @@ def run(args: argparse.Namespace) -> int:
                         dataset,
                         env.observation_space,
                         env.action_space,
-                        env_spec=env_spec_of(subject),
+                        env_spec=env_spec_of(chosen),
                         about=about,
                         resume=args.resume,
                     )
                 ) as writer:
-                    say(f"{subject.task.__name__}, {subject.name}, {version}\n  to {writer.folder}")
+                    say(f"{chosen.task.__name__}, {chosen.name}, {version}\n  to {writer.folder}")
                     began_s = time.monotonic()
-                    fill(writer, env, subject, args, stop)
+                    fill(writer, env, chosen, args, stop)
             except OSError as error:
                 raise ConfigError(
                     f"--dataset {dataset}: cannot be written to {folder_of(dataset)} "
@@ -81,7 +81,7 @@ def check_recordable(task: type[TaskDefinition]) -> None:
 def fill(
     writer: MinariWriter,
     env: SubprocSC2VecEnv,
-    subject: ChosenPlayer,
+    chosen: ChosenPlayer,
     args: argparse.Namespace,
     stop: Stop,
 ) -> None:
@@ -96,7 +96,7 @@ def fill(
     if seed != args.seed:
         env.seed(seed)
     collector = EpisodeCollector(writer.add, keeps_faulty=args.keep_faulty)
-    policy = subject.policy(seed)
+    policy = chosen.policy(seed)
     first_steps = writer.steps
     began_s = said_s = time.monotonic()
     try:
@@ -124,15 +124,15 @@ def seed_of_this_part(seed: int | None, episodes: int) -> int | None:
     return int(np.random.SeedSequence([seed, episodes]).generate_state(1)[0])
 
 
-def default_id(subject: ChosenPlayer) -> str:
+def default_id(chosen: ChosenPlayer) -> str:
     """The dataset's name if none is given."""
-    name = subject.name if subject.name in (RANDOM, SCRIPTED) else "model"
-    return f"sc2pool/{subject.task.__name__}/{name}-v0"
+    name = chosen.name if chosen.name in (RANDOM, SCRIPTED) else "model"
+    return f"sc2pool/{chosen.task.__name__}/{name}-v0"
 
 
-def env_spec_of(subject: ChosenPlayer) -> gymnasium.envs.registration.EnvSpec | None:
+def env_spec_of(chosen: ChosenPlayer) -> gymnasium.envs.registration.EnvSpec | None:
     """The spec with which Minari can make the env; None without an env of one row in gymnasium."""
-    task = subject.task
+    task = chosen.task
     alone = task.players == 1 and agents_of(task) == 1
     name = built_in_name(task)
     return gymnasium.spec(f"sc2pool/{name}-v0") if alone and name else None

@@ -61,7 +61,7 @@ def listen() -> socket.socket:
         return socket.create_server((HOST, 0))
 
 
-def open_window(run: Path) -> WatchPage | None:
+def open_watch_page(run: Path) -> WatchPage | None:
     """Open the page of a pool and print its address; return None if that fails."""
     try:
         window = WatchPage(run)
