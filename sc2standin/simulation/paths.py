@@ -19,8 +19,8 @@ are numbered row by row, with a border of blocked cells around the map, so that 
 neighbours.
 
 Fields: the distances are those of the shortest way along free cells. A field grows from its goal
-only as far as was asked for, and is kept. So many units with one goal share it, and a unit near the
-goal costs little.
+until it reaches the farthest unit that needs it. It is kept, so all units with the same goal share
+it, and a unit near the goal costs little.
 
 Detours: `Routes` decide for each unit, because the obstacles in its way may change. Cliffs do not
 change, so a way is found once for each pair of cells and kept, also from one episode to the next. A
