@@ -14,6 +14,7 @@ whatever the parser raises. A message shows foreign values through `shown` and f
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import os
 import reprlib
@@ -29,6 +30,8 @@ from sc2pool.errors import ConfigError
 from sc2pool.optional import needed_for
 from sc2pool.platform import WINDOWS
 
+REFUSED_PATH: Final = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP)
+"""Errors of the system whose cause is the given path: forbidden, too long, or a loop of links."""
 MOST_BYTES: Final = 1 << 20
 """Maximum size of a JSON or YAML file; those that sc2pool writes have some kilobytes."""
 _MOST_VALUES: Final = 10_000

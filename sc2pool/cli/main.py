@@ -18,7 +18,6 @@ Exit codes:
 from __future__ import annotations
 
 try:
-    import errno
     import io
     import os
     import sys
@@ -27,15 +26,13 @@ try:
     from sc2pool.cli.parser import make_parser
     from sc2pool.cli.stop import FULL_DISK, Stopped, check_said, discard, drop_closed
     from sc2pool.errors import SC2PoolError
-    from sc2pool.foreign import printable
+    from sc2pool.foreign import REFUSED_PATH, printable
     from sc2pool.optional import needed_for
 except KeyboardInterrupt:  # Ctrl-C right after the start
     raise SystemExit(130) from None
 
 _LAYOUT = "\n\t"
 """Control characters that an error of several lines, such as a traceback, may have."""
-_REFUSED = (errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP)
-"""Errors of the system that the path of an argument may cause."""
 PIPE_CLOSED = 141
 """128 + SIGPIPE, the exit code that shells report for a program that SIGPIPE ended."""
 
@@ -81,7 +78,7 @@ def run_command(argv: Sequence[str] | None) -> int:
         print(f"sc2pool: {printable(str(error), None, keep=_LAYOUT)}", file=sys.stderr)
         return 2
     except OSError as error:  # even the check whether a file exists may be forbidden, or too long
-        if error.filename is None or error.errno not in _REFUSED:
+        if error.filename is None or error.errno not in REFUSED_PATH:
             raise
         print(f"sc2pool: {error.filename}: {error.strerror}", file=sys.stderr)
         return 2

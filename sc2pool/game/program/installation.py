@@ -24,13 +24,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from errno import ELOOP, ENAMETOOLONG
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Final
 
 from sc2pool.errors import ConfigError
+from sc2pool.foreign import REFUSED_PATH
 from sc2pool.platform import SYSTEM, WINDOWS
 from sc2pool.processes.spawn import run_python
 
@@ -98,7 +98,7 @@ def _readable() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if not (isinstance(error, PermissionError) or error.errno in (ENAMETOOLONG, ELOOP)):
+        if error.errno not in REFUSED_PATH:
             raise
         raise ConfigError(f"{error.filename} may not be read: {error.strerror}") from error
 
