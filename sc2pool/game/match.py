@@ -1,10 +1,11 @@
-"""A match: two games of one instance, whose clients play against each other.
+"""The games of one instance: one game, or two whose clients play against each other (a match).
 
     launch ─► start_episode ─► observe ─► step … step ─► start_episode … ─► close
                   host                host and guest together
     leave both ─► create ─► join both
 
 Rules:
+- A game of one player is a match of one: nothing has to be agreed, and no fault names a side.
 - Both sides carry out their requests concurrently, and the match waits for both.
 - A fault of either side is the fault of the match, and its detail names the side. If a reply is
   missing, `judge` finds the side that owes it.
@@ -12,11 +13,11 @@ Rules:
   contradict each other are undecided, and counted.
 - The games are started one after the other, as in python-sc2 on Linux: games that started at the
   same moment were seen to fail.
-- An episode always begins with create_game: a game of two players cannot be restarted.
+- An episode of two always begins with create_game: a game of two players cannot be restarted.
 - In real time the game continues when both processes have reached a loop by their own clocks.
-- Each game has an API port. In addition, the protocol needs four ports by which the two games find
-  each other: two of the host and two of the guest. They are leased like API ports, and held until
-  the match is closed, because all its episodes use them.
+- Each game has an API port. In addition, the protocol needs four ports by which two games find each
+  other: two of the host and two of the guest. They are leased like API ports, and held until the
+  match is closed, because all its episodes use them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
@@ -56,33 +57,41 @@ _OPPOSITE: Final[dict[int, int]] = {
 
 
 class MatchStep(NamedTuple):
-    """The result of one step for both sides."""
+    """The result of one step for all sides."""
 
-    sides: tuple[Step, Step]
-    """The host's step and the guest's."""
+    sides: tuple[Step, ...]
+    """The host's step, and the guest's in a match of two."""
     ended: bool
     """True if the game has ended, on either side."""
 
 
 class Match:
-    """Two running games; used by one asyncio task at a time.
+    """One or two running games; used by one asyncio task at a time.
+
+    Args:
+        games: the host's game, and the guest's in a match of two.
+        limits: how long each request may take.
+        leases: the four ports by which two games find each other; None for one game.
 
     Attributes:
-        host: the game of player 1, which creates the game.
-        guest: the game of player 2.
+        games: as above.
         contradiction: the results that the sides have reported, if they contradict each other.
             Else empty.
     """
 
-    def __init__(self, host: Game, guest: Game, leases: MatchLeases, limits: Limits) -> None:
-        self.host, self.guest = host, guest
+    def __init__(
+        self, games: Sequence[Game], limits: Limits, leases: MatchLeases | None = None
+    ) -> None:
+        self.games = tuple(games)
         self.contradiction = ""
         self._over = False
         """Whether the running episode's game has ended, on either side."""
-        self._leases = leases
         self._limits = limits
-        host.plays_with(guest)
-        guest.plays_with(host)
+        self._leases = leases
+        if leases is not None:
+            host, guest = self.games
+            host.plays_with(guest)
+            guest.plays_with(host)
 
     @classmethod
     async def launch(
@@ -90,55 +99,66 @@ class Match:
         installation: Installation,
         limits: Limits,
         *,
+        players: int,
         deadline: Deadline,
         surroundings: Surroundings = NOWHERE,
     ) -> Match:
-        """Starts both games, and waits until both answer; see `Game.launch`.
+        """Starts one game for each player, and waits until all answer; see `Game.launch`.
+
+        Args:
+            players: 1 or 2.
 
         Raises:
             ConfigError: the executable cannot be started at all.
             GameFault: a game ended, hung, or found no free port.
         """
-        with refusals_as_faults():
-            leases = MatchLeases()
-
         games: list[Game] = []
-        try:
-            for naming in _NAMING:
+        leases = None
+        with ExitStack() as undo:
+            if players > 1:
+                with refusals_as_faults():
+                    leases = MatchLeases()
+                undo.callback(leases.release)
+            for naming in _NAMING[:players] if players > 1 else (_NAMELESS,):
                 with naming:
-                    games.append(
-                        await Game.launch(
-                            installation, limits, deadline=deadline, surroundings=surroundings
-                        )
+                    game = await Game.launch(
+                        installation, limits, deadline=deadline, surroundings=surroundings
                     )
-        except BaseException:
-            for game in games:
-                game.close()
-            leases.release()
-            raise
-        host, guest = games
-        return cls(host, guest, leases, limits)
+                undo.callback(game.close)
+                games.append(game)
+            undo.pop_all()
+        return cls(games, limits, leases)
 
     @property
-    def games(self) -> tuple[Game, Game]:
-        """The host's game and the guest's."""
-        return self.host, self.guest
+    def host(self) -> Game:
+        """The game of player 1, which creates the game."""
+        return self.games[0]
+
+    @property
+    def guest(self) -> Game:
+        """The game of player 2, in a match of two."""
+        return self.games[1]
 
     def close(self) -> None:
-        """Kills both games and releases everything, in bounded time; may be called again."""
+        """Kills all games and releases everything, in bounded time; may be called again."""
         for game in self.games:
             game.close()
-        self._leases.release()
+        if self._leases is not None:
+            self._leases.release()
 
     def exit_fault(self) -> GameFault:
-        """The fault of the game whose process has ended; it names the side."""
+        """The fault of the game whose process has ended; in a match of two it names the side."""
+        if self._leases is None:
+            return self.host.exit_fault()
         for side, game in zip(MatchSide, self.games, strict=True):
             if game.process.exit_code() is not None:
                 return _named(side, game.exit_fault())
         return GameFault(FaultKind.GAME_EXITED, "a game of the match ended")
 
     def log_tail(self) -> str:
-        """The last lines of both games' output, each below its side's name; also after `close`."""
+        """The last lines of the games' output, each below its side's name; also after `close`."""
+        if self._leases is None:
+            return self.host.process.log_tail()
         tails = zip(MatchSide, (game.process.log_tail() for game in self.games), strict=True)
         return "\n".join(f"{side}:\n{tail}" for side, tail in tails if tail)
 
@@ -154,25 +174,33 @@ class Match:
         """Begins an episode; `observe` gives its first state.
 
         Args:
-            setup: players and options; for two participants.
+            setup: players and options.
             map_path: the map file.
             seed: the game's random seed, or None to let the game choose.
-            races: the host's and the guest's race. None if both play the setup's race.
+            races: the race of each side. None if all play the setup's race.
 
         Raises:
             GameFault: a game failed, or refuses the map or the players.
         """
+        if self._leases is None:
+            return await self.host.start_episode(setup, map_path, seed)
         self._over, self.contradiction = False, ""
         for game in self.games:
             game.begin_phase(self._limits.create_join_s, map_path)
         try:
-            await self._create_and_join(setup, map_path, seed, races or [setup.race] * 2)
+            races = races or [setup.race] * 2
+            await self._create_and_join(setup, map_path, seed, races, self._leases.ports)
         except GameFault as fault:
             raise self.host.about_map(fault, map_path) from fault
         return ResetKind.CREATE
 
     async def _create_and_join(
-        self, setup: GameSetup, map_path: Path, seed: int | None, races: Sequence[int]
+        self,
+        setup: GameSetup,
+        map_path: Path,
+        seed: int | None,
+        races: Sequence[int],
+        ports: MatchPorts,
     ) -> None:
         await self._both(self.host.leave(), self.guest.leave())
         path = await self._saved(map_path)
@@ -184,7 +212,6 @@ class Match:
             # A cleaner of temporary files may just have deleted the saved map.
             await self._saved(map_path)
             await self._alone(MatchSide.HOST, self.host.create(setup, path, seed))
-        ports = self._leases.ports
         await self._both(
             *(
                 game.join_match(replace(setup, race=race), ports, str(side))
@@ -203,26 +230,26 @@ class Match:
             await self._alone(side, game.save_map(name, content))
         return Path(name)
 
-    async def observe(self) -> tuple[Observed, Observed]:
+    async def observe(self) -> tuple[Observed, ...]:
         """Each side's observation of the current state.
 
         Raises:
             GameFault: a game failed.
         """
-        return await self._both(self.host.observe(), self.guest.observe())
+        return await self._both(*(game.observe() for game in self.games))
 
     async def step(self, actions: Sequence[Sequence[sc_pb.Action]], loops: int) -> MatchStep:
-        """Gives both sides' commands, advances the game, and observes; see `Game.step`.
+        """Gives all sides' commands, advances the game, and observes.
 
         Raises:
-            GameFault: a game failed.
+            GameFault, UserCodeError: see `Game.step`.
         """
-        if self.host.realtime:
+        if self.host.realtime and self._leases is not None:
             self._align()
-        of_host, of_guest = actions
-        steps = await self._both(self.host.step(of_host, loops), self.guest.step(of_guest, loops))
+        sides = zip(self.games, actions, strict=True)
+        steps = await self._both(*(game.step(own, loops) for game, own in sides))
         ended = any(step.ended for step in steps)
-        if ended:
+        if ended and self._leases is not None:
             self._settle()
         return MatchStep(steps, ended)
 
@@ -238,15 +265,15 @@ class Match:
             clock.delay(loop - clock.begun_at)
 
     async def step_one(self, index: int, actions: Sequence[sc_pb.Action], loops: int) -> Step:
-        """In real time, gives one side's commands, and observes at the end of its period.
+        """Gives one side's commands in real time, and observes at the end of its period.
 
-        The other side may step at the same time.
+        The match has two sides, and the other one may step at the same time.
 
         Args:
             index: the side; 0 is the host.
 
         Raises:
-            GameFault: a game failed.
+            GameFault, UserCodeError: see `Game.step`.
         """
         side = list(MatchSide)[index]
         try:
@@ -257,13 +284,15 @@ class Match:
             self._settle()
         return step._replace(ended=self._over)
 
-    async def game_info(self) -> tuple[sc_pb.ResponseGameInfo, sc_pb.ResponseGameInfo]:
+    async def game_info(self) -> tuple[sc_pb.ResponseGameInfo, ...]:
         """Map, players and terrain, from each side's game."""
-        return await self._both(self.host.game_info(), self.guest.game_info())
+        return await self._both(*(game.game_info() for game in self.games))
 
     @property
     def untold_end(self) -> str:
-        """The sign of the game's end, if neither game reported its result; else empty."""
+        """The sign of the game's end, if no game reported its result; else empty."""
+        if self._leases is None:
+            return self.host.untold_end
         if self.host.result is not None:
             return ""
         return self.host.untold_end or self.guest.untold_end
@@ -284,12 +313,12 @@ class Match:
     # ---- two sides --------------------------------------------------------------------------
 
     def naming(self, index: int) -> AbstractContextManager[None]:
-        """Let a fault that is raised in the block name this side.
+        """Let a fault that is raised in the block name this side, in a match of two.
 
         Args:
             index: the side; 0 is the host.
         """
-        return _NAMING[index]
+        return _NAMELESS if self._leases is None else _NAMING[index]
 
     async def _alone(self, side: MatchSide, asked: Coroutine[Any, Any, T]) -> T:
         try:
@@ -297,13 +326,16 @@ class Match:
         except GameFault as fault:
             raise _named(side, fault) from fault
 
-    async def _both(self, *asked: Coroutine[Any, Any, T]) -> tuple[T, T]:
-        """Run the host's coroutine and the guest's concurrently.
+    async def _both(self, *asked: Coroutine[Any, Any, T]) -> tuple[T, ...]:
+        """Run the host's coroutine and the guest's concurrently; without a guest, the host's.
 
         Raises:
             ConfigError: a game was asked for something impossible.
             GameFault: a game failed; the detail names the side to blame.
         """
+        if self._leases is None:
+            (of_host,) = asked
+            return (await of_host,)
         tasks = [asyncio.ensure_future(one) for one in asked]
         for side, failure in zip(MatchSide, await _failures(tasks), strict=True):
             if isinstance(failure, GameFault):
@@ -311,8 +343,7 @@ class Match:
                 raise await self._blamed(side, failure, answered) from failure
             if failure is not None:
                 raise failure
-        host, guest = (task.result() for task in tasks)
-        return host, guest
+        return tuple(task.result() for task in tasks)
 
     async def _blamed(
         self, side: MatchSide, fault: GameFault, answered: Sequence[bool]
@@ -386,6 +417,8 @@ class _Naming(AbstractContextManager[None]):
 
 _NAMING: Final = tuple(map(_Naming, MatchSide))
 """The context managers for the host's block and the guest's."""
+_NAMELESS: Final = nullcontext()
+"""The context manager for the block of a game that has no opponent in another game."""
 
 
 class MatchLeases:

@@ -1,8 +1,8 @@
-"""The sides of a match that python-sc2's bots play: an `RLBotAI` with a learner, or any other bot.
+"""The sides of a game that python-sc2's bots play: an `RLBotAI` with a learner, or any other bot.
 
-Both are driven as `run_game` drives a bot. An `RLBotAI` requests its action in the middle of its
-turn, when the other side's transition may not be known yet. So its turn is a separate asyncio task,
-which waits there:
+All are driven as `run_game` drives a bot. An `RLBotAI` without a second side uses the learner's
+queue pair itself. In a match it requests its action in the middle of its turn, when the other
+side's transition may not be known yet. So its turn is a separate asyncio task, which waits there:
 
     on_step ─ put ─ get_action ┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄ act ─► orders
                       └► transition ─► both rows ─► action ┘
@@ -22,6 +22,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.errors import UserCodeError
 from sc2pool.game.game import Game, Step
 from sc2pool.players.bots import DrivenBot, GameClient, SharedData, new_bot, no_transition
+from sc2pool.players.replays import LastHeld
 from sc2pool.players.sides import PlayedSide, TaskSide, blamed_on_opponent
 from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.bot import RLBotAI
@@ -66,8 +67,68 @@ def _future() -> asyncio.Future[Any]:
     return asyncio.get_running_loop().create_future()
 
 
+class LoneBotSide(TaskSide):
+    """The only side of a game, played by an `RLBotAI` with the learner's queue pair.
+
+    Args:
+        definition: the bot's class.
+        game: the game.
+        pair: the learner's pair. Its last transition is put by `end`, with the result.
+        shared: the data that all bots of this game share.
+    """
+
+    task: RLBotAI
+
+    def __init__(
+        self, definition: type[TaskDefinition], game: Game, pair: QueuePair, shared: SharedData
+    ) -> None:
+        self.game = game
+        self._pair = pair
+        self._held = LastHeld(pair)
+        self.task = new_bot(definition, self._held)
+        self._shared = shared
+
+    @property
+    def loops(self) -> int:
+        return self.task.step_mul
+
+    async def begin(self, observed: Observed, game_info: sc_pb.ResponseGameInfo) -> None:
+        self._client = GameClient(self.game)
+        self._driven = DrivenBot(self.task, self.game, self._client, self._shared)
+        await self._driven.start(observed, game_info)
+        self._note_last()
+
+    async def turn(self, actions: Sequence[Any]) -> list[sc_pb.Action]:  # noqa: ARG002
+        orders = await self._driven.turn()
+        if not self.task._rules.begun:
+            raise no_transition(self.task, "on_step")
+        self._note_last()
+        return orders
+
+    async def see(self, step: Step) -> None:
+        note_delay(self.task, self.game.tick)
+        if self._client.has_left and not step.ended:  # the game has ignored the surrender
+            step = step._replace(ended=True)
+            self.game.result = sc_pb.Defeat
+        await self._driven.see(step)
+        if step.ended:
+            await self._driven.end(self.game.result)
+            if not self.task.episode_over:
+                raise no_transition(self.task, "on_end")
+        self._note_last()
+
+    async def end(self, last: Transition | None) -> None:
+        await self._driven.cut()
+        assert last is not None, "the bot has ended the episode"
+        self._pair.put(last)
+
+    def _note_last(self) -> None:
+        if self.task.episode_over:
+            (self.newest,) = self._held.last
+
+
 class RLBotSide(TaskSide):
-    """A side of an `RLBotAI`."""
+    """A side of an `RLBotAI` in a match."""
 
     task: RLBotAI
 
@@ -75,12 +136,13 @@ class RLBotSide(TaskSide):
         self.game = game
         self._pair = TurnPair()
         self.task = new_bot(definition, self._pair)
-        self._driven = DrivenBot(self.task, game, GameClient(game), shared)
+        self._shared = shared
         self._turn: asyncio.Task[list[sc_pb.Action]] | None = None
 
-    async def begin(self, observed: Observed, game_info: sc_pb.ResponseGameInfo) -> Transition:
+    async def begin(self, observed: Observed, game_info: sc_pb.ResponseGameInfo) -> None:
+        self._driven = DrivenBot(self.task, self.game, GameClient(self.game), self._shared)
         await self._driven.start(observed, game_info)
-        return await self._to_its_action()
+        self.newest = await self._to_its_action()
 
     async def turn(self, actions: Sequence[Any]) -> list[sc_pb.Action]:
         (action,) = actions
@@ -96,13 +158,14 @@ class RLBotSide(TaskSide):
         self._turn = None
         return turn.result()
 
-    async def see(self, step: Step) -> Transition:
+    async def see(self, step: Step) -> None:
         note_delay(self.task, self.game.tick)
         await self._driven.see(step)
         if not step.ended:
-            return await self._to_its_action()
+            self.newest = await self._to_its_action()
+            return
         await self._driven.end(self.game.result)
-        return self._put_by("on_end")
+        self.newest = self._put_by("on_end")
 
     async def end(self, last: Transition | None) -> None:  # noqa: ARG002
         await self.stop()  # the turn still waits if the other side has ended the episode
@@ -144,10 +207,9 @@ class PlainBotSide(PlayedSide):
 
     def __init__(self, plain: PlainBot, name: str, game: Game, shared: SharedData) -> None:
         self.game = game
-        self._bot = bot = plain.bot
+        self._bot = plain.bot
         self._name = name
-        self._client = GameClient(game)
-        self._driven = DrivenBot(bot, game, self._client, shared, fresh_map=True)
+        self._shared = shared
 
     @property
     def loops(self) -> int:
@@ -160,6 +222,8 @@ class PlainBotSide(PlayedSide):
         return loops
 
     async def begin(self, observed: Observed, game_info: sc_pb.ResponseGameInfo) -> None:
+        self._client = client = GameClient(self.game)
+        self._driven = DrivenBot(self._bot, self.game, client, self._shared, fresh_map=True)
         with blamed_on_opponent(self._name, has_game=True):
             await self._driven.start(observed, game_info)
 

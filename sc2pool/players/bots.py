@@ -1,21 +1,20 @@
-"""python-sc2 bots on games of the pool, and the player of an `RLBotAI`.
-
-`BotPlayer` plays an `RLBotAI` alone, or against the game's own computer. It differs from
-python-sc2's own loop in three ways:
-- Actions, step and observation are sent as one burst, in place of four round trips.
-- The map's description is fetched again only if the bot sees other structures than before, not in
-  every step.
-- The bot sees the episode's final state.
+"""python-sc2's bots on games of the pool.
 
 `DrivenBot` drives any bot on a game of the pool, from its first observation to its last:
 
     start ─► turn ─► see ─► turn ─► see … ─► end, or cut
              orders  the observation after the step
 
-It follows `sc2.main._play_game_ai`, in the same order; the player steps the game. Rules: `sc2.main`
-and `SC2Process` are never imported, because they change the process's signals and logging. A
-message that python-sc2 cannot read is a fault of the game. But if python-sc2 can read it for a bot
-that does nothing, the error belongs to the user's bot.
+It follows `sc2.main._play_game_ai`, in the same order; the player steps the game. It differs from
+python-sc2's own loop in three ways:
+- Actions, step and observation are sent as one burst, in place of four round trips.
+- For an `RLBotAI` the map's description is fetched again only if the bot sees other structures than
+  before, not in every step.
+- The bot sees the episode's final state.
+
+Rules: `sc2.main` and `SC2Process` are never imported, because they change the process's signals and
+logging. A message that python-sc2 cannot read is a fault of the game. But if python-sc2 can read it
+for a bot that does nothing, the error belongs to the user's bot.
 
 `GameClient` is python-sc2's client on a game of the pool; `docs/python-sc2.md` describes each
 method. Rules: the orders of a bot's turn are sent with the step, all other requests immediately.
@@ -47,57 +46,11 @@ from sc2.unit_command import UnitCommand
 
 from sc2pool.errors import FaultKind, GameFault, UserCodeError
 from sc2pool.game.game import Game, Step
-from sc2pool.players.replays import LastHeld
-from sc2pool.players.sc2_player import SC2Player
-from sc2pool.players.task_spec import TaskSpec
 from sc2pool.players.unit_sorter import Nobody, UnitSorter
 from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.bot import RLBotAI
 from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.driven_task import note_delay
-from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import QueuePair
-
-
-class BotPlayer(SC2Player):
-    """Plays an `RLBotAI`."""
-
-    def __init__(self, spec: TaskSpec) -> None:
-        super().__init__(spec)
-        self._shared = SharedData()
-
-    async def play_episode(self, episode: Episode, pair: QueuePair) -> None:
-        held = LastHeld(pair)
-        await self._play_bot(episode, held)
-        (last,) = held.last
-        pair.put(self.with_outcome(last))
-
-    async def _play_bot(self, episode: Episode, pair: QueuePair) -> None:
-        game = self.game
-        first = await self.start_episode(episode)
-        game_info = await game.game_info()
-        self.task = bot = new_bot(self.spec.task, pair)
-        self.prepare(bot, episode, self.attributes)
-        client = GameClient(game)
-        driven = DrivenBot(bot, game, client, self._shared)
-        await driven.start(first, game_info)
-        while not bot.episode_over:
-            orders = await driven.turn()
-            if not bot._rules.begun:
-                raise no_transition(bot, "on_step")
-            if bot.episode_over:
-                break
-            step = await game.step(orders, bot.step_mul)
-            note_delay(bot, game.tick)
-            if client.has_left and not step.ended:  # the game has ignored the surrender
-                step = step._replace(ended=True)
-                game.result = sc_pb.Defeat
-            await driven.see(step)
-            if step.ended:
-                await driven.end(game.result)
-                if not bot.episode_over:
-                    raise no_transition(bot, "on_end")
-        await driven.cut()
 
 
 def new_bot(definition: type[TaskDefinition], pair: QueuePair) -> RLBotAI:

@@ -1,38 +1,49 @@
-"""The SC2 player: a task on a game.
+"""The player of tasks and bots: it owns the games, and plays whole episodes on them.
 
-`play` plays a whole episode of a `Task`. Rules: each episode has a new task object. Each env step
-is one burst: action, step, observation. A team's rows share the game, the task object, the reward,
-the info and the episode's end.
+Rules:
+- A task of two players has two games that play each other, unless the game's own computer plays the
+  other side. Every other task has one game.
+- Each side has its own object, a new one per episode, and its own player's observations.
+- Without an opponent the rows are player 1's, then player 2's: one row each, or one row for each
+  agent of a team. A team's rows share the game, the task object, the reward, the info and the
+  episode's end.
+- With an opponent the rows are the learner's. The learner is player 1 in episodes with an even
+  number and player 2 in the others, so it learns both.
+- The games are paused together, when none has a request in flight.
+- An opponent's exception is an error of user code, never a fault of the game.
 """
 
 from __future__ import annotations
 
 import time
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from gymnasium.error import ResetNeeded
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from sc2pool.config import Computer
 from sc2pool.deadline import Deadline
 from sc2pool.errors import GameFault
 from sc2pool.game.clock import Tick, loops_passed
 from sc2pool.game.game import Game, Surroundings
-from sc2pool.players.episode_results import name_of, with_result
+from sc2pool.game.match import Match
+from sc2pool.players.episode_results import name_of
+from sc2pool.players.match_episode import MatchEpisode
 from sc2pool.players.replays import REPLAY, Chooser, LastHeld, PlayedReplay
-from sc2pool.players.sides import rows_of
+from sc2pool.players.sides import OpponentSide, PlayedSide, ProtoSide, TaskSide, blamed_on_opponent
 from sc2pool.players.task_spec import TaskSpec
-from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.driven_task import DrivenTask
-from sc2pool.tasks.episode_rules import as_result
+from sc2pool.tasks.opponents.policies import PlainBot
 from sc2pool.tasks.player import Episode, GameFacts, Player
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.task import Task
-from sc2pool.tasks.teams.team_task import TeamTask, row_space
+from sc2pool.tasks.teams.team_task import agents_of, row_space
+
+if TYPE_CHECKING:
+    from sc2pool.players.bots import SharedData
 
 _MOST_READS: Final = 20
 """How often to read the loop of a match's game that is behind the other game. Each read takes less
@@ -40,7 +51,11 @@ than a millisecond."""
 
 
 class SC2Player(Player):
-    """Base of the players of tasks and bots: a game, and a new task object per episode."""
+    """Plays a `Task`, a `TeamTask` or an `RLBotAI`, alone or in a match.
+
+    Args:
+        spec: the task's spec.
+    """
 
     strict = True
 
@@ -53,57 +68,102 @@ class SC2Player(Player):
         self.action_space = spec.task.action_space
         self.metadata = spec.metadata
         self.render_mode = spec.render_mode
-        self._game: Game | None = None
+        against_computer = isinstance(spec.opponent, Computer)
+        self._n_games = 1 if against_computer else spec.task.players
+        self._opponent = None if isinstance(spec.opponent, Computer) else spec.opponent
+        self._agents = agents_of(spec.task)
+        """The number of rows of a learner's side."""
+        self._match: Match | None = None
+        self._learners: Sequence[int] = (0,)
+        """The learner's sides in the newest episode, in the order of their rows; 0 is the host."""
+        self._tasks: Sequence[TaskDefinition] = ()
+        """The objects of the learner's sides in the newest episode."""
+        self._playing: MatchEpisode | None = None
         self._reset_kind = ""
         self._replays = None if spec.replays is None else Chooser(spec.replays)
-        self._computers = "+".join(map(name_of, self.setup.opponents))
-        self.task: TaskDefinition | None = None
         self._loop_before_pause = 0
         self._seen_before_pause_s = 0.0
         self._ran_around_pause_s = 0.0
 
     @property
+    def match(self) -> Match:
+        assert self._match is not None, "the pool launches before it resets"
+        return self._match
+
+    @property
     def game(self) -> Game:
-        assert self._game is not None, "the pool launches before it resets"
-        return self._game
+        """The game of the learner's first side: for its results, replays and delays."""
+        return self.match.games[self._learners[0]]
 
     async def launch(self, deadline: Deadline) -> Sequence[GameFacts]:
         spec = self.spec
-        self._game = game = await Game.launch(
-            spec.installation, spec.limits, deadline=deadline, surroundings=self._surroundings
+        self._match = match = await Match.launch(
+            spec.installation,
+            spec.limits,
+            players=self._n_games,
+            deadline=deadline,
+            surroundings=Surroundings(self.directory, spec.settled, self.warn),
         )
-        game.serves_a_task = True
-        return [facts_of(game)]
-
-    @property
-    def _surroundings(self) -> Surroundings:
-        return Surroundings(self.directory, self.spec.settled, self.warn)
-
-    @property
-    def games(self) -> Sequence[Game]:
-        """All games of the player: two in a match, else one."""
-        return [self.game]
+        for game in match.games:
+            game.serves_a_task = True
+        return [
+            GameFacts(
+                game.pid,
+                game.process.pid,
+                game.port,
+                game.version,
+                game.base_build,
+                game.listener_proven,
+            )
+            for game in match.games
+        ]
 
     @property
     def exited_fds(self) -> Sequence[int]:
-        return [game.process.exited_fd for game in self.games]
+        return [game.process.exited_fd for game in self.match.games]
+
+    # ---- an episode -------------------------------------------------------------------------
 
     async def play(self, episode: Episode, pair: QueuePair) -> None:
         try:
-            await self._play(episode, pair)
+            if self._replays is None:
+                await self._play(episode, pair)
+                return
+            held = LastHeld(pair)
+            await self._play(episode, held)
+            assert held.last, "an episode ends with a transition that says so"
+            last, *others = held.last
+            last = await self._with_replay(last, episode, held.episode_return, self._replays)
+            pair.put_rows([last, *others])
         except GameFault as fault:
             raise self.game.about_map(fault, self.spec.map_path) from fault
 
     async def _play(self, episode: Episode, pair: QueuePair) -> None:
-        if self._replays is None:
-            await self.play_episode(episode, pair)
-            return
-        held = LastHeld(pair)
-        await self.play_episode(episode, held)
-        assert held.last, "an episode ends with a transition that says so"
-        last, *others = held.last
-        last = await self._with_replay(last, episode, held.episode_return, self._replays)
-        pair.put_rows([last, *others])
+        name, who = "+".join(map(name_of, self.setup.opponents)) or None, None
+        if self._opponent is not None:
+            with blamed_on_opponent():
+                name, who = self._opponent.begin(episode)
+            self._learners = (episode.number % 2,)
+        else:
+            self._learners = tuple(range(self._n_games))
+        sides, tasks = self._new_sides(episode, who, name or "", pair)
+        self._tasks = list(tasks.values())
+        races = [self.setup.race] * self._n_games
+        if isinstance(who, PlainBot) and who.race is not None:
+            races[1 - self._learners[0]] = who.race
+        match = self.match
+        self._reset_kind = str(
+            await match.start_episode(self.setup, self.spec.map_path, episode.seed, races)
+        )
+        observed = await match.observe()
+        self.note_seen()
+        game_infos = await match.game_info()
+        asks_itself = self._n_games == 1 and not issubclass(self.spec.task, Task)
+        self._playing = MatchEpisode(match, sides, {} if asks_itself else tasks, name)
+        try:
+            await self._playing.play(observed, game_infos, pair)
+        finally:
+            self._playing = None
 
     async def _with_replay(
         self, last: Transition, episode: Episode, episode_return: float, chooser: Chooser
@@ -116,31 +176,52 @@ class SC2Player(Player):
         replay = PlayedReplay(episode.number, episode_return, by_number, by_return, data)
         return last._replace(info={**last.info, REPLAY: replay})
 
-    @abstractmethod
-    async def play_episode(self, episode: Episode, pair: QueuePair) -> None:
-        """Play one episode; see `play`."""
+    def _new_sides(
+        self, episode: Episode, who: QueuePair | PlainBot | None, name: str, pair: QueuePair
+    ) -> tuple[list[PlayedSide], dict[int, TaskDefinition]]:
+        """New objects for an episode.
 
-    def with_outcome(self, last: Transition) -> Transition:
-        """The last transition, with the result in its info.
-
-        The info stays unchanged if no computer plays and the game has reported its end.
+        Returns:
+            The side of each game, and the task of each of the learner's sides.
         """
-        untold_end = self.game.untold_end
-        if not self._computers and not untold_end:
-            return last
-        task, result = self.task, self.game.result
-        if isinstance(task, Task):
-            result = as_result(task, task.result())
-        return with_result(last, result, self._computers, untold_end=untold_end)
+        sides: list[PlayedSide] = []
+        tasks = {}
+        for i, game in enumerate(self.match.games):
+            if i not in self._learners and isinstance(who, PlainBot):
+                from sc2pool.players.bot_sides import PlainBotSide  # noqa: PLC0415
 
-    async def start_episode(self, episode: Episode) -> Observed:
-        """Begin the episode in the cheapest proven way, and return its first observation."""
-        self._reset_kind = str(
-            await self.game.start_episode(self.setup, self.spec.map_path, episode.seed)
-        )
-        observed = await self.game.observe()
-        self.note_seen()
-        return observed
+                sides.append(PlainBotSide(who, name, game, self._shared))
+                continue
+            side = self._task_side(game, pair)
+            if i in self._learners:
+                first = self._learners.index(i) * self._agents
+                own_rows = self.attributes[first : first + self._agents]
+                self.prepare(side.task, episode, own_rows)
+                tasks[i] = side.task
+                sides.append(side)
+            else:
+                assert isinstance(who, QueuePair), "an opponent is a pair or a bot"
+                self.prepare(side.task, episode, ())
+                side.task.max_episode_steps = None  # the learner's steps count
+                sides.append(OpponentSide(side, who, name))
+        return sides, tasks
+
+    def _task_side(self, game: Game, pair: QueuePair) -> TaskSide:
+        definition = self.spec.task
+        if issubclass(definition, Task):
+            return ProtoSide(definition(), game)
+        from sc2pool.players.bot_sides import LoneBotSide, RLBotSide  # noqa: PLC0415
+
+        if self._n_games == 1:
+            return LoneBotSide(definition, game, pair, self._shared)
+        return RLBotSide(definition, game, self._shared)
+
+    @cached_property
+    def _shared(self) -> SharedData:
+        # Imported here: only bots need python-sc2, which costs a worker 0.4 s and 80 MB.
+        from sc2pool.players.bots import SharedData  # noqa: PLC0415
+
+        return SharedData()
 
     def note_seen(self) -> None:
         """Note that the games were just observed: later loops may belong to a pause."""
@@ -166,31 +247,31 @@ class SC2Player(Player):
                 setattr(task, name, value)
 
     def latest_view(self) -> tuple[sc_pb.Observation, sc_pb.ResponseGameInfo] | None:
-        if self.task is None:
+        if not self._tasks:
             return None
         try:
-            game_info, observation = self.task._seen()
+            game_info, observation = self._tasks[0]._seen()
         except AttributeError:
             return None  # the episode has not begun yet
         return observation, game_info
 
-    def target(self, row: int = 0) -> Any:  # noqa: ARG002
-        return Unstarted(self) if self.task is None else self.task
+    def target(self, row: int = 0) -> Any:
+        return self._tasks[row // self._agents] if self._tasks else Unstarted(self)
 
     def reset_kind(self) -> str:
         return self._reset_kind
 
     def exit_fault(self) -> GameFault:
-        return self.game.exit_fault()
+        return self.match.exit_fault()
 
     @property
     def recycle_due(self) -> str:
-        return next((game.recycle_due for game in self.games if game.recycle_due), "")
+        return next((game.recycle_due for game in self.match.games if game.recycle_due), "")
 
     def loop_cost_growth(self) -> float:
-        for game in self.games:
+        for game in self.match.games:
             game.note_cost()
-        return max(game.cost.growth or 0.0 for game in self.games)
+        return max(game.cost.growth or 0.0 for game in self.match.games)
 
     async def replay(self) -> bytes:
         # Half of a step's limit, because this happens within a step.
@@ -206,28 +287,44 @@ class SC2Player(Player):
         return self.game.tick
 
     async def pause(self) -> None:
-        if self.realtime:
-            await self._newest_loop()
-            self.note_seen()
-        await super().pause()
+        if self._playing is not None:
+            await self._playing.rest()
+        try:
+            if self.realtime:
+                await self._newest_loop()
+                self.note_seen()
+            await super().pause()
+        except BaseException:
+            self.resume_now()
+            raise
 
     def hold(self) -> None:
         super().hold()
-        for game in self.games:
+        for game in self.match.games:
             game.pause(time.monotonic())
         self._loop_before_pause = self.game.loop_seen
         self._ran_around_pause_s = time.monotonic() - self._seen_before_pause_s
 
     async def resume(self) -> int | None:
         began_s = time.monotonic()
-        for game in self.games:
+        for game in self.match.games:
             game.resume(time.monotonic())
         super().resume_now()
         if not self.realtime:
             return 0  # the game advances only when it is asked to
         loop = await self._newest_loop()
         ran_s = self._ran_around_pause_s + time.monotonic() - began_s
+        self._go_on()  # only now, after the games' loops were read
         return loops_passed(self._loop_before_pause, loop, ran_s)
+
+    def resume_now(self) -> None:
+        super().resume_now()
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Let an opponent that plays by itself continue."""
+        if self._playing is not None:
+            self._playing.go_on()
 
     async def _newest_loop(self) -> int:
         """The newest game loop of the games in real time.
@@ -235,37 +332,25 @@ class SC2Player(Player):
         In a match one game may wait for the other, mainly after a pause. So a game that is behind
         is read again.
         """
-        loops = [await game.current_loop() for game in self.games]
+        loops = [await game.current_loop() for game in self.match.games]
         for _ in range(_MOST_READS):
             behind = [i for i, loop in enumerate(loops) if loop < max(loops) - 1]
             for i in behind:
-                loops[i] = await self.games[i].current_loop()
+                loops[i] = await self.match.games[i].current_loop()
             if not behind:
                 break
         return max(loops)
 
     @property
     def processes(self) -> tuple[Sequence[int], bool]:
-        return [game.process.pid for game in self.games], True
+        return [game.process.pid for game in self.match.games], True
 
     def log_tail(self) -> str:
-        return "" if self._game is None else self._game.process.log_tail()
+        return "" if self._match is None else self._match.log_tail()
 
     def close(self) -> None:
-        if self._game is not None:
-            self._game.close()
-
-
-def facts_of(game: Game) -> GameFacts:
-    """The facts that the trainer records about this game."""
-    return GameFacts(
-        game.pid,
-        game.process.pid,
-        game.port,
-        game.version,
-        game.base_build,
-        game.listener_proven,
-    )
+        if self._match is not None:
+            self._match.close()
 
 
 class Unstarted:
@@ -300,27 +385,3 @@ class Unstarted:
 
     def render(self) -> None:
         """Return None, as a frame does not exist yet. The pool decides about a substitute."""
-
-
-class TaskPlayer(SC2Player):
-    """Plays a `Task`. Each agent of a `TeamTask` is a row."""
-
-    async def play_episode(self, episode: Episode, pair: QueuePair) -> None:
-        task = self.spec.task()
-        assert isinstance(task, Task)
-        self.task = task
-        self.prepare(task, episode, self.attributes)
-        game, driven = self.game, DrivenTask(task)
-        observed = await self.start_episode(episode)
-        await driven.begin(game, observed, await game.game_info())
-        is_team = isinstance(task, TeamTask)
-        take = pair.get_actions if is_team else pair.get_action
-        transition = await driven.transition()
-        while not driven.rules.over:
-            if is_team:
-                pair.put_rows(await rows_of(task, transition, with_state=True))
-            else:
-                pair.put(transition)
-            step = await game.step(await driven.turn(await take()), task.step_mul)
-            transition = await driven.see(step, game.tick)
-        pair.put_rows(await rows_of(task, self.with_outcome(transition), with_state=True))

@@ -1,10 +1,11 @@
-"""One side of a match, in one episode; and the rows of an env.
+"""One side of a game, in one episode; and the rows of an env.
 
-    begin ─► transition ─► turn ─► see ─► transition ─► turn ─► see …
-                           orders  the step
+    begin ─► newest ─► turn ─► see ─► newest ─► turn ─► see …
+                       orders  the step
 
-Rules: a side gets its own player's observations, and its object lives for one episode. Sides differ
-only in the source of their decisions: a row of the learner, an opponent's policy, or a bot.
+Rules: a game has one side, or two in a match. A side gets its own player's observations, and its
+object lives for one episode. Sides differ only in the source of their decisions: a row of the
+learner, an opponent's policy, or a bot. A side alone decides about its own transition (`newest`).
 
 In real time a side that decides by itself follows its game, not the learner (`RunningSide`):
 
@@ -43,9 +44,16 @@ from sc2pool.tasks.teams.team_task import TeamTask, agents_of
 
 
 class PlayedSide(ABC):
-    """The interface of a match's sides."""
+    """The interface of a game's sides.
+
+    Attributes:
+        game: the side's game.
+        newest: the side's newest transition. None for a side that has none, because no task plays
+            it, or whose bot puts its transitions itself until the last one.
+    """
 
     game: Game
+    newest: Transition | None = None
 
     @property
     def result(self) -> int | None:
@@ -58,10 +66,8 @@ class PlayedSide(ABC):
         return None
 
     @abstractmethod
-    async def begin(
-        self, observed: Observed, game_info: sc_pb.ResponseGameInfo
-    ) -> Transition | None:
-        """Show the first observation. Return its transition if the task plays this side."""
+    async def begin(self, observed: Observed, game_info: sc_pb.ResponseGameInfo) -> None:
+        """Show the first observation."""
 
     @abstractmethod
     async def turn(self, actions: Sequence[Any]) -> list[sc_pb.Action]:
@@ -72,8 +78,8 @@ class PlayedSide(ABC):
         """
 
     @abstractmethod
-    async def see(self, step: Step) -> Transition | None:
-        """Show the result of a step. Return its transition, as `begin` does."""
+    async def see(self, step: Step) -> None:
+        """Show the result of a step."""
 
     async def end(self, last: Transition | None) -> None:  # noqa: B027 - few want it
         """End the episode, with this last transition."""
@@ -98,9 +104,9 @@ class ProtoSide(TaskSide):
         self.game = game
         self._driven = DrivenTask(task)
 
-    async def begin(self, observed: Observed, game_info: sc_pb.ResponseGameInfo) -> Transition:
+    async def begin(self, observed: Observed, game_info: sc_pb.ResponseGameInfo) -> None:
         await self._driven.begin(self.game, observed, game_info)
-        return await self._driven.transition()
+        self.newest = await self._driven.transition()
 
     @property
     def result(self) -> int | None:
@@ -109,8 +115,27 @@ class ProtoSide(TaskSide):
     async def turn(self, actions: Sequence[Any]) -> list[sc_pb.Action]:
         return await self._driven.turn(as_taken(self.task, actions))
 
-    async def see(self, step: Step) -> Transition:
-        return await self._driven.see(step, self.game.tick)
+    async def see(self, step: Step) -> None:
+        self.newest = await self._driven.see(step, self.game.tick)
+
+    async def play_alone(self, pair: QueuePair) -> None:
+        """Play to the episode's last transition, which is left to the caller.
+
+        It is `MatchEpisode`'s loop for a game without a second side, which is most of all steps.
+        """
+        task, driven, game = self.task, self._driven, self.game
+        is_team = isinstance(task, TeamTask)
+        take = pair.get_actions if is_team else pair.get_action
+        transition = self.newest
+        assert transition is not None, "it begins before its first turn"
+        while not driven.rules.over:
+            if is_team:
+                pair.put_rows(await rows_of(task, transition, with_state=True))
+            else:
+                pair.put(transition)
+            step = await game.step(await driven.turn(await take()), task.step_mul)
+            transition = await driven.see(step, game.tick)
+        self.newest = transition
 
 
 class OpponentSide(PlayedSide):
@@ -121,21 +146,18 @@ class OpponentSide(PlayedSide):
         self._side = side
         self._pair = pair
         self._name = name
-        self._newest: Transition | None = None
 
-    async def begin(
-        self, observed: Observed, game_info: sc_pb.ResponseGameInfo
-    ) -> Transition | None:
-        self._newest = await self._side.begin(observed, game_info)
-        return self._newest
+    async def begin(self, observed: Observed, game_info: sc_pb.ResponseGameInfo) -> None:
+        await self._side.begin(observed, game_info)
+        self.newest = self._side.newest
 
     @property
     def result(self) -> int | None:
         return self._side.result
 
     async def turn(self, actions: Sequence[Any]) -> list[sc_pb.Action]:  # noqa: ARG002
-        assert self._newest is not None, "it begins before its first turn"
-        await self._show(self._newest)
+        assert self.newest is not None, "it begins before its first turn"
+        await self._show(self.newest)
         with blamed_on_opponent(self._name):
             decided = await self._pair.get_actions()
             n = agents_of(type(self._side.task))
@@ -143,9 +165,9 @@ class OpponentSide(PlayedSide):
                 raise ActionError(f"got {len(decided)} actions for {n} agents")
         return await self._side.turn(decided)
 
-    async def see(self, step: Step) -> Transition | None:
-        self._newest = await self._side.see(step)
-        return self._newest
+    async def see(self, step: Step) -> None:
+        await self._side.see(step)
+        self.newest = self._side.newest
 
     async def end(self, last: Transition | None) -> None:
         assert last is not None, "the task plays this side"
@@ -190,7 +212,6 @@ class RunningSide:
         match: the match.
         index: the side's index; 0 is the host.
         side: the side.
-        first: the side's first transition. None for a side without transitions.
         loops: returns the game loops of an env step, for a side without its own pace.
     """
 
@@ -199,10 +220,8 @@ class RunningSide:
         match: Match,
         index: int,
         side: PlayedSide,
-        first: Transition | None,
         loops: Callable[[], int],
     ) -> None:
-        self.newest = first
         self._match = match
         self._index = index
         self._side = side
@@ -225,13 +244,13 @@ class RunningSide:
     async def _run(self) -> None:
         match, index, side = self._match, self._index, self._side
         ended = False
-        while not (ended or is_last(self.newest)):
+        while not (ended or is_last(side.newest)):
             async with self._turn:
                 with match.naming(index):
                     orders = await side.turn(())
                 step = await match.step_one(index, orders, side.loops or self._loops())
                 with match.naming(index):
-                    self.newest = await side.see(step)
+                    await side.see(step)
                 ended = step.ended
 
     async def rest(self) -> None:

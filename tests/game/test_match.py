@@ -40,7 +40,9 @@ async def matching(
 ) -> AsyncIterator[Match]:
     """Launches a match, begins an episode if there is a seed, and closes it."""
     installation = find(where)
-    launching = Match.launch(installation, limits, deadline=Deadline.after(limits.launch_s))
+    launching = Match.launch(
+        installation, limits, players=2, deadline=Deadline.after(limits.launch_s)
+    )
     with closing(await launching) as match:
         if seed is not None:
             path = find_map(installation, SETUP.map_name)
@@ -123,7 +125,7 @@ def test_one_side_attacks_and_both_know_the_result(standin_dir, leases):
 
 
 def test_a_side_without_a_result_has_the_opposite_one():
-    match = Match(Mock(), Mock(), Mock(), LIMITS)
+    match = Match([Mock(), Mock()], LIMITS, Mock())
     match.host.result, match.guest.result = None, int(sc_pb.Victory)
     match._settle()
     assert match.host.result == sc_pb.Defeat
@@ -134,7 +136,7 @@ def test_a_side_without_a_result_has_the_opposite_one():
 
 
 def test_two_victories_are_undecided():
-    match = Match(Mock(), Mock(), Mock(), LIMITS)
+    match = Match([Mock(), Mock()], LIMITS, Mock())
     match.host.result = match.guest.result = int(sc_pb.Victory)
     for _ in range(2):
         match._settle()
@@ -200,7 +202,7 @@ def test_too_few_ports(standin_dir, free, monkeypatch, leases):
 
     async def play() -> None:
         with pytest.raises(GameFault) as raised:
-            await Match.launch(find(standin_dir), LIMITS, deadline=Deadline.after(30))
+            await Match.launch(find(standin_dir), LIMITS, players=2, deadline=Deadline.after(30))
         assert raised.value.kind is FaultKind.PORT_TAKEN
         assert f"no free port between {span.start} and" in raised.value.detail
 

@@ -17,7 +17,7 @@ from sc2.player import Bot
 
 from sc2pool.config import Computer
 from sc2pool.errors import FaultKind, GameFault, UserCodeError
-from sc2pool.players.match_player import MatchPlayer
+from sc2pool.players.sc2_player import SC2Player
 from sc2pool.tasks.melee import Melee
 from sc2pool.tasks.opponents.policies import PlainBot
 from sc2pool.tasks.opponents.resolve import resolve
@@ -52,7 +52,7 @@ def test_two_bots_play_what_two_tasks_play(standin_dir):
     runs = []
     for task in (DuelTask, DuelBot):
         with player_of(standin_dir, task) as player:
-            assert isinstance(player, MatchPlayer)
+            assert isinstance(player, SC2Player)
             assert player.rows == 2
             runs.append(play(player, [turns(1), turns(2)], seeds=[3, 4]))
             (seen, _) = player.latest_view()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sc2pool.errors import ActionError, GameFault
-from sc2pool.players.match_player import MatchPlayer
+from sc2pool.players.sc2_player import SC2Player
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.registry import resolve
@@ -33,7 +33,7 @@ def test_two_teams_that_learn(standin_dir, name):
     task = resolve(name)
     n = len(task.agents)
     with player_of(standin_dir, task) as player:
-        assert isinstance(player, MatchPlayer)
+        assert isinstance(player, SC2Player)
         assert player.rows == 2 * n
         player.attributes = tuple({"row": row} for row in range(2 * n))
         (rows,) = play(player, [task.scripted] * 2 * n, seeds=[1])

@@ -12,8 +12,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.config import Computer
 from sc2pool.errors import FaultKind, GameFault, ObservationError, UserCodeError
-from sc2pool.players.match_player import MatchPlayer
-from sc2pool.players.sc2_player import TaskPlayer
+from sc2pool.players.sc2_player import SC2Player
 from sc2pool.tasks.duels.marine_duel import (
     FOCUS_NEAREST,
     FOCUS_WEAKEST,
@@ -36,7 +35,7 @@ def random_policy(seed: int) -> Policy:
 def episodes(standin_dir: Path) -> list[Rows]:
     """Of two learners: the first one plays the script, the second one at random."""
     with player_of(standin_dir) as player:
-        assert isinstance(player, MatchPlayer)
+        assert isinstance(player, SC2Player)
         assert player.rows == 2
         return play(player, [MarineDuel.scripted, random_policy(5)], seeds=range(EPISODES))
 
@@ -146,9 +145,10 @@ def test_an_opponent_plays_the_other_side(standin_dir):
 
 def test_a_computer_plays_the_other_side_in_one_process(standin_dir):
     with player_of(standin_dir, opponent=Computer(difficulty=sc_pb.Hard)) as player:
-        assert isinstance(player, TaskPlayer)
+        assert isinstance(player, SC2Player)
         assert player.rows == 1
         (((*_, last),),) = play(player, [always(FOCUS_NEAREST)], seeds=[1])
+        assert len(player.match.games) == 1
     assert last.info["sc2pool.opponent"] == "computer-Hard"
     assert last.info["sc2pool.result"] in ("win", "loss", "tie")
 

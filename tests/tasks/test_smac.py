@@ -20,6 +20,7 @@ from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ActionError, ConfigError, GameFault
 from sc2pool.game.game import Game
+from sc2pool.game.match import Match
 from sc2pool.game.program.installation import Installation
 from sc2pool.pool.statistics.measures import MatchResults
 from sc2pool.smac import StarCraft2Env, UnitType, own_scenario
@@ -65,7 +66,7 @@ def test_a_battle_of_each_scenario(name, game_installation, one_game):
     max_loops = Told.step_mul * (3 if name in LONG else 20)
     runner, game = one_game
     player = new_player(game_installation.root, Told, max_loops=max_loops)
-    player._game = game
+    player._match = Match([game], Limits())
     runner.run(player.play(Episode(0, seed=3), pair))
     for transition in (one for row in pair.rows for one in row):
         assert row_space(Told).contains(transition.observation)
