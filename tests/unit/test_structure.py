@@ -248,7 +248,6 @@ WAITS = {
     ("players/sides.py", "_running.result"): DONE,
     ("players/sides.py", "_turn.acquire"): BY_TRAINER,
     ("players/sides.py", "task.result"): "no wait: how the game went for a player",
-    ("players/sc2_player.py", "task.result"): "no wait: how the game went for a player",
 }
 
 
