@@ -43,7 +43,7 @@ from sc2pool.game.wire import DirectReader, NotReadyError, frames, unread_bytes
 from sc2pool.protocol import compiled, replies
 from sc2pool.protocol.replies import Status
 from sc2pool.protocol.requests import step_burst
-from sc2pool.protocol.sparse import Head
+from sc2pool.protocol.sparse import Head, SparseReply
 
 if TYPE_CHECKING:
     from sc2pool._fast import Plain
@@ -89,7 +89,6 @@ class Connection(picows.WSListener):
         self._deadline_s = 0.0
         self._extend: Extend | None = None
         self._sparse = False
-        self.sparse_payload = b""
         self._timer: asyncio.TimerHandle | None = None
 
     @classmethod
@@ -150,10 +149,10 @@ class Connection(picows.WSListener):
             deadline: for the last reply.
             extend: called when the deadline has passed, for a later one.
             sparse: whether observations are decoded only as `sparse.Head`, or read by the compiled
-                path. The bytes of the newest observation are then in `sparse_payload`.
+                path.
 
         Returns:
-            A `sc2api_pb2.Response`, a `sparse.Head` or a `_fast.Plain` for each request.
+            A `sc2api_pb2.Response`, a `SparseReply` or a `_fast.Plain` for each request.
 
         Raises:
             GameFault: the connection is broken, and stays broken.
@@ -203,7 +202,6 @@ class Connection(picows.WSListener):
         kinds = _ACTION_AND_STEP if actions else _STEP
         if not isinstance(outcome, tuple):
             self._next_id = (first_id + len(kinds)) & _ID_MASK
-            self.sparse_payload = outcome.payload
             return outcome
         sent, data, received = outcome
         if not sent:
@@ -360,12 +358,10 @@ class Connection(picows.WSListener):
     def _read(self, payload: bytes, request_id: int, kind: str) -> Any:
         """The reply, decoded and checked."""
         sparse = self._sparse and kind == "observation"
-        if sparse:
-            self.sparse_payload = payload
-            if compiled.fast is not None:
-                plain = compiled.fast.observation(payload, request_id)
-                if plain is not None:
-                    return plain
+        if sparse and compiled.fast is not None:
+            plain = compiled.fast.observation(payload, request_id)
+            if plain is not None:
+                return plain
         try:
             reply = (Head if sparse else sc_pb.Response).FromString(payload)
         except DecodeError as error:
@@ -376,7 +372,7 @@ class Connection(picows.WSListener):
         if reply.error and not replies.is_refusal(reply):
             self.warn(f"the game says beside its reply to {kind}: {'; '.join(reply.error)}")
             reply.ClearField("error")  # a task or a bot would read it as a refusal
-        return reply
+        return SparseReply(payload, reply) if sparse else reply
 
     def _take_other(self, frame: Any) -> None:
         """Take any other frame: a part of a message, a control frame, or an unexpected one."""

@@ -49,7 +49,7 @@ from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.protocol.observed import Observed, PendingEvents
 from sc2pool.protocol.replies import Status
 from sc2pool.protocol.requests import MatchPorts
-from sc2pool.protocol.sparse import Head
+from sc2pool.protocol.sparse import Head, SparseReply
 
 if TYPE_CHECKING:
     from sc2pool._fast import Plain
@@ -562,7 +562,7 @@ class Game:
         if ended and self.result is None and not self.untold_end:
             # The result may come one observation after the end.
             (reply,) = await self._burst([requests.observation()], *self._time_limit(), sparse=True)
-            if not replies.is_game_over(reply):
+            if not _is_over(reply):
                 self.events.keep(newest)
                 newest, _ = self._accept(reply, loops=0)
             if self.result is None:
@@ -688,32 +688,36 @@ class Game:
         else:
             self.tick = self.clock.observe(loop, now_s)
 
-    async def _accept_or_look_again(self, reply: Any, loops: int) -> tuple[Observed, bool]:
+    async def _accept_or_look_again(
+        self, reply: SparseReply | Plain, loops: int
+    ) -> tuple[Observed, bool]:
         """Like `_accept`, but a game that refuses because it is over is asked once more: it may
         still show its last state."""
-        if not isinstance(reply, Head) or not replies.is_game_over(reply):
+        if not _is_over(reply):
             return self._accept(reply, loops)
         (reply,) = await self._burst([requests.observation()], *self._time_limit(), sparse=True)
-        if isinstance(reply, Head) and replies.is_game_over(reply) and self._newest is not None:
+        if _is_over(reply) and self._newest is not None:
             return self._end_untold(ends.REFUSED), True
         return self._accept(reply, loops)
 
-    def _accept(self, reply: Any, loops: int) -> tuple[Observed, bool]:
+    def _accept(self, reply: SparseReply | Plain, loops: int) -> tuple[Observed, bool]:
         """Check a sparse observation `loops` after the last one, and store its game loop.
 
         Returns:
             The observation, and whether the game has ended with it.
         """
-        payload = self._api.connection.sparse_payload
-        if not isinstance(reply, Head):  # the compiled path has checked all but the game loop
+        payload = reply.payload
+        if not isinstance(reply, SparseReply):  # the compiled path has checked all but the loop
             first, last = self._loops.expected(loops, ended=False, free=self.realtime)
             if first <= reply.game_loop <= last:
                 self._loops.see(reply.game_loop)
                 self._newest = observed = Observed(payload, reply)
                 return observed, False
-            reply = Head.FromString(payload)
-        replies.require(reply, "observation")
-        answer = reply.observation
+            head = Head.FromString(payload)
+        else:
+            head = reply.head
+        replies.require(head, "observation")
+        answer = head.observation
         ended = self._api.status is Status.ENDED or len(answer.player_result) > 0
         result = replies.result_of(answer, self.player_id)
         if result is not None:  # else keep the result of an earlier observation
@@ -724,8 +728,13 @@ class Game:
         first, last = self._loops.expected(loops, ended=ended, free=self.realtime)
         replies.check_observation(answer, first_loop=first, last_loop=last)
         self._loops.see(answer.observation.game_loop)
-        self._newest = observed = Observed(payload, reply)
+        self._newest = observed = Observed(payload, head)
         return observed, ended
+
+
+def _is_over(reply: SparseReply | Plain) -> bool:
+    """True if the game refused to show its state because it has ended."""
+    return isinstance(reply, SparseReply) and replies.is_game_over(reply.head)
 
 
 def _require_unless_over(reply: Any) -> None:

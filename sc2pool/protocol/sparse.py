@@ -16,7 +16,7 @@ https://protobuf.dev/programming-guides/encoding/.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from google.protobuf import (  # type: ignore[import-untyped]
     descriptor_pb2,
@@ -111,6 +111,21 @@ _POOL.Add(
 
 Head: Final = _make("Response")
 """A reply. An observation in it is decoded without its raw data."""
+
+
+class SparseReply(NamedTuple):
+    """A reply to a request for an observation."""
+
+    payload: bytes
+    """The serialized `Response`."""
+    head: Any
+    """The payload, decoded as a `Head`."""
+
+    @property
+    def status(self) -> int:
+        """The game's status."""
+        return int(self.head.status)
+
 
 RawColumns: Final = _make("ObservationRaw")
 """An `ObservationRaw` whose `units` is one message of columns: `tag`, `unit_type`, `alliance`,
