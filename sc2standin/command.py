@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import NoReturn
 
 from sc2standin.install import MARKER, InstallError, install
-from sc2standin.process.server import run_server
+from sc2standin.process.server import AfterStop, run_server
 from sc2standin.process.state import State
-from sc2standin.process.stops import AfterStop
 from sc2standin.tempers import DEFAULT, GROUPS, TEMPERS, Temper
 
 

@@ -33,8 +33,15 @@ from numpy.typing import NDArray
 from sc2standin.data.unit_types import UnitType
 from sc2standin.data.unit_types.liberty import COPIES, LIBERTY
 from sc2standin.game_time import LOOPS_PER_DATA_S
-from sc2standin.map_reader.fields import MAX_SIDE_CELLS, Fields, Point, ScenarioError
-from sc2standin.map_reader.places import CLIFF, Cluster, Ground
+from sc2standin.map_reader.fields import (
+    CLIFF,
+    MAX_SIDE_CELLS,
+    Cluster,
+    Fields,
+    Ground,
+    Point,
+    ScenarioError,
+)
 from sc2standin.map_reader.scenario import (
     MAX_HUNT_LOOPS,
     MAX_UNITS,

@@ -20,8 +20,16 @@ from typing import Literal
 from sc2standin.cost import StepCost
 from sc2standin.data.unit_types import TYPE_BY_ID, TYPE_BY_NAME, UnitType
 from sc2standin.data.unit_types.liberty import BY_ID, BY_NAME
-from sc2standin.map_reader.fields import Fields, Point, ScenarioError
-from sc2standin.map_reader.places import Ground, Place, Points, read_ground, read_place
+from sc2standin.map_reader.fields import (
+    Fields,
+    Ground,
+    Place,
+    Point,
+    Points,
+    ScenarioError,
+    read_ground,
+    read_place,
+)
 
 FORMAT = "sc2pool-standin-scenario/1"
 MAX_UNITS = 700

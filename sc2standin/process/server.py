@@ -4,6 +4,15 @@ Rules it keeps: the server listens only at the given address, and has one client
 refuses a client whose `Origin` is not this server (a web page). It answers requests in the order of
 arrival; while one request waits for its loop, later ones wait, too. A text message is read as a
 binary one, because websocket-client, with which pysc2 and SMAC play the real game, sends text.
+
+The behaviour of the real game after a stop (SIGSTOP, later SIGCONT) in real time is unknown, so
+there are two modes:
+
+    catch-up    the clock continued: the missed loops are played as fast as possible
+    freeze      the clock stood still: the game continues where it was stopped (`FrozenStops`)
+
+A process gets a signal when it is continued, but not when it is stopped. So it records the time
+every few milliseconds; after SIGCONT the time since the last record does not count.
 """
 
 from __future__ import annotations
@@ -18,8 +27,9 @@ import struct
 import sys
 import time
 from collections import deque
+from enum import StrEnum
 from http import HTTPStatus
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from picows import (
     WSCloseCode,
@@ -34,10 +44,9 @@ from picows import (
 )
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2standin.multiplayer.meeting import Invitation, Meeting, begin_meeting
+from sc2standin.multiplayer import Invitation, Meeting, begin_meeting
 from sc2standin.process import session
 from sc2standin.process.state import Fate, Hooks, State
-from sc2standin.process.stops import AfterStop, FrozenStops
 
 if sys.platform != "win32":
     import resource
@@ -327,3 +336,38 @@ def run_server(host: str, port: int, state: State, after_stop: AfterStop) -> int
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         return 130
+
+
+_BEAT_S: Final = 0.01
+
+
+class AfterStop(StrEnum):
+    """The fate of the loops that were due while the process was stopped."""
+
+    CATCH_UP = "catch-up"
+    FREEZE = "freeze"
+
+
+class FrozenStops:
+    """Excludes the time for which the process is stopped from the game's time."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._alive_s = time.monotonic()
+
+    def watch(self) -> None:
+        """Begin, in the running event loop."""
+        if sys.platform != "win32":
+            # asyncio's handler would run in a later turn of the loop, after the clock was read.
+            signal.signal(signal.SIGCONT, self._on_continued)
+        self._beat()
+
+    def _beat(self) -> None:
+        self._alive_s = time.monotonic()
+        asyncio.get_running_loop().call_later(_BEAT_S, self._beat)
+
+    def _on_continued(self, *_: object) -> None:
+        now_s = time.monotonic()
+        if self._state.clock is not None:
+            self._state.clock.skip(now_s - self._alive_s)
+        self._alive_s = now_s

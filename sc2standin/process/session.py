@@ -5,6 +5,12 @@ Rules it keeps:
 - Every reply carries the request's `id` and the `status`.
 - A protocol error is a reply that has only `error`, id and status.
 
+Canned maps are games that cost almost no CPU time, to measure the code around them. No unit moves
+and no rule applies. A step counts loops, an action succeeds and changes nothing, and the
+observation is prepared once per episode. Actions and observations are answered from prepared bytes;
+all other requests take the usual path. Rule: the replies equal those of a usual map on which
+nothing happens.
+
 This file touches neither the socket nor the process; `server` does.
 """
 
@@ -18,14 +24,52 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2standin.process import canned
 from sc2standin.process.state import RequestRefused, State
-from sc2standin.replays.recording import RECORDED
+from sc2standin.recording import RECORDED
 from sc2standin.requests import HANDLERS, IN_BYTES
 from sc2standin.requests.join import invitation
 from sc2standin.requests.lifecycle import loops_asked
+from sc2standin.requests.observe import player_results, whole_observation
 from sc2standin.status import LEGAL, Status
-from sc2standin.view.prepared import action_reply, reply_tail
+from sc2standin.view.prepared import (
+    PreparedObservation,
+    action_reply,
+    reply_tail,
+)
+
+_SUCCESS = int(error_pb.Success)
+
+
+def _act(state: State, request: sc_pb.Request) -> bytes:
+    results = (_SUCCESS,) * len(request.action.actions)
+    return action_reply(results, reply_tail(request, state.status))
+
+
+def _observe(state: State, request: sc_pb.Request) -> bytes:
+    game = state.playing()
+    prepared = state.prepared
+    if prepared is None:
+        prepared = state.prepared = _prepare(state)
+    results = b""
+    if game.result is not None:
+        ended = sc_pb.ResponseObservation(player_result=player_results(state))
+        results = ended.SerializeToString(deterministic=True)
+    return prepared.reply(game.world.loop, results, reply_tail(request, state.status))
+
+
+def _prepare(state: State) -> PreparedObservation:
+    results_sent = state.results_sent
+    whole = whole_observation(state, sc_pb.RequestObservation())
+    state.results_sent = results_sent  # this observation is not sent
+    return PreparedObservation(whole.observation)
+
+
+CANNED_IN_BYTES = IN_BYTES | {"action": _act, "observation": _observe}
+"""The handlers of a canned map's steps."""
+
+CANNED_RECORDED = RECORDED - {"action"}
+"""The requests that change an episode of a canned map; actions do not change it."""
+
 
 NOT_STARTED = "A game has not been started yet"
 """The game's answer after a join on a map that it could not read."""
@@ -144,7 +188,7 @@ def _carried_out(
             f"{why}, and was refused: {state.not_joined}" if state.not_joined else why
         )
     reply = _handled(state, name, request)
-    if name in (canned.RECORDED if state.canned else RECORDED):
+    if name in (CANNED_RECORDED if state.canned else RECORDED):
         state.note(frame)
     return reply
 
@@ -155,7 +199,7 @@ def _was_legal(state: State, name: str) -> bool:
 
 
 def _handled(state: State, name: str, request: sc_pb.Request) -> sc_pb.Response | bytes:
-    in_bytes = (canned.IN_BYTES if state.canned else IN_BYTES).get(name)
+    in_bytes = (CANNED_IN_BYTES if state.canned else IN_BYTES).get(name)
     if in_bytes is not None:
         return in_bytes(state, request)
     handler = HANDLERS.get(name)

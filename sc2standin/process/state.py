@@ -27,7 +27,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2standin.game_time import LOOPS_PER_S
 from sc2standin.layers.window import SCREENS, ClickPart, camera_action
 from sc2standin.map_reader.scenario import Scenario
-from sc2standin.replays.recording import Playback, Recording
+from sc2standin.recording import Playback, Recording
 from sc2standin.simulation.console import Controls
 from sc2standin.simulation.game import Game, Quirks
 from sc2standin.simulation.units import ENEMY, ME
@@ -39,14 +39,14 @@ from sc2standin.view.crop import Crop
 from sc2standin.view.prepared import PreparedObservation, action_done
 
 if TYPE_CHECKING:
-    from sc2standin.multiplayer.meeting import Invitation, Meeting
+    from sc2standin.multiplayer import Invitation, Meeting
 
 KEPT = 10_000
 """The most errors, actions and messages kept for the next observation, which may never come."""
 
 
 class SharedGame(Protocol):
-    """A game of two clients; see `sc2standin.multiplayer.match.Match`."""
+    """A game of two clients; see `sc2standin.multiplayer.Match`."""
 
     is_stepping: bool
 

@@ -21,7 +21,6 @@ from sc2standin.requests import (
     observe,
     queries,
     replays,
-    save_map,
 )
 from sc2standin.requests.commands import actions
 
@@ -39,7 +38,7 @@ HANDLERS: dict[str, Handler] = {
     "available_maps": info.available_maps,
     "game_info": info.game_info,
     "data": info.data,
-    "save_map": save_map.save_map,
+    "save_map": info.save_map,
     "create_game": lifecycle.create_game,
     "join_game": join.join_game,
     "restart_game": lifecycle.restart_game,

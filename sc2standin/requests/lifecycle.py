@@ -13,7 +13,7 @@ from sc2standin.map_reader.real_map import read_scenario
 from sc2standin.map_reader.scenario import MAX_PLAYERS
 from sc2standin.mpq import MAGIC
 from sc2standin.process.state import Fate, RequestRefused, Setup, State
-from sc2standin.replays.recording import Recording
+from sc2standin.recording import Recording
 from sc2standin.requests.text import text
 from sc2standin.simulation.game import END_OF_TIME_LOOPS, HARD_RESET_LOOPS
 from sc2standin.status import Status

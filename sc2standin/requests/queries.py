@@ -12,7 +12,7 @@ from sc2standin.data import abilities
 from sc2standin.data.abilities import OrderKind, available_to
 from sc2standin.data.unit_types import BARE_ADD_ONS, UNIT_TYPES, UnitType
 from sc2standin.process.state import State
-from sc2standin.requests.commands.places import known_to
+from sc2standin.requests.commands.errands import known_to
 from sc2standin.simulation.economy.offers import MADE_BY, can_use
 from sc2standin.simulation.economy.structures import add_on_place
 from sc2standin.simulation.economy.workers.building import ALL_KNOWN, Known

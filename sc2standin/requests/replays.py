@@ -11,10 +11,10 @@ from pathlib import Path
 
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from sc2standin import recording
 from sc2standin.game_time import LOOPS_PER_S
 from sc2standin.process.state import RequestRefused, State
-from sc2standin.replays import recording
-from sc2standin.replays.recording import Playback, Replay, ReplayError
+from sc2standin.recording import Playback, Replay, ReplayError
 from sc2standin.requests.info import player_infos
 from sc2standin.requests.join import rival
 from sc2standin.requests.lifecycle import CannotCreate, create, take_seat

@@ -21,8 +21,7 @@ from sc2standin.simulation import orders
 from sc2standin.simulation.fights.cloak import detect
 from sc2standin.simulation.fights.combat import Bystanders, Combat, bystanders_of
 from sc2standin.simulation.fights.damage import heal
-from sc2standin.simulation.fights.pair_loops import pairs_of
-from sc2standin.simulation.fights.pairs import STILL, TINY
+from sc2standin.simulation.fights.pairs import STILL, TINY, pairs_of
 from sc2standin.simulation.paths import Detours, Routes
 from sc2standin.simulation.terrain import Terrain
 from sc2standin.simulation.units import NEVER, Point, Unit, Way, way_to

@@ -18,7 +18,7 @@ from sc2pool.cli.parser import AFTER_STOP, make_parser
 from sc2pool.game.program.installation import find, read_installation
 from sc2pool.tasks.minigames.scores import ON_THE_STANDIN
 from sc2pool.tasks.registry import BUILT_IN, SMAC, SMAC_DUELS, SMACV2
-from sc2standin.process.stops import AfterStop
+from sc2standin.process.server import AfterStop
 from tests.cli.conftest import COMMAND
 from tests.support.programs import run
 

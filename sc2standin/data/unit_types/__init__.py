@@ -1,8 +1,8 @@
 """All unit types of the stand-in, as data.
 
     kinds    the fields of a type
-    files    the types, read from the data files in this folder: their numbers and abilities
-    groups   the types that rules name: workers, town halls, add-ons, modes
+    files    the types, read from the data files in this folder: their numbers and abilities; and
+             the types that rules name: workers, town halls, add-ons, modes
     liberty  the types of SMAC's scenarios
 
 The numbers are written from the game's own data; the abilities of the types are written by hand.
@@ -10,8 +10,7 @@ The numbers are written from the game's own data; the abilities of the types are
 
 from __future__ import annotations
 
-from sc2standin.data.unit_types.files import TYPE_BY_ID, TYPE_BY_NAME, UNIT_TYPES
-from sc2standin.data.unit_types.groups import (
+from sc2standin.data.unit_types.files import (
     ADD_ON_OFFSET,
     ADD_ONS,
     BARE_ADD_ONS,
@@ -25,6 +24,9 @@ from sc2standin.data.unit_types.groups import (
     SCV,
     TECH_LAB,
     TOWN_HALLS,
+    TYPE_BY_ID,
+    TYPE_BY_NAME,
+    UNIT_TYPES,
     WARP_GATE,
     WORKERS,
 )

@@ -1,6 +1,8 @@
 """Carries out the actions of a client with a screen: they change its console or give a command.
 
-Rule it keeps: an action on a screen that the client does not have is not supported.
+Rules it keeps: an action on a screen that the client does not have is not supported. Of the buttons
+of the user interface, selections of larvae, warp gates and cargo, which the stand-in does not
+simulate, and toggles of autocast have no effect.
 """
 
 from __future__ import annotations
@@ -13,12 +15,14 @@ from typing import TypeAlias
 from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
+from s2clientprotocol import ui_pb2 as ui_pb
 
 from sc2standin.data import abilities
 from sc2standin.layers.window import SCREENS, ClickPart, as_clicks, camera_action
 from sc2standin.process.state import State
-from sc2standin.requests.console import interface, selecting, spatial
-from sc2standin.simulation.console import Console
+from sc2standin.requests.console import selecting, spatial
+from sc2standin.simulation.console import GROUPS, Console, Controls
+from sc2standin.simulation.game import Game
 
 Result: TypeAlias = error_pb.ActionResult.ValueType
 
@@ -28,7 +32,7 @@ def act(state: State, one: sc_pb.Action) -> Result | sc_pb.Action:
     if one.action_ui.HasField("production_panel"):
         return _cancel(state, one)
     if one.HasField("action_ui"):
-        return _change(state, one, interface.read(state.playing(), state.controls, one.action_ui))
+        return _change(state, one, press(state.playing(), state.controls, one.action_ui))
     options = state.player_options
     for setup, part in SCREENS:
         if one.HasField(part) and options.HasField(setup):
@@ -110,3 +114,46 @@ def _as_raw(
     clicked.CopyFrom(getattr(one, part))
     clicked.unit_command.ability_id = abilities.specific(command.ability_id)
     return action
+
+
+_WITHOUT_EFFECT = ("select_warp_gates", "select_larva", "toggle_autocast")
+
+
+def press(
+    game: Game, controls: Controls, sent: ui_pb.ActionUI
+) -> Console | error_pb.ActionResult.ValueType:
+    """The console after an action, or the reason for a refusal."""
+    console = controls.asked
+    own = game.world.owned_by(console.player)
+    kind = sent.WhichOneof("action")
+    if kind == "select_army":
+        add = sent.select_army.selection_add
+        return selecting.army(console, own, add=add)
+    if kind == "select_idle_worker":
+        return selecting.idle_workers(console, own, sent.select_idle_worker.type)
+    if kind == "control_group":
+        return _control_group(controls, sent.control_group)
+    if kind == "multi_panel":
+        return _icon(controls, sent.multi_panel)
+    return console if kind in _WITHOUT_EFFECT else error_pb.NotSupported
+
+
+def _control_group(
+    controls: Controls, sent: ui_pb.ActionControlGroup
+) -> Console | error_pb.ActionResult.ValueType:
+    console, alive = controls.asked, controls.alive
+    number = sent.control_group_index
+    if number >= GROUPS:
+        return error_pb.Error
+    members, selected = alive(console.groups[number]), alive(console.selected)
+    return selecting.control_group(console, members, selected, number, sent.action)
+
+
+def _icon(
+    controls: Controls, sent: ui_pb.ActionMultiPanel
+) -> Console | error_pb.ActionResult.ValueType:
+    console = controls.asked
+    selected = controls.alive(console.selected)
+    if not 0 <= sent.unit_index < len(selected):
+        return error_pb.Error
+    return selecting.icon(console, selected, sent.unit_index, sent.type)

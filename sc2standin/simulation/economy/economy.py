@@ -1,4 +1,4 @@
-"""Money and supply of a player, and their changes in each loop.
+"""Money and supply of a player, and their changes in each loop; units that change their type.
 
 Rules it keeps: types that a map does not list under `makes` cannot be made on it. Research, and the
 units that structures of Protoss and Zerg train, need no list. A client may lift rules by debug
@@ -7,11 +7,22 @@ command (`World.cheats`).
 `Earnings` is a player's income, in total and per minute. The rates equal those of real replays to
 the digit: the income of the last 240 loops, at 16 loops a second, times 1.4, which the game rounds
 to 4096ths.
+
+`Morphs`: a zergling that becomes a baneling is first a cocoon, which does nothing. The baneling is
+paid for when the cocoon is made, and needs a baneling nest unless the client has lifted this rule.
+
+`Modes` of siege tanks, vikings and hellions: while it changes its mode a unit stands, does not
+fire, and obeys no order; its orders follow afterwards. A viking that lands over a cliff or a
+structure comes down beside it. A unit keeps its share of life.
+
+`Stimpacks`: for some life, a marine or marauder walks and fires faster for a while. A second
+stimpack begins the time again.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from functools import cache
 
 from s2clientprotocol import debug_pb2 as debug_pb
@@ -25,12 +36,11 @@ from sc2standin.data.abilities import (
     available_to,
 )
 from sc2standin.data.research import Research
-from sc2standin.data.unit_types import SCV, STRUCTURE, TYPE_BY_ID, UnitType
+from sc2standin.data.unit_types import MODES, SCV, STRUCTURE, TYPE_BY_ID, TYPE_BY_NAME, UnitType
+from sc2standin.data.upgrades import STIMPACK_LOOPS, STIMPACKS
 from sc2standin.game_time import LOOPS_PER_DATA_S
 from sc2standin.map_reader.scenario import Created, EconomyRules, Income, Rule
 from sc2standin.simulation import orders
-from sc2standin.simulation.economy.morphs import Modes, Morphs
-from sc2standin.simulation.economy.stimpacks import Stimpacks
 from sc2standin.simulation.economy.structures import (
     QUEUED,
     AddOns,
@@ -50,7 +60,17 @@ from sc2standin.simulation.economy.workers.mining import (
 from sc2standin.simulation.paths import Routes
 from sc2standin.simulation.rules.mini_games import fields_near
 from sc2standin.simulation.terrain import Terrain
-from sc2standin.simulation.units import ME, Deposit, Errand, Factory, Order, Point, Site, Unit
+from sc2standin.simulation.units import (
+    ME,
+    STOPPED,
+    Deposit,
+    Errand,
+    Factory,
+    Order,
+    Point,
+    Site,
+    Unit,
+)
 from sc2standin.simulation.world import MOST_FOOD, World
 
 FAST_LOOPS = 16
@@ -406,3 +426,114 @@ class Earnings:
         minerals, vespene = (sum(one[kind] for one in lately) for kind in (1, 2))
         a_minute = _LOOPS_PER_MINUTE / window_loops * _FASTER
         return minerals * a_minute, vespene * a_minute
+
+
+BANELING = TYPE_BY_NAME["Baneling"]
+COST = (25, 25)
+"""The extra cost of a baneling over its zergling."""
+
+
+class Morphs:
+    """The cocoons of a player in one episode."""
+
+    def __init__(
+        self,
+        world: World,
+        owner: int,
+        spend: Callable[[int, int], bool],
+        loops_for: Callable[..., int],
+    ) -> None:
+        self._world, self._owner = world, owner
+        self._spend, self._loops_for = spend, loops_for
+        self._cocoons: list[tuple[int, int]] = []
+        """The loop at which each cocoon opens, and its tag."""
+
+    def allows(self) -> error_pb.ActionResult.ValueType:
+        """Success if a zergling can become a cocoon, apart from the money; else the reason."""
+        nests = (
+            unit.type.name == "BanelingNest" and not isinstance(unit.job, Site)
+            for unit in self._world.structures[self._owner]
+        )
+        any_tech = (self._owner, debug_pb.tech_tree) in self._world.cheats
+        return error_pb.Success if any_tech or any(nests) else error_pb.TechRequirementsNotMet
+
+    def begin(self, unit: Unit) -> error_pb.ActionResult.ValueType:
+        """Turn a zergling into a cocoon; returns Success or the reason for a refusal."""
+        result = self.allows()
+        cocoon = TYPE_BY_NAME["BanelingCocoon"]
+        if result != error_pb.Success:
+            return result
+        if not self._spend(*COST):
+            return error_pb.NotEnoughMinerals
+        unit.queue.clear()
+        unit.order = STOPPED
+        self._world.become(unit, cocoon)
+        self._cocoons.append((self._world.loop + self._loops_for(BANELING), unit.tag))
+        return error_pb.Success
+
+    def advance(self) -> None:
+        """Open the cocoons whose time has come."""
+        world = self._world
+        while self._cocoons and self._cocoons[0][0] <= world.loop:
+            _due, tag = self._cocoons.pop(0)
+            unit = world.by_tag.get(tag)
+            if unit is not None:
+                orders.finish(world, unit)
+                unit.life = BANELING.life
+                world.become(unit, BANELING)
+                world.news.alert(self._owner, sc_pb.MorphComplete)
+
+
+class Modes:
+    """The changes of mode in one episode."""
+
+    def __init__(self, world: World, routes: Routes) -> None:
+        self._world, self._routes = world, routes
+
+    def begin(self, unit: Unit) -> None:
+        """Begin the change of mode that a unit is ordered to make."""
+        mode = MODES.get(unit.type.name)
+        if mode is None:
+            orders.finish(self._world, unit)
+        else:
+            unit.job = Errand(self._world.loop + mode.loops, self._end, bound=True)
+
+    def _end(self, unit: Unit) -> None:
+        into = MODES[unit.type.name].into
+        if unit.type.flies and not into.flies:
+            self._routes.update()
+            unit.x, unit.y = self._routes.blocks.free_point(unit.x, unit.y)
+        whole = unit.type.life
+        self._world.become(unit, into)
+        unit.life *= unit.type.life / whole
+        orders.finish(self._world, unit)
+
+
+class Stimpacks:
+    """The stimpacks that a player's units have taken, in one episode."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._until: dict[Unit, int] = {}
+
+    def use(self, unit: Unit) -> bool:
+        """Let a unit take a stimpack; False if it has too little life."""
+        if not can_afford(unit):
+            return False
+        unit.life -= STIMPACKS[unit.type.name].costs_life
+        self._until[unit] = self._world.loop + STIMPACK_LOOPS
+        self._world.become(unit, unit.type, stimmed=True)
+        return True
+
+    def advance(self) -> None:
+        """End the stimpacks whose time is over."""
+        loop = self._world.loop
+        for unit in [one for one, until in self._until.items() if until <= loop]:
+            del self._until[unit]
+            if unit.tag in self._world.by_tag:
+                self._world.become(unit, unit.type)
+
+
+def can_afford(unit: Unit) -> bool:
+    """True if a unit survives a stimpack."""
+    return unit.life > STIMPACKS[unit.type.name].costs_life

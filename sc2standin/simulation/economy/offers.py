@@ -39,8 +39,7 @@ from sc2standin.data.unit_types import (
 )
 from sc2standin.data.upgrades import STIMPACK
 from sc2standin.simulation import spells
-from sc2standin.simulation.economy.economy import Economy
-from sc2standin.simulation.economy.stimpacks import can_afford
+from sc2standin.simulation.economy.economy import Economy, can_afford
 from sc2standin.simulation.economy.structures import ENERGY, QUEUED
 from sc2standin.simulation.units import Errand, Site, Unit
 

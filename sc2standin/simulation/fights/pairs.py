@@ -1,14 +1,19 @@
 """Pairs of units that walk: nearest enemies, units in the way, and the time until units meet.
 
-`_pairs` has the same loops compiled, with the same results to the last bit.
+`_pairs` has the same loops compiled, with the same results to the last bit. `pairs_of` chooses the
+compiled loops if they are available. SC2POOL_PURE=1 leaves them out, as an installation without a
+compiler does.
 
 Rules it keeps: a sum is computed in the order of the units. A distance is the square root of a sum
-of squares (`math.hypot` and `math.dist` round differently).
+of squares (`math.hypot` and `math.dist` round differently). The choice changes only the speed of a
+loop, so two processes of one match may choose differently.
 """
 
 from __future__ import annotations
 
 import math
+import os
+from contextlib import suppress
 from enum import IntEnum
 from math import sqrt
 
@@ -282,3 +287,24 @@ def _scan(unit: Unit, clients: frozenset[int]) -> float:
 def _closest(unit: Unit) -> float:
     weapon = unit.type.weapon
     return weapon.min_range if weapon is not None and weapon.min_range else -math.inf
+
+
+Compiled: type[Pairs] | None = None
+"""`Pairs` with the compiled loops; None if they are not available."""
+
+if os.environ.get("SC2POOL_PURE", "0") == "0":
+    with suppress(ImportError):
+        from sc2standin.simulation.fights._pairs import Geometry
+
+        class _Compiled(Geometry, Pairs):
+            def __init__(self, world: World) -> None:
+                Pairs.__init__(self, world)
+                told = (self.units, self.index, self._targets, self.scan, self.closest)
+                self.lay_out(*told, NO_TOUCH, TINY, AHEAD, GRAZE, ROUNDS, TURNS)
+
+        Compiled = _Compiled
+
+
+def pairs_of(world: World) -> Pairs:
+    """The pairs of the world's units."""
+    return Pairs(world) if Compiled is None else Compiled(world)

@@ -1,7 +1,11 @@
-"""Placement: points for the places of a map file.
+"""The places of units on a map: points for the places of a map file, and the spread of creep.
 
-Rules it keeps: all random places come from the episode's generator; a later group keeps its
-distance to the units on the map.
+Rules it keeps:
+- All random places come from the episode's generator; a later group keeps its distance to the units
+  on the map.
+- Tumors spread creep over the ground, and without them it withers: by one cell every SPREAD_LOOPS
+  loops, over ground on which units walk, up to the distance from a tumor that the tumor's type
+  sets. A game has this rule from its first tumor on.
 """
 
 from __future__ import annotations
@@ -12,11 +16,19 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sc2standin.map_reader.fields import Point, Region
-from sc2standin.map_reader.places import Circle, Cluster, Column, Points, Ring, Scatter
+from sc2standin.map_reader.fields import (
+    Circle,
+    Cluster,
+    Column,
+    Point,
+    Points,
+    Region,
+    Ring,
+    Scatter,
+)
 from sc2standin.map_reader.scenario import Group
-from sc2standin.simulation.terrain import Terrain
-from sc2standin.simulation.units import ENEMY, ME, Unit
+from sc2standin.simulation.terrain import Cells, Terrain
+from sc2standin.simulation.units import ENEMY, ME, NEVER, Unit
 from sc2standin.simulation.world import World
 
 Floats = NDArray[np.float64]
@@ -193,3 +205,50 @@ def _nearest(points: Floats, others: list[Point]) -> Floats:
         return np.full(len(points), np.inf)
     offsets = points[:, None, :] - np.array(others)
     return np.asarray(np.hypot(offsets[..., 0], offsets[..., 1]).min(axis=1))
+
+
+SPREAD_LOOPS = 32
+"""Loops between two steps of growth; our choice."""
+
+
+class Creep:
+    """The growth and decay of the creep of one episode (`World.creep`)."""
+
+    def __init__(self, world: World, terrain: Terrain) -> None:
+        self._world, self._terrain = world, terrain
+
+    def start(self) -> None:
+        """Do nothing: creep begins with the first loop."""
+
+    def apply(self) -> int:
+        """Let creep grow and wither if this loop is due; returns the next loop that is due."""
+        world = self._world
+        if world.loop % SPREAD_LOOPS == 0:
+            self._spread()
+        if world.creep is None and not any(unit.type.creep for unit in world.units):
+            return NEVER
+        return world.loop - world.loop % SPREAD_LOOPS + SPREAD_LOOPS
+
+    def _spread(self) -> None:
+        world = self._world
+        tumors = [unit for unit in world.units if unit.type.creep]
+        reached = self._terrain.seen_from((one.x, one.y, one.type.creep) for one in tumors)
+        fed = reached & self._terrain.open_cells
+        creep = np.zeros_like(fed) if world.creep is None else world.creep
+        seeds = creep.copy()
+        for one in tumors:
+            seeds[int(one.y), int(one.x)] = True
+        inner = ~_grown(~creep)
+        spread = (_grown(seeds) & fed) | (creep & (fed | inner))
+        if not np.array_equal(spread, creep):
+            world.creep = spread if spread.any() else None
+
+
+def _grown(cells: Cells) -> Cells:
+    """These cells, and those beside them."""
+    grown = cells.copy()
+    grown[1:] |= cells[:-1]
+    grown[:-1] |= cells[1:]
+    grown[:, 1:] |= cells[:, :-1]
+    grown[:, :-1] |= cells[:, 1:]
+    return grown

@@ -16,9 +16,8 @@ from PIL import Image
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2standin import mpq
+from sc2standin import mpq, recording
 from sc2standin.data.abilities import ABILITIES
-from sc2standin.replays import recording
 from sc2standin.status import Status
 from sc2standin.version import BASE_BUILD, GAME_VERSION
 from tests.standin.sessions import RAW, against
@@ -359,7 +358,7 @@ def test_a_replay_of_the_real_game_is_named_as_such(offline, metadata, told):
 READ = """
 import sys
 from pathlib import Path
-from sc2standin.replays import recording
+from sc2standin import recording
 
 try:
     recording.read(Path(sys.argv[1]).read_bytes())

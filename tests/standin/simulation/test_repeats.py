@@ -16,7 +16,7 @@ from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.data.unit_types import UNIT_TYPES
-from sc2standin.simulation.fights import pair_loops
+from sc2standin.simulation.fights import pairs as pair_loops
 from sc2standin.simulation.fights.pairs import Pairs
 from sc2standin.simulation.units import way_to
 from sc2standin.simulation.world import World
@@ -254,7 +254,7 @@ def test_the_compiled_loop_knows_no_other_units():
 
 
 def test_it_is_left_out_if_it_is_asked_for():
-    told = "from sc2standin.simulation.fights import pair_loops; print(pair_loops.Compiled)"
+    told = "from sc2standin.simulation.fights import pairs; print(pairs.Compiled)"
     environment = os.environ | {"SC2POOL_PURE": "1"}
     command = [sys.executable, "-c", told]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)

@@ -30,9 +30,8 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.protocol.sparse import Head
 from sc2standin.install import MARKER
-from sc2standin.process.server import Client, GameServer, _header, _refuse
+from sc2standin.process.server import AfterStop, Client, GameServer, _header, _refuse
 from sc2standin.process.state import State
-from sc2standin.process.stops import AfterStop
 from sc2standin.tempers import DEFAULT, Temper
 
 Order = dict[str, Any]

@@ -1,1 +1,0 @@
-"""Replays: the record of an episode, its file, and its playback."""
