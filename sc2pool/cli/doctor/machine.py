@@ -15,7 +15,6 @@ from typing import Final
 
 import psutil
 
-from sc2pool.cli.bench.measuring import version_of
 from sc2pool.cli.doctor.checks import machine as checks
 from sc2pool.cli.doctor.findings import Findings, ProbeFailed
 from sc2pool.cli.doctor.worker_check import probe_worker
@@ -129,7 +128,8 @@ def required_packages() -> list[checks.Package]:
         elsewhere = "sys_platform" in condition and SYSTEM not in condition
         if "extra" not in condition and not elsewhere:
             name, _, least = package.strip().partition(">=")
-            packages.append(checks.Package(name=name, version=version_of(name), least=least))
+            version = next((one.version for one in metadata.distributions(name=name)), None)
+            packages.append(checks.Package(name=name, version=version, least=least))
     return packages
 
 
