@@ -262,7 +262,7 @@ def add_doctor(commands: Commands) -> None:
         description="Check the installation, the machine and a running game; report faults and how "
         "to fix them. The exit status is 0 if sc2pool works with the game, else 1.",
     )
-    doctor.set_defaults(run=run_of("doctor.command"))
+    doctor.set_defaults(run=run_of("doctor"))
     add_game(doctor, default="auto")
     doctor.flag("--json", "print the report as JSON")
     doctor.flag("--quick", "fewer resets and steps")

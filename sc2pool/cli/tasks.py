@@ -17,8 +17,8 @@ import numpy as np
 from gymnasium import spaces
 
 from sc2pool.cli.arguments import hint
-from sc2pool.cli.doctor.machine import locate
 from sc2pool.cli.table import NONE, make_table, open_console
+from sc2pool.doctor.machine import locate
 from sc2pool.errors import ConfigError
 from sc2pool.game.program.installation import Installation, find
 from sc2pool.tasks.minigames.scores import (

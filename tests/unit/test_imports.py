@@ -48,6 +48,7 @@ MAY_IMPORT = {
     | {"commands", "units", "protocol", "processes", "game", "render", "tasks"},
     "pool": FOUNDATIONS | {"protocol", "processes", "game", "render", "tasks", "players"},
     "envs": FOUNDATIONS | {"protocol", "processes", "game", "tasks", "players", "pool"},
+    "doctor": FOUNDATIONS | {"commands", "protocol", "processes", "game", "tasks", "pool"},
     "datasets": FOUNDATIONS | {"processes"},
     "pretrained": set(),
     "realtime": FOUNDATIONS | {"protocol", "processes", "game", "tasks", "pool"},
@@ -55,7 +56,7 @@ MAY_IMPORT = {
     "cli": FOUNDATIONS
     | {"protocol", "processes", "game", "render", "tasks", "players", "pool", "envs", "realtime"}
     | {"ray", ""}
-    | {"commands", "datasets", "pretrained"},
+    | {"datasets", "doctor", "pretrained"},
     "__main__": {"cli"},
     # The public names load lazily, each from its own module.
     "": FOUNDATIONS
@@ -92,6 +93,7 @@ HEAVY = {
         "processes/",
         "game/",
         "pool/machine/resources.py",
+        "doctor/",
         "ray/viewer.py",
         "realtime/",
         "cli/",

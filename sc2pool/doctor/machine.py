@@ -15,10 +15,10 @@ from typing import Final
 
 import psutil
 
-from sc2pool.cli.doctor.checks import machine as checks
-from sc2pool.cli.doctor.findings import Findings, ProbeFailed
-from sc2pool.cli.doctor.worker_check import probe_worker
 from sc2pool.config import GameSetup
+from sc2pool.doctor.checks import machine as checks
+from sc2pool.doctor.findings import Findings, ProbeFailed
+from sc2pool.doctor.worker_check import probe_worker
 from sc2pool.errors import ConfigError
 from sc2pool.game.program.installation import MAP_SUFFIX, Installation, find, find_map
 from sc2pool.game.program.launch import find_listener

@@ -18,14 +18,14 @@ from typing import Final
 
 import psutil
 
-from sc2pool.cli.doctor import full, stepping
-from sc2pool.cli.doctor.checks import game as checks
-from sc2pool.cli.doctor.findings import Check, Findings, ProbeFailed
-from sc2pool.cli.doctor.lab import Lab, find_maps
-from sc2pool.cli.doctor.machine import Playable
-from sc2pool.cli.doctor.stepping import durations, observe
 from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
+from sc2pool.doctor import full, stepping
+from sc2pool.doctor.checks import game as checks
+from sc2pool.doctor.findings import Check, Findings, ProbeFailed
+from sc2pool.doctor.lab import Lab, find_maps
+from sc2pool.doctor.machine import Playable
+from sc2pool.doctor.stepping import durations, observe
 from sc2pool.game.game import Game
 from sc2pool.game.program.installation import Installation
 from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from sc2pool.cli.doctor.findings import (
+from sc2pool.config import Limits, RecyclePolicy
+from sc2pool.doctor.findings import (
     MB,
     Judgement,
     Section,
@@ -17,7 +18,6 @@ from sc2pool.cli.doctor.findings import (
     seconds,
     yes_no,
 )
-from sc2pool.config import Limits, RecyclePolicy
 from sc2pool.game.program.diagnoses import known_faults
 from sc2pool.protocol.game_time import LOOPS_PER_S
 

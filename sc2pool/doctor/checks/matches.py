@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypedDict
 
-from sc2pool.cli.doctor.findings import (
+from sc2pool.doctor.findings import (
     MB,
     Judgement,
     Section,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypedDict
 
-from sc2pool.cli.doctor.findings import (
+from sc2pool.doctor.findings import (
     MB,
     Check,
     Grade,

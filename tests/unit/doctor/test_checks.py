@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from sc2pool.cli.doctor.checks import all_checks
-from sc2pool.cli.doctor.checks.ends import AwaitedEnd, End, MatchEnd, Stop
-from sc2pool.cli.doctor.checks.launches import Closed, Ended, Launched, Window
-from sc2pool.cli.doctor.checks.machine import Package, map_check
-from sc2pool.cli.doctor.checks.maps import Appearance, Opened
-from sc2pool.cli.doctor.checks.matches import STOPPED, Loss, Pause, Taken
-from sc2pool.cli.doctor.checks.resets import Beginning, Resets, Step
-from sc2pool.cli.doctor.findings import Findings, Grade, Judgement, ProbeFailed
-from sc2pool.cli.doctor.stepping import durations
+from sc2pool.doctor.checks import all_checks
+from sc2pool.doctor.checks.ends import AwaitedEnd, End, MatchEnd, Stop
+from sc2pool.doctor.checks.launches import Closed, Ended, Launched, Window
+from sc2pool.doctor.checks.machine import Package, map_check
+from sc2pool.doctor.checks.maps import Appearance, Opened
+from sc2pool.doctor.checks.matches import STOPPED, Loss, Pause, Taken
+from sc2pool.doctor.checks.resets import Beginning, Resets, Step
+from sc2pool.doctor.findings import Findings, Grade, Judgement, ProbeFailed
+from sc2pool.doctor.stepping import durations
 from sc2pool.errors import ConfigError, GameFault
 from sc2pool.game.program.settled import Settled
 

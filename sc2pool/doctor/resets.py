@@ -15,9 +15,11 @@ from s2clientprotocol import common_pb2, debug_pb2, raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool import commands
-from sc2pool.cli.doctor.checks import resets as checks
-from sc2pool.cli.doctor.checks.resets import Beginning, Resets, Step
-from sc2pool.cli.doctor.lab import (
+from sc2pool.commands import as_actions
+from sc2pool.config import GameSetup
+from sc2pool.doctor.checks import resets as checks
+from sc2pool.doctor.checks.resets import Beginning, Resets, Step
+from sc2pool.doctor.lab import (
     VERY_EASY,
     WORKERS,
     Client,
@@ -27,8 +29,6 @@ from sc2pool.cli.doctor.lab import (
     refusal,
     units_of,
 )
-from sc2pool.commands import as_actions
-from sc2pool.config import GameSetup
 from sc2pool.errors import GameFault
 from sc2pool.protocol import requests
 from sc2pool.protocol.replies import HARD_RESET_LOOP, LAST_LOOP, Status

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.cli.doctor import full, worker_check
-from sc2pool.cli.doctor.checks import all_checks, game, machine
-from sc2pool.cli.doctor.checks.ends import AwaitedEnd, Stop
-from sc2pool.cli.doctor.checks.resets import Beginning
-from sc2pool.cli.doctor.findings import (
+from sc2pool.doctor import full, worker_check
+from sc2pool.doctor.checks import all_checks, game, machine
+from sc2pool.doctor.checks.ends import AwaitedEnd, Stop
+from sc2pool.doctor.checks.resets import Beginning
+from sc2pool.doctor.findings import (
     Finding,
     Findings,
     Grade,
@@ -22,8 +22,8 @@ from sc2pool.cli.doctor.findings import (
     as_text,
     exit_status,
 )
-from sc2pool.cli.doctor.lab import Lab, Maps
-from sc2pool.cli.doctor.stepping import beginning, first_difference
+from sc2pool.doctor.lab import Lab, Maps
+from sc2pool.doctor.stepping import beginning, first_difference
 from sc2pool.errors import FaultKind
 from sc2pool.game.program.installation import Installation
 from sc2pool.game.program.settled import Settled

@@ -14,9 +14,10 @@ from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool import commands
-from sc2pool.cli.doctor.checks import messages as checks
-from sc2pool.cli.doctor.checks.messages import Replayed
-from sc2pool.cli.doctor.lab import (
+from sc2pool.commands import as_actions
+from sc2pool.doctor.checks import messages as checks
+from sc2pool.doctor.checks.messages import Replayed
+from sc2pool.doctor.lab import (
     WORKERS,
     Client,
     Lab,
@@ -26,7 +27,6 @@ from sc2pool.cli.doctor.lab import (
     refusal,
     units_of,
 )
-from sc2pool.commands import as_actions
 from sc2pool.protocol import requests
 from sc2pool.protocol.replies import Status
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypedDict
 
-from sc2pool.cli.doctor.findings import Judgement, Section, differs, expect, ok, shortened
+from sc2pool.doctor.findings import Judgement, Section, differs, expect, ok, shortened
 
 LATE_LOOPS: Final = 2
 """The latest normal loop for the appearance of an episode's or a debug command's units."""

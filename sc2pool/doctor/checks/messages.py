@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, TypedDict
 
-from sc2pool.cli.doctor.findings import Judgement, Section, differs, expect, ok
+from sc2pool.doctor.findings import Judgement, Section, differs, expect, ok
 
 MESSAGES = Section("messages", needed=False)
 _FEW: Final = 3

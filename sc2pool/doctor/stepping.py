@@ -16,11 +16,11 @@ from s2clientprotocol import debug_pb2, raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool import commands
-from sc2pool.cli.doctor.checks import game as checks
-from sc2pool.cli.doctor.findings import Findings
-from sc2pool.cli.doctor.machine import Playable
 from sc2pool.commands import as_actions
 from sc2pool.deadline import Deadline
+from sc2pool.doctor.checks import game as checks
+from sc2pool.doctor.findings import Findings
+from sc2pool.doctor.machine import Playable
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.foreign import printable
 from sc2pool.game.game import Game, ResetKind

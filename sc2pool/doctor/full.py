@@ -20,16 +20,16 @@ from typing import Any, Final, NamedTuple
 
 import psutil
 
-from sc2pool.cli.doctor import ends, launches, maps, matches, messages, resets
-from sc2pool.cli.doctor.checks import ends as end_checks
-from sc2pool.cli.doctor.checks import launches as launch_checks
-from sc2pool.cli.doctor.checks import maps as map_checks
-from sc2pool.cli.doctor.checks import matches as match_checks
-from sc2pool.cli.doctor.checks import messages as message_checks
-from sc2pool.cli.doctor.checks import resets as reset_checks
-from sc2pool.cli.doctor.findings import Check, Findings, Grade
-from sc2pool.cli.doctor.lab import Lab, NotPossible
 from sc2pool.deadline import Deadline
+from sc2pool.doctor import ends, launches, maps, matches, messages, resets
+from sc2pool.doctor.checks import ends as end_checks
+from sc2pool.doctor.checks import launches as launch_checks
+from sc2pool.doctor.checks import maps as map_checks
+from sc2pool.doctor.checks import matches as match_checks
+from sc2pool.doctor.checks import messages as message_checks
+from sc2pool.doctor.checks import resets as reset_checks
+from sc2pool.doctor.findings import Check, Findings, Grade
+from sc2pool.doctor.lab import Lab, NotPossible
 from sc2pool.errors import FaultKind, GameFault, SC2PoolError
 from sc2pool.game.program.settled import Settled
 

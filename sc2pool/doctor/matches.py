@@ -15,13 +15,13 @@ from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool import commands
-from sc2pool.cli.doctor.checks import matches as checks
-from sc2pool.cli.doctor.checks.ends import result_name
-from sc2pool.cli.doctor.checks.matches import STOPPED, Loss, Pause, Taken
-from sc2pool.cli.doctor.lab import Client, Lab, Pair, both, carried_out, refusal
-from sc2pool.cli.doctor.stepping import first_difference
 from sc2pool.commands import as_actions
 from sc2pool.deadline import Deadline
+from sc2pool.doctor.checks import matches as checks
+from sc2pool.doctor.checks.ends import result_name
+from sc2pool.doctor.checks.matches import STOPPED, Loss, Pause, Taken
+from sc2pool.doctor.lab import Client, Lab, Pair, both, carried_out, refusal
+from sc2pool.doctor.stepping import first_difference
 from sc2pool.errors import GameFault
 from sc2pool.game.program.lease import HOST
 from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree

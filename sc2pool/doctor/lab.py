@@ -25,9 +25,9 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from s2clientprotocol import debug_pb2, raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.cli.doctor.findings import Findings
 from sc2pool.config import Computer, GameSetup, Limits
 from sc2pool.deadline import Deadline
+from sc2pool.doctor.findings import Findings
 from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.game.connection import Connection, GameAPI
 from sc2pool.game.match import MatchLeases

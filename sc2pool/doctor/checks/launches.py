@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Final, TypedDict
 
-from sc2pool.cli.doctor.findings import (
+from sc2pool.doctor.findings import (
     MB,
     Judgement,
     Section,

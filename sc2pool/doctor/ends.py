@@ -17,9 +17,12 @@ from s2clientprotocol import debug_pb2, raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool import commands
-from sc2pool.cli.doctor.checks import ends as checks
-from sc2pool.cli.doctor.checks.ends import AwaitedEnd, End, MatchEnd, Stop
-from sc2pool.cli.doctor.lab import (
+from sc2pool.commands import as_actions
+from sc2pool.config import GameSetup
+from sc2pool.deadline import Deadline
+from sc2pool.doctor.checks import ends as checks
+from sc2pool.doctor.checks.ends import AwaitedEnd, End, MatchEnd, Stop
+from sc2pool.doctor.lab import (
     STUB_LOOP,
     Client,
     Lab,
@@ -33,9 +36,6 @@ from sc2pool.cli.doctor.lab import (
     status_of,
     units_of,
 )
-from sc2pool.commands import as_actions
-from sc2pool.config import GameSetup
-from sc2pool.deadline import Deadline
 from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree
 from sc2pool.protocol import requests
 from sc2pool.protocol.game_time import LOOPS_PER_S

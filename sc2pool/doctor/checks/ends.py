@@ -9,8 +9,8 @@ from typing import Final, TypedDict
 from s2clientprotocol import error_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.cli.doctor.checks.game import CATCHES_UP_ABOVE, FREEZES_BELOW
-from sc2pool.cli.doctor.findings import Judgement, Section, differs, expect, ok, seconds
+from sc2pool.doctor.checks.game import CATCHES_UP_ABOVE, FREEZES_BELOW
+from sc2pool.doctor.findings import Judgement, Section, differs, expect, ok, seconds
 from sc2pool.protocol.game_time import LOOPS_PER_S
 
 FIRST_LOOP_MAX: Final = int(LOOPS_PER_S)

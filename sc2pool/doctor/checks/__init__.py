@@ -14,15 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sc2pool.cli.doctor.checks.ends import ENDS
-from sc2pool.cli.doctor.checks.game import BEHAVIOUR, TIMES
-from sc2pool.cli.doctor.checks.launches import LAUNCHES
-from sc2pool.cli.doctor.checks.machine import INSTALLATION, MACHINE, map_check
-from sc2pool.cli.doctor.checks.maps import MAPS
-from sc2pool.cli.doctor.checks.matches import MATCHES
-from sc2pool.cli.doctor.checks.messages import MESSAGES
-from sc2pool.cli.doctor.checks.resets import RESETS
-from sc2pool.cli.doctor.findings import Check
+from sc2pool.doctor.checks.ends import ENDS
+from sc2pool.doctor.checks.game import BEHAVIOUR, TIMES
+from sc2pool.doctor.checks.launches import LAUNCHES
+from sc2pool.doctor.checks.machine import INSTALLATION, MACHINE, map_check
+from sc2pool.doctor.checks.maps import MAPS
+from sc2pool.doctor.checks.matches import MATCHES
+from sc2pool.doctor.checks.messages import MESSAGES
+from sc2pool.doctor.checks.resets import RESETS
+from sc2pool.doctor.findings import Check
 
 
 def all_checks(map_names: Iterable[str], *, full: bool = False) -> list[Check[...]]:

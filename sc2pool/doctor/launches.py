@@ -15,9 +15,9 @@ import psutil
 from s2clientprotocol import debug_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.cli.doctor.checks import launches as checks
-from sc2pool.cli.doctor.checks.launches import QUIT, Closed, Ended, Launched, Window
-from sc2pool.cli.doctor.lab import Client, Lab, carried_out, debug_request, refusal
+from sc2pool.doctor.checks import launches as checks
+from sc2pool.doctor.checks.launches import QUIT, Closed, Ended, Launched, Window
+from sc2pool.doctor.lab import Client, Lab, carried_out, debug_request, refusal
 from sc2pool.errors import GameFault
 from sc2pool.platform import WINDOWS
 from sc2pool.processes.spawn import describe_exit

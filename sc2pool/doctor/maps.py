@@ -13,9 +13,10 @@ from typing import Any, Final
 from s2clientprotocol import common_pb2, debug_pb2, raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.cli.doctor.checks import maps as checks
-from sc2pool.cli.doctor.checks.maps import Appearance, Opened
-from sc2pool.cli.doctor.lab import (
+from sc2pool.config import Computer, GameSetup
+from sc2pool.doctor.checks import maps as checks
+from sc2pool.doctor.checks.maps import Appearance, Opened
+from sc2pool.doctor.lab import (
     Client,
     Lab,
     NotPossible,
@@ -24,7 +25,6 @@ from sc2pool.cli.doctor.lab import (
     status_of,
     units_of,
 )
-from sc2pool.config import Computer, GameSetup
 from sc2pool.errors import ConfigError, GameFault
 from sc2pool.game.program.installation import MAP_SUFFIX, find_map
 from sc2pool.protocol import requests

@@ -22,9 +22,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from sc2pool.cli.arguments import check_writable
-from sc2pool.cli.doctor.checks import all_checks, game, machine
-from sc2pool.cli.doctor.examine import FULL, QUICK, Plan, examine
-from sc2pool.cli.doctor.findings import (
+from sc2pool.cli.stop import FULL_DISK, Stopped
+from sc2pool.doctor.checks import all_checks, game, machine
+from sc2pool.doctor.examine import FULL, QUICK, Plan, examine
+from sc2pool.doctor.findings import (
     Finding,
     Findings,
     ProbeFailed,
@@ -32,15 +33,14 @@ from sc2pool.cli.doctor.findings import (
     as_text,
     exit_status,
 )
-from sc2pool.cli.doctor.full import settled_by
-from sc2pool.cli.doctor.machine import (
+from sc2pool.doctor.full import settled_by
+from sc2pool.doctor.machine import (
     Playable,
     probe_installation,
     probe_machine,
     probe_maps,
     tasks_by_map,
 )
-from sc2pool.cli.stop import FULL_DISK, Stopped
 from sc2pool.errors import ConfigError
 from sc2pool.foreign import printable
 from sc2pool.game.program.installation import Installation
