@@ -65,7 +65,7 @@ class ClusterRun:
 
     def poll(self) -> tuple[dict[str, Any], float] | None:
         """The merged statistics of all pools, and their age; None without pools."""
-        from sc2pool.ray.stats import from_dict, merge  # noqa: PLC0415
+        from sc2pool.pool.report.merging import from_dict, merge  # noqa: PLC0415
 
         pools = self._read_pools()
         if not pools:
@@ -98,7 +98,7 @@ class ClusterRun:
 
     def read(self, name: str, instance: int | None = None) -> tuple[dict[str, Any], float] | None:
         """A file of an instance (with its number in `poll`), or the curves; see `Run.read`."""
-        from sc2pool.ray.stats import merge_curves  # noqa: PLC0415
+        from sc2pool.pool.report.merging import merge_curves  # noqa: PLC0415
 
         pools = self._read_pools()
         if instance is not None:

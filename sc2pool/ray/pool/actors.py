@@ -29,6 +29,7 @@ from sc2pool.errors import (
     Phase,
 )
 from sc2pool.pool.instances.restart import exceeded
+from sc2pool.pool.report.merging import merge
 from sc2pool.pool.runtime import warn_of_owner
 from sc2pool.pool.statistics.measures import DurationCounter, figures
 from sc2pool.pool.statistics.stats import PoolEvent, PoolStats
@@ -36,7 +37,6 @@ from sc2pool.ray.cluster import ANSWER_S, connection
 from sc2pool.ray.equal_nodes import check_agreement
 from sc2pool.ray.pool.node_games import Reply
 from sc2pool.ray.pool.remote_games import LostError, NoPlaceError, Reborn, RemoteGames
-from sc2pool.ray.stats import merge
 
 log = logging.getLogger(__name__)
 
