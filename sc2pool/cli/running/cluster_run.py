@@ -65,12 +65,12 @@ class ClusterRun:
 
     def poll(self) -> tuple[dict[str, Any], float] | None:
         """The merged statistics of all pools, and their age; None without pools."""
-        from sc2pool.pool.report.merging import from_dict, merge  # noqa: PLC0415
+        from sc2pool.pool.report.merging import merge_stats, stats_from_dict  # noqa: PLC0415
 
         pools = self._read_pools()
         if not pools:
             return None
-        merged = merge([(pool.node, from_dict(pool.stats[0])) for pool in pools])
+        merged = merge_stats([(pool.node, stats_from_dict(pool.stats[0])) for pool in pools])
         return merged.as_dict(), max(pool.stats[1] for pool in pools)
 
     def first_poll(self) -> dict[str, Any] | None:

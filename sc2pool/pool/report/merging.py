@@ -40,11 +40,11 @@ from sc2pool.pool.statistics.stats import (
 _SPARE = "spare"
 
 
-def merge(
+def merge_stats(
     parts: Sequence[tuple[str, PoolStats]],
     past: Sequence[PoolStats] = (),
     losses: Sequence[PoolEvent] = (),
-    recovery_s: Durations | None = None,
+    recoveries_s: Sequence[float] = (),
 ) -> PoolStats:
     """Merge the statistics of several pools.
 
@@ -52,13 +52,14 @@ def merge(
         parts: the node's name and the statistics of each pool, at least one.
         past: the last statistics of pools that have ended. Only their counters are used.
         losses: faults of whole pools, one event per env, numbered as in the result.
-        recovery_s: the recovery times of those faults.
+        recoveries_s: the recovery times of those faults.
     """
     now_s = time.monotonic()
     living = [part for _, part in parts]
     every = [*living, *past]
     first = living[0]
     names = _names(living)
+    lost_s = Durations.of(recoveries_s) if recoveries_s else None
     replacements = Counter(event.cause for event in losses)
     for part in every:
         replacements.update(part.replacements)
@@ -105,7 +106,7 @@ def merge(
             for kind in dict.fromkeys(kind for part in every for kind in part.reset_s)
             if (took := _durations([part.reset_s.get(kind) for part in every]))
         },
-        recovery_s=_durations([recovery_s, *(part.recovery_s for part in every)]),
+        recovery_s=_durations([lost_s, *(part.recovery_s for part in every)]),
         untold_ends=sum(part.untold_ends for part in every),
         contradictions=sum(part.contradictions for part in every),
         pauses=PauseStats(
@@ -183,7 +184,7 @@ def _realtime(
     )
 
 
-def from_dict(data: Mapping[str, Any]) -> PoolStats:
+def stats_from_dict(data: Mapping[str, Any]) -> PoolStats:
     """The inverse of `PoolStats.as_dict`."""
     late = data["realtime"]
     realtime = {

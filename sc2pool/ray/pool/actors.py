@@ -29,9 +29,8 @@ from sc2pool.errors import (
     Phase,
 )
 from sc2pool.pool.instances.restart import exceeded
-from sc2pool.pool.report.merging import merge
+from sc2pool.pool.report.merging import merge_stats
 from sc2pool.pool.runtime import warn_of_owner
-from sc2pool.pool.statistics.measures import DurationCounter, figures
 from sc2pool.pool.statistics.stats import PoolEvent, PoolStats
 from sc2pool.ray.cluster import ANSWER_S, connection
 from sc2pool.ray.equal_nodes import check_agreement
@@ -82,7 +81,7 @@ class Actors:
         self.closed = False
         self._failed = ""
         self._losses: list[PoolEvent] = []
-        self._recoveries = DurationCounter()
+        self._recoveries_s: list[float] = []
         try:
             self._start()
         except BaseException:
@@ -209,7 +208,7 @@ class Actors:
                 except LostError as again:
                     error = again
                 else:
-                    self._recoveries.add(time.monotonic() - lost_at_s)
+                    self._recoveries_s.append(time.monotonic() - lost_at_s)
                     self._update_stats([games])
                     return
         except NoPlaceError:
@@ -272,12 +271,12 @@ class Actors:
         return os.getpid() == self._owner_pid and bool(connection() == self._connection)
 
     def stats(self) -> PoolStats:
-        """The merged statistics of all actors; see `merge` for the approximate ones."""
+        """The merged statistics of all actors; see `merge_stats` for the approximate ones."""
         if self._connected:
             self._update_stats(self._every)
         parts = [(one.node.name, one.stats) for one in self._every if one.stats is not None]
         past = [stats for games in self._every for stats in games.past]
-        return merge(parts, past, self._losses, figures(self._recoveries))
+        return merge_stats(parts, past, self._losses, self._recoveries_s)
 
     @staticmethod
     def _update_stats(some: Sequence[RemoteGames]) -> None:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from sc2pool.errors import Fault, FaultKind, Phase
-from sc2pool.pool.report.merging import from_dict, merge, merge_curves
+from sc2pool.pool.report.merging import merge_curves, merge_stats, stats_from_dict
 from sc2pool.pool.statistics.measures import MatchResults
 from sc2pool.pool.statistics.stats import Counters, InstanceStats, PoolEvent, PoolStats
 
@@ -37,7 +37,7 @@ def part(
 
 def test_envs_and_spares_are_numbered_through() -> None:
     first, second = part("env 0", "env 1", "spare 2"), part("env 0", "spare 1")
-    merged = merge([("a", first), ("b", second)])
+    merged = merge_stats([("a", first), ("b", second)])
     seats = [(one.seat, one.node, one.instance) for one in merged.instances]
     assert seats == [
         ("env 0", "a", 0),
@@ -51,7 +51,7 @@ def test_envs_and_spares_are_numbered_through() -> None:
 def test_counters_are_sums_and_the_mean_return_is_weighted() -> None:
     first = part("env 0", returns=(1.0, 3.0, 5.0), faults=2)
     second = part("env 0", returns=(11.0,), faults=1)
-    merged = merge([("a", first), ("b", second)])
+    merged = merge_stats([("a", first), ("b", second)])
     assert merged.env_steps == 200
     assert merged.steps_per_s == 100.0
     assert merged.episodes == 4
@@ -65,11 +65,11 @@ def test_counters_are_sums_and_the_mean_return_is_weighted() -> None:
 def test_matches_are_summed_by_opponent() -> None:
     gone = part("env 0", results=("tie",))
     parts = [("a", part("env 0", results=("win", "loss"))), ("b", part("env 0", results=("win",)))]
-    assert merge(parts, past=[gone]).matches == {"early": MatchResults(win=2, loss=1, tie=1)}
+    assert merge_stats(parts, past=[gone]).matches == {"early": MatchResults(win=2, loss=1, tie=1)}
 
 
 def test_lost_pools_count_and_show_no_rows() -> None:
-    merged = merge([("a", part("env 0"))], past=[part("env 0", returns=(1.0,), faults=1)])
+    merged = merge_stats([("a", part("env 0"))], past=[part("env 0", returns=(1.0,), faults=1)])
     assert merged.env_steps == 200
     assert (merged.episodes, merged.faults) == (1, 1)
     assert merged.mean_return is None, "of the pools that play"
@@ -81,7 +81,7 @@ def test_a_lost_node_is_a_fault_of_each_of_its_envs() -> None:
         PoolEvent("fault", 1.0, seat, -1, "node-lost", "stepping", "it died")
         for seat in ("env 1", "env 2")
     ]
-    merged = merge([("a", part("env 0")), ("b", part("env 0", "env 1"))], losses=losses)
+    merged = merge_stats([("a", part("env 0")), ("b", part("env 0", "env 1"))], losses=losses)
     assert [one.faults for one in merged.instances] == [0, 1, 1]
     assert merged.replacements == {"node-lost": 2}
     assert [event.cause for event in merged.events] == ["node-lost"] * 2
@@ -89,7 +89,7 @@ def test_a_lost_node_is_a_fault_of_each_of_its_envs() -> None:
 
 def test_events_move_to_this_clock_and_to_their_seats() -> None:
     first, second = part("env 0"), part("env 0", faults=1)
-    merged = merge([("a", first), ("b", second)])
+    merged = merge_stats([("a", first), ("b", second)])
     (event,) = merged.events
     assert event.seat == "env 1"
     assert merged.at_s - event.at_s == pytest.approx(second.at_s - second.events[0].at_s)
@@ -98,7 +98,7 @@ def test_events_move_to_this_clock_and_to_their_seats() -> None:
 def test_plain_data_gives_the_same_again() -> None:
     stats = part("env 0", "env 1", returns=(1.0,), faults=1, results=("win", "undecided"))
     data = json.loads(json.dumps(stats.as_dict()))
-    assert from_dict(data) == stats
+    assert stats_from_dict(data) == stats
 
 
 OLD = {
