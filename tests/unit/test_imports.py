@@ -42,6 +42,7 @@ MAY_IMPORT = {
     "processes": FOUNDATIONS,
     "game": FOUNDATIONS | {"protocol", "processes"},
     "render": FOUNDATIONS | {"protocol"},
+    "replays": FOUNDATIONS | {"protocol", "game", "render"},
     "tasks": FOUNDATIONS | {"protocol", "commands", "units", "processes", "game", "render"},
     "smac": {"tasks", "envs"},
     "players": FOUNDATIONS
@@ -56,7 +57,7 @@ MAY_IMPORT = {
     "cli": FOUNDATIONS
     | {"protocol", "processes", "game", "render", "tasks", "players", "pool", "envs", "realtime"}
     | {"ray", ""}
-    | {"datasets", "doctor", "pretrained"},
+    | {"datasets", "doctor", "pretrained", "replays"},
     "__main__": {"cli"},
     # The public names load lazily, each from its own module.
     "": FOUNDATIONS
