@@ -44,7 +44,7 @@ MAY_IMPORT = {
     "render": FOUNDATIONS | {"protocol"},
     "replays": FOUNDATIONS | {"protocol", "game", "render"},
     "tasks": FOUNDATIONS | {"protocol", "commands", "units", "processes", "game", "render"},
-    "smac": {"tasks", "envs"},
+    "smac": FOUNDATIONS | {"tasks", "pool", "envs"},
     "players": FOUNDATIONS
     | {"commands", "units", "protocol", "processes", "game", "render", "tasks"},
     "pool": FOUNDATIONS | {"protocol", "processes", "game", "render", "tasks", "players"},

@@ -28,7 +28,7 @@ from sc2pool.tasks.teams.smacv2.config import example_config, smacv2_task
 if TYPE_CHECKING:
     from typing import Any
 
-    from sc2pool.envs.smac import StarCraft2Env
+    from sc2pool.smac.env import StarCraft2Env
 
 __all__ = [
     "UNIT_TYPES",
@@ -49,6 +49,6 @@ def __getattr__(name: str) -> Any:
     if name != "StarCraft2Env":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # A worker imports this module for a task, and needs no env class.
-    from sc2pool.envs.smac import StarCraft2Env  # noqa: PLC0415
+    from sc2pool.smac.env import StarCraft2Env  # noqa: PLC0415
 
     return StarCraft2Env
