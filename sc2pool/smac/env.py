@@ -23,14 +23,14 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from gymnasium.error import ResetNeeded
 
-from sc2pool.config import Computer, PoolConfig, ReplayPolicy
+from sc2pool.config import PoolConfig, ReplayPolicy
 from sc2pool.envs.shared_keywords import Game, make_players, whole_number
 from sc2pool.errors import ActionError, ConfigError
 from sc2pool.pool import actions as action_checks
@@ -38,30 +38,11 @@ from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.stepping.batch import Batch
 from sc2pool.replacing import replacing
-from sc2pool.tasks.opponents.results import OPPONENT, RESULT, UNTOLD_END
-from sc2pool.tasks.teams.smac.actions import FIRST_TARGET, N_MOVES
-from sc2pool.tasks.teams.smac.battle_task import STEP_MUL, BattleTask, smac_task
-from sc2pool.tasks.teams.smac.scenarios import SCENARIOS, Rules, Scenario
-from sc2pool.tasks.teams.smacv2.config import SCENARIOS as RANDOM_TEAMS
-from sc2pool.tasks.teams.smacv2.config import observation_names, smacv2_task, state_names
+from sc2pool.smac import Scenario
+from sc2pool.tasks.teams.smac_battle import smac_battle
+from sc2pool.tasks.teams.smacv2.config import observation_names, state_names
 
-_DIFFICULTIES = {name: number for number, name in enumerate("123456789A", start=1)}
-"""The API's numbers of the built-in opponent's levels, by SMAC's names."""
-_FIXED: dict[str, tuple[Any, ...]] = {
-    "game_version": (None, "latest"),
-    "conic_fov": (False,),
-    "fully_observable": (False,),
-    "obs_starcraft": (True,),
-    "prob_obs_enemy": (1.0,),
-    "action_mask": (True,),
-}
-"""The only accepted values of these options of SMAC and SMACv2; others would change the game."""
-_WITHOUT_EFFECT = frozenset(
-    {"window_size_x", "window_size_y", "debug", "kill_unit_step_mul", "num_fov_actions"}
-)
-"""Options that accept any value: the size of SMAC's window, its log lines, the loops in which
-SMACv2's units die between battles, and the actions of `conic_fov`."""
-_NOT_SMACS = {"sc2pool.synthetic", OPPONENT, RESULT, UNTOLD_END}
+_NOT_SMACS = {"sc2pool.synthetic", "sc2pool.opponent", "sc2pool.result", "sc2pool.untold_end"}
 """Keys that are removed from an info, because SMAC's learners add up all values in it."""
 
 
@@ -105,15 +86,15 @@ class StarCraft2Env:
         ConfigError: an unknown map or option, a wrong value, no installation, or a missing map.
     """
 
-    n_actions_no_attack = FIRST_TARGET
-    n_actions_move = N_MOVES
+    n_actions_no_attack = 6
+    n_actions_move = 4
 
     def __init__(
         self,
         map_name: str | Scenario = "8m",
         *,
         capability_config: Mapping[str, Any] | None = None,
-        step_mul: int = STEP_MUL,
+        step_mul: int = 8,
         episode_limit: int | None = None,
         difficulty: str = "7",
         seed: int | None = None,
@@ -124,15 +105,11 @@ class StarCraft2Env:
         config: PoolConfig | None = None,
         **rules: Any,
     ) -> None:
-        if difficulty not in _DIFFICULTIES:
-            raise ConfigError(
-                f"difficulty must be one of {', '.join(_DIFFICULTIES)}, got {difficulty!r}"
-            )
         if seed is not None:
             seed = whole_number("seed", seed, 0)
         if episode_limit is not None:
             episode_limit = whole_number("episode_limit", episode_limit, 1)
-        self._task = task = _battle_of(
+        self._task = task = smac_battle(
             map_name, capability_config, rules, difficulty, episode_limit
         )
         scenario, sizes = task.scenario, task.sizes
@@ -440,62 +417,3 @@ def _number(agent: int, action: Any) -> int:
         shape = getattr(action, "shape", None)
         given = repr(action) if shape is None else f"an array of shape {tuple(shape)}"
         raise ActionError(f"agent {agent}: an action must be one number, got {given}") from None
-
-
-def _battle_of(
-    map_name: str | Scenario,
-    capability_config: Mapping[str, Any] | None,
-    options: Mapping[str, Any],
-    difficulty: str,
-    limit: int | None,
-) -> type[BattleTask]:
-    """The scenario's task, with the additional outputs that SMAC's interface needs."""
-    rules = _rules_of(options)
-    members: dict[str, Any] = {"shares_state": True, "tells_deaths": True}
-    parent: type[BattleTask]
-    if isinstance(map_name, Scenario):
-        if capability_config is not None:
-            raise ConfigError("a scenario of your own has no capability_config, which is SMACv2's")
-        parent = smac_task(map_name)
-    elif capability_config is None and map_name in SCENARIOS:
-        parent = smac_task(map_name)
-    elif capability_config is None and map_name not in RANDOM_TEAMS:
-        raise ConfigError(
-            f"no scenario {map_name!r}; SMAC has {', '.join(SCENARIOS)}; SMACv2 has "
-            f"{', '.join(RANDOM_TEAMS)}; sc2pool.smac.own_scenario makes one of your own map"
-        )
-    else:
-        parent = smacv2_task(map_name, capability_config)
-        members["tells_best_return"] = True
-        if capability_config is None:
-            known = [field.name for field in fields(Rules)]
-            values = {name: getattr(rules, name) for name in options if name in known}
-            rules = replace(parent.rules, **values)
-    scenario = parent.scenario
-    if limit is not None:
-        scenario = replace(scenario, limit=limit)
-    opponent = Computer(scenario.enemy_kinds[0].race, _DIFFICULTIES[difficulty])
-    members |= {
-        "__module__": parent.__module__,
-        "__doc__": parent.__doc__,
-        "scenario": scenario,
-        "rules": rules,
-        "opponents": (opponent,),
-    }
-    return type(parent.__name__, (parent,), members)
-
-
-def _rules_of(options: Mapping[str, Any]) -> Rules:
-    """The options given by name, over SMAC's defaults.
-
-    Raises:
-        ConfigError: an unknown option, or a value that it cannot have.
-    """
-    known = [field.name for field in fields(Rules)]
-    for name, value in options.items():
-        if name in _FIXED and value not in _FIXED[name]:
-            possible = " or ".join(map(repr, _FIXED[name]))
-            raise ConfigError(f"{name} can only be {possible} here, got {value!r}")
-        if name not in _FIXED and name not in _WITHOUT_EFFECT and name not in known:
-            raise ConfigError(f"no option {name!r}; SMAC's are {', '.join(known)}")
-    return Rules(**{name: value for name, value in options.items() if name in known})
