@@ -321,6 +321,25 @@ def sort_first_argument(
     return list(first), n, None
 
 
+def games_of_one_row(
+    first: EnvFns, n: int | None, num_envs: int | None, task: TaskChoice | None
+) -> tuple[Sequence[EnvFn] | None, int, TaskChoice | None]:
+    """The functions, the number of games and the task, for an env class with a row for each game.
+
+    Args:
+        first: the class's first argument.
+        n: the number of games.
+        num_envs: the same.
+        task: the task's name or class.
+
+    Raises:
+        ConfigError: an argument is wrong, or two do not agree.
+    """
+    fns, n, task = sort_first_argument(first, n, task)
+    n = number_of_games(n, num_envs, 1)
+    return fns, n or DEFAULT_N if fns is None else len(gym_specs(fns, n)), task
+
+
 def task_spec(
     task: TaskChoice,
     game: Game,

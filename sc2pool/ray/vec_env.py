@@ -8,13 +8,10 @@ from __future__ import annotations
 from sc2pool.config import PoolConfig, is_number
 from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.envs.shared_keywords import (
-    DEFAULT_N,
     EnvFns,
     Game,
     TaskChoice,
-    gym_specs,
-    number_of_games,
-    sort_first_argument,
+    games_of_one_row,
     whole_number,
 )
 from sc2pool.errors import ConfigError
@@ -81,10 +78,7 @@ class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
         max_loops: int | None = None,
         node_timeout_s: float = NODE_TIMEOUT_S,
     ) -> None:
-        fns, n, task = sort_first_argument(env_fns, n, task)
-        n = number_of_games(n, num_envs, 1)
-        if fns is not None:
-            n = len(gym_specs(fns, n))
+        fns, games, task = games_of_one_row(env_fns, n, num_envs, task)
         if render_mode == "human":
             raise ConfigError(
                 "render_mode='human' is for games on this machine: `sc2pool watch --ray` shows "
@@ -106,7 +100,7 @@ class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
         if not isinstance(config, PoolConfig | None):
             raise ConfigError(f"config must be a PoolConfig, got {config!r}")
         connect(address)
-        pool = ClusterPool(keywords, n or DEFAULT_N, fns, node_timeout_s)
+        pool = ClusterPool(keywords, games, fns, node_timeout_s)
         super().__init__(pool, seed, is_task=pool.about.is_task)
 
     def __repr__(self) -> str:
