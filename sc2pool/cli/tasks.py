@@ -18,15 +18,9 @@ from gymnasium import spaces
 
 from sc2pool.cli.arguments import hint
 from sc2pool.cli.table import NONE, make_table, open_console
-from sc2pool.doctor.machine import locate
 from sc2pool.errors import ConfigError
-from sc2pool.game.program.installation import Installation, find
-from sc2pool.tasks.minigames.scores import (
-    ON_THE_STANDIN,
-    PUBLISHED,
-    PublishedScores,
-    StandInScores,
-)
+from sc2pool.game.program.installation import Installation, find, find_map
+from sc2pool.tasks.minigames.scores import scores_of
 from sc2pool.tasks.registry import BUILT_IN, GROUPS, PLACES, available, resolve
 from sc2pool.tasks.teams.team_task import agents_of
 
@@ -52,8 +46,6 @@ class TaskRow:
     action_masks: bool
     rows: int
     """Learners in each game."""
-    standin: StandInScores | None
-    published: PublishedScores | None
     map_file: Path | None
     """The map's file; None if the map is not installed, or no installation was found."""
 
@@ -117,10 +109,17 @@ def describe(name: str, installation: Installation | None) -> TaskRow:
         max_loops=task.max_loops,
         action_masks=hasattr(task, "action_masks"),
         rows=task.players * agents_of(task),
-        standin=ON_THE_STANDIN.get(task.map_name),
-        published=PUBLISHED.get(task.map_name),
-        map_file=None if installation is None else locate(installation, task.map_name),
+        map_file=_map_file(installation, task.map_name),
     )
+
+
+def _map_file(installation: Installation | None, map_name: str) -> Path | None:
+    if installation is None:
+        return None
+    try:
+        return find_map(installation, map_name)
+    except ConfigError:
+        return None
 
 
 def space_in_words(space: spaces.Space[Any]) -> str:
@@ -149,7 +148,7 @@ def cells_of_spaces(row: TaskRow) -> tuple[str, ...]:
 
 def cells_of_scores(row: TaskRow) -> tuple[str, ...]:
     """One row of the second table: the task's map and scores."""
-    ours, published = row.standin, row.published
+    ours, published = scores_of(row.map_name)
     scores = (
         *((ours.random, ours.scripted) if ours else (None, None)),
         *(
@@ -166,10 +165,16 @@ def cells_of_scores(row: TaskRow) -> tuple[str, ...]:
     )
 
 
+def _scores_as_dict(map_name: str) -> dict[str, Any]:
+    standin, published = scores_of(map_name)
+    return {"standin": standin, "published": None if published is None else asdict(published)}
+
+
 def as_json(rows: list[TaskRow], installation: Installation | None, note: str) -> str:
     """The list as JSON."""
     found = None
     if installation is not None:
         found = {"root": installation.root, "found_by": installation.found_by}
-    whole = {"installation": found, "note": note, "tasks": [asdict(row) for row in rows]}
+    tasks = [asdict(row) | _scores_as_dict(row.map_name) for row in rows]
+    whole = {"installation": found, "note": note, "tasks": tasks}
     return json.dumps(whole, indent=2, default=str)

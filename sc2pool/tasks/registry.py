@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,8 @@ from sc2pool.errors import ConfigError, MissingPackageError
 from sc2pool.optional import needed_for
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from sc2pool.tasks.definition import TaskDefinition
 
 BUILT_IN: dict[str, str] = {
@@ -104,6 +106,15 @@ def built_in_name(task: type[TaskDefinition]) -> str | None:
     """
     name = task.__name__
     return name if PLACES.get(name) == f"{task.__module__}:{name}" else None
+
+
+def scripted_player(task: type[TaskDefinition]) -> Callable[[Any], Any] | None:
+    """The task's scripted player, a function from an observation to an action; None without one."""
+    from sc2pool.tasks.melee import play_melee  # noqa: PLC0415 - rarely needed
+    from sc2pool.tasks.minigames.scripted import SCRIPTED  # noqa: PLC0415
+
+    known = {**SCRIPTED, "Melee": play_melee}
+    return getattr(task, "scripted", None) or known.get(built_in_name(task) or "")
 
 
 def available(names: Iterable[str] = BUILT_IN) -> list[str]:

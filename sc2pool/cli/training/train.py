@@ -55,7 +55,7 @@ from sc2pool.cli.training.run_folder import (
     open_folder,
     reserved,
 )
-from sc2pool.cli.training.self_play import SelfPlay, how, learns_against, taking_turns, yardsticks
+from sc2pool.cli.training.self_play import SelfPlay, how, learns_against, opponents_of, taking_turns
 from sc2pool.config import PoolConfig
 from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.protocol.compiled import STEP_PATH
@@ -314,7 +314,7 @@ def evaluation_games(options: TrainOptions) -> PoolVecEnv[Any]:
     """The games of evaluations; with self-play, their opponents take turns."""
     return _make(
         options,
-        taking_turns(yardsticks(options)) if options.self_play else None,
+        taking_turns(opponents_of(options)) if options.self_play else None,
         n=min(MOST_EVALUATED, options.n, options.eval_episodes),
         render_mode="rgb_array" if options.video else None,
     )
