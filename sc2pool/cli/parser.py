@@ -34,6 +34,8 @@ from sc2pool.optional import needed_for
 from sc2pool.tasks.registry import GROUPS
 
 SHELLS = ("bash", "zsh")
+_STAND_IN_S = 120.0
+"""Time limit of the stand-in's own program, which writes some small files."""
 AFTER_STOP = ("catch-up", "freeze")
 """The stand-in's own choices, copied because the stand-in is a separate program."""
 
@@ -401,7 +403,6 @@ def run_player(module: str) -> Callable[[argparse.Namespace], int]:
 
 def run_standin_install(args: argparse.Namespace) -> int:
     """Run the stand-in's own program, which writes the installation; it is never imported."""
-    from sc2pool.game.program.installation import STAND_IN_S  # noqa: PLC0415
     from sc2pool.processes.spawn import run_python  # noqa: PLC0415
 
     arguments = ["install", args.folder, f"--after-stop={args.after_stop}"]
@@ -409,7 +410,7 @@ def run_standin_install(args: argparse.Namespace) -> int:
         arguments.append("--any-race")
     if args.temper is not None:
         arguments.append(f"--temper={args.temper}")
-    done = run_python("sc2standin", *arguments, timeout_s=STAND_IN_S)
+    done = run_python("sc2standin", *arguments, timeout_s=_STAND_IN_S)
     print(done.stdout, end="")
     print(done.stderr, end="", file=sys.stderr)
     return done.returncode
