@@ -37,7 +37,7 @@ from sc2pool.tasks.opponents.resolve import resolve as resolve_opponent
 from sc2pool.tasks.player import PlayerSpec
 from sc2pool.tasks.registry import DEFAULT_TASK, resolve
 
-Game = str | os.PathLike[str]
+GameChoice = str | os.PathLike[str]
 TaskChoice = str | type[TaskDefinition]
 EnvFns = Sequence[EnvFn] | TaskChoice | int | None
 """An env class's first argument: functions that make envs, a task, or a number of games."""
@@ -46,7 +46,7 @@ EnvFns = Sequence[EnvFn] | TaskChoice | int | None
 class GameKeywords(TypedDict, total=False):
     """The keywords of all env classes; `SubprocSC2VecEnv` documents them."""
 
-    game: Game
+    game: GameChoice
     render_mode: str | None
     config: PoolConfig | None
     realtime: bool
@@ -176,7 +176,7 @@ def make_players(
     n: int | None = None,
     num_envs: int | None = None,
     task: TaskChoice | None = None,
-    game: Game = "auto",
+    game: GameChoice = "auto",
     seed: int | None = None,
     spares: int = 0,
     render_mode: str | None = None,
@@ -342,7 +342,7 @@ def games_of_one_row(
 
 def task_spec(
     task: TaskChoice,
-    game: Game,
+    game: GameChoice,
     config: PoolConfig,
     render_mode: str | None = None,
     realtime: bool = False,

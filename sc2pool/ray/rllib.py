@@ -48,7 +48,7 @@ from ray.tune.registry import register_env
 from sc2pool.config import PoolConfig
 from sc2pool.envs.shared_keywords import (
     DEFAULT_N,
-    Game,
+    GameChoice,
     TaskChoice,
     make_players,
     whole_number,
@@ -92,7 +92,7 @@ def configure(
     task: TaskChoice = DEFAULT_TASK,
     n: int = DEFAULT_N,
     *,
-    game: Game = "auto",
+    game: GameChoice = "auto",
     realtime: bool = False,
     spares: int = 0,
     step_mul: int | None = None,

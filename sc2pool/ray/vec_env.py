@@ -9,7 +9,7 @@ from sc2pool.config import PoolConfig, is_number
 from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.envs.shared_keywords import (
     EnvFns,
-    Game,
+    GameChoice,
     TaskChoice,
     games_of_one_row,
     whole_number,
@@ -68,7 +68,7 @@ class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
         n: int | None = None,
         num_envs: int | None = None,
         task: TaskChoice | None = None,
-        game: Game = "auto",
+        game: GameChoice = "auto",
         seed: int | None = None,
         spares: int = 0,
         render_mode: str | None = None,

@@ -31,7 +31,7 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 
 from sc2pool.config import PoolConfig, ReplayPolicy
-from sc2pool.envs.shared_keywords import Game, make_players, whole_number
+from sc2pool.envs.shared_keywords import GameChoice, make_players, whole_number
 from sc2pool.errors import ActionError, ConfigError
 from sc2pool.pool import actions as action_checks
 from sc2pool.pool.pool import Pool
@@ -101,7 +101,7 @@ class StarCraft2Env:
         continuing_episode: bool = False,
         replay_dir: str = "",
         replay_prefix: str = "",
-        game: Game = "auto",
+        game: GameChoice = "auto",
         config: PoolConfig | None = None,
         **rules: Any,
     ) -> None:
