@@ -21,7 +21,7 @@ from sc2pool.cli.table import NONE, make_table, open_console
 from sc2pool.errors import ConfigError
 from sc2pool.game.program.installation import Installation, find, find_map
 from sc2pool.tasks.minigames.scores import scores_of
-from sc2pool.tasks.registry import BUILT_IN, GROUPS, PLACES, available, resolve
+from sc2pool.tasks.registry import GROUPS, PLACES, available, resolve
 from sc2pool.tasks.teams.team_task import agents_of
 
 SPACES = ("task", "observation", "action", "step_mul", "max loops", "masks", "rows")
@@ -87,7 +87,7 @@ def chosen(word: str | None) -> list[str]:
         ConfigError: the word is neither a group nor a part of a task's name.
     """
     if word is None:
-        return list(BUILT_IN)
+        return [name for name, place in PLACES.items() if ".teams." not in place]
     names = GROUPS.get(word.lower()) or [name for name in PLACES if word.lower() in name.lower()]
     if not names:
         raise ConfigError(

@@ -47,7 +47,6 @@ from ray.tune.registry import register_env
 
 from sc2pool.config import PoolConfig
 from sc2pool.envs.shared_keywords import (
-    DEFAULT_N,
     GameChoice,
     TaskChoice,
     make_players,
@@ -90,7 +89,7 @@ which takes a core from the games: on two busy cores no sample came in 15 s."""
 def configure(
     config: Config,
     task: TaskChoice = DEFAULT_TASK,
-    n: int = DEFAULT_N,
+    n: int = 8,
     *,
     game: GameChoice = "auto",
     realtime: bool = False,

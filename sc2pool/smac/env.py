@@ -197,7 +197,7 @@ class StarCraft2Env:
             ActionError: the number of actions is wrong, or an action is not a number.
             ResetNeeded: no battle is running.
         """
-        action_checks.count(actions, self.n_agents, "agent")
+        action_checks.check(None, actions, range(self.n_agents), "agent")
         taken = [_number(agent, action) for agent, action in enumerate(actions)]
         # With `heuristic_ai` the scripted player acts, so the given actions are not checked.
         checked = [] if self._task.rules.heuristic_ai else taken

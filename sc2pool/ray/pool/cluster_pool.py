@@ -165,10 +165,8 @@ class ClusterPool:
             if self.about.is_task:
                 raise ResetNeeded("call reset() before the first step")
             self.reset()
-        if self.about.strict:
-            actions = action_checks.check(self.action_space, actions, range(self.n))
-        else:
-            action_checks.count(actions, self.n)
+        space = self.action_space if self.about.strict else None
+        actions = action_checks.check(space, actions, range(self.n))
         self._sent = [
             None if games.reborn else games.submit("step", actions[games.rows])
             for games in self._actors
