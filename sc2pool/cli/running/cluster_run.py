@@ -14,7 +14,7 @@ from sc2pool.errors import ConfigError
 from sc2pool.optional import require
 
 if TYPE_CHECKING:
-    from sc2pool.ray.viewer import Seen
+    from sc2pool.ray import Seen
 
 _AGAIN_S = 0.3
 """Requests within this time share one reading of the files."""
@@ -28,7 +28,7 @@ class ClusterRun:
     """The running pools of a cluster.
 
     Args:
-        address: the cluster's address; see `sc2pool.ray.cluster.connect`.
+        address: the cluster's address; see `sc2pool.ray.connect`.
         closely: whether to read views and curves, too, for calls of `read`.
 
     Raises:
@@ -38,10 +38,10 @@ class ClusterRun:
 
     def __init__(self, address: str, *, closely: bool = False) -> None:
         require("--ray", "ray")
-        from sc2pool.ray import cluster, viewer  # noqa: PLC0415
+        from sc2pool.ray import Viewers, connect  # noqa: PLC0415
 
-        cluster.connect(address)
-        self._viewers = viewer.Viewers()
+        connect(address)
+        self._viewers = Viewers()
         self._address = address
         self._closely = closely
         self._pools: list[Seen] = []

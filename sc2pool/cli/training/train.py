@@ -293,9 +293,9 @@ def connect(options: TrainOptions) -> None:
         ConfigError: no cluster answers.
     """
     if options.ray is not None:
-        from sc2pool.ray import cluster  # noqa: PLC0415
+        from sc2pool.ray import connect  # noqa: PLC0415
 
-        cluster.connect(options.ray)
+        connect(options.ray)
 
 
 def training_games(options: TrainOptions) -> PoolVecEnv[Any]:
