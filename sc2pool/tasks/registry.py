@@ -77,14 +77,14 @@ SMACV2 = (
 )
 """SMACv2's scenarios of random teams. A map's own name stands for ten units on either side."""
 
-PLACES = (
+PLACES: dict[str, str] = (
     BUILT_IN
     | {name: f"sc2pool.tasks.teams.smac.battle_task:{name}" for name in SMAC}
     | {name: f"sc2pool.tasks.teams.smac.duel:{name}" for name in SMAC_DUELS}
     | {name: f"sc2pool.tasks.teams.smacv2.config:{name}" for name in SMACV2}
 )
 """The `module:Class` of each built-in task, by the task's name."""
-GROUPS = {
+GROUPS: dict[str, tuple[str, ...]] = {
     "mini-games": tuple(name for name, place in BUILT_IN.items() if ".minigames." in place),
     "melee": ("Melee", "MeleeImage"),
     "duels": ("MarineDuel", *SMAC_DUELS),
