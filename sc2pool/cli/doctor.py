@@ -16,8 +16,7 @@ from sc2pool.cli.arguments import check_writable
 from sc2pool.cli.stop import FULL_DISK, Stopped
 from sc2pool.doctor.diagnosis import Diagnosis, examine_game
 from sc2pool.errors import ConfigError
-from sc2pool.foreign import printable
-from sc2pool.replacing import replacing
+from sc2pool.utilities import printable, replacing
 
 NARROW, WIDE = 72, 120
 """Bounds of the report's width, which is the terminal's width within them."""

@@ -29,9 +29,8 @@ from sc2pool.cli.options import (
 from sc2pool.cli.running.top_table import NAMES
 from sc2pool.cli.training.algorithms import ALGORITHMS, MODES
 from sc2pool.errors import MissingPackageError
-from sc2pool.game.program.lease import MOST_GAMES
-from sc2pool.optional import needed_for
-from sc2pool.tasks.registry import GROUPS
+from sc2pool.integration import MOST_GAMES, TASK_GROUPS
+from sc2pool.utilities import needed_for
 
 SHELLS = ("bash", "zsh")
 _STAND_IN_S = 120.0
@@ -250,8 +249,8 @@ def add_tasks(commands: Commands) -> None:
     tasks.add_argument(
         "word",
         nargs="?",
-        help=f"list only the tasks of this group ({', '.join(GROUPS)}), or with this word in their "
-        "names; without it, teams are listed by name only",
+        help=f"list only the tasks of this group ({', '.join(TASK_GROUPS)}), or with this word in "
+        "their names; without it, teams are listed by name only",
     )
     add_game(tasks, default="auto")
     tasks.flag("--json", "print the list as JSON")
@@ -403,7 +402,7 @@ def run_player(module: str) -> Callable[[argparse.Namespace], int]:
 
 def run_standin_install(args: argparse.Namespace) -> int:
     """Run the stand-in's own program, which writes the installation; it is never imported."""
-    from sc2pool.processes.spawn import run_python  # noqa: PLC0415
+    from sc2pool.utilities import run_python  # noqa: PLC0415
 
     arguments = ["install", args.folder, f"--after-stop={args.after_stop}"]
     if args.any_race:
@@ -418,7 +417,7 @@ def run_standin_install(args: argparse.Namespace) -> int:
 
 def run_standin_path(args: argparse.Namespace) -> int:  # noqa: ARG001
     """Print the folder of the stand-in's installation in the user's cache."""
-    from sc2pool.game.program.installation import write_stand_in  # noqa: PLC0415
+    from sc2pool.integration import write_stand_in  # noqa: PLC0415
 
     print(write_stand_in())
     return 0

@@ -21,9 +21,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TextIO
 
-from sc2pool.foreign import printable
-from sc2pool.platform import WINDOWS
-from sc2pool.processes.windows import closing_breaks
+from sc2pool.utilities import WINDOWS, closing_breaks, printable
 
 _SAVING = b"\nstopping and saving; press Ctrl-C again to stop without saving\n\n"
 """Ends with an empty line, because the progress bar of two lines is drawn over the last lines."""

@@ -19,10 +19,17 @@ from gymnasium import spaces
 from sc2pool.cli.arguments import hint
 from sc2pool.cli.table import NONE, make_table, open_console
 from sc2pool.errors import ConfigError
-from sc2pool.game.program.installation import Installation, find, find_map
-from sc2pool.tasks.minigames.scores import scores_of
-from sc2pool.tasks.registry import GROUPS, PLACES, available, resolve
-from sc2pool.tasks.teams.team_task import agents_of
+from sc2pool.integration import (
+    TASK_GROUPS,
+    TASK_PLACES,
+    Installation,
+    agents_of,
+    available_tasks,
+    find_installation,
+    find_map,
+    resolve_task,
+    scores_of,
+)
 
 SPACES = ("task", "observation", "action", "step_mul", "max loops", "masks", "rows")
 SCORES = ("task", "map", "installed", "random", "scripted", "human", "grandmaster", "FullyConv")
@@ -54,13 +61,13 @@ def run(args: argparse.Namespace) -> int:
     """Print the list."""
     installation, note = None, ""
     try:
-        installation = find(args.game, says=False)
+        installation = find_installation(args.game, says=False)
     except ConfigError as error:
         if args.game != "auto":
             raise
         note = str(error)
     names = chosen(args.word)
-    rows = [describe(name, installation) for name in available(names)]
+    rows = [describe(name, installation) for name in available_tasks(names)]
     if args.json:
         print(as_json(rows, installation, note))
         return 0
@@ -69,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         console.print(make_table(header, map(cells, rows)))
         console.print()
     if args.word is None:
-        for group, members in GROUPS.items():
+        for group, members in TASK_GROUPS.items():
             if unlisted := [name for name in members if name not in names]:
                 console.print(f"{group}: {' '.join(unlisted)}\n")
     console.print(NOTES)
@@ -87,19 +94,21 @@ def chosen(word: str | None) -> list[str]:
         ConfigError: the word is neither a group nor a part of a task's name.
     """
     if word is None:
-        return [name for name, place in PLACES.items() if ".teams." not in place]
-    names = GROUPS.get(word.lower()) or [name for name in PLACES if word.lower() in name.lower()]
+        return [name for name, place in TASK_PLACES.items() if ".teams." not in place]
+    names = TASK_GROUPS.get(word.lower()) or [
+        name for name in TASK_PLACES if word.lower() in name.lower()
+    ]
     if not names:
         raise ConfigError(
-            f"no task with {word!r} in its name, and no such group; groups: {', '.join(GROUPS)}"
-            f"{hint(word, (*GROUPS, *PLACES))}"
+            f"no task with {word!r} in its name, and no such group; groups: "
+            f"{', '.join(TASK_GROUPS)}{hint(word, (*TASK_GROUPS, *TASK_PLACES))}"
         )
     return list(names)
 
 
 def describe(name: str, installation: Installation | None) -> TaskRow:
     """All facts about a built-in task."""
-    task = resolve(name)
+    task = resolve_task(name)
     return TaskRow(
         task=name,
         map_name=task.map_name,

@@ -19,19 +19,19 @@ from gymnasium import spaces
 from gymnasium.error import AlreadyPendingCallError, ResetNeeded
 from tianshou.env import BaseVectorEnv
 
+from sc2pool import PoolStats
 from sc2pool.config import is_number
-from sc2pool.envs.arguments import begin_episodes, seed_of_each
-from sc2pool.envs.shared_keywords import (
+from sc2pool.errors import ConfigError
+from sc2pool.integration import (
     EnvFns,
     PoolKeywords,
+    begin_episodes,
     check_keywords,
     make_players,
-    whole_number,
+    seed_of_each,
 )
-from sc2pool.errors import ConfigError
-from sc2pool.pool.queues.layout import Array
-from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.pool.stepping.batch import Batch
+from sc2pool.utilities import Array, whole_number
 
 EnvIds = int | Iterable[int] | None
 Seeds = int | Sequence[int | None] | None

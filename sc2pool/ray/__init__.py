@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from sc2pool.optional import needed_for
+from sc2pool.utilities import needed_for
 
 if TYPE_CHECKING:
     from sc2pool.ray.cluster import connect

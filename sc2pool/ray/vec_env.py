@@ -6,17 +6,11 @@ It is like `SubprocSC2VecEnv` with another pool, so it works with the same wrapp
 from __future__ import annotations
 
 from sc2pool.config import PoolConfig, is_number
-from sc2pool.envs.sb3 import PoolVecEnv
-from sc2pool.envs.shared_keywords import (
-    EnvFns,
-    GameChoice,
-    TaskChoice,
-    games_of_one_row,
-    whole_number,
-)
 from sc2pool.errors import ConfigError
+from sc2pool.integration import EnvFns, GameChoice, PoolVecEnv, TaskChoice, games_of_one_row
 from sc2pool.ray.cluster import connect
 from sc2pool.ray.pool.cluster_pool import ClusterPool
+from sc2pool.utilities import whole_number
 
 NODE_TIMEOUT_S = 600.0
 """Longer than the restart of a machine, which takes minutes."""

@@ -31,16 +31,19 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 
 from sc2pool.config import PoolConfig, ReplayPolicy
-from sc2pool.envs.shared_keywords import GameChoice, make_players, whole_number
 from sc2pool.errors import ActionError, ConfigError
-from sc2pool.pool import actions as action_checks
+from sc2pool.integration import (
+    GameChoice,
+    check_actions,
+    make_players,
+    observation_names,
+    smac_battle,
+    state_names,
+)
 from sc2pool.pool.pool import Pool
-from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.stepping.batch import Batch
-from sc2pool.replacing import replacing
 from sc2pool.smac import Scenario
-from sc2pool.tasks.teams.smac_battle import smac_battle
-from sc2pool.tasks.teams.smacv2.config import observation_names, state_names
+from sc2pool.utilities import Array, replacing, whole_number
 
 _NOT_SMACS = {"sc2pool.synthetic", "sc2pool.opponent", "sc2pool.result", "sc2pool.untold_end"}
 """Keys that are removed from an info, because SMAC's learners add up all values in it."""
@@ -197,7 +200,7 @@ class StarCraft2Env:
             ActionError: the number of actions is wrong, or an action is not a number.
             ResetNeeded: no battle is running.
         """
-        action_checks.check(None, actions, range(self.n_agents), "agent")
+        check_actions(None, actions, range(self.n_agents), "agent")
         taken = [_number(agent, action) for agent, action in enumerate(actions)]
         # With `heuristic_ai` the scripted player acts, so the given actions are not checked.
         checked = [] if self._task.rules.heuristic_ai else taken

@@ -18,12 +18,17 @@ from sc2pool.cli.training.run_folder import (
     describe,
 )
 from sc2pool.errors import ConfigError
-from sc2pool.pool.queues.layout import space_layout
-from sc2pool.pretrained import pretrained
-from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.opponents.models import SavedModel
-from sc2pool.tasks.opponents.policies import Policy
-from sc2pool.tasks.registry import DEFAULT_TASK, PLACES, scripted_player, spelled
+from sc2pool.integration import (
+    DEFAULT_TASK,
+    TASK_PLACES,
+    Policy,
+    SavedModel,
+    TaskDefinition,
+    pretrained,
+    scripted_player,
+    space_layout,
+    spelled_task,
+)
 
 RANDOM, SCRIPTED = "random", "scripted"
 
@@ -71,7 +76,7 @@ def find_player(given: str, task: str | None, game: str | None) -> ChosenPlayer:
         find_game(game or "auto", definition, says=False)  # before torch is imported
         return ChosenPlayer(given, definition, game or "auto")
     path = playable_model(given)
-    bundled = pretrained().get(spelled(given))
+    bundled = pretrained().get(spelled_task(given))
     run = describe(Path(given)) if bundled is None else Description({}, {"task": bundled.task}, "")
     name = task or run.options.get("task")
     if name is None:
@@ -104,7 +109,7 @@ def playable_model(given: str) -> Path:
     Raises:
         ConfigError: no model was found.
     """
-    bundled = pretrained().get(spelled(given))
+    bundled = pretrained().get(spelled_task(given))
     if bundled is not None:
         return bundled.path
     path = Path(given)
@@ -123,7 +128,7 @@ def playable_model(given: str) -> Path:
 
 def hint_of_player(given: str) -> str:
     """A suggestion for a wrong player: a similar name, or how to name a task."""
-    if ":" in given or spelled(given) in PLACES:
+    if ":" in given or spelled_task(given) in TASK_PLACES:
         return f"; for a task say who plays it: {RANDOM} --task {given}"
     return hint(given, (RANDOM, SCRIPTED, *pretrained()))
 

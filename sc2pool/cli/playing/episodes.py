@@ -14,9 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import torch
 
-from sc2pool.envs.sb3 import PoolVecEnv
-from sc2pool.protocol.game_time import LOOPS_PER_S
-from sc2pool.tasks.opponents.policies import Policy
+from sc2pool.integration import LOOPS_PER_S, Policy, PoolVecEnv
 
 
 class Ended(NamedTuple):

@@ -32,13 +32,9 @@ from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.table import game_name
 from sc2pool.cli.training.video import Film, Video
 from sc2pool.config import Computer, PoolConfig, ReplayPolicy
-from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.errors import ConfigError
-from sc2pool.foreign import printable
-from sc2pool.optional import require
-from sc2pool.pool.vec_pool import VecPool
-from sc2pool.replacing import replacing
-from sc2pool.tasks.definition import TaskDefinition
+from sc2pool.integration import PoolVecEnv, TaskDefinition, VecPool
+from sc2pool.utilities import printable, replacing, require
 
 VIDEOS = (".mp4", ".mkv", ".mov", ".avi")
 """Suffixes of containers that can hold H.264, the videos' codec."""

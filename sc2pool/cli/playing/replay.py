@@ -13,9 +13,9 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.cli.arguments import check_file
 from sc2pool.cli.table import duration, game_name
 from sc2pool.errors import ConfigError
-from sc2pool.foreign import printable
-from sc2pool.protocol.game_time import LOOPS_PER_S
+from sc2pool.integration import LOOPS_PER_S
 from sc2pool.replays import Replay, open_replay
+from sc2pool.utilities import printable
 
 
 def run(args: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sc2pool.cli.running.runs import ANSWER_S, POLL_S, NoAnswerError
 from sc2pool.errors import ConfigError
-from sc2pool.optional import require
+from sc2pool.utilities import require
 
 if TYPE_CHECKING:
     from sc2pool.ray import Seen
@@ -65,7 +65,7 @@ class ClusterRun:
 
     def poll(self) -> tuple[dict[str, Any], float] | None:
         """The merged statistics of all pools, and their age; None without pools."""
-        from sc2pool.pool.report.merging import merge_stats, stats_from_dict  # noqa: PLC0415
+        from sc2pool.integration import merge_stats, stats_from_dict  # noqa: PLC0415
 
         pools = self._read_pools()
         if not pools:
@@ -98,7 +98,7 @@ class ClusterRun:
 
     def read(self, name: str, instance: int | None = None) -> tuple[dict[str, Any], float] | None:
         """A file of an instance (with its number in `poll`), or the curves; see `Run.read`."""
-        from sc2pool.pool.report.merging import merge_curves  # noqa: PLC0415
+        from sc2pool.integration import merge_curves  # noqa: PLC0415
 
         pools = self._read_pools()
         if instance is not None:

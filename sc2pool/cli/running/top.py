@@ -29,8 +29,7 @@ from sc2pool.cli.running.cluster_run import ClusterRun
 from sc2pool.cli.running.runs import Run, choose
 from sc2pool.cli.table import open_console
 from sc2pool.errors import ConfigError
-from sc2pool.foreign import printable
-from sc2pool.platform import WINDOWS
+from sc2pool.utilities import WINDOWS, printable
 
 _KEY_WAIT_S = 0.2
 _EVENTS = 5

@@ -28,10 +28,8 @@ from sc2pool.cli.running.cluster_run import ClusterRun
 from sc2pool.cli.running.runs import Run, choose
 from sc2pool.cli.table import is_standin
 from sc2pool.errors import ConfigError
-from sc2pool.platform import SYSTEM
-from sc2pool.pool.report import live_files
-from sc2pool.pool.report.loopback import LoopbackServer
-from sc2pool.pool.report.watch_page import listen
+from sc2pool.integration import listen_for_page, live_files
+from sc2pool.utilities import SYSTEM, LoopbackServer
 
 _POLL_INTERVAL_S = 0.5
 _LAST_WORDS_S = 2.0
@@ -179,7 +177,7 @@ def listen_as(args: argparse.Namespace) -> socket.socket:
         ConfigError: the given port is taken.
     """
     try:
-        return listen(args.port, args.listener)
+        return listen_for_page(args.port, args.listener)
     except OSError as error:
         raise ConfigError(f"--port {args.port}: cannot listen there ({error.strerror})") from error
 

@@ -27,9 +27,7 @@ from sc2pool.cli.drawing import (
     tidy,
 )
 from sc2pool.cli.training.episodes import WINDOW, EpisodeRow
-from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.minigames.scores import scores_of
-from sc2pool.tasks.registry import built_in_name
+from sc2pool.integration import TaskDefinition, built_in_name, scores_of
 
 LABEL_GAP = 0.05
 """Minimum distance between two labels beside the axes, as a fraction of the axes' height."""

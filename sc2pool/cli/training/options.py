@@ -44,12 +44,11 @@ from sc2pool.cli.training.run_folder import (
     unused,
 )
 from sc2pool.errors import ConfigError
-from sc2pool.foreign import printable, shown, why_not_ours
-from sc2pool.optional import how_to_install, require
-from sc2pool.tasks.registry import DEFAULT_TASK
+from sc2pool.integration import DEFAULT_TASK
+from sc2pool.utilities import how_to_install, printable, require, shown, why_not_ours
 
 if TYPE_CHECKING:
-    from sc2pool.tasks.definition import TaskDefinition
+    from sc2pool.integration import TaskDefinition
 
 _NEEDED = {
     "matplotlib": "matplotlib",
@@ -235,8 +234,7 @@ def check_model(model: Path, task: type[TaskDefinition]) -> None:
     """
     # Imported here, because only a resumed run needs numpy.
     from sc2pool.cli.playing.chosen_player import say_if_normalized  # noqa: PLC0415
-    from sc2pool.tasks.opponents.models import SavedModel  # noqa: PLC0415
-    from sc2pool.tasks.teams.team_task import row_space  # noqa: PLC0415
+    from sc2pool.integration import SavedModel, row_space  # noqa: PLC0415
 
     saved = SavedModel(model.stem, model)
     try:

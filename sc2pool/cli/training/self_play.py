@@ -28,7 +28,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
-from sc2pool import SnapshotCallback
+from sc2pool import SnapshotCallback, SnapshotStore
 from sc2pool.cli.drawing import BLUE, GREEN, GREY, save
 from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.training.algorithms import ALGORITHMS, LATEST_SHARE, MODES, SHARED
@@ -43,12 +43,9 @@ from sc2pool.cli.training.run_folder import (
     saved_steps,
 )
 from sc2pool.errors import ConfigError
-from sc2pool.foreign import shown, why_not_ours
-from sc2pool.tasks.opponents.models import save_model
-from sc2pool.tasks.opponents.resolve import InTurn, Opponent, yardsticks
-from sc2pool.tasks.opponents.snapshots import SnapshotStore
-from sc2pool.tasks.registry import resolve
-from sc2pool.tasks.teams.team_task import agents_of
+from sc2pool.integration import InTurn, agents_of, resolve_task, save_model, yardsticks
+from sc2pool.tasks.opponents.resolve import Opponent
+from sc2pool.utilities import shown, why_not_ours
 
 
 class SelfPlay:
@@ -135,7 +132,7 @@ def learns_against(options: TrainOptions) -> SnapshotStore | None:
 
 def opponents_of(options: TrainOptions) -> dict[str, Opponent]:
     """The opponents of evaluations: the first snapshot, and the scripted player if any."""
-    return yardsticks(store_of(options), resolve(options.task))
+    return yardsticks(store_of(options), resolve_task(options.task))
 
 
 def taking_turns(opponents: dict[str, Opponent]) -> InTurn:
@@ -172,7 +169,7 @@ class MatchEvaluation(BaseCallback):
         self._options = options
         self._stop = stop
         self._results = results
-        self._agents = agents_of(resolve(options.task))
+        self._agents = agents_of(resolve_task(options.task))
         assert options.eval_every is not None, "a run with self-play has it"
         self._every = options.eval_every
         self._next_at = options.steps_done + self._every

@@ -57,11 +57,8 @@ from sc2pool.cli.training.run_folder import (
 )
 from sc2pool.cli.training.self_play import SelfPlay, how, learns_against, opponents_of, taking_turns
 from sc2pool.config import PoolConfig
-from sc2pool.envs.sb3 import PoolVecEnv
-from sc2pool.protocol.compiled import STEP_PATH
-from sc2pool.shell import called, quoted
-from sc2pool.tasks.opponents.models import save_model
-from sc2pool.tasks.registry import resolve
+from sc2pool.integration import STEP_PATH, PoolVecEnv, resolve_task, save_model
+from sc2pool.utilities import called, quoted
 
 RECORDED_VERSIONS = tuple(
     "sc2pool burnysc2 gymnasium numpy stable-baselines3 sb3-contrib torch".split()
@@ -133,7 +130,7 @@ def train(
     episodes = EpisodeLog(options.out / EPISODES_FILE, options.steps_done)
     title = f"{options.task} · {games(options)} · {game_version}"
     game = "the stand-in" if is_standin(game_version) else "StarCraft II"
-    references = references_for(resolve(options.task))
+    references = references_for(resolve_task(options.task))
 
     self_play = SelfPlay(options, model) if options.self_play else None
 
@@ -332,7 +329,7 @@ def _make(options: TrainOptions, opponent: object, **keywords: Any) -> PoolVecEn
     from sc2pool.ray import RaySC2VecEnv  # noqa: PLC0415
 
     assert opponent is None, "self-play is refused with a cluster"
-    task = resolve(options.task)
+    task = resolve_task(options.task)
     if not task.__module__.startswith("sc2pool."):
         # Pickle the class by value, because the nodes may not have the user's module.
         cloudpickle.register_pickle_by_value(sys.modules[task.__module__])

@@ -17,8 +17,8 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
+from sc2pool import PoolStats
 from sc2pool.config import RestartPolicy
-from sc2pool.deadline import Deadline
 from sc2pool.errors import (
     ClosedError,
     ConfigError,
@@ -28,14 +28,13 @@ from sc2pool.errors import (
     NodeLostError,
     Phase,
 )
-from sc2pool.pool.instances.restart import exceeded
-from sc2pool.pool.report.merging import merge_stats
-from sc2pool.pool.runtime import warn_of_owner
-from sc2pool.pool.statistics.stats import PoolEvent, PoolStats
+from sc2pool.integration import merge_stats, restarts_exceeded, warn_of_owner
+from sc2pool.pool.statistics.stats import PoolEvent
 from sc2pool.ray.cluster import ANSWER_S, connection
 from sc2pool.ray.equal_nodes import check_agreement
 from sc2pool.ray.pool.node_games import Reply
 from sc2pool.ray.pool.remote_games import LostError, NoPlaceError, Reborn, RemoteGames
+from sc2pool.utilities import Deadline
 
 log = logging.getLogger(__name__)
 
@@ -229,7 +228,7 @@ class Actors:
             for env in range(games.first, games.first + games.n)
         ]
         of_all = [at_s for one in self._every for at_s in one.losses_s]
-        why = exceeded(self._restart, len(self._every), games.losses_s, of_all, now_s)
+        why = restarts_exceeded(self._restart, len(self._every), games.losses_s, of_all, now_s)
         if why is not None:
             raise CrashLoopError(f"the games of a node keep dying ({why}); the last time: {error}")
 
