@@ -38,7 +38,9 @@ from sc2pool.tasks.player import PlayerSpec
 from sc2pool.tasks.registry import DEFAULT_TASK, resolve
 
 GameChoice = str | os.PathLike[str]
+"""The keyword `game`: "auto", "real", "standin" or the path of an installation."""
 TaskChoice = str | type[TaskDefinition]
+"""The keyword `task`: a built-in task's name, `module:Class`, or a class."""
 EnvFns = Sequence[EnvFn] | TaskChoice | int | None
 """An env class's first argument: functions that make envs, a task, or a number of games."""
 

@@ -51,6 +51,7 @@ BUILT_IN: dict[str, str] = {
 }
 
 DEFAULT_TASK = "MoveToBeacon"
+"""The task that is played if none is named."""
 
 SMAC = tuple(
     "3m 8m 25m 5m_vs_6m 8m_vs_9m 10m_vs_11m 27m_vs_30m MMM MMM2 2s3z 3s5z 3s5z_vs_3s6z 3s_vs_3z "

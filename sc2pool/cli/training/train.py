@@ -326,7 +326,7 @@ def _make(options: TrainOptions, opponent: object, **keywords: Any) -> PoolVecEn
             opponent=opponent,
             **keywords,
         )
-    from sc2pool.ray import RaySC2VecEnv  # noqa: PLC0415
+    from sc2pool import RaySC2VecEnv  # noqa: PLC0415
 
     assert opponent is None, "self-play is refused with a cluster"
     task = resolve_task(options.task)
