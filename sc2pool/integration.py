@@ -1,4 +1,4 @@
-"""The names with which other libraries, trainers and programs are connected to pools and games.
+"""Names for adapters, trainers and programs that work with pools, games and tasks.
 
     from sc2pool.integration import TaskDefinition, make_players, resolve_task
 
