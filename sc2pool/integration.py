@@ -1,9 +1,7 @@
 """Names for adapters, trainers and programs that work with pools, games and tasks.
 
-    from sc2pool.integration import TaskDefinition, make_players, resolve_task
-
-    players = make_players("MoveToBeacon", n=2)   # checks the keywords of an env class
-    with closing(players.make_pool()) as pool:     # see `sc2pool.pool.pool.Pool`
+    players = make_players("MoveToBeacon", n=2)  # checks the keywords of an env class
+    with closing(players.make_pool()) as pool:  # see `sc2pool.pool.pool.Pool`
         batch = pool.reset()
 
 The adapters for SMAC, tianshou, PettingZoo and Ray, AsyncPPO, the datasets and the commands use
