@@ -265,6 +265,10 @@ class Archive:
         with self._read():
             return b"".join(self._pieces(part, self._most))
 
+    def read_json(self, part: str) -> Any:
+        """The value in a part; also raises what `parse_json` raises."""
+        return parse_json(self.read(part))
+
     def _pieces(self, part: str, most: int) -> Iterator[bytes]:
         if self._file.getinfo(part).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise ValueError(f"{shown(part)} is compressed in an unusual way")

@@ -22,6 +22,7 @@ import sys
 from typing import Final
 
 WINDOWS: Final = sys.platform == "win32"
+"""True on Windows."""
 LINUX: Final = sys.platform == "linux" and os.environ.get("SC2POOL_PORTABLE", "0") in ("", "0")
 """True on Linux, unless the environment asks for the portable forms."""
 SYSTEM: Final = sys.platform

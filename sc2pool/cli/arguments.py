@@ -18,13 +18,11 @@ from typing import TYPE_CHECKING
 
 from sc2pool.cli.stop import say
 from sc2pool.errors import ConfigError, MissingPackageError
-from sc2pool.foreign import why_not_ours
-from sc2pool.game.program.installation import find, find_map
-from sc2pool.game.program.lease import MOST_GAMES
-from sc2pool.tasks.registry import resolve
+from sc2pool.integration import MOST_GAMES, find_installation, find_map, resolve_task
+from sc2pool.utilities import why_not_ours
 
 if TYPE_CHECKING:
-    from sc2pool.tasks.definition import TaskDefinition
+    from sc2pool.integration import TaskDefinition
 
 
 def integer(low: int, high: int | None = None) -> Callable[[str], int]:
@@ -112,7 +110,7 @@ def task_class(
         ConfigError: see `resolve`, or the module may be in a folder that is not safe.
     """
     if ":" not in task:
-        return resolve(task)
+        return resolve_task(task)
     why = ""
     with suppress(FileNotFoundError):
         here = Path.cwd()
@@ -129,7 +127,7 @@ def task_class(
         if not why and str(here) not in sys.path:
             sys.path.append(str(here))
     try:
-        return resolve(task)
+        return resolve_task(task)
     except ConfigError as error:
         if not why or isinstance(error, MissingPackageError):
             raise
@@ -161,7 +159,7 @@ def find_game(game: str, task: str | type[TaskDefinition], *, says: bool = True)
         ConfigError: an unknown task, no such game, or a missing map.
     """
     definition = task_class(task) if isinstance(task, str) else task
-    installation = find(game, says=says)
+    installation = find_installation(game, says=says)
     find_map(installation, definition.map_name)
     return installation.root
 

@@ -18,7 +18,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from sc2pool.cli.bench.measuring import ROLES
-from sc2pool.replacing import replacing
+from sc2pool.utilities import replacing
 
 if matplotlib.matplotlib_fname() == "matplotlibrc":
     matplotlib.rcdefaults()

@@ -26,8 +26,7 @@ try:
     from sc2pool.cli.parser import make_parser
     from sc2pool.cli.stop import FULL_DISK, Stopped, check_said, discard, drop_closed
     from sc2pool.errors import SC2PoolError
-    from sc2pool.foreign import REFUSED_PATH, printable
-    from sc2pool.optional import needed_for
+    from sc2pool.utilities import REFUSED_PATH, needed_for, printable
 except KeyboardInterrupt:  # Ctrl-C right after the start
     raise SystemExit(130) from None
 

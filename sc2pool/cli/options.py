@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
 from sc2pool.cli.arguments import hint, integer
-from sc2pool.shell import called
-from sc2pool.tasks.registry import DEFAULT_TASK, spelled
+from sc2pool.integration import DEFAULT_TASK, spelled_task
+from sc2pool.utilities import called
 
 
 class Parser(argparse.ArgumentParser):
@@ -77,7 +77,7 @@ def add_task(command: Parser, default: str = DEFAULT_TASK) -> None:
     """
     command.add_argument(
         "--task",
-        type=spelled,
+        type=spelled_task,
         metavar="NAME|MODULE:CLASS",
         help=f"a built-in task, or one of your own (default: {default})",
     )
@@ -87,7 +87,7 @@ def add_task_alone(command: Parser) -> None:
     """Add the task as an option and as a positional argument; see `task_of`."""
     add_task(command)
     command.add_argument(
-        "task_alone", nargs="?", type=spelled, metavar="TASK", help="the same, without --task"
+        "task_alone", nargs="?", type=spelled_task, metavar="TASK", help="the same, without --task"
     )
 
 

@@ -29,11 +29,12 @@ from sc2pool.cli.options import (
 from sc2pool.cli.running.top_table import NAMES
 from sc2pool.cli.training.algorithms import ALGORITHMS, MODES
 from sc2pool.errors import MissingPackageError
-from sc2pool.game.program.lease import MOST_GAMES
-from sc2pool.optional import needed_for
-from sc2pool.tasks.registry import GROUPS
+from sc2pool.integration import MOST_GAMES, TASK_GROUPS
+from sc2pool.utilities import needed_for
 
 SHELLS = ("bash", "zsh")
+_STAND_IN_S = 120.0
+"""Time limit of the stand-in's own program, which writes some small files."""
 AFTER_STOP = ("catch-up", "freeze")
 """The stand-in's own choices, copied because the stand-in is a separate program."""
 
@@ -248,8 +249,8 @@ def add_tasks(commands: Commands) -> None:
     tasks.add_argument(
         "word",
         nargs="?",
-        help=f"list only the tasks of this group ({', '.join(GROUPS)}), or with this word in their "
-        "names; without it, teams are listed by name only",
+        help=f"list only the tasks of this group ({', '.join(TASK_GROUPS)}), or with this word in "
+        "their names; without it, teams are listed by name only",
     )
     add_game(tasks, default="auto")
     tasks.flag("--json", "print the list as JSON")
@@ -262,7 +263,7 @@ def add_doctor(commands: Commands) -> None:
         description="Check the installation, the machine and a running game; report faults and how "
         "to fix them. The exit status is 0 if sc2pool works with the game, else 1.",
     )
-    doctor.set_defaults(run=run_of("doctor.command"))
+    doctor.set_defaults(run=run_of("doctor"))
     add_game(doctor, default="auto")
     doctor.flag("--json", "print the report as JSON")
     doctor.flag("--quick", "fewer resets and steps")
@@ -401,15 +402,14 @@ def run_player(module: str) -> Callable[[argparse.Namespace], int]:
 
 def run_standin_install(args: argparse.Namespace) -> int:
     """Run the stand-in's own program, which writes the installation; it is never imported."""
-    from sc2pool.game.program.installation import STAND_IN_S  # noqa: PLC0415
-    from sc2pool.processes.spawn import run_python  # noqa: PLC0415
+    from sc2pool.utilities import run_python  # noqa: PLC0415
 
     arguments = ["install", args.folder, f"--after-stop={args.after_stop}"]
     if args.any_race:
         arguments.append("--any-race")
     if args.temper is not None:
         arguments.append(f"--temper={args.temper}")
-    done = run_python("sc2standin", *arguments, timeout_s=STAND_IN_S)
+    done = run_python("sc2standin", *arguments, timeout_s=_STAND_IN_S)
     print(done.stdout, end="")
     print(done.stderr, end="", file=sys.stderr)
     return done.returncode
@@ -417,7 +417,7 @@ def run_standin_install(args: argparse.Namespace) -> int:
 
 def run_standin_path(args: argparse.Namespace) -> int:  # noqa: ARG001
     """Print the folder of the stand-in's installation in the user's cache."""
-    from sc2pool.game.program.installation import write_stand_in  # noqa: PLC0415
+    from sc2pool.integration import write_stand_in  # noqa: PLC0415
 
     print(write_stand_in())
     return 0

@@ -17,13 +17,11 @@ import select
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TextIO
 
-from sc2pool.foreign import printable
-from sc2pool.platform import WINDOWS
-from sc2pool.processes import windows
+from sc2pool.utilities import WINDOWS, closing_breaks, printable
 
 _SAVING = b"\nstopping and saving; press Ctrl-C again to stop without saving\n\n"
 """Ends with an empty line, because the progress bar of two lines is drawn over the last lines."""
@@ -73,12 +71,9 @@ class Stop:
 
         An ignored SIGHUP stays ignored, because the program was started with nohup.
         """
-        closing: AbstractContextManager[None] = nullcontext()
-        if WINDOWS:
-            closing = windows.closing_breaks()
         before = {number: signal.signal(number, self._handle) for number in _signals()}
         try:
-            with closing:
+            with closing_breaks():
                 yield
         except KeyboardInterrupt as interrupt:
             if self.signal is None or isinstance(interrupt, Stopped):

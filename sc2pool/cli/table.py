@@ -13,7 +13,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from sc2pool.foreign import printable
+from sc2pool.utilities import printable
 
 PIPE_WIDTH = 1000
 """In characters; wider than any table of this command."""

@@ -17,18 +17,19 @@ import numpy as np
 from gymnasium import spaces
 
 from sc2pool.cli.arguments import hint
-from sc2pool.cli.doctor.machine import locate
 from sc2pool.cli.table import NONE, make_table, open_console
 from sc2pool.errors import ConfigError
-from sc2pool.game.program.installation import Installation, find
-from sc2pool.tasks.minigames.scores import (
-    ON_THE_STANDIN,
-    PUBLISHED,
-    PublishedScores,
-    StandInScores,
+from sc2pool.integration import (
+    TASK_GROUPS,
+    TASK_PLACES,
+    Installation,
+    agents_of,
+    available_tasks,
+    find_installation,
+    find_map,
+    resolve_task,
+    scores_of,
 )
-from sc2pool.tasks.registry import BUILT_IN, GROUPS, PLACES, available, resolve
-from sc2pool.tasks.teams.team_task import agents_of
 
 SPACES = ("task", "observation", "action", "step_mul", "max loops", "masks", "rows")
 SCORES = ("task", "map", "installed", "random", "scripted", "human", "grandmaster", "FullyConv")
@@ -52,8 +53,6 @@ class TaskRow:
     action_masks: bool
     rows: int
     """Learners in each game."""
-    standin: StandInScores | None
-    published: PublishedScores | None
     map_file: Path | None
     """The map's file; None if the map is not installed, or no installation was found."""
 
@@ -62,13 +61,13 @@ def run(args: argparse.Namespace) -> int:
     """Print the list."""
     installation, note = None, ""
     try:
-        installation = find(args.game, says=False)
+        installation = find_installation(args.game, says=False)
     except ConfigError as error:
         if args.game != "auto":
             raise
         note = str(error)
     names = chosen(args.word)
-    rows = [describe(name, installation) for name in available(names)]
+    rows = [describe(name, installation) for name in available_tasks(names)]
     if args.json:
         print(as_json(rows, installation, note))
         return 0
@@ -77,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
         console.print(make_table(header, map(cells, rows)))
         console.print()
     if args.word is None:
-        for group, members in GROUPS.items():
+        for group, members in TASK_GROUPS.items():
             if unlisted := [name for name in members if name not in names]:
                 console.print(f"{group}: {' '.join(unlisted)}\n")
     console.print(NOTES)
@@ -95,19 +94,21 @@ def chosen(word: str | None) -> list[str]:
         ConfigError: the word is neither a group nor a part of a task's name.
     """
     if word is None:
-        return list(BUILT_IN)
-    names = GROUPS.get(word.lower()) or [name for name in PLACES if word.lower() in name.lower()]
+        return [name for name, place in TASK_PLACES.items() if ".teams." not in place]
+    names = TASK_GROUPS.get(word.lower()) or [
+        name for name in TASK_PLACES if word.lower() in name.lower()
+    ]
     if not names:
         raise ConfigError(
-            f"no task with {word!r} in its name, and no such group; groups: {', '.join(GROUPS)}"
-            f"{hint(word, (*GROUPS, *PLACES))}"
+            f"no task with {word!r} in its name, and no such group; groups: "
+            f"{', '.join(TASK_GROUPS)}{hint(word, (*TASK_GROUPS, *TASK_PLACES))}"
         )
     return list(names)
 
 
 def describe(name: str, installation: Installation | None) -> TaskRow:
     """All facts about a built-in task."""
-    task = resolve(name)
+    task = resolve_task(name)
     return TaskRow(
         task=name,
         map_name=task.map_name,
@@ -117,10 +118,17 @@ def describe(name: str, installation: Installation | None) -> TaskRow:
         max_loops=task.max_loops,
         action_masks=hasattr(task, "action_masks"),
         rows=task.players * agents_of(task),
-        standin=ON_THE_STANDIN.get(task.map_name),
-        published=PUBLISHED.get(task.map_name),
-        map_file=None if installation is None else locate(installation, task.map_name),
+        map_file=_map_file(installation, task.map_name),
     )
+
+
+def _map_file(installation: Installation | None, map_name: str) -> Path | None:
+    if installation is None:
+        return None
+    try:
+        return find_map(installation, map_name)
+    except ConfigError:
+        return None
 
 
 def space_in_words(space: spaces.Space[Any]) -> str:
@@ -149,7 +157,7 @@ def cells_of_spaces(row: TaskRow) -> tuple[str, ...]:
 
 def cells_of_scores(row: TaskRow) -> tuple[str, ...]:
     """One row of the second table: the task's map and scores."""
-    ours, published = row.standin, row.published
+    ours, published = scores_of(row.map_name)
     scores = (
         *((ours.random, ours.scripted) if ours else (None, None)),
         *(
@@ -166,10 +174,16 @@ def cells_of_scores(row: TaskRow) -> tuple[str, ...]:
     )
 
 
+def _scores_as_dict(map_name: str) -> dict[str, Any]:
+    standin, published = scores_of(map_name)
+    return {"standin": standin, "published": None if published is None else asdict(published)}
+
+
 def as_json(rows: list[TaskRow], installation: Installation | None, note: str) -> str:
     """The list as JSON."""
     found = None
     if installation is not None:
         found = {"root": installation.root, "found_by": installation.found_by}
-    whole = {"installation": found, "note": note, "tasks": [asdict(row) for row in rows]}
+    tasks = [asdict(row) | _scores_as_dict(row.map_name) for row in rows]
+    whole = {"installation": found, "note": note, "tasks": tasks}
     return json.dumps(whole, indent=2, default=str)

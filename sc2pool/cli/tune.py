@@ -41,10 +41,8 @@ from sc2pool.cli.training.hyperparameters import Hyperparameters, read_hyperpara
 from sc2pool.cli.training.model import ScaledRewards, arguments_for, check_device, policy_for
 from sc2pool.cli.training.run_folder import reserved
 from sc2pool.errors import ActionError, ConfigError, SC2PoolError
-from sc2pool.foreign import printable, shown
-from sc2pool.replacing import remove_unfinished, replacing
-from sc2pool.shell import called, quoted
-from sc2pool.tasks.registry import DEFAULT_TASK
+from sc2pool.integration import DEFAULT_TASK
+from sc2pool.utilities import called, printable, quoted, remove_unfinished, replacing, shown
 
 if TYPE_CHECKING:
     from optuna.trial import BaseTrial

@@ -31,10 +31,15 @@ from gymnasium.envs.registration import EnvSpec
 
 from sc2pool.datasets.collector import RecordedEpisode, leaves_of
 from sc2pool.errors import ConfigError
-from sc2pool.foreign import read_json
-from sc2pool.optional import needed_for
-from sc2pool.processes.filelock import reserve, unlock_and_remove
-from sc2pool.replacing import new_folder, remove_unfinished, replacing
+from sc2pool.utilities import (
+    needed_for,
+    new_folder,
+    read_json,
+    remove_unfinished,
+    replacing,
+    reserve,
+    unlock_and_remove,
+)
 
 SHARD_STEPS = 50_000
 SHARD_BYTES = 128_000_000

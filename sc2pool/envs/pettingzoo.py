@@ -22,22 +22,20 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils import EzPickle
 from pettingzoo import ParallelEnv
 
-from sc2pool.envs.shared_keywords import (
+from sc2pool import PoolStats, TeamTask
+from sc2pool.errors import ActionError, ConfigError
+from sc2pool.integration import (
     GameKeywords,
     TaskChoice,
+    TaskDefinition,
     check_keywords,
     make_players,
-    whole_number,
+    resolve_task,
+    whole_mask,
 )
-from sc2pool.errors import ActionError, ConfigError
 from sc2pool.pool.pool import Pool
-from sc2pool.pool.queues.layout import Array
-from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.pool.stepping.batch import Batch
-from sc2pool.pool.vec_pool import whole_mask
-from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.registry import resolve
-from sc2pool.tasks.teams.team_task import TeamTask
+from sc2pool.utilities import Array, whole_number
 
 Step = tuple[
     dict[str, Any],
@@ -75,7 +73,7 @@ class SC2ParallelEnv(ParallelEnv[str, Any, Any], EzPickle):
     ) -> None:
         check_keywords(type(self).__name__, games, GameKeywords)
         EzPickle.__init__(self, task, **games)
-        definition = with_shared_state(resolve(task))
+        definition = with_shared_state(resolve_task(task))
         self._players = make_players(n=1, task=definition, **games)
         spec = self._players.task
         assert spec is not None, "it was given a task"

@@ -37,8 +37,10 @@ from sc2pool.tasks.opponents.resolve import resolve as resolve_opponent
 from sc2pool.tasks.player import PlayerSpec
 from sc2pool.tasks.registry import DEFAULT_TASK, resolve
 
-Game = str | os.PathLike[str]
+GameChoice = str | os.PathLike[str]
+"""The keyword `game`: "auto", "real", "standin" or the path of an installation."""
 TaskChoice = str | type[TaskDefinition]
+"""The keyword `task`: a built-in task's name, `module:Class`, or a class."""
 EnvFns = Sequence[EnvFn] | TaskChoice | int | None
 """An env class's first argument: functions that make envs, a task, or a number of games."""
 
@@ -46,7 +48,7 @@ EnvFns = Sequence[EnvFn] | TaskChoice | int | None
 class GameKeywords(TypedDict, total=False):
     """The keywords of all env classes; `SubprocSC2VecEnv` documents them."""
 
-    game: Game
+    game: GameChoice
     render_mode: str | None
     config: PoolConfig | None
     realtime: bool
@@ -176,7 +178,7 @@ def make_players(
     n: int | None = None,
     num_envs: int | None = None,
     task: TaskChoice | None = None,
-    game: Game = "auto",
+    game: GameChoice = "auto",
     seed: int | None = None,
     spares: int = 0,
     render_mode: str | None = None,
@@ -321,9 +323,28 @@ def sort_first_argument(
     return list(first), n, None
 
 
+def games_of_one_row(
+    first: EnvFns, n: int | None, num_envs: int | None, task: TaskChoice | None
+) -> tuple[Sequence[EnvFn] | None, int, TaskChoice | None]:
+    """The functions, the number of games and the task, for an env class with a row for each game.
+
+    Args:
+        first: the class's first argument.
+        n: the number of games.
+        num_envs: the same.
+        task: the task's name or class.
+
+    Raises:
+        ConfigError: an argument is wrong, or two do not agree.
+    """
+    fns, n, task = sort_first_argument(first, n, task)
+    n = number_of_games(n, num_envs, 1)
+    return fns, n or DEFAULT_N if fns is None else len(gym_specs(fns, n)), task
+
+
 def task_spec(
     task: TaskChoice,
-    game: Game,
+    game: GameChoice,
     config: PoolConfig,
     render_mode: str | None = None,
     realtime: bool = False,

@@ -19,22 +19,25 @@ from gymnasium import spaces
 from gymnasium.error import AlreadyPendingCallError, ResetNeeded
 from tianshou.env import BaseVectorEnv
 
+from sc2pool import PoolStats
 from sc2pool.config import is_number
-from sc2pool.envs.arguments import Seeds, begin_episodes, seed_of_each
-from sc2pool.envs.shared_keywords import (
+from sc2pool.errors import ConfigError
+from sc2pool.integration import (
     EnvFns,
     PoolKeywords,
+    begin_episodes,
     check_keywords,
     make_players,
-    whole_number,
+    seed_of_each,
 )
-from sc2pool.errors import ConfigError
-from sc2pool.pool.actions import ARRAY_SPACES
-from sc2pool.pool.queues.layout import Array
-from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.pool.stepping.batch import Batch
+from sc2pool.utilities import Array, whole_number
 
 EnvIds = int | Iterable[int] | None
+Seeds = int | Sequence[int | None] | None
+
+_ARRAY_SPACES = (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.Box)
+"""The spaces whose observations form one array."""
 
 
 class SC2TianshouVectorEnv(BaseVectorEnv):
@@ -90,7 +93,7 @@ class SC2TianshouVectorEnv(BaseVectorEnv):
         if isinstance(self.pool.observation_space, spaces.Tuple):
             self.pool.close()
             raise ConfigError("tianshou takes no observations that are a Tuple; make them a Dict")
-        self._is_array = isinstance(self.pool.observation_space, ARRAY_SPACES)
+        self._is_array = isinstance(self.pool.observation_space, _ARRAY_SPACES)
 
     def __repr__(self) -> str:
         return self._players.describe(self, self.pool)

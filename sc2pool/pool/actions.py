@@ -41,12 +41,12 @@ def is_batch_of(leaf: Leaf, actions: Any, n: int) -> bool:
 
 
 def check(
-    space: spaces.Space[Any], actions: Any, numbers: Sequence[int], each: str = "env"
+    space: spaces.Space[Any] | None, actions: Any, numbers: Sequence[int], each: str = "env"
 ) -> Sequence[Any] | Array:
     """Check the actions; for array spaces return them as an array (len(numbers), *shape).
 
     Args:
-        space: of one action.
+        space: of one action; None to check only the number of the actions, and to return them.
         actions: one for each of these envs or rows.
         numbers: indices of the envs or rows, for the message.
         each: "env" or "row", for the message.
@@ -54,6 +54,9 @@ def check(
     Raises:
         ActionError: one of them is outside the space.
     """
+    if space is None:
+        count(actions, len(numbers), each)
+        return actions  # type: ignore[no-any-return]
     if not isinstance(space, ARRAY_SPACES):
         count(actions, len(numbers), each)
         for number, action in zip(numbers, actions, strict=True):

@@ -1,4 +1,4 @@
-"""Windows only: Job Objects, copies of descriptors for another process, and consoles.
+"""Windows only (but for `closing_breaks`): Job Objects, descriptors for another process, consoles.
 
 A job ends all its processes when the last handle to it closes. The system closes the handle however
 its owner ends. A process that a member starts is a member too. So a child gets a job of its own
@@ -221,3 +221,10 @@ if WINDOWS:
     def file_of(handle: int) -> int:
         """The descriptor of a file that was copied for this process."""
         return msvcrt.open_osfhandle(handle, os.O_RDWR | os.O_BINARY | os.O_NOINHERIT)
+
+else:
+
+    @contextmanager
+    def closing_breaks() -> Iterator[None]:
+        """Do nothing: other systems send a signal if a terminal is closed."""
+        yield

@@ -8,20 +8,31 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from sc2pool.optional import needed_for
+from sc2pool.utilities import needed_for
 
 if TYPE_CHECKING:
     from sc2pool.ray.cluster import connect
     from sc2pool.ray.rllib import GamesCallback, configure
     from sc2pool.ray.vec_env import RaySC2VecEnv
+    from sc2pool.ray.viewer import Seen, Viewers
     from sc2pool.realtime.rllib import RLlibPauseCallback
 
-__all__ = ["GamesCallback", "RLlibPauseCallback", "RaySC2VecEnv", "configure", "connect"]
+__all__ = [
+    "GamesCallback",
+    "RLlibPauseCallback",
+    "RaySC2VecEnv",
+    "Seen",
+    "Viewers",
+    "configure",
+    "connect",
+]
 
 _HOME = {
     "GamesCallback": "sc2pool.ray.rllib",
     "RLlibPauseCallback": "sc2pool.realtime.rllib",
     "RaySC2VecEnv": "sc2pool.ray.vec_env",
+    "Seen": "sc2pool.ray.viewer",
+    "Viewers": "sc2pool.ray.viewer",
     "configure": "sc2pool.ray.rllib",
     "connect": "sc2pool.ray.cluster",
 }

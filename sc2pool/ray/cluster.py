@@ -31,8 +31,8 @@ from ray.exceptions import RayError, TaskUnschedulableError
 from ray.job_config import JobConfig
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError, NodeLostError
+from sc2pool.utilities import Deadline
 
 T = TypeVar("T")
 

@@ -19,9 +19,9 @@ from typing import Any
 from gymnasium import spaces
 
 import sc2pool
+from sc2pool import PoolStats
 from sc2pool.errors import ConfigError
-from sc2pool.pool.statistics.stats import PoolStats
-from sc2pool.pool.vec_pool import VecPool
+from sc2pool.integration import VecPool
 
 
 @dataclass(frozen=True)

@@ -45,17 +45,18 @@ from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 from ray.tune.registry import register_env
 
+from sc2pool import PoolStats, SC2VectorEnv
 from sc2pool.config import PoolConfig
-from sc2pool.envs.shared_keywords import (
-    DEFAULT_N,
-    Game,
-    TaskChoice,
-    make_players,
-    whole_number,
-)
-from sc2pool.envs.vector import SC2VectorEnv
 from sc2pool.errors import ClosedError, ConfigError, NodeLostError, SC2PoolError
-from sc2pool.pool.statistics.stats import PoolStats
+from sc2pool.integration import (
+    DEFAULT_TASK,
+    GameChoice,
+    TaskChoice,
+    after_each_training_step,
+    log_growth,
+    make_players,
+    resolve_task,
+)
 from sc2pool.ray.cluster import (
     ANSWER_S,
     GAME_RESOURCE,
@@ -71,8 +72,8 @@ from sc2pool.ray.cluster import (
 )
 from sc2pool.ray.equal_nodes import NodeGame, check_agreement
 from sc2pool.ray.pool.node_games import end_with_node
-from sc2pool.realtime.rllib import RLlibPauseCallback, after_each_training_step, log_growth
-from sc2pool.tasks.registry import DEFAULT_TASK, resolve
+from sc2pool.realtime.rllib import RLlibPauseCallback
+from sc2pool.utilities import whole_number
 
 Config = TypeVar("Config", bound=AlgorithmConfig)
 
@@ -90,9 +91,9 @@ which takes a core from the games: on two busy cores no sample came in 15 s."""
 def configure(
     config: Config,
     task: TaskChoice = DEFAULT_TASK,
-    n: int = DEFAULT_N,
+    n: int = 8,
     *,
-    game: Game = "auto",
+    game: GameChoice = "auto",
     realtime: bool = False,
     spares: int = 0,
     step_mul: int | None = None,
@@ -126,7 +127,7 @@ def configure(
         raise ConfigError(f"config must be an AlgorithmConfig of RLlib, got {config!r}")
     if not config.enable_env_runner_and_connector_v2:
         raise ConfigError("games are for RLlib's new API stack, and config has the old one")
-    name = resolve(task).__name__
+    name = resolve_task(task).__name__
     n = whole_number("n", n, 1)
     games: dict[str, Any] = {
         "task": task,

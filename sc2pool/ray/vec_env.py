@@ -6,20 +6,11 @@ It is like `SubprocSC2VecEnv` with another pool, so it works with the same wrapp
 from __future__ import annotations
 
 from sc2pool.config import PoolConfig, is_number
-from sc2pool.envs.sb3 import PoolVecEnv
-from sc2pool.envs.shared_keywords import (
-    DEFAULT_N,
-    EnvFns,
-    Game,
-    TaskChoice,
-    gym_specs,
-    number_of_games,
-    sort_first_argument,
-    whole_number,
-)
 from sc2pool.errors import ConfigError
+from sc2pool.integration import EnvFns, GameChoice, PoolVecEnv, TaskChoice, games_of_one_row
 from sc2pool.ray.cluster import connect
 from sc2pool.ray.pool.cluster_pool import ClusterPool
+from sc2pool.utilities import whole_number
 
 NODE_TIMEOUT_S = 600.0
 """Longer than the restart of a machine, which takes minutes."""
@@ -71,7 +62,7 @@ class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
         n: int | None = None,
         num_envs: int | None = None,
         task: TaskChoice | None = None,
-        game: Game = "auto",
+        game: GameChoice = "auto",
         seed: int | None = None,
         spares: int = 0,
         render_mode: str | None = None,
@@ -81,10 +72,7 @@ class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
         max_loops: int | None = None,
         node_timeout_s: float = NODE_TIMEOUT_S,
     ) -> None:
-        fns, n, task = sort_first_argument(env_fns, n, task)
-        n = number_of_games(n, num_envs, 1)
-        if fns is not None:
-            n = len(gym_specs(fns, n))
+        fns, games, task = games_of_one_row(env_fns, n, num_envs, task)
         if render_mode == "human":
             raise ConfigError(
                 "render_mode='human' is for games on this machine: `sc2pool watch --ray` shows "
@@ -106,7 +94,7 @@ class RaySC2VecEnv(PoolVecEnv[ClusterPool]):
         if not isinstance(config, PoolConfig | None):
             raise ConfigError(f"config must be a PoolConfig, got {config!r}")
         connect(address)
-        pool = ClusterPool(keywords, n or DEFAULT_N, fns, node_timeout_s)
+        pool = ClusterPool(keywords, games, fns, node_timeout_s)
         super().__init__(pool, seed, is_task=pool.about.is_task)
 
     def __repr__(self) -> str:

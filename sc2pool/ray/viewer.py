@@ -23,8 +23,7 @@ import ray
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from sc2pool.pool.machine.run_dir import living
-from sc2pool.pool.report import live_files
+from sc2pool.integration import live_files, living_runs
 from sc2pool.ray.cluster import nodes
 
 _ANSWER_S = 5.0
@@ -64,7 +63,7 @@ class Viewer:
             closely: whether to read curves, views and maps, too.
         """
         found = []
-        for run, trainer in sorted(living(Path(tempfile.gettempdir())).items()):
+        for run, trainer in sorted(living_runs(Path(tempfile.gettempdir())).items()):
             if not self._is_here(trainer):
                 continue
             with suppress(OSError):

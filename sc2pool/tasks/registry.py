@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,8 @@ from sc2pool.errors import ConfigError, MissingPackageError
 from sc2pool.optional import needed_for
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from sc2pool.tasks.definition import TaskDefinition
 
 BUILT_IN: dict[str, str] = {
@@ -49,6 +51,7 @@ BUILT_IN: dict[str, str] = {
 }
 
 DEFAULT_TASK = "MoveToBeacon"
+"""The task that is played if none is named."""
 
 SMAC = tuple(
     "3m 8m 25m 5m_vs_6m 8m_vs_9m 10m_vs_11m 27m_vs_30m MMM MMM2 2s3z 3s5z 3s5z_vs_3s6z 3s_vs_3z "
@@ -75,14 +78,14 @@ SMACV2 = (
 )
 """SMACv2's scenarios of random teams. A map's own name stands for ten units on either side."""
 
-PLACES = (
+PLACES: dict[str, str] = (
     BUILT_IN
     | {name: f"sc2pool.tasks.teams.smac.battle_task:{name}" for name in SMAC}
     | {name: f"sc2pool.tasks.teams.smac.duel:{name}" for name in SMAC_DUELS}
     | {name: f"sc2pool.tasks.teams.smacv2.config:{name}" for name in SMACV2}
 )
 """The `module:Class` of each built-in task, by the task's name."""
-GROUPS = {
+GROUPS: dict[str, tuple[str, ...]] = {
     "mini-games": tuple(name for name, place in BUILT_IN.items() if ".minigames." in place),
     "melee": ("Melee", "MeleeImage"),
     "duels": ("MarineDuel", *SMAC_DUELS),
@@ -104,6 +107,15 @@ def built_in_name(task: type[TaskDefinition]) -> str | None:
     """
     name = task.__name__
     return name if PLACES.get(name) == f"{task.__module__}:{name}" else None
+
+
+def scripted_player(task: type[TaskDefinition]) -> Callable[[Any], Any] | None:
+    """The task's scripted player, a function from an observation to an action; None without one."""
+    from sc2pool.tasks.melee import play_melee  # noqa: PLC0415 - rarely needed
+    from sc2pool.tasks.minigames.scripted import SCRIPTED  # noqa: PLC0415
+
+    known = {**SCRIPTED, "Melee": play_melee}
+    return getattr(task, "scripted", None) or known.get(built_in_name(task) or "")
 
 
 def available(names: Iterable[str] = BUILT_IN) -> list[str]:

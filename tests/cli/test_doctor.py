@@ -20,13 +20,13 @@ from typing import Any
 import psutil
 import pytest
 
-from sc2pool.cli.doctor import full
-from sc2pool.cli.doctor.checks import all_checks
-from sc2pool.cli.doctor.examine import Plan, examine
-from sc2pool.cli.doctor.findings import Finding, Findings, Grade
-from sc2pool.cli.doctor.lab import Lab, find_maps
-from sc2pool.cli.doctor.machine import probe_installation, probe_maps, tasks_by_map
 from sc2pool.config import Limits
+from sc2pool.doctor import full
+from sc2pool.doctor.checks import all_checks
+from sc2pool.doctor.examine import Plan, examine
+from sc2pool.doctor.findings import Finding, Findings, Grade
+from sc2pool.doctor.lab import Lab, find_maps
+from sc2pool.doctor.machine import probe_installation, probe_maps, tasks_by_map
 from sc2pool.game.program.settled import Settled
 from tests.support.installations import changed
 

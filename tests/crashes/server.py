@@ -25,7 +25,7 @@ import torch
 import torch._dynamo  # an optimizer imports it, which takes seconds
 
 import sc2pool.cli.bench.own_game
-import sc2pool.cli.doctor.command
+import sc2pool.cli.doctor
 import sc2pool.cli.playing.play
 import sc2pool.cli.playing.record
 import sc2pool.cli.playing.replay

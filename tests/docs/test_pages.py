@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 import sc2pool
+from sc2pool import integration, utilities
 
 from .pages import commands
 
@@ -25,6 +26,7 @@ ROOT = Path(__file__).parents[2]
 LOADS = {"script", "link", "img", "iframe", "source", "video", "audio", "object", "embed", "use"}
 """Elements that make a browser load a file by themselves; `a` does not."""
 REMOTE = re.compile(r"(https?:)?//", re.IGNORECASE)
+HEADING = re.compile("<h3[^>]*>(.*?)</h3>", re.DOTALL)
 FETCHED_BY_THE_THEME = "mermaid"
 """The class of a drawing for which the theme's script loads a library from elsewhere."""
 
@@ -81,6 +83,18 @@ def test_the_reference_has_all_public_names(site: Path) -> None:
     reference = (site / "reference" / "index.html").read_text()
     missing = [name for name in sc2pool.__all__ if f'.{name}"' not in reference]
     assert not missing, "the reference lacks public names"
+
+
+def test_the_page_integration_describes_each_name(site: Path) -> None:
+    """With a heading, and a docstring in the name's own module."""
+    page = (site / "integration" / "index.html").read_text()
+    headings = {re.sub("<.*?>", "", one).split()[0] for one in HEADING.findall(page)}
+    package = pytest.importorskip("griffe").load("sc2pool", search_paths=[ROOT])
+    for door in (integration, utilities):
+        for name, home in door._HOMES.items():
+            assert name in headings, name
+            own_name = ".".join(filter(None, home)).removeprefix("sc2pool.")
+            assert package[own_name].docstring, own_name
 
 
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:

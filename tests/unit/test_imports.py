@@ -1,8 +1,9 @@
-"""Imports run one way, and heavy modules load only if they are needed."""
+"""Imports run one way, outer rooms import public names, and heavy modules load only if needed."""
 
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,7 +16,7 @@ import pytest
 
 import sc2pool
 import sc2standin
-from sc2pool import SubprocSC2VecEnv
+from sc2pool import SubprocSC2VecEnv, integration, utilities
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 from tests.unit.conftest import printed_by
 
@@ -25,6 +26,7 @@ PACKAGE = Path(sc2pool.__file__).parent
 FOUNDATIONS = set(
     "config deadline waiting errors optional platform shell replacing foreign _fast".split()
 )
+PUBLIC = set("config errors commands units smac replays integration utilities".split()) | {""}
 MAY_IMPORT = {
     "config": {"errors", "platform"},
     "deadline": set(),
@@ -42,20 +44,23 @@ MAY_IMPORT = {
     "processes": FOUNDATIONS,
     "game": FOUNDATIONS | {"protocol", "processes"},
     "render": FOUNDATIONS | {"protocol"},
+    "replays": FOUNDATIONS | {"protocol", "game", "render"},
     "tasks": FOUNDATIONS | {"protocol", "commands", "units", "processes", "game", "render"},
-    "smac": {"tasks", "envs"},
+    "smac": PUBLIC | {"tasks", "pool"},
     "players": FOUNDATIONS
     | {"commands", "units", "protocol", "processes", "game", "render", "tasks"},
     "pool": FOUNDATIONS | {"protocol", "processes", "game", "render", "tasks", "players"},
-    "envs": FOUNDATIONS | {"protocol", "processes", "game", "tasks", "players", "pool"},
-    "datasets": FOUNDATIONS | {"processes"},
+    "envs": FOUNDATIONS
+    | {"protocol", "processes", "game", "tasks", "players", "pool"}
+    | {"", "integration", "utilities"},
+    "doctor": FOUNDATIONS | {"commands", "protocol", "processes", "game", "tasks", "pool"},
+    "integration": {"game", "tasks", "pool", "envs", "realtime", "protocol", "pretrained"},
+    "utilities": FOUNDATIONS | {"processes", "pool", "envs"},
+    "datasets": PUBLIC,
     "pretrained": set(),
-    "realtime": FOUNDATIONS | {"protocol", "processes", "game", "tasks", "pool"},
-    "ray": FOUNDATIONS | {"protocol", "game", "tasks", "pool", "envs", "realtime"},
-    "cli": FOUNDATIONS
-    | {"protocol", "processes", "game", "render", "tasks", "players", "pool", "envs", "realtime"}
-    | {"ray", ""}
-    | {"commands", "datasets", "pretrained"},
+    "realtime": FOUNDATIONS | {"protocol", "processes", "game", "tasks", "pool", "utilities"},
+    "ray": PUBLIC | {"pool", "realtime"},
+    "cli": PUBLIC | {"tasks", "ray", "datasets", "doctor"},
     "__main__": {"cli"},
     # The public names load lazily, each from its own module.
     "": FOUNDATIONS
@@ -92,6 +97,7 @@ HEAVY = {
         "processes/",
         "game/",
         "pool/machine/resources.py",
+        "doctor/",
         "ray/viewer.py",
         "realtime/",
         "cli/",
@@ -110,6 +116,16 @@ HEAVY = {
     "prometheus_client": ("pool/report/metrics.py",),
     "PIL": ("render/", "cli/"),
 }
+OUTER_ROOMS = (
+    "cli",
+    "ray",
+    "datasets",
+    "realtime/async_ppo",
+    "smac/env",
+    "envs/pettingzoo",
+    "envs/tianshou",
+)
+"""Each could be a package of its own, so it imports only what the documentation describes."""
 FILES = sorted(PACKAGE.rglob("*.py"))
 STANDIN = sorted(Path(sc2standin.__file__).parent.rglob("*.py"))
 
@@ -152,6 +168,97 @@ def wrong_imports(file: Path) -> Iterator[str]:
 
 def test_every_file_imports_only_what_its_room_may():
     assert [wrong for file in FILES for wrong in wrong_imports(file)] == []
+
+
+def is_module(path: str) -> bool:
+    file = PACKAGE.parent.joinpath(*path.split("."))
+    return file.is_dir() or file.with_suffix(".py").exists()
+
+
+@cache
+def public_names() -> set[str]:
+    """What the documentation describes; a module alone stands for all its names."""
+    found = {f"sc2pool.{name}" for name in ("__version__", *sc2pool._HOME, *sc2pool._MODULES)}
+    for page in ("reference.md", "integration.md"):
+        text = (PACKAGE.parent / "docs" / page).read_text()
+        for path, options in re.findall(r"^::: (\S+)\n((?:    .+\n)*)", text, re.MULTILINE):
+            listed = re.search(r"members: \[(.*)\]", options)
+            found |= {f"{path}.{name}" for name in listed[1].split(", ")} if listed else set()
+            if not is_module(path) or not (listed or "members: false" in options):
+                found.add(path)
+    for door in (integration, utilities):
+        for name, (module, name_there) in door._HOMES.items():
+            home = f"{module}.{name_there}"
+            there = {one for one in found if one == home or (home[-1:] == "." and home in one)}
+            if there:  # the page describes it under another name
+                found = found - there | {f"{door.__name__}.{name}"}
+    return found
+
+
+def private_names(source: str, room: str) -> list[str]:
+    """The private names of other rooms that a file imports."""
+    own = f"sc2pool.{room.replace('/', '.')}"
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            names = [(node.module, f"{node.module}.{alias.name}") for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [(alias.name, alias.name) for alias in node.names]
+        else:
+            continue
+        found += [
+            name
+            for module, name in names
+            if f"{module}.".startswith("sc2pool.") and not f"{name}.".startswith(f"{own}.")
+            if name != "sc2pool" and not {module, name} & public_names()
+        ]
+    return found
+
+
+def test_outer_rooms_import_public_names_only():
+    wrong = [
+        f"{file.relative_to(PACKAGE)} imports {name}"
+        for room in OUTER_ROOMS
+        for file in FILES
+        if file.with_suffix("").relative_to(PACKAGE).as_posix().startswith(room)
+        for name in private_names(file.read_text(), room)
+    ]
+    assert wrong == []
+
+
+def test_private_names_are_found():
+    source = """
+import sc2pool
+import sc2pool.foreign
+from sc2pool import PoolStats, foreign
+from sc2pool.cli import arguments
+from sc2pool.config import Limits
+from sc2pool.envs.shared_keywords import make_players
+from sc2pool.integration import find_installation, live_files, make_players, task_spec
+from sc2pool.pool.pool import Pool, agreed
+from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.teams.smacv2.config import state_names
+"""
+    assert private_names(source, "cli") == [
+        "sc2pool.foreign",
+        "sc2pool.foreign",
+        "sc2pool.envs.shared_keywords.make_players",
+        "sc2pool.integration.task_spec",
+        "sc2pool.pool.pool.agreed",
+        "sc2pool.tasks.registry.resolve",
+        "sc2pool.tasks.teams.smacv2.config.state_names",
+    ]
+
+
+@pytest.mark.parametrize("door", [integration, utilities])
+def test_the_doors_have_few_names_and_describe_each(door):
+    assert len(door._HOMES) <= 60
+    assert [name for name in door._HOMES if f"{door.__name__}.{name}" not in public_names()] == []
+    for name in door._HOMES:
+        if door._HOMES[name][0] != "sc2pool.realtime.rllib":  # needs Ray
+            assert getattr(door, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'task_spec'"):
+        _ = door.task_spec
 
 
 def test_the_two_programs_do_not_import_each_other():

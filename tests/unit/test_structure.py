@@ -135,7 +135,7 @@ WALL_CLOCKS = {
     # (file of sc2pool, function): its purpose.
     ("pool/report/fault_reports.py", "time.strftime"): "a fault report's name, for people",
     ("pool/report/replays.py", "time.strftime"): "a replay's name, for people",
-    ("cli/doctor/full.py", "date.today"): "the day of a measurement, for people",
+    ("doctor/full.py", "date.today"): "the day of a measurement, for people",
     ("cli/training/options.py", "time.strftime"): "a run folder's name, for people",
     (
         "cli/training/logs.py",
@@ -214,12 +214,12 @@ BY_GAME = "on a game: each request has a deadline, and the game's end ends it"
 BY_REQUESTS = "each request and launch in it has a limit"
 ITS_THREAD = "in a thread that has nothing else to do and ends with the process"
 WAITS = {
-    ("cli/doctor/ends.py", "asyncio.gather"): "its tasks are cancelled",
-    ("cli/doctor/lab.py", "_came.get"): "within a time limit",
-    ("cli/doctor/lab.py", "asyncio.gather"): BY_REQUESTS,
-    ("cli/doctor/lab.py", "asyncio.wait"): "its tasks are cancelled",
-    ("cli/doctor/launches.py", "asyncio.gather"): BY_REQUESTS,
-    ("cli/doctor/machine.py", "PortLease.acquire"): "no lock: it takes what is free, or raises",
+    ("doctor/ends.py", "asyncio.gather"): "its tasks are cancelled",
+    ("doctor/lab.py", "_came.get"): "within a time limit",
+    ("doctor/lab.py", "asyncio.gather"): BY_REQUESTS,
+    ("doctor/lab.py", "asyncio.wait"): "its tasks are cancelled",
+    ("doctor/launches.py", "asyncio.gather"): BY_REQUESTS,
+    ("doctor/machine.py", "PortLease.acquire"): "no lock: it takes what is free, or raises",
     ("game/program/launch.py", "opening.result"): DONE,
     ("game/program/launch.py", "asyncio.wait"): "a cancelled task, whose socket is closed",
     ("game/match.py", "asyncio.wait"): BY_GAME,

@@ -17,9 +17,8 @@ from sc2pool.cli.arguments import check_file, find_game, task_of
 from sc2pool.cli.bench.advice import Measured, Resets, advice, best
 from sc2pool.cli.bench.measuring import machine_facts, markdown
 from sc2pool.cli.stop import Stop
-from sc2pool.optional import require
-from sc2pool.pool.machine.resources import available_bytes
-from sc2pool.tasks.registry import DEFAULT_TASK, resolve
+from sc2pool.integration import DEFAULT_TASK, resolve_task
+from sc2pool.utilities import available_bytes, require
 
 
 def run(args: argparse.Namespace) -> int:
@@ -42,7 +41,7 @@ def _run(args: argparse.Namespace, task: str, game: Path) -> int:
 
     torch.set_num_threads(1)  # as in a training
     free_bytes = available_bytes()
-    definition = resolve(task)
+    definition = resolve_task(task)
 
     measured, version = measure_sizes(definition, game, args.n, seconds=args.seconds)
     chosen = best(measured)

@@ -28,8 +28,7 @@ from typing import Any, Final, Protocol
 
 import psutil
 
-from sc2pool.platform import LINUX
-from sc2pool.processes.tree import descendants, usable_cores
+from sc2pool.utilities import LINUX, descendants, usable_cores
 
 
 class Side(Protocol):

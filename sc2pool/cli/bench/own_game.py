@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from sc2pool import SubprocSC2VecEnv
 from sc2pool.cli.bench.advice import Measured, Resets
 from sc2pool.cli.bench.measuring import (
     GAME,
@@ -31,9 +32,8 @@ from sc2pool.cli.bench.measuring import (
     step_for,
     tell,
 )
-from sc2pool.envs.sb3 import SubprocSC2VecEnv
-from sc2pool.pool.machine.resources import available_bytes
-from sc2pool.tasks.definition import TaskDefinition
+from sc2pool.integration import TaskDefinition
+from sc2pool.utilities import available_bytes
 
 ROUNDS = 3
 WARM_UP_STEPS = 10

@@ -18,12 +18,17 @@ from sc2pool.cli.training.run_folder import (
     describe,
 )
 from sc2pool.errors import ConfigError
-from sc2pool.pool.queues.layout import space_layout
-from sc2pool.pretrained import pretrained
-from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.opponents.models import SavedModel
-from sc2pool.tasks.opponents.policies import Policy
-from sc2pool.tasks.registry import DEFAULT_TASK, PLACES, built_in_name, spelled
+from sc2pool.integration import (
+    DEFAULT_TASK,
+    TASK_PLACES,
+    Policy,
+    SavedModel,
+    TaskDefinition,
+    pretrained,
+    scripted_player,
+    space_layout,
+    spelled_task,
+)
 
 RANDOM, SCRIPTED = "random", "scripted"
 
@@ -43,7 +48,7 @@ class ChosenPlayer:
         if self.name == RANDOM:
             return RandomPolicy(self.task.action_space, seed)
         if self.name == SCRIPTED:
-            return FunctionPolicy(scripted_player(self.task), self.task.observation_space)
+            return FunctionPolicy(scripted_function(self.task), self.task.observation_space)
         policy = SavedModel(self.name, Path(self.name)).load()
         if seed is not None:
             import torch  # noqa: PLC0415 - the policy has imported it
@@ -67,11 +72,11 @@ def find_player(given: str, task: str | None, game: str | None) -> ChosenPlayer:
     if given in (RANDOM, SCRIPTED):
         definition = task_class(task or DEFAULT_TASK)
         if given == SCRIPTED:
-            scripted_player(definition)
+            scripted_function(definition)
         find_game(game or "auto", definition, says=False)  # before torch is imported
         return ChosenPlayer(given, definition, game or "auto")
     path = playable_model(given)
-    bundled = pretrained().get(spelled(given))
+    bundled = pretrained().get(spelled_task(given))
     run = describe(Path(given)) if bundled is None else Description({}, {"task": bundled.task}, "")
     name = task or run.options.get("task")
     if name is None:
@@ -104,7 +109,7 @@ def playable_model(given: str) -> Path:
     Raises:
         ConfigError: no model was found.
     """
-    bundled = pretrained().get(spelled(given))
+    bundled = pretrained().get(spelled_task(given))
     if bundled is not None:
         return bundled.path
     path = Path(given)
@@ -123,22 +128,18 @@ def playable_model(given: str) -> Path:
 
 def hint_of_player(given: str) -> str:
     """A suggestion for a wrong player: a similar name, or how to name a task."""
-    if ":" in given or spelled(given) in PLACES:
+    if ":" in given or spelled_task(given) in TASK_PLACES:
         return f"; for a task say who plays it: {RANDOM} --task {given}"
     return hint(given, (RANDOM, SCRIPTED, *pretrained()))
 
 
-def scripted_player(task: type[TaskDefinition]) -> Any:
+def scripted_function(task: type[TaskDefinition]) -> Any:
     """The task's scripted player, a function of the observation.
 
     Raises:
         ConfigError: the task has no scripted player.
     """
-    from sc2pool.tasks.melee import play_melee  # noqa: PLC0415 - rarely needed
-    from sc2pool.tasks.minigames.scripted import SCRIPTED as OF_MINIGAMES  # noqa: PLC0415
-
-    known = {**OF_MINIGAMES, "Melee": play_melee}
-    found = getattr(task, "scripted", None) or known.get(built_in_name(task) or "")
+    found = scripted_player(task)
     if found is None:
         raise ConfigError(f"{SCRIPTED}: {task.__name__} has no scripted player")
     return found

@@ -14,10 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import torch
 
-from sc2pool.envs.sb3 import PoolVecEnv
-from sc2pool.protocol.game_time import LOOPS_PER_S
-from sc2pool.tasks.opponents.policies import Policy
-from sc2pool.tasks.opponents.results import RESULT
+from sc2pool.integration import LOOPS_PER_S, Policy, PoolVecEnv
 
 
 class Ended(NamedTuple):
@@ -98,6 +95,6 @@ def end_of(info: dict[str, Any]) -> tuple[str, bool]:
     """The end of the episode with this last info, in words, and whether no fault cut it short."""
     if "sc2pool.fault" in info:
         return f"fault: {info['sc2pool.fault']['kind']}", False
-    if RESULT in info:
-        return info[RESULT], True
+    if "sc2pool.result" in info:
+        return info["sc2pool.result"], True
     return "time limit" if info["TimeLimit.truncated"] else "ended", True

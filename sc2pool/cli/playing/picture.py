@@ -9,8 +9,8 @@ from typing import Any
 from PIL import Image
 
 from sc2pool.cli.training.video import Film
-from sc2pool.pool.vec_pool import VecPool
-from sc2pool.replacing import replacing
+from sc2pool.integration import VecPool
+from sc2pool.utilities import replacing
 
 MOST_FRAMES = 3_000
 """Limit of frames, because all frames are in memory (0.3 MB each)."""

@@ -25,21 +25,16 @@ from sc2pool.cli.playing.chosen_player import (
     ChosenPlayer,
     playable_model,
     say_if_normalized,
-    scripted_player,
+    scripted_function,
 )
 from sc2pool.cli.playing.episodes import Ended, play_episodes
 from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.table import game_name
 from sc2pool.cli.training.video import Film, Video
 from sc2pool.config import Computer, PoolConfig, ReplayPolicy
-from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.errors import ConfigError
-from sc2pool.foreign import printable
-from sc2pool.optional import require
-from sc2pool.players.replays import REPLAY
-from sc2pool.pool.vec_pool import VecPool
-from sc2pool.replacing import replacing
-from sc2pool.tasks.definition import TaskDefinition
+from sc2pool.integration import PoolVecEnv, TaskDefinition, VecPool
+from sc2pool.utilities import printable, replacing, require
 
 VIDEOS = (".mp4", ".mkv", ".mov", ".avi")
 """Suffixes of containers that can hold H.264, the videos' codec."""
@@ -123,7 +118,7 @@ def against(args: argparse.Namespace, task: type[TaskDefinition]) -> tuple[Any, 
     if task.players == 1:
         raise ConfigError(f"--against {args.against}: {task.__name__} has one player")
     if args.against == SCRIPTED:
-        return task, scripted_player(task)
+        return task, scripted_function(task)
     path = playable_model(args.against)
     say_if_normalized(path)
     return task, str(path)
@@ -168,7 +163,8 @@ def shown(episodes: Iterator[Ended]) -> Iterator[Ended]:
 
 def save_replay(episodes: list[Ended], replay: Path) -> bool:
     """Move the first episode's replay to `replay`; print the reason and return False if not."""
-    saved = next((one.info[REPLAY] for one in episodes if REPLAY in one.info), None)
+    key = "sc2pool.replay"
+    saved = next((one.info[key] for one in episodes if key in one.info), None)
     if saved is None:
         say(f"cannot write {replay}: the game did not save its first episode")
         return False

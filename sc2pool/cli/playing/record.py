@@ -15,13 +15,9 @@ from sc2pool.cli.playing.chosen_player import RANDOM, SCRIPTED, ChosenPlayer
 from sc2pool.cli.playing.episodes import play_episodes
 from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.table import duration, game_name
-from sc2pool.datasets.collector import EpisodeCollector
-from sc2pool.datasets.minari_writer import MinariWriter, check_dataset, folder_of
+from sc2pool.datasets import EpisodeCollector, MinariWriter, check_dataset, folder_of
 from sc2pool.errors import ConfigError
-from sc2pool.pool.queues.layout import space_layout
-from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.registry import built_in_name
-from sc2pool.tasks.teams.team_task import agents_of
+from sc2pool.integration import TaskDefinition, agents_of, built_in_name, space_layout
 
 SAY_EVERY_S = 5.0
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from sc2pool.cli.running.runs import ANSWER_S, POLL_S, NoAnswerError
 from sc2pool.errors import ConfigError
-from sc2pool.optional import require
+from sc2pool.utilities import require
 
 if TYPE_CHECKING:
-    from sc2pool.ray.viewer import Seen
+    from sc2pool.ray import Seen
 
 _AGAIN_S = 0.3
 """Requests within this time share one reading of the files."""
@@ -28,7 +28,7 @@ class ClusterRun:
     """The running pools of a cluster.
 
     Args:
-        address: the cluster's address; see `sc2pool.ray.cluster.connect`.
+        address: the cluster's address; see `sc2pool.ray.connect`.
         closely: whether to read views and curves, too, for calls of `read`.
 
     Raises:
@@ -38,10 +38,10 @@ class ClusterRun:
 
     def __init__(self, address: str, *, closely: bool = False) -> None:
         require("--ray", "ray")
-        from sc2pool.ray import cluster, viewer  # noqa: PLC0415
+        from sc2pool.ray import Viewers, connect  # noqa: PLC0415
 
-        cluster.connect(address)
-        self._viewers = viewer.Viewers()
+        connect(address)
+        self._viewers = Viewers()
         self._address = address
         self._closely = closely
         self._pools: list[Seen] = []
@@ -65,12 +65,12 @@ class ClusterRun:
 
     def poll(self) -> tuple[dict[str, Any], float] | None:
         """The merged statistics of all pools, and their age; None without pools."""
-        from sc2pool.ray.stats import from_dict, merge  # noqa: PLC0415
+        from sc2pool.integration import merge_stats, stats_from_dict  # noqa: PLC0415
 
         pools = self._read_pools()
         if not pools:
             return None
-        merged = merge([(pool.node, from_dict(pool.stats[0])) for pool in pools])
+        merged = merge_stats([(pool.node, stats_from_dict(pool.stats[0])) for pool in pools])
         return merged.as_dict(), max(pool.stats[1] for pool in pools)
 
     def first_poll(self) -> dict[str, Any] | None:
@@ -98,7 +98,7 @@ class ClusterRun:
 
     def read(self, name: str, instance: int | None = None) -> tuple[dict[str, Any], float] | None:
         """A file of an instance (with its number in `poll`), or the curves; see `Run.read`."""
-        from sc2pool.ray.stats import merge_curves  # noqa: PLC0415
+        from sc2pool.integration import merge_curves  # noqa: PLC0415
 
         pools = self._read_pools()
         if instance is not None:

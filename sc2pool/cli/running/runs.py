@@ -20,10 +20,8 @@ import psutil
 from sc2pool.cli.running.top_table import is_spare
 from sc2pool.cli.table import duration
 from sc2pool.errors import ConfigError, SC2PoolError
-from sc2pool.foreign import printable
-from sc2pool.pool.machine.run_dir import living, trainer_of
-from sc2pool.pool.report import live_files
-from sc2pool.shell import quoted
+from sc2pool.integration import live_files, living_runs, trainer_of
+from sc2pool.utilities import printable, quoted
 
 POLL_S = 0.05
 _DESCRIBED_S = 2.0
@@ -156,7 +154,7 @@ def _in_short(stats: dict[str, Any]) -> str:
 
 def found(pid: int | None) -> dict[Path, int]:
     """The runs in the folder for temporary files, and those of process `pid` in other folders."""
-    runs = living(Path(tempfile.gettempdir()))
+    runs = living_runs(Path(tempfile.gettempdir()))
     if pid is not None:
         for worker in _children(pid):
             with suppress(psutil.Error):  # a child that has just ended has no environment

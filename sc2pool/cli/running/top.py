@@ -29,9 +29,7 @@ from sc2pool.cli.running.cluster_run import ClusterRun
 from sc2pool.cli.running.runs import Run, choose
 from sc2pool.cli.table import open_console
 from sc2pool.errors import ConfigError
-from sc2pool.foreign import printable
-from sc2pool.platform import WINDOWS
-from sc2pool.pool.instances.states import LIVE, State
+from sc2pool.utilities import WINDOWS, printable
 
 _KEY_WAIT_S = 0.2
 _EVENTS = 5
@@ -47,7 +45,8 @@ _KEY = re.compile(r"\x1b[\[O].|.", re.DOTALL)
 Styled = tuple[str, str]
 """A line and its style."""
 
-_PLAYS = frozenset({State.PLAYING, State.STEPPING})
+_PLAYS = frozenset({"playing", "stepping"})
+_ENDED = frozenset({"dead", "failed", "closed"})
 
 
 def run(args: argparse.Namespace) -> int:
@@ -108,7 +107,7 @@ class TableView:
         head[0] = (head[0][0], "bold")
         title = shown.title if height is None else shown.title.ljust(width)
         head += [("", ""), (title, "reverse")]
-        body = [(line, _colour(State(row["state"]))) for row, line in shown]
+        body = [(line, _colour(row["state"])) for row, line in shown]
         events = [(line, "dim") for line in table.event_lines(stats, _EVENTS, width)]
         if height is None:
             return _text([*head, *body, *([("", ""), *events] if events else [])])
@@ -196,6 +195,6 @@ def read_keys() -> Iterator[Callable[[float], str]]:
         termios.tcsetattr(terminal, termios.TCSADRAIN, before)
 
 
-def _colour(state: State) -> str:
+def _colour(state: str) -> str:
     """The colour of an instance's line: green if it plays, red if it has ended, else yellow."""
-    return "green" if state in _PLAYS else "yellow" if state in LIVE else "red"
+    return "green" if state in _PLAYS else "red" if state in _ENDED else "yellow"

@@ -28,11 +28,8 @@ from sc2pool.cli.running.cluster_run import ClusterRun
 from sc2pool.cli.running.runs import Run, choose
 from sc2pool.cli.table import is_standin
 from sc2pool.errors import ConfigError
-from sc2pool.platform import SYSTEM
-from sc2pool.pool.report import live_files
-from sc2pool.pool.report.loopback import IDLE_S, REFUSAL, LoopbackServer, names_loopback
-from sc2pool.pool.report.watch_page import HOST, listen
-from sc2pool.processes.spawn import given_socket
+from sc2pool.integration import listen_for_page, live_files
+from sc2pool.utilities import SYSTEM, LoopbackServer
 
 _POLL_INTERVAL_S = 0.5
 _LAST_WORDS_S = 2.0
@@ -125,7 +122,7 @@ class Server(LoopbackServer):
 
     @property
     def address(self) -> str:
-        return f"http://{HOST}:{self.port}/"
+        return f"http://{self.server_address[0]!s}:{self.port}/"
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -133,11 +130,10 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = "sc2pool"
     sys_version = ""
-    timeout = IDLE_S
 
     def do_GET(self) -> None:
-        if not names_loopback(self.headers.get("Host", "")):
-            self._answer(HTTPStatus.MISDIRECTED_REQUEST, REFUSAL)
+        if not self.server.accepts(self.headers["Host"]):
+            self._answer(HTTPStatus.MISDIRECTED_REQUEST, self.server.refusal)
             return
         path = self.path.partition("?")[0]
         asset = _PAGE.get(path)
@@ -180,12 +176,8 @@ def listen_as(args: argparse.Namespace) -> socket.socket:
     Raises:
         ConfigError: the given port is taken.
     """
-    if args.listener is not None:
-        return given_socket(args.listener)
-    if args.port is None:
-        return listen()
     try:
-        return socket.create_server((HOST, args.port))
+        return listen_for_page(args.port, args.listener)
     except OSError as error:
         raise ConfigError(f"--port {args.port}: cannot listen there ({error.strerror})") from error
 

@@ -19,10 +19,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from sc2pool.errors import ConfigError
-from sc2pool.optional import require
+from sc2pool.utilities import require
 
 if TYPE_CHECKING:
-    from sc2pool.tasks.definition import TaskDefinition
+    from sc2pool.integration import TaskDefinition
 
 _SB3 = "stable_baselines3"
 _CONTRIB = "sb3_contrib"

@@ -27,9 +27,7 @@ from sc2pool.cli.drawing import (
     tidy,
 )
 from sc2pool.cli.training.episodes import WINDOW, EpisodeRow
-from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.minigames.scores import PUBLISHED
-from sc2pool.tasks.registry import built_in_name
+from sc2pool.integration import TaskDefinition, built_in_name, scores_of
 
 LABEL_GAP = 0.05
 """Minimum distance between two labels beside the axes, as a fraction of the axes' height."""
@@ -61,7 +59,7 @@ def references_for(task: type[TaskDefinition]) -> list[Reference]:
 
     A user's task on the same map may have another reward, so its returns are not comparable.
     """
-    scores = PUBLISHED.get(task.map_name) if built_in_name(task) else None
+    scores = scores_of(task.map_name).published if built_in_name(task) else None
     if scores is None:
         return []
     return [

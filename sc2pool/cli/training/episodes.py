@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import NamedTuple, TextIO, TypeVar, get_type_hints
 
 from sc2pool.errors import ConfigError
-from sc2pool.foreign import read_table, shown
-from sc2pool.replacing import replacing
+from sc2pool.utilities import read_table, replacing, shown
 
 WINDOW = 100
 """How many of the latest episodes the mean return covers."""

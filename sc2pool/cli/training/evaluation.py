@@ -31,8 +31,7 @@ from sc2pool.cli.training.run_folder import (
     saved_steps,
 )
 from sc2pool.cli.training.video import Video
-from sc2pool.envs.sb3 import PoolVecEnv
-from sc2pool.tasks.opponents.models import save_model
+from sc2pool.integration import PoolVecEnv, save_model
 
 SEED = 1_000_003
 """The seed of evaluations; far from the seeds that people choose for trainings."""

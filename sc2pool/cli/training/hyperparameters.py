@@ -27,7 +27,7 @@ from typing import Any
 
 from sc2pool.cli.training.algorithms import ALGORITHMS
 from sc2pool.errors import ConfigError
-from sc2pool.foreign import check_levels, printable, read_yaml, shown
+from sc2pool.utilities import check_levels, printable, read_yaml, shown
 
 _DEFAULTS = Path(__file__).with_name("defaults")
 _DEFAULT_SECTION = "default"

@@ -23,8 +23,7 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 
 from sc2pool.cli.training.run_folder import PROGRESS_FILE
 from sc2pool.errors import ConfigError
-from sc2pool.foreign import read_table
-from sc2pool.replacing import replacing
+from sc2pool.utilities import read_table, replacing
 
 _EVENTS = "events.out.tfevents."
 _TICK_S = 1e-5

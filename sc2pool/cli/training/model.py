@@ -34,10 +34,8 @@ from sc2pool.cli.training.hyperparameters import (
 )
 from sc2pool.cli.training.options import TrainOptions
 from sc2pool.errors import ConfigError, SC2PoolError
-from sc2pool.foreign import printable, shown
-from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.registry import resolve
-from sc2pool.tasks.teams.team_task import agents_of, row_space
+from sc2pool.integration import TaskDefinition, agents_of, resolve_task, row_space
+from sc2pool.utilities import printable, shown
 
 _LINEAR = "lin_"
 _LARGEST = 1 << 62
@@ -138,7 +136,7 @@ def check_values(options: TrainOptions) -> None:
     """
     if options.resume is not None:
         return
-    task = resolve(options.task)
+    task = resolve_task(options.task)
     players = task.players if options.self_play == MODES[0] else 1
     rows = options.n * players * agents_of(task)
     make_model(DummyVecEnv([partial(_SpacesAlone, task)] * rows), options)

@@ -44,13 +44,19 @@ from sc2pool.cli.training.run_folder import (
     unused,
 )
 from sc2pool.errors import ConfigError
-from sc2pool.foreign import printable, shown, why_not_ours
-from sc2pool.optional import EXTRAS, how_to_install, require
-from sc2pool.tasks.registry import DEFAULT_TASK
+from sc2pool.integration import DEFAULT_TASK
+from sc2pool.utilities import how_to_install, printable, require, shown, why_not_ours
 
 if TYPE_CHECKING:
-    from sc2pool.tasks.definition import TaskDefinition
+    from sc2pool.integration import TaskDefinition
 
+_NEEDED = {
+    "matplotlib": "matplotlib",
+    "stable_baselines3": "stable-baselines3",
+    "tensorboard": "tensorboard",
+    "yaml": "pyyaml",
+}
+"""The packages of the extra `train`, by their modules."""
 _BOUNDS = {"seed": (0, 2**32 - 1), "spares": (0, None), "metrics_port": (1, 65535)}
 """The bounds of options that are numbers; other numbers are at least 1."""
 
@@ -228,8 +234,7 @@ def check_model(model: Path, task: type[TaskDefinition]) -> None:
     """
     # Imported here, because only a resumed run needs numpy.
     from sc2pool.cli.playing.chosen_player import say_if_normalized  # noqa: PLC0415
-    from sc2pool.tasks.opponents.models import SavedModel  # noqa: PLC0415
-    from sc2pool.tasks.teams.team_task import row_space  # noqa: PLC0415
+    from sc2pool.integration import SavedModel, row_space  # noqa: PLC0415
 
     saved = SavedModel(model.stem, model)
     try:
@@ -256,8 +261,9 @@ def check_recorded(name: str, value: Any, run: Path) -> None:
 
 def check_extras() -> None:
     """Raise `ConfigError` if a package that only training needs is not installed."""
-    needed = ("matplotlib", "stable_baselines3", "tensorboard", "yaml")
-    missing = [EXTRAS[name][0] for name in needed if not importlib.util.find_spec(name)]
+    missing = [
+        package for module, package in _NEEDED.items() if not importlib.util.find_spec(module)
+    ]
     if missing:
         raise ConfigError(
             f"training needs {', '.join(missing)}: {how_to_install('train')}, or ./scripts/train"

@@ -24,7 +24,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.table import NONE, duration
 from sc2pool.cli.training.episodes import EpisodeLog, EpisodeRow
-from sc2pool.pool.statistics.measures import Rates
+from sc2pool.integration import Rates
 
 LINE_EVERY_S = 5.0
 _BAR_WIDTH = 16

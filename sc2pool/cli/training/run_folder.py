@@ -29,9 +29,18 @@ from typing import Any
 from sc2pool.cli.stop import say
 from sc2pool.cli.training.algorithms import ALGORITHMS, Algorithm
 from sc2pool.errors import ConfigError
-from sc2pool.foreign import Archive, parse_json, printable, read_json, shown, why_not_ours
-from sc2pool.processes.filelock import reserve, unlock_and_remove
-from sc2pool.replacing import new_file, remove_unfinished, replacing
+from sc2pool.utilities import (
+    Archive,
+    new_file,
+    printable,
+    read_json,
+    remove_unfinished,
+    replacing,
+    reserve,
+    shown,
+    unlock_and_remove,
+    why_not_ours,
+)
 
 MODEL_FILE = "model.zip"
 BEST_MODEL_FILE = "best_model.zip"
@@ -156,7 +165,7 @@ def read_steps(model: Path, algo: str) -> int:
     try:
         with Archive(model, str(model), "an archive") as archive:
             archive.check()  # because SB3 loads the file without limits
-            data = parse_json(archive.read("data"))
+            data = archive.read_json("data")
             parts = archive.parts
     except (ConfigError, ValueError, RecursionError) as error:
         raise ConfigError(
@@ -175,7 +184,7 @@ def saved_steps(model: Path) -> int | None:
     """The env steps for which the policy in this file was trained; None without a valid file."""
     try:
         with Archive(model, str(model), "a model") as archive:
-            return int(parse_json(archive.read("data"))["num_timesteps"])
+            return int(archive.read_json("data")["num_timesteps"])
     except (ConfigError, ValueError, TypeError, KeyError, RecursionError):
         return None
 

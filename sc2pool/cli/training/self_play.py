@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,10 +28,10 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
-from sc2pool import SnapshotCallback
+from sc2pool import SnapshotCallback, SnapshotStore
 from sc2pool.cli.drawing import BLUE, GREEN, GREY, save
 from sc2pool.cli.stop import Stop, say
-from sc2pool.cli.training.algorithms import ALGORITHMS, LATEST_SHARE, SHARED
+from sc2pool.cli.training.algorithms import ALGORITHMS, LATEST_SHARE, MODES, SHARED
 from sc2pool.cli.training.curve import Label, add_labels, new_curve
 from sc2pool.cli.training.episodes import keep_rows, read_rows, write_rows
 from sc2pool.cli.training.evaluation import SEED, filmed
@@ -44,14 +43,9 @@ from sc2pool.cli.training.run_folder import (
     saved_steps,
 )
 from sc2pool.errors import ConfigError
-from sc2pool.foreign import shown, why_not_ours
-from sc2pool.tasks.opponents.models import save_model
-from sc2pool.tasks.opponents.policies import FunctionPair
-from sc2pool.tasks.opponents.resolve import InTurn, Opponent, PairOpponent
-from sc2pool.tasks.opponents.results import OPPONENT, RESULT
-from sc2pool.tasks.opponents.snapshots import RULES, FirstOpponent, SnapshotStore
-from sc2pool.tasks.registry import resolve
-from sc2pool.tasks.teams.team_task import agents_of
+from sc2pool.integration import InTurn, agents_of, resolve_task, save_model, yardsticks
+from sc2pool.tasks.opponents.resolve import Opponent
+from sc2pool.utilities import shown, why_not_ours
 
 
 class SelfPlay:
@@ -93,7 +87,7 @@ class SelfPlay:
         """The callbacks that save snapshots and evaluate the policy."""
         options = self._options
         assert options.snapshot_every is not None, "a run with self-play has it"
-        names = list(yardsticks(options))
+        names = list(opponents_of(options))
         return [
             SnapshotCallback(self._store, options.snapshot_every),
             MatchEvaluation(evaluation_env, names, options, stop, self._results),
@@ -116,7 +110,7 @@ def how(options: TrainOptions) -> str:
     """The mode and the evaluations in words, for the banner."""
     mode = options.self_play
     plays = "both sides of each match" if mode == SHARED else f"against its own snapshots, {mode}"
-    opponents = len(yardsticks(options))
+    opponents = len(opponents_of(options))
     matches, last = (
         matches_for(games, opponents)
         for games in (options.eval_episodes, MORE_AT_THE_END * options.eval_episodes)
@@ -125,12 +119,9 @@ def how(options: TrainOptions) -> str:
     return f"{plays}\ntests   {every}"
 
 
-FIRST, SCRIPTED = "first", "scripted"
-
-
 def store_of(options: TrainOptions) -> SnapshotStore:
     """The run's snapshots, from which its mode chooses the opponents."""
-    rule = next((rule for rule in RULES if rule == options.self_play), RULES[0])
+    rule: Any = options.self_play if options.self_play in MODES[1:] else MODES[1]
     return SnapshotStore(options.out / SNAPSHOTS_FOLDER, rule, latest_share=LATEST_SHARE)
 
 
@@ -139,15 +130,9 @@ def learns_against(options: TrainOptions) -> SnapshotStore | None:
     return None if options.self_play in ("", SHARED) else store_of(options)
 
 
-def yardsticks(options: TrainOptions) -> dict[str, Opponent]:
+def opponents_of(options: TrainOptions) -> dict[str, Opponent]:
     """The opponents of evaluations: the first snapshot, and the scripted player if any."""
-    task = resolve(options.task)
-    actions, agents = task.action_space, agents_of(task)
-    found: dict[str, Opponent] = {FIRST: FirstOpponent(store_of(options), actions, FIRST)}
-    scripted = getattr(task, "scripted", None)  # a function of the observation
-    if scripted is not None:
-        found[SCRIPTED] = PairOpponent(SCRIPTED, partial(FunctionPair, scripted, actions), agents)
-    return found
+    return yardsticks(store_of(options), resolve_task(options.task))
 
 
 def taking_turns(opponents: dict[str, Opponent]) -> InTurn:
@@ -184,7 +169,7 @@ class MatchEvaluation(BaseCallback):
         self._options = options
         self._stop = stop
         self._results = results
-        self._agents = agents_of(resolve(options.task))
+        self._agents = agents_of(resolve_task(options.task))
         assert options.eval_every is not None, "a run with self-play has it"
         self._every = options.eval_every
         self._next_at = options.steps_done + self._every
@@ -295,8 +280,8 @@ def play_matches(
             if playing[index] < matches:
                 over += 1
                 info = infos[index * agents]
-                if RESULT in info:  # absent after a fault
-                    found[info[OPPONENT]][info[RESULT]] += 1
+                if "sc2pool.result" in info:  # absent after a fault
+                    found[info["sc2pool.opponent"]][info["sc2pool.result"]] += 1
             playing[index] = begun
             begun += 1
     return found

@@ -55,13 +55,10 @@ from sc2pool.cli.training.run_folder import (
     open_folder,
     reserved,
 )
-from sc2pool.cli.training.self_play import SelfPlay, how, learns_against, taking_turns, yardsticks
+from sc2pool.cli.training.self_play import SelfPlay, how, learns_against, opponents_of, taking_turns
 from sc2pool.config import PoolConfig
-from sc2pool.envs.sb3 import PoolVecEnv
-from sc2pool.protocol.compiled import STEP_PATH
-from sc2pool.shell import called, quoted
-from sc2pool.tasks.opponents.models import save_model
-from sc2pool.tasks.registry import resolve
+from sc2pool.integration import STEP_PATH, PoolVecEnv, resolve_task, save_model
+from sc2pool.utilities import called, quoted
 
 RECORDED_VERSIONS = tuple(
     "sc2pool burnysc2 gymnasium numpy stable-baselines3 sb3-contrib torch".split()
@@ -133,7 +130,7 @@ def train(
     episodes = EpisodeLog(options.out / EPISODES_FILE, options.steps_done)
     title = f"{options.task} · {games(options)} · {game_version}"
     game = "the stand-in" if is_standin(game_version) else "StarCraft II"
-    references = references_for(resolve(options.task))
+    references = references_for(resolve_task(options.task))
 
     self_play = SelfPlay(options, model) if options.self_play else None
 
@@ -293,9 +290,9 @@ def connect(options: TrainOptions) -> None:
         ConfigError: no cluster answers.
     """
     if options.ray is not None:
-        from sc2pool.ray import cluster  # noqa: PLC0415
+        from sc2pool.ray import connect  # noqa: PLC0415
 
-        cluster.connect(options.ray)
+        connect(options.ray)
 
 
 def training_games(options: TrainOptions) -> PoolVecEnv[Any]:
@@ -314,7 +311,7 @@ def evaluation_games(options: TrainOptions) -> PoolVecEnv[Any]:
     """The games of evaluations; with self-play, their opponents take turns."""
     return _make(
         options,
-        taking_turns(yardsticks(options)) if options.self_play else None,
+        taking_turns(opponents_of(options)) if options.self_play else None,
         n=min(MOST_EVALUATED, options.n, options.eval_episodes),
         render_mode="rgb_array" if options.video else None,
     )
@@ -329,10 +326,10 @@ def _make(options: TrainOptions, opponent: object, **keywords: Any) -> PoolVecEn
             opponent=opponent,
             **keywords,
         )
-    from sc2pool.ray import RaySC2VecEnv  # noqa: PLC0415
+    from sc2pool import RaySC2VecEnv  # noqa: PLC0415
 
     assert opponent is None, "self-play is refused with a cluster"
-    task = resolve(options.task)
+    task = resolve_task(options.task)
     if not task.__module__.startswith("sc2pool."):
         # Pickle the class by value, because the nodes may not have the user's module.
         cloudpickle.register_pickle_by_value(sys.modules[task.__module__])

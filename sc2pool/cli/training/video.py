@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from sc2pool.cli.stop import say
-from sc2pool.pool.vec_pool import VecPool
-from sc2pool.replacing import new_file
+from sc2pool.integration import VecPool
+from sc2pool.utilities import new_file
 
 
 class Film(ABC):

@@ -23,6 +23,7 @@ from gymnasium import spaces
 from sc2pool.errors import ConfigError
 
 Array = np.ndarray[Any, np.dtype[Any]]
+"""An array of any shape and dtype."""
 Path = tuple[str | int, ...]
 
 ALIGNMENT_BYTES = 64

@@ -18,10 +18,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import ip_address
 from typing import Any, Final
 
-REFUSAL: Final = b"ask for 127.0.0.1 or localhost\n"
-"""The answer to a request for another host, with the status 421, Misdirected Request."""
 IDLE_S: Final = 10.0
-"""How long a connection may be idle."""
+"""How long a connection may be idle, unless its handler has another `timeout`."""
 MOST_CONNECTIONS: Final = 16
 """The limit of open connections; the next one closes the oldest. A browser opens six."""
 _ENDS_WITHIN_S: Final = 2.0
@@ -32,10 +30,12 @@ class LoopbackServer(ThreadingHTTPServer):
 
     Args:
         listener: a listening socket. The server closes it.
-        handler: the class that handles requests. Its class attribute `timeout` must be `IDLE_S`.
+        handler: the class that handles requests. If `accepts` is False for a request's host, the
+            handler answers with the status 421, Misdirected Request, and `refusal`.
     """
 
     daemon_threads = True
+    refusal: Final = b"ask for 127.0.0.1 or localhost\n"
 
     def __init__(self, listener: socket.socket, handler: type[BaseHTTPRequestHandler]) -> None:
         super().__init__(listener.getsockname(), handler, bind_and_activate=False)
@@ -47,6 +47,7 @@ class LoopbackServer(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a connection in a thread, and end the oldest one if there are too many."""
+        request.settimeout(IDLE_S)
         with self._changed:
             self._open[request] = False
             staying = [one for one, ends in self._open.items() if not ends]
@@ -68,6 +69,11 @@ class LoopbackServer(ThreadingHTTPServer):
             for one in self._open:
                 self._end(one)
             self._changed.wait_for(lambda: not self._open, _ENDS_WITHIN_S)
+
+    @staticmethod
+    def accepts(host: str | None) -> bool:
+        """True if the Host header of a request names the loopback address."""
+        return names_loopback(host or "")
 
     def _end(self, request: Any) -> None:
         """Shut a connection down, so that its thread reads the end of file and returns."""

@@ -141,14 +141,13 @@ class MetricsServer:
 
         class Handler(MetricsHandler):
             registry = own
-            timeout = loopback.IDLE_S
 
             def do_GET(self) -> None:
                 if on_loopback and not loopback.names_loopback(self.headers.get("Host", "")):
                     self.send_response(HTTPStatus.MISDIRECTED_REQUEST)
                     self.send_header("Content-Type", "text/plain; charset=utf-8")
                     self.end_headers()
-                    self.wfile.write(loopback.REFUSAL)
+                    self.wfile.write(loopback.LoopbackServer.refusal)
                     return
                 super().do_GET()
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from sc2pool.platform import WINDOWS
-from sc2pool.processes.spawn import start_with_socket
+from sc2pool.processes.spawn import given_socket, start_with_socket
 
 log = logging.getLogger(__name__)
 
@@ -53,8 +53,21 @@ class WatchPage:
         self._listener.close()
 
 
-def listen() -> socket.socket:
-    """A socket that listens on `PORT`, or on another free port."""
+def listen(port: int | None = None, given: int | None = None) -> socket.socket:
+    """A socket that listens on the loopback address.
+
+    Args:
+        port: its port; None for `PORT`, or another free port.
+        given: the number of a listening socket in the parent process, which has given it to this
+            one.
+
+    Raises:
+        OSError: the port is taken.
+    """
+    if given is not None:
+        return given_socket(given)
+    if port is not None:
+        return socket.create_server((HOST, port))
     try:
         return socket.create_server((HOST, PORT))
     except OSError:

@@ -17,8 +17,8 @@ from typing import Any
 import ray
 from ray.exceptions import RayError
 
+from sc2pool import PoolStats
 from sc2pool.config import RestartPolicy
-from sc2pool.deadline import Deadline
 from sc2pool.errors import (
     ClosedError,
     ConfigError,
@@ -28,15 +28,13 @@ from sc2pool.errors import (
     NodeLostError,
     Phase,
 )
-from sc2pool.pool.instances.restart import exceeded
-from sc2pool.pool.runtime import warn_of_owner
-from sc2pool.pool.statistics.measures import DurationCounter, figures
-from sc2pool.pool.statistics.stats import PoolEvent, PoolStats
+from sc2pool.integration import merge_stats, restarts_exceeded, warn_of_owner
+from sc2pool.pool.statistics.stats import PoolEvent
 from sc2pool.ray.cluster import ANSWER_S, connection
 from sc2pool.ray.equal_nodes import check_agreement
 from sc2pool.ray.pool.node_games import Reply
 from sc2pool.ray.pool.remote_games import LostError, NoPlaceError, Reborn, RemoteGames
-from sc2pool.ray.stats import merge
+from sc2pool.utilities import Deadline
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +80,7 @@ class Actors:
         self.closed = False
         self._failed = ""
         self._losses: list[PoolEvent] = []
-        self._recoveries = DurationCounter()
+        self._recoveries_s: list[float] = []
         try:
             self._start()
         except BaseException:
@@ -209,7 +207,7 @@ class Actors:
                 except LostError as again:
                     error = again
                 else:
-                    self._recoveries.add(time.monotonic() - lost_at_s)
+                    self._recoveries_s.append(time.monotonic() - lost_at_s)
                     self._update_stats([games])
                     return
         except NoPlaceError:
@@ -230,7 +228,7 @@ class Actors:
             for env in range(games.first, games.first + games.n)
         ]
         of_all = [at_s for one in self._every for at_s in one.losses_s]
-        why = exceeded(self._restart, len(self._every), games.losses_s, of_all, now_s)
+        why = restarts_exceeded(self._restart, len(self._every), games.losses_s, of_all, now_s)
         if why is not None:
             raise CrashLoopError(f"the games of a node keep dying ({why}); the last time: {error}")
 
@@ -272,12 +270,12 @@ class Actors:
         return os.getpid() == self._owner_pid and bool(connection() == self._connection)
 
     def stats(self) -> PoolStats:
-        """The merged statistics of all actors; see `merge` for the approximate ones."""
+        """The merged statistics of all actors; see `merge_stats` for the approximate ones."""
         if self._connected:
             self._update_stats(self._every)
         parts = [(one.node.name, one.stats) for one in self._every if one.stats is not None]
         past = [stats for games in self._every for stats in games.past]
-        return merge(parts, past, self._losses, figures(self._recoveries))
+        return merge_stats(parts, past, self._losses, self._recoveries_s)
 
     @staticmethod
     def _update_stats(some: Sequence[RemoteGames]) -> None:

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from sc2pool.pool.queues.layout import Array, SpaceLayout
+from sc2pool.integration import SpaceLayout
 from sc2pool.pool.stepping.batch import Batch
+from sc2pool.utilities import Array
 
 
 def together(layout: SpaceLayout, batches: Sequence[Batch]) -> Batch:

@@ -25,21 +25,23 @@ from typing import Any
 from gymnasium import spaces
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError, ResetNeeded
 
+from sc2pool import PoolStats
 from sc2pool.config import PoolConfig
-from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError, Phase
-from sc2pool.game.hang_detection import SLOW_FACTOR
-from sc2pool.pool import actions as action_checks
-from sc2pool.pool.ipc.pickling import for_worker
-from sc2pool.pool.queues.layout import Array, SpaceLayout, space_layout
-from sc2pool.pool.statistics.stats import PoolStats
+from sc2pool.integration import (
+    SLOW_FACTOR,
+    SpaceLayout,
+    check_actions,
+    refuse_to_travel,
+    space_layout,
+)
 from sc2pool.pool.stepping.batch import Batch
-from sc2pool.pool.vec_pool import refuse_to_travel
 from sc2pool.ray.cluster import GAME_RESOURCE, Node, declares_games, nodes
 from sc2pool.ray.pool.actors import Actors, ResetArguments
 from sc2pool.ray.pool.batches import together, truncation
 from sc2pool.ray.pool.node_games import About, Book, Reply
 from sc2pool.ray.pool.remote_games import RemoteGames
+from sc2pool.utilities import Array, Deadline, pickle_for_worker
 
 _FREE_S = 3.0
 """Time limit for Ray to notice the room of games that have just been closed."""
@@ -82,7 +84,7 @@ class ClusterPool:
         first = 0
         for index, (node, count) in enumerate(_room(n, spares)):
             fns = None if env_fns is None else env_fns[first : first + count]
-            mine = for_worker({**keywords, "env_fns": fns, "n": count})
+            mine = pickle_for_worker({**keywords, "env_fns": fns, "n": count})
             every.append(
                 RemoteGames(
                     index, first, count, count + spares, mine, node, node.games > 0, patience_s
@@ -165,10 +167,8 @@ class ClusterPool:
             if self.about.is_task:
                 raise ResetNeeded("call reset() before the first step")
             self.reset()
-        if self.about.strict:
-            actions = action_checks.check(self.action_space, actions, range(self.n))
-        else:
-            action_checks.count(actions, self.n)
+        space = self.action_space if self.about.strict else None
+        actions = check_actions(space, actions, range(self.n))
         self._sent = [
             None if games.reborn else games.submit("step", actions[games.rows])
             for games in self._actors

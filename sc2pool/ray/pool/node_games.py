@@ -24,12 +24,12 @@ from typing import Any, NamedTuple
 
 import ray
 
-from sc2pool.envs.shared_keywords import make_players
+from sc2pool import PoolStats
+from sc2pool.integration import make_players
 from sc2pool.pool.pool import Pool
-from sc2pool.pool.queues.layout import Array
-from sc2pool.pool.statistics.stats import PoolStats
 from sc2pool.pool.stepping.batch import Batch
 from sc2pool.ray.equal_nodes import NodeGame
+from sc2pool.utilities import Array
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from sc2pool.processes.follower import become_follower
+from sc2pool.utilities import become_follower
 
 if __name__ == "__main__":
     (descriptor,) = become_follower(sys.argv[1:])

@@ -34,15 +34,23 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.utils import set_random_seed
 
 from sc2pool.errors import LearnerError
-from sc2pool.platform import WINDOWS
-from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
-from sc2pool.pool.ipc.messages import Raised
-from sc2pool.pool.ipc.pickling import RemoteTraceback, describe, original, pickle_script_by_value
-from sc2pool.processes.follower import Follower, start_follower
-from sc2pool.processes.spawn import describe_exit, leave_interrupts_to_parent
-from sc2pool.processes.tree import waited_s
-from sc2pool.processes.uninterrupted import uninterrupted
 from sc2pool.realtime.async_ppo.model_state import Packed, Unpacked
+from sc2pool.utilities import (
+    WINDOWS,
+    Channel,
+    ChannelClosedError,
+    Follower,
+    Raised,
+    RemoteTraceback,
+    describe_exit,
+    leave_interrupts_to_parent,
+    pickle_script_by_value,
+    start_follower,
+    uninterrupted,
+    waited_s,
+)
+from sc2pool.utilities import describe_error as describe
+from sc2pool.utilities import original_error as original
 
 _SILENT_S: Final = 60.0
 """How long a process whose reply is awaited may use no CPU time."""

@@ -79,3 +79,15 @@ ON_THE_STANDIN: dict[str, StandInScores] = {
     "2c_vs_64zg": StandInScores(14.8, 20.0),
 }
 """By map name."""
+
+
+class MapScores(NamedTuple):
+    """The scores on one map; None for unknown ones."""
+
+    standin: StandInScores | None
+    published: PublishedScores | None
+
+
+def scores_of(map_name: str) -> MapScores:
+    """The scores to compare with on this map."""
+    return MapScores(ON_THE_STANDIN.get(map_name), PUBLISHED.get(map_name))

@@ -37,7 +37,7 @@ from sc2pool.tasks.opponents.policies import (
     SharedPair,
     bot_opponent,
 )
-from sc2pool.tasks.opponents.snapshots import SnapshotOpponent, SnapshotStore
+from sc2pool.tasks.opponents.snapshots import FirstOpponent, SnapshotOpponent, SnapshotStore
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import QueuePair
 from sc2pool.tasks.teams.team_task import TeamTask, agents_of
@@ -92,6 +92,21 @@ class InTurn:
 
     def begin(self, episode: Episode) -> tuple[str, QueuePair | PlainBot]:
         return self.opponents[episode.number // 2 % len(self.opponents)].begin(episode)
+
+
+def yardsticks(store: SnapshotStore, task: type[TaskDefinition]) -> dict[str, Opponent]:
+    """The opponents that show a learner's progress, by name.
+
+    They are the store's first snapshot ("first"), which may be added later, and the task's scripted
+    player ("scripted") if it has one.
+    """
+    actions = task.action_space
+    found: dict[str, Opponent] = {"first": FirstOpponent(store, actions, "first")}
+    scripted = getattr(task, "scripted", None)  # a function of the observation
+    if scripted is not None:
+        pair = partial(FunctionPair, scripted, actions)
+        found["scripted"] = PairOpponent("scripted", pair, agents_of(task))
+    return found
 
 
 def resolve(opponent: Any, task: type[TaskDefinition]) -> Opponent | Computer | None:

@@ -14,7 +14,7 @@ from sc2pool.cli.playing.chosen_player import (
     ChosenPlayer,
     find_player,
     playable_model,
-    scripted_player,
+    scripted_function,
 )
 from sc2pool.cli.playing.episodes import Ended
 from sc2pool.cli.playing.play import summary
@@ -51,12 +51,12 @@ def test_a_space_without_arrays_is_not_recorded() -> None:
 def test_a_users_task_of_a_built_in_name_is_not_the_built_in_one() -> None:
     """The scripted player and gymnasium's spec fit only the spaces of the built-in task."""
     built_in = resolve("MoveToBeacon")
-    scripted_player(built_in)
+    scripted_function(built_in)
     assert env_spec_of(ChosenPlayer("random", built_in, "auto")) is not None
     own = type("MoveToBeacon", (built_in,), {})
     assert env_spec_of(ChosenPlayer("random", own, "auto")) is None
     with pytest.raises(ConfigError, match="MoveToBeacon has no scripted player"):
-        scripted_player(own)
+        scripted_function(own)
 
 
 class Spaces(Env):

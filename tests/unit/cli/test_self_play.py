@@ -64,7 +64,7 @@ def test_both_sides_learn_or_one_against_the_store(tmp_path):
     ("task", "names"), [(Scripted, ["first", "scripted"]), (MoveToBeacon, ["first"])]
 )
 def test_yardsticks(tmp_path, task, names):
-    found = self_play.yardsticks(options(tmp_path, task=task, self_play="shared"))
+    found = self_play.opponents_of(options(tmp_path, task=task, self_play="shared"))
     assert list(found) == names
     if "scripted" in found:
         turns = self_play.taking_turns(found)

@@ -28,7 +28,6 @@ from sc2pool.pool.ipc.messages import Evidence
 from sc2pool.pool.report import fault_reports, live_files, snapshot
 from sc2pool.pool.report.fault_reports import FaultedInstance
 from sc2pool.pool.report.loopback import (
-    IDLE_S,
     MOST_CONNECTIONS,
     LoopbackServer,
     names_loopback,
@@ -514,8 +513,6 @@ def test_other_names(host: str) -> None:
 
 
 class Handler(BaseHTTPRequestHandler):
-    timeout = IDLE_S
-
     def do_GET(self) -> None:
         self.send_response(200)
         self.end_headers()

@@ -1,0 +1,274 @@
+"""The checks of a running game; `stepping` and `examine` measure for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from sc2pool.config import Limits, RecyclePolicy
+from sc2pool.doctor.findings import (
+    MB,
+    Judgement,
+    Section,
+    differs,
+    expect,
+    failed,
+    megabytes,
+    ok,
+    seconds,
+    yes_no,
+)
+from sc2pool.game.program.diagnoses import known_faults
+from sc2pool.protocol.game_time import LOOPS_PER_S
+
+KILL_SLOW_S: Final = 2.0
+GROWTH_BYTES: Final = MB
+"""Growth per reset above which the report mentions it."""
+PACE_TOLERANCE: Final = 0.05
+LATE_LOOPS: Final = 2
+"""How many loops late the reply to a request for a later loop may be."""
+FREEZES_BELOW, CATCHES_UP_ABOVE = 0.25, 0.75
+"""Shares of missed loops that a game makes up for; between them the answer is "in part"."""
+
+TIMES = Section("times and memory of the game")
+BEHAVIOUR = Section("behaviour of the game")
+
+
+def _within(limit_s: float, field: str) -> Callable[[int, float, float, float, float], Judgement]:
+    """A judge of durations that `Limits(field=…)` limits, to `limit_s` by default."""
+    setting = f"PoolConfig(limits=Limits({field}=…))"
+
+    def judge(n: int, first_s: float, p50_s: float, p95_s: float, longest_s: float) -> Judgement:
+        figure = seconds(first_s)
+        if n > 1:
+            figure = (
+                f"p50 {seconds(p50_s)}, p95 {seconds(p95_s)}, first {figure}, "
+                f"longest {seconds(longest_s)} (of {n})"
+            )
+        advice = f"close to the limit of {limit_s:g} s or beyond it: set {setting}"
+        return expect(longest_s <= limit_s / 2, figure, advice)
+
+    return judge
+
+
+_LIMITS = Limits()
+_LAUNCH = _within(_LIMITS.launch_s, "launch_s")
+_STEP = _within(_LIMITS.step_s, "step_s")
+
+launch = TIMES.check(
+    "launch",
+    "from the start of the process to an answer",
+    remedy="the executable cannot be run: its package is for another system, its file system "
+    "does not permit execution, or there is no room for temporary files (TMPDIR)",
+)(_LAUNCH)
+launch_again = TIMES.check("launch again", "the same, with all files cached")(_LAUNCH)
+create_join = TIMES.check("create+join", "a reset with a seed")(
+    _within(_LIMITS.create_join_s, "create_join_s")
+)
+restart = TIMES.check("restart", "a reset without a seed, observation included")(
+    _within(_LIMITS.reset_s, "reset_s")
+)
+burst_step = TIMES.check("burst step", "one env step as sc2pool makes it")(_STEP)
+single_step = TIMES.check("single step", "the same, one request after the other")(_STEP)
+
+
+@TIMES.check("memory growth", "does the game grow with resets?")
+def memory_growth(first_bytes: int, last_bytes: int, resets: int) -> Judgement:
+    per_reset = (last_bytes - first_bytes) / max(1, resets)
+    figure = (
+        f"{megabytes(first_bytes)} at first, {megabytes(last_bytes)} after {resets} resets "
+        f"({per_reset / MB:+.2f} MB a reset)"
+    )
+    policy = RecyclePolicy()
+    if policy.hard_memory_bytes is not None and last_bytes > policy.hard_memory_bytes:
+        advice = "beyond the hard limit: set PoolConfig(recycle=RecyclePolicy(hard_memory_bytes=…))"
+        return failed(figure, advice)
+    if per_reset <= GROWTH_BYTES:
+        return ok(figure)
+    many = "many" if policy.growth_bytes is None else f"{policy.growth_bytes / per_reset:,.0f}"
+    return differs(figure, f"it grows: the pool will replace each game after {many} resets")
+
+
+@TIMES.check("kill", "how fast close() can be")
+def kill(took_s: float, gone: bool) -> Judgement:
+    if not gone:
+        advice = "a killed process that remains hangs in the kernel: look at the disk and drivers"
+        return failed(f"still there after {seconds(took_s)}", advice)
+    if took_s > KILL_SLOW_S:
+        return differs(seconds(took_s), "close() takes longer because of it")
+    return ok(f"{seconds(took_s)}, nothing left")
+
+
+# ---- behaviour of the game ----------------------------------------------------------------------
+
+
+@BEHAVIOUR.check("version", "the game's own version")
+def version(game_version: str, told_build: int, folder_build: int) -> Judgement:
+    known = known_faults(told_build)
+    return expect(
+        told_build == folder_build,
+        f"{game_version}, base build {told_build}{f' ({known})' if known else ''}",
+        f"its folder says Base{folder_build}: the installation may be a mixture",
+    )
+
+
+@BEHAVIOUR.check("ready markers", "does the game print that it is ready?")
+def ready_markers(found: Sequence[str], missing: Sequence[str]) -> Judgement:
+    if not missing:
+        return ok(f"yes: {', '.join(found)}")
+    advice = "sc2pool does not wait for them; other clients may"
+    return differs(f"not printed: {', '.join(missing)}", advice)
+
+
+proven_listener = BEHAVIOUR.check("proven listener", "was the listener our game?")(
+    yes_no(
+        "proven before the first byte was sent", "not proven", "as with Wine; stats() will say so"
+    )
+)
+reply_ids = BEHAVIOUR.check("reply ids", "does Response.id come back?")(
+    yes_no(
+        "yes: a reply is known by its id",
+        "no",
+        "an old game: replies are matched by their order and kind only",
+    )
+)
+
+
+@BEHAVIOUR.check("determinism", "do the same seed and actions give the same episode?")
+def determinism(compared: int, difference: str) -> Judgement:
+    if not difference:
+        return ok(f"yes: {compared} observations are the same")
+    return differs(f"no: {difference}", "a run with a seed cannot be repeated exactly")
+
+
+@BEHAVIOUR.check("bursts", "do bursts give the same observations as single requests, alone?")
+def bursts(compared: int, difference: str) -> Judgement:
+    if not difference:
+        return ok(f"yes: {compared} observations are the same")
+    advice = "sc2pool steps in bursts, and this game answers them wrongly: please report it"
+    return failed(f"no: {difference}", advice)
+
+
+@BEHAVIOUR.check("seed", "does another seed give another episode?")
+def seed(episodes: int, distinct: int) -> Judgement:
+    if distinct == episodes:
+        return ok("yes: another beginning")
+    advice = "the map always begins like this, or the game takes no seed"
+    return differs("no: the same beginning", advice)
+
+
+@BEHAVIOUR.check("restart and seed", "does restart_game repeat the seed?")
+def restart_and_seed(compared: int, difference: str) -> Judgement:
+    if difference:
+        return ok(f"no, it goes on to another episode: {difference}")
+    advice = (
+        "no action is needed: sc2pool never restarts a game that was given a seed. If games "
+        "without a seed also repeat themselves, the check 'restart variety' says so"
+    )
+    return differs(f"yes: {compared} observations are the same as after create_game", advice)
+
+
+@BEHAVIOUR.check("restart variety", "do restarted episodes without a seed differ?")
+def restart_variety(episodes: int, distinct: int) -> Judgement:
+    figure = f"{distinct} different beginning(s) in {episodes} episodes"
+    advice = (
+        "every episode begins alike: give seed=…, which creates a new game for every episode; "
+        "that takes longer"
+    )
+    return expect(distinct > 1 or episodes == 1, figure, advice)
+
+
+@BEHAVIOUR.check("hard reset", "does need_hard_reset come?")
+def hard_reset(restarts: int, asked_after: int | None) -> Judgement:
+    if asked_after is None:
+        return ok(f"not in {restarts} restarts")
+    advice = "the pool replaces such a game when its episode ends, which takes a launch"
+    return differs(f"after {asked_after} restarts", advice)
+
+
+@BEHAVIOUR.check("episode end", "does player_result come at once or one observation later?")
+def episode_end(game_loop: int, further_observations: int | None, by_command: bool) -> Judgement:
+    how = "by a debug command" if by_command else "by itself"
+    figure = f"ended {how} at game loop {game_loop}, "
+    if further_observations is None:
+        advice = "sc2pool observes once more, without success: wins and losses are not known"
+        return differs(figure + "the result never came", advice)
+    if further_observations == 0:
+        return ok(figure + "with the result at once")
+    figure += f"the result {further_observations} observation(s) later"
+    if further_observations == 1:
+        return ok(figure + ", as sc2pool expects")
+    return differs(figure, "sc2pool observes once more only")
+
+
+restart_after_end = BEHAVIOUR.check("restart after end", "can an ended episode be restarted?")(
+    yes_no("yes", "no: created anew", "every reset takes a create_game")
+)
+
+
+@BEHAVIOUR.check("exit on request", "does DebugTestProcess work (exit, tried last)?")
+def exit_on_request(ended: bool, took_s: float, detail: str) -> Judgement:
+    if ended:
+        return ok(f"yes, {seconds(took_s)} later: {detail}")
+    advice = "tests cannot make this game exit; sc2pool itself does not need that"
+    return differs(f"no: {detail}", advice)
+
+
+@BEHAVIOUR.check(
+    "real time",
+    "the game's own pace; for playing in real time and pausing the game while the learner learns",
+)
+def real_time(loops: int, seconds: float) -> Judgement:
+    figure = f"{loops / seconds:.1f} loops/s over {seconds:.1f} s (expected {LOOPS_PER_S})"
+    expected = LOOPS_PER_S * seconds
+    # Loops are whole numbers, so a difference of one has no meaning.
+    advice = "the machine is too busy or too slow for real time, or the game has another clock"
+    return expect(abs(loops - expected) <= 1 + PACE_TOLERANCE * expected, figure, advice)
+
+
+@BEHAVIOUR.check(
+    "awaited loop", "is RequestObservation.game_loop honoured in mid-game, in real time?"
+)
+def awaited_loop(now: int, asked: int, got: int, took_s: float) -> Judgement:
+    figure = f"asked at loop {now} for loop {asked}, got loop {got} after {seconds(took_s)}"
+    return expect(
+        asked <= got <= asked + LATE_LOOPS,
+        figure,
+        "a client in real time must use its own clock instead",
+    )
+
+
+@BEHAVIOUR.check("stop and go on", "does a stopped game catch up in real time?")
+def stop_and_go_on(  # noqa: PLR0917
+    loop_before: int,
+    loop_at_once: int,
+    loop_after: int,
+    stopped_s: float,
+    ran_s: float,
+    loops_per_s: float,
+) -> Judgement:
+    """Judge a stop by the loops that the game made up for.
+
+    Args:
+        loop_before: the loop before the stop.
+        loop_at_once: the loop of the first observation after the stop.
+        loop_after: the loop of a later observation.
+        stopped_s: how long the game was stopped.
+        ran_s: how long it ran between `loop_before` and `loop_after`.
+        loops_per_s: its pace without a stop.
+    """
+    missed = loops_per_s * stopped_s
+    made_up = loop_after - loop_before - loops_per_s * ran_s
+    share = made_up / missed
+    figure = (
+        f"stopped for {stopped_s:.1f} s, that is {missed:.0f} loops, of which {share:z.0%} "
+        f"were made up (+{loop_at_once - loop_before} loops when it went on, "
+        f"+{loop_after - loop_before} in all, {ran_s:.1f} s of running)"
+    )
+    if share <= FREEZES_BELOW:
+        return ok(f"no, it goes on where it was: {figure}")
+    advice = (
+        "a pause does not stop this game's time: the missed loops are played without actions. In "
+        "real time let the actor continue while the learner learns, instead of pausing the game"
+    )
+    return differs(f"{'yes' if share >= CATCHES_UP_ABOVE else 'in part'}: {figure}", advice)

@@ -1,0 +1,165 @@
+"""`sc2pool doctor --full`: the table of measurements, carried out one after the other.
+
+    PARTS ── measure ──► findings ── settled_by ──► facts that later pools rely on
+
+Rules: each measurement has its own limit and its own games. So a game that hangs or crashes costs
+only that limit, and is a finding. An unexpected reply is also a finding, so that the other
+measurements are still made. Every game is closed after its measurement. The sum of the limits is
+longer than the usual duration, because hardly any game hangs in every measurement.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import traceback
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import replace
+from datetime import date
+from typing import Any, Final, NamedTuple
+
+import psutil
+
+from sc2pool.deadline import Deadline
+from sc2pool.doctor import ends, launches, maps, matches, messages, resets
+from sc2pool.doctor.checks import ends as end_checks
+from sc2pool.doctor.checks import launches as launch_checks
+from sc2pool.doctor.checks import maps as map_checks
+from sc2pool.doctor.checks import matches as match_checks
+from sc2pool.doctor.checks import messages as message_checks
+from sc2pool.doctor.checks import resets as reset_checks
+from sc2pool.doctor.findings import Check, Findings, Grade
+from sc2pool.doctor.lab import Lab, NotPossible
+from sc2pool.errors import FaultKind, GameFault, SC2PoolError
+from sc2pool.game.program.settled import Settled
+
+
+class Part(NamedTuple):
+    """One measurement."""
+
+    checks: tuple[Check[...], ...]
+    measure: Callable[[Lab], Awaitable[None]]
+    limit_s: float
+    needs: Callable[[Lab], object] = lambda _: None
+    """Raises `NotPossible` if a map for the measurement is missing."""
+
+    @property
+    def name(self) -> str:
+        """The name that selects this part; the names of its checks begin with it."""
+        return self.checks[0].name.split()[0]
+
+
+PARTS: Final = (
+    Part((reset_checks.restart_restores,), resets.restores, 120.0, Lab.mining),
+    Part((end_checks.awaited_end,), ends.awaited_ends, 240.0, Lab.mini),
+    Part((end_checks.polled_end,), ends.polled_ends, 60.0, Lab.mini),
+    Part((end_checks.match_end, end_checks.match_results), ends.match_ends, 120.0, Lab.melee),
+    Part((end_checks.stepped_end,), ends.stepped_ends, 60.0, Lab.mini),
+    Part((match_checks.match_bursts,), matches.match_bursts, 90.0, Lab.melee),
+    Part((end_checks.stops, end_checks.match_stops), ends.stops, 60.0, Lab.mini),
+    Part((reset_checks.computer_restarts,), resets.computers, 90.0, Lab.melee),
+    Part((reset_checks.random_race,), resets.random_race, 90.0, Lab.melee),
+    Part((reset_checks.many_resets,), resets.many_resets, 45.0, Lab.mini),
+    Part((launch_checks.closed_socket,), launches.closed_sockets, 75.0, Lab.mini),
+    Part((launch_checks.ends,), launches.ends, 90.0, Lab.mini),
+    Part((launch_checks.launches_at_once,), launches.launches, 90.0, Lab.mini),
+    Part((match_checks.matches_in_a_row,), matches.matches_in_a_row, 40.0, Lab.melee),
+    Part((match_checks.lost_side,), matches.lost_sides, 90.0, Lab.melee),
+    Part((match_checks.idle,), matches.idle, 60.0, Lab.melee),
+    Part((match_checks.taken_ports,), matches.ports, 60.0, Lab.melee),
+    Part((match_checks.second_client,), matches.second_client, 30.0, Lab.mini),
+    Part((message_checks.action_delay,), messages.action_delays, 60.0, Lab.mini),
+    Part((map_checks.debug_units,), maps.debug_units, 30.0, Lab.mini),
+    Part((map_checks.waves,), maps.waves, 45.0),
+    Part((map_checks.installed_maps,), maps.installed_maps, 75.0),
+    Part((map_checks.odd_maps,), maps.odd_maps, 60.0, Lab.mini),
+    Part((message_checks.replays,), messages.replays, 60.0, Lab.mini),
+    Part((launch_checks.speed,), launches.speed, 60.0, Lab.mining),
+    Part((reset_checks.limits,), resets.limits, 60.0, Lab.mining),
+    Part((end_checks.first_loop,), ends.first_loops, 60.0, Lab.mini),
+    Part((message_checks.ids,), messages.ids, 30.0),
+    Part((message_checks.warnings,), messages.warnings, 60.0, Lab.mini),
+)
+"""All measurements, in the order of their importance for pools."""
+
+
+async def measure(lab: Lab, names: Collection[str]) -> None:
+    """Carry out the measurements with these names."""
+    try:
+        for part in PARTS:
+            if part.name in names:
+                await _carry_out(part, lab)
+    finally:
+        lab.close_games()
+        shutil.rmtree(lab.folder, ignore_errors=True)
+
+
+async def _carry_out(part: Part, lab: Lab) -> None:
+    findings = lab.findings
+    findings.begin(part.checks[0])
+    lab.deadline = Deadline.after(part.limit_s)
+    reason = f"it was not measured: see {part.checks[0].name!r}"
+    try:
+        part.needs(lab)
+        async with asyncio.timeout(part.limit_s) as limit:
+            await part.measure(lab)
+    except NotPossible as missing:
+        reason = str(missing)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        detail = f"not done within its limit of {part.limit_s:g} s"
+        _note_failure(part, findings, detail, FaultKind.DEADLINE)
+    except GameFault as fault:
+        _note_failure(part, findings, fault.detail, fault.kind)
+    except (SC2PoolError, OSError, psutil.Error) as error:
+        _note_failure(part, findings, str(error), None)
+    except Exception as error:  # a game may send any reply; see the rules
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        detail = f"the measurement failed with {error!r} in {where.name}, line {where.lineno}"
+        _note_failure(part, findings, detail, None)
+    finally:
+        lab.close_games()
+    for check in part.checks:
+        if findings.measured(check) is None:
+            findings.note_unknown(check, reason)
+
+
+def _note_failure(part: Part, findings: Findings, detail: str, kind: FaultKind | None) -> None:
+    """Record the failure for the part's first check without a measurement."""
+    left = [check for check in part.checks if findings.measured(check) is None]
+    findings.note_failure((left or part.checks)[0], detail, kind)
+
+
+_WITH_CHANCE: Final = (reset_checks.computer_restarts, reset_checks.random_race)
+"""The checks of restarts in games with a computer or a random race."""
+
+
+def settled_by(findings: Findings, before: Settled) -> Settled:
+    """The facts that the measurements settle; facts that were not measured stay unchanged."""
+    facts: dict[str, Any] = {}
+    restores = findings.measured(reset_checks.restart_restores) or {}
+    # Reported faults are about exhausted fields, so without one a restart is not proven faithful.
+    if restores.get("differences") or restores.get("exhausted"):
+        facts["restart_faithful"] = not restores["differences"]
+    games = [
+        findings.grade(check) is Grade.OK
+        for check in _WITH_CHANCE
+        if "beginnings" in (findings.measured(check) or {})
+    ]
+    if False in games or len(games) == len(_WITH_CHANCE):
+        facts["restart_with_computer"] = all(games)
+    bursts = findings.measured(match_checks.match_bursts) or {}
+    if not bursts.get("undetermined", True):
+        facts["bursts_in_matches"] = not bursts["difference"]
+    ended = (findings.measured(end_checks.awaited_end) or {}).get("samples")
+    if ended:
+        facts["silent_end"] = any(sample["after_s"] is None for sample in ended)
+    stops = [
+        stop
+        for check in (end_checks.stops, end_checks.match_stops)
+        for stop in (findings.measured(check) or {}).get("measured", ())
+    ]
+    if stops:
+        facts["after_stop"] = end_checks.after_stop(stops)
+    return replace(before, **facts, measured=date.today().isoformat()) if facts else before

@@ -1,0 +1,555 @@
+"""Launches games for measurements, sends them raw requests, and always closes them.
+
+    Lab ── launch ──► Client ── post, reply, ask ──► Line ──► a game's websocket
+                        └── Ledger: counts the replies of all games of the run
+
+Rules: a reply is returned unchanged, even if it is wrong, odd or late, because a pool's handling of
+such a reply must not hide it from a measurement. Every wait has a limit. Silence is a `GameFault`;
+`Client.reply` returns None instead. `Lab.close_games` ends all games of a measurement.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import tempfile
+import time
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import picows
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from s2clientprotocol import debug_pb2, raw_pb2
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.config import Computer, GameSetup, Limits
+from sc2pool.deadline import Deadline
+from sc2pool.doctor.findings import Findings
+from sc2pool.errors import ConfigError, FaultKind, GameFault
+from sc2pool.game.connection import Connection, GameAPI
+from sc2pool.game.match import MatchLeases
+from sc2pool.game.program.installation import MAP_SUFFIX, Installation, find_map
+from sc2pool.game.program.launch import launch
+from sc2pool.game.wire import frames
+from sc2pool.protocol import requests
+from sc2pool.protocol.replies import Status
+from sc2pool.protocol.requests import MatchPorts
+
+USUAL_S: Final = 20.0
+"""Time limit of a reply without loading; even a slow game replies sooner."""
+STUB_LOOP: Final = (1 << 32) - 1
+"""The game loop of an observation without content."""
+_EXIT_GRACE_S: Final = 1.0
+"""How long after its socket was closed a process may still take to end."""
+_POLL_S: Final = 0.005
+
+
+class NotPossible(Exception):
+    """A measurement lacks something that it needs; the message names it."""
+
+
+# ---- one game ---------------------------------------------------------------------------------
+
+
+class Line(Connection):
+    """A connection that keeps every message of the game in order, without checks."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        super().__init__(sock)
+        self._came: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._parts: list[bytes] = []
+
+    def on_ws_frame(self, transport: picows.WSTransport, frame: picows.WSFrame) -> None:
+        """Keep one message, or None for the end of the connection."""
+        del transport
+        if frame.msg_type == picows.WSMsgType.CLOSE:
+            self._came.put_nowait(None)
+        elif frame.msg_type not in {picows.WSMsgType.PING, picows.WSMsgType.PONG}:
+            self._parts.append(frame.get_payload_as_bytes())
+            if frame.fin:
+                self._came.put_nowait(b"".join(self._parts))
+                self._parts = []
+
+    def on_ws_disconnected(self, transport: picows.WSTransport) -> None:
+        """Keep None for the end of the connection."""
+        super().on_ws_disconnected(transport)
+        self._came.put_nowait(None)
+
+    def post(self, asked: Sequence[sc_pb.Request]) -> None:
+        """Send requests without waiting for their replies."""
+        if self._transport is not None:
+            self._transport.underlying_transport.write(frames(asked))
+
+    async def next_message(self, within_s: float) -> bytes | None:
+        """The next message; None at the end of the connection.
+
+        Raises:
+            TimeoutError: no message has come in time.
+        """
+        async with asyncio.timeout(within_s):
+            return await self._came.get()
+
+
+@dataclass
+class Ledger:
+    """Counts of the replies of all games of a run."""
+
+    replies: int = 0
+    warnings: Counter[str] = field(default_factory=Counter)
+    """Texts in `Response.error` of replies that have content, with the kind of request."""
+    mistaken: Counter[str] = field(default_factory=Counter)
+    """Replies whose kind or id does not fit the request."""
+
+    def note(self, asked: sc_pb.Request, reply: sc_pb.Response) -> None:
+        """Count one reply."""
+        kind, got = asked.WhichOneof("request") or "nothing", reply.WhichOneof("response")
+        self.replies += 1
+        if got is not None:
+            self.warnings.update(f"{kind}: {text}" for text in reply.error)
+            if got != kind:
+                self.mistaken[f"a {got} as the reply to {kind}"] += 1
+        if asked.HasField("id") and reply.HasField("id") and reply.id != asked.id:
+            self.mistaken[f"another id in the reply to {kind}"] += 1
+
+
+class Client:
+    """A launched game and its connection; used by one task at a time.
+
+    Attributes:
+        status: the status in the newest reply.
+        launched_s: the time from the spawn to the first reply.
+        player_id: the player's id in the newest join.
+    """
+
+    def __init__(self, api: GameAPI, line: Line, ledger: Ledger) -> None:
+        self.api = api
+        self.process = api.process
+        self.pid = api.pid
+        self.status = Status.UNKNOWN
+        self.launched_s = 0.0
+        self.player_id = 0
+        self._line = line
+        self._ledger = ledger
+        self._due: deque[sc_pb.Request] = deque()
+        """The requests without a reply, oldest first."""
+        self._next_id = 1
+
+    def close(self) -> None:
+        """Kill the game and release its resources; may be called again."""
+        self.api.close()
+
+    def hang_up(self) -> None:
+        """Close the socket without waiting for replies; the game is not killed."""
+        self._line.abort()
+
+    # ---- messages -------------------------------------------------------------------------
+
+    def post(self, *asked: sc_pb.Request, numbered: bool = True) -> None:
+        """Send requests without waiting for their replies.
+
+        Args:
+            asked: the requests.
+            numbered: whether each request gets the next id; if not, the ids stay unchanged.
+        """
+        for request in asked:
+            if numbered:
+                request.id = self._next_id
+                self._next_id += 1
+            self._due.append(request)
+        self._line.post(asked)
+
+    async def reply(self, within_s: float) -> sc_pb.Response | None:
+        """The reply to the oldest request without a reply; None if it does not come in time.
+
+        Raises:
+            GameFault: the game has ended or closed the connection, or sent a message that cannot be
+                decoded or has no request.
+        """
+        try:
+            content = await self._line.next_message(within_s)
+        except TimeoutError:
+            return None
+        if content is None:
+            raise await self._end()
+        if not self._due:
+            raise GameFault(FaultKind.BAD_REPLY, "a message came without a request")
+        asked = self._due.popleft()
+        try:
+            reply: sc_pb.Response = sc_pb.Response.FromString(content)
+        except DecodeError as error:
+            kind = asked.WhichOneof("request")
+            detail = f"the reply to {kind} cannot be decoded: {error}"
+            raise GameFault(FaultKind.BAD_REPLY, detail) from None
+        self._ledger.note(asked, reply)
+        self.status = Status(reply.status)
+        return reply
+
+    async def ask(self, asked: sc_pb.Request, within_s: float = USUAL_S) -> sc_pb.Response:
+        """Send one request and return its reply, which may be a refusal.
+
+        Replies to earlier requests are received first and dropped.
+
+        Raises:
+            GameFault: see `reply`; DEADLINE if a reply does not come in time.
+        """
+        (reply,) = await self.ask_all([asked], within_s)
+        return reply
+
+    async def ask_all(
+        self, asked: Sequence[sc_pb.Request], within_s: float = USUAL_S
+    ) -> list[sc_pb.Response]:
+        """Send several requests together and return their replies; see `ask`."""
+        self.post(*asked)
+        deadline = Deadline.after(within_s)
+        replies: list[sc_pb.Response] = []
+        while self._due:
+            kind = self._due[0].WhichOneof("request")
+            reply = await self.reply(max(0.0, deadline.remaining_s()))
+            if reply is None:
+                raise GameFault(FaultKind.DEADLINE, f"no reply to {kind} within {within_s:g} s")
+            replies.append(reply)
+        return replies[-len(asked) :]
+
+    async def _end(self) -> GameFault:
+        """The fault that describes the end of the connection."""
+        if await self.ends_within(_EXIT_GRACE_S):
+            return self.process.exit_fault()
+        return GameFault(FaultKind.CONNECTION_LOST, "the game closed the connection")
+
+    async def ends_within(self, limit_s: float) -> bool:
+        """Wait for the process's end; False if it still lives after `limit_s`."""
+        deadline = Deadline.after(limit_s)
+        while self.process.exit_code() is None:
+            if deadline.expired():
+                return False
+            await asyncio.sleep(_POLL_S)
+        return True
+
+    # ---- a game ---------------------------------------------------------------------------
+
+    async def begin(
+        self, setup: GameSetup, map_path: Path, seed: int | None = None, data: bytes = b""
+    ) -> None:
+        """Leave the previous game, then create and join a game.
+
+        Raises:
+            GameFault: the game failed or refused a request.
+        """
+        limit_s = Limits().create_join_s
+        await self.leave()
+        create = requests.create_game(setup, map_path, seed, data)
+        carried_out(await self.ask(create, limit_s), "create_game")
+        await self.join(setup, within_s=limit_s)
+
+    async def join(
+        self,
+        setup: GameSetup,
+        ports: MatchPorts | None = None,
+        name: str = "",
+        within_s: float = 60.0,
+    ) -> None:
+        """Join the created game; raises like `begin`."""
+        reply = await self.ask(requests.join_game(setup, ports, name), within_s)
+        joined = carried_out(reply, "join_game").join_game
+        self.player_id = joined.player_id
+        if self.status is not Status.IN_GAME:
+            raise GameFault(
+                FaultKind.BAD_REPLY,
+                f"join_game gave player {joined.player_id} and the status {status_of(reply)}",
+            )
+
+    async def leave(self) -> None:
+        """Leave the current game or replay, if any."""
+        if self.status in {Status.IN_GAME, Status.ENDED, Status.IN_REPLAY}:
+            await self.ask(requests.leave_game())
+
+    async def restart(self) -> sc_pb.ResponseRestartGame:
+        """Restart the game; raises like `begin`."""
+        reply = await self.ask(requests.restart_game(), Limits().reset_s)
+        return carried_out(reply, "restart_game").restart_game
+
+    async def observe(self, *, disable_fog: bool = False) -> sc_pb.ResponseObservation:
+        """The current state; raises like `begin`."""
+        reply = await self.ask(requests.observation(disable_fog=disable_fog))
+        return carried_out(reply, "observation").observation
+
+    async def loop(self) -> int:
+        """The current game loop; raises like `begin`."""
+        return (await self.observe()).observation.game_loop
+
+    async def step(self, loops: int, within_s: float = 60.0) -> sc_pb.Response:
+        """Step the game; the reply may be a refusal, for example after the game's end."""
+        return await self.ask(requests.step(loops), within_s)
+
+    async def debug(self, *commands: debug_pb2.DebugCommand) -> None:
+        """Send debug commands; raises like `begin`."""
+        carried_out(await self.ask(debug_request(*commands)), "debug")
+
+    async def step_to_end(self, most_loops: int, at_a_time: int = 240) -> int | None:
+        """Step until the game or replay has ended; the loops, or None if it has not ended."""
+        status = self.status
+        for loops in range(at_a_time, most_loops + at_a_time, at_a_time):
+            reply = await self.step(at_a_time)
+            if self.status is not status or refusal(reply):
+                return loops
+        return None
+
+
+# ---- messages ---------------------------------------------------------------------------------
+
+
+def debug_request(*commands: debug_pb2.DebugCommand) -> sc_pb.Request:
+    """A request with these debug commands."""
+    return sc_pb.Request(debug=sc_pb.RequestDebug(debug=commands))
+
+
+def end_game(victory: bool = False) -> debug_pb2.DebugCommand:
+    """The debug command that ends the game, by a surrender or a victory."""
+    kind = debug_pb2.DebugEndGame
+    result = kind.DeclareVictory if victory else kind.Surrender
+    return debug_pb2.DebugCommand(end_game=kind(end_result=result))
+
+
+def kill(units: Sequence[raw_pb2.Unit]) -> debug_pb2.DebugCommand:
+    """The debug command that kills these units."""
+    tags = [unit.tag for unit in units]
+    return debug_pb2.DebugCommand(kill_unit=debug_pb2.DebugKillUnit(tag=tags))
+
+
+def units_of(seen: sc_pb.ResponseObservation, *alliances: int) -> list[raw_pb2.Unit]:
+    """The units of these alliances."""
+    return [unit for unit in seen.observation.raw_data.units if unit.alliance in alliances]
+
+
+VERY_EASY: Final = Computer(difficulty=sc_pb.VeryEasy)
+WORKERS: Final = {45: "Terran", 84: "Protoss", 104: "Zerg"}
+"""The unit types of workers, and their races."""
+
+
+def status_of(reply: sc_pb.Response) -> str:
+    """The name of a reply's status, in lower case."""
+    return Status(reply.status).name.lower()
+
+
+def refusal(reply: sc_pb.Response) -> str:
+    """The game's words of refusal; empty if the request was carried out."""
+    kind = reply.WhichOneof("response")
+    if kind is None:
+        return "; ".join(reply.error) or "an empty reply"
+    answer: Any = getattr(reply, kind)
+    if "error" in answer.DESCRIPTOR.fields_by_name and answer.HasField("error"):
+        details = getattr(answer, "error_details", "")
+        return f"{type(answer).Error.Name(answer.error)} {details}".rstrip()
+    return ""
+
+
+def carried_out(reply: sc_pb.Response, kind: str) -> sc_pb.Response:
+    """Return the reply if its request was carried out.
+
+    Raises:
+        GameFault: the request was refused (BAD_REPLY).
+    """
+    why = refusal(reply)
+    if why:
+        detail = f"{kind} was refused (status {status_of(reply)}): {why}"
+        raise GameFault(FaultKind.BAD_REPLY, detail)
+    return reply
+
+
+# ---- several games ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Maps:
+    """The installed maps for measurements; None for a kind that is not installed."""
+
+    mini: tuple[GameSetup, Path] | None
+    """A short map for one player."""
+    melee: Path | None
+    """A map for two players with towns."""
+    mining: Path | None
+    """A map with workers and mineral fields."""
+
+
+_MELEE: Final = ("Simple64", "Flat64", "Flat96", "Simple96", "Simple128")
+"""Melee maps for two players, which clients' packages name."""
+_MINING: Final = ("BuildMarines", "CollectMineralsAndGas")
+_SPECIAL: Final = ("mini_games", "smac_maps", "smac_duels", "test", "example")
+"""Folders whose maps are not for a melee."""
+
+
+def find_maps(installation: Installation, mini: tuple[GameSetup, Path] | None) -> Maps:
+    """Find the maps for measurements.
+
+    Args:
+        mini: the setup and the map of a mini-game.
+    """
+    melee = _first_of(installation, _MELEE)
+    if melee is None and installation.maps is not None:
+        others = (
+            path
+            for path in sorted(installation.maps.rglob(f"*{MAP_SUFFIX}"))
+            if path.parent.name.lower() not in _SPECIAL
+        )
+        melee = next(others, None)
+    return Maps(mini, melee, _first_of(installation, _MINING) or melee)
+
+
+def _first_of(installation: Installation, names: Sequence[str]) -> Path | None:
+    for name in names:
+        try:
+            return find_map(installation, name)
+        except ConfigError:
+            continue
+    return None
+
+
+class Lab:
+    """Launches and owns the games of the measurements, and holds their common data.
+
+    Attributes:
+        folder: the folder for temporary files of measurements and games; its owner deletes it.
+        patient: see `Plan`.
+    """
+
+    def __init__(
+        self, installation: Installation, maps: Maps, findings: Findings, *, patient: bool = True
+    ) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="sc2pool-doctor-"))
+        # A core file is written to the working directory.
+        cwd = installation.cwd or self.folder
+        self.installation = replace(installation, cwd=cwd)
+        self.maps = maps
+        self.findings = findings
+        self.ledger = Ledger()
+        self.patient = patient
+        self.deadline = Deadline.after(None)
+        self._clients: list[Client] = []
+        self._leases: list[MatchLeases] = []
+
+    def close_games(self) -> None:
+        """Close all games; may be called again."""
+        for client in self._clients:
+            client.close()
+        for leases in self._leases:
+            leases.release()
+        self._clients, self._leases = [], []
+
+    def mini(self, *, realtime: bool = False) -> tuple[GameSetup, Path]:
+        """The setup of a mini-game, and its map.
+
+        Raises:
+            NotPossible: no map to play was found.
+        """
+        if self.maps.mini is None:
+            raise NotPossible("no map to play was found")
+        setup, path = self.maps.mini
+        return replace(setup, realtime=realtime), path
+
+    def melee(self, **options: Any) -> tuple[GameSetup, Path]:
+        """The setup of a game on a melee map, and its map.
+
+        Raises:
+            NotPossible: no melee map was found.
+        """
+        if self.maps.melee is None:
+            raise NotPossible("no melee map was found (such as Simple64)")
+        return GameSetup(self.maps.melee.stem, **options), self.maps.melee
+
+    def mining(self) -> tuple[GameSetup, Path]:
+        """The setup of a game on a map with minerals, and its map.
+
+        Raises:
+            NotPossible: no map with minerals was found.
+        """
+        path = self.maps.mining
+        if path is None:
+            raise NotPossible("no map with minerals was found (such as BuildMarines or Simple64)")
+        # Without an opponent, a game on a melee map ends in its first loop.
+        opponents = (VERY_EASY,) if path == self.maps.melee else ()
+        return GameSetup(path.stem, opponents=opponents), path
+
+    async def launch(self, *, in_turn: bool = True, core_file_bytes: int = 0) -> Client:
+        """Launch a game; for the arguments see `launch` of `sc2pool.game.program.launch`.
+
+        Raises:
+            ConfigError, GameFault: see there.
+        """
+        began_s = time.monotonic()
+        limit_s = Limits().launch_s
+        api = await launch(
+            self.installation,
+            Deadline.after(min(limit_s, self.deadline.remaining_s())),
+            directory=self.folder,
+            connection_type=Line,
+            in_turn=in_turn,
+            core_file_bytes=core_file_bytes,
+        )
+        assert isinstance(api.connection, Line)
+        client = Client(api, api.connection, self.ledger)
+        self._clients.append(client)
+        carried_out(await client.ask(requests.ping(), limit_s), "ping")
+        client.launched_s = time.monotonic() - began_s
+        return client
+
+    def running(self) -> list[Client]:
+        """The games that are launched and not closed."""
+        return list(self._clients)
+
+    async def pair(self) -> Pair:
+        """Launch two games for matches.
+
+        Raises:
+            ConfigError, GameFault: see `launch`.
+        """
+        leases = MatchLeases()
+        self._leases.append(leases)
+        host, guest = await both(self.launch(), self.launch())
+        return Pair(host, guest, leases.ports)
+
+
+@dataclass
+class Pair:
+    """Two games of a match."""
+
+    host: Client
+    guest: Client
+    ports: MatchPorts
+
+    @property
+    def sides(self) -> tuple[Client, Client]:
+        """The host's and the guest's game."""
+        return self.host, self.guest
+
+    async def begin(self, setup: GameSetup, map_path: Path, seed: int | None = None) -> None:
+        """Create and join a match; see `Client.begin`."""
+        limit_s = Limits().create_join_s
+        await asyncio.gather(*(side.leave() for side in self.sides))
+        create = requests.create_game(replace(setup, participants=2), map_path, seed)
+        carried_out(await self.host.ask(create, limit_s), "create_game")
+        await both(
+            self.host.join(setup, self.ports, "host", limit_s),
+            self.guest.join(setup, self.ports, "guest", limit_s),
+        )
+
+    async def step(self, loops: int) -> None:
+        """Step both sides; a refusal does not raise."""
+        await both(self.host.step(loops), self.guest.step(loops))
+
+
+async def both(*deeds: Any) -> list[Any]:
+    """Run awaitables concurrently; the first failure cancels the others.
+
+    Raises:
+        Exception: the first failure.
+    """
+    tasks = [asyncio.ensure_future(deed) for deed in deeds]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)

@@ -1,0 +1,162 @@
+"""Measures the installation and the machine; no game is started."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from importlib import metadata
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from sc2pool.config import GameSetup
+from sc2pool.doctor.checks import machine as checks
+from sc2pool.doctor.findings import Findings, ProbeFailed
+from sc2pool.doctor.worker_check import probe_worker
+from sc2pool.errors import ConfigError
+from sc2pool.game.program.installation import MAP_SUFFIX, Installation, find, find_map
+from sc2pool.game.program.launch import find_listener
+from sc2pool.game.program.lease import HOST, PortLease, candidate_ports, ephemeral_range
+from sc2pool.platform import SYSTEM, WINDOWS
+from sc2pool.pool.machine.resources import available_and_total_bytes
+from sc2pool.processes.tree import usable_cores
+from sc2pool.protocol.compiled import STEP_PATH
+from sc2pool.tasks.minigames.scores import PUBLISHED
+from sc2pool.tasks.registry import available, resolve
+
+_SHARED_MEMORY: Final = Path("/dev/shm")
+
+Playable = tuple[GameSetup, Path]
+"""The game setup of the examination, and its map."""
+
+
+# ---- the installation ---------------------------------------------------------------------------
+
+
+def tasks_by_map() -> dict[str, list[str]]:
+    """The maps of the mini-games and of all built-in tasks of one player, each with its tasks.
+
+    Tasks of two players are left out, because StarCraft II does not have their maps.
+    """
+    tasks: dict[str, list[str]] = {name: [] for name in PUBLISHED}
+    for name in available():
+        task = resolve(name)
+        if task.players == 1:
+            tasks.setdefault(task.map_name, []).append(name)
+    return tasks
+
+
+def probe_installation(game: str, findings: Findings) -> Installation | None:
+    """Find the installation; None if no installation was found."""
+    try:
+        with findings.trying(checks.game):
+            found = find(game)
+    except ProbeFailed:
+        return None
+    findings.note(checks.game, found.root, found.executable, found.base_build, found.found_by)
+    return found
+
+
+def probe_maps(
+    installation: Installation, tasks: Mapping[str, Sequence[str]], findings: Findings
+) -> Playable | None:
+    """Look for each of the maps.
+
+    Returns:
+        The first map that can be played, with its setup, or None.
+    """
+    playable = None
+    maps = installation.maps or installation.root / "Maps"
+    for name, players in tasks.items():
+        path = locate(installation, name)
+        belongs_to = maps / ("mini_games" if name in PUBLISHED else "Melee") / f"{name}{MAP_SUFFIX}"
+        findings.note(checks.map_check(name), path, belongs_to, players)
+        if path is not None and playable is None:
+            setup = resolve(players[0]).game_setup() if players else GameSetup(name)
+            playable = setup, path
+    return playable
+
+
+def locate(installation: Installation, map_name: str) -> Path | None:
+    """The map's file, None if it is not installed."""
+    try:
+        return find_map(installation, map_name)
+    except ConfigError:
+        return None
+
+
+# ---- the machine --------------------------------------------------------------------------------
+
+
+def probe_machine(findings: Findings) -> None:
+    """Measure Python, memory, disk, limits and ports."""
+    findings.note(checks.python, sys.version_info[:3], required_packages())
+    findings.note(checks.step_path, STEP_PATH)
+    findings.note(checks.cores, usable_cores(), os.cpu_count() or 1)
+    probe_worker(findings)
+    findings.note(checks.memory, *available_and_total_bytes())
+    with suppress(ProbeFailed), findings.trying(checks.disk):
+        folder = Path(tempfile.gettempdir())
+        space = shutil.disk_usage(folder)
+        findings.note(checks.disk, folder, space.free, space.total)
+    if _SHARED_MEMORY.is_dir():
+        space = shutil.disk_usage(_SHARED_MEMORY)
+        findings.note(checks.shared_memory, _SHARED_MEMORY, space.free, space.total)
+    else:
+        findings.note_unknown(checks.shared_memory, "this system has no /dev/shm")
+    probe_limits(findings)
+    with suppress(ProbeFailed), findings.trying(checks.ports):
+        candidates = candidate_ports(ephemeral_range())
+        lease = PortLease.acquire()
+        lease.release()
+        findings.note(checks.ports, candidates.start, candidates.stop - 1, lease.port)
+    with suppress(ProbeFailed), findings.trying(checks.listener):
+        findings.note(checks.listener, listener_is_known())
+
+
+def required_packages() -> list[checks.Package]:
+    """The packages that sc2pool requires."""
+    packages = []
+    for requirement in metadata.requires("sc2pool") or []:
+        package, _, condition = requirement.partition(";")
+        elsewhere = "sys_platform" in condition and SYSTEM not in condition
+        if "extra" not in condition and not elsewhere:
+            name, _, least = package.strip().partition(">=")
+            version = next((one.version for one in metadata.distributions(name=name)), None)
+            packages.append(checks.Package(name=name, version=version, least=least))
+    return packages
+
+
+def probe_limits(findings: Findings) -> None:
+    """Note this process's limits, which games inherit."""
+    if WINDOWS:
+        for check in (checks.open_files, checks.processes):
+            findings.note_unknown(check, "Windows has no such limit")
+        return
+    import resource  # noqa: PLC0415
+
+    for check, number in (
+        (checks.open_files, resource.RLIMIT_NOFILE),
+        (checks.processes, resource.RLIMIT_NPROC),
+    ):
+        soft, hard = (
+            None if limit == resource.RLIM_INFINITY else limit
+            for limit in resource.getrlimit(number)
+        )
+        findings.note(check, soft, hard)
+
+
+def listener_is_known() -> bool:
+    """True if the system reports this process as the listener of a port that it listens on."""
+    with socket.create_server((HOST, 0)) as listener:
+        port = listener.getsockname()[1]
+        try:
+            return find_listener([psutil.Process()], port) is not None
+        except (psutil.Error, OSError):
+            return False

@@ -1,0 +1,239 @@
+"""Measures maps: installed maps, odd files, units by debug commands, waves.
+
+Rule: nothing is written into the installation; odd files are in the measurement's own folder.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from s2clientprotocol import common_pb2, debug_pb2, raw_pb2
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.config import Computer, GameSetup
+from sc2pool.doctor.checks import maps as checks
+from sc2pool.doctor.checks.maps import Appearance, Opened
+from sc2pool.doctor.lab import (
+    Client,
+    Lab,
+    NotPossible,
+    kill,
+    refusal,
+    status_of,
+    units_of,
+)
+from sc2pool.errors import ConfigError, GameFault
+from sc2pool.game.program.installation import MAP_SUFFIX, find_map
+from sc2pool.protocol import requests
+from sc2pool.protocol.replies import Status
+
+_MARINE: Final = 48
+_FEW_LOOPS: Final = 30
+"""Late units are awaited for this many loops."""
+_MAPS_A_FOLDER: Final = 2
+"""How many maps of each folder are loaded; all maps are loaded from the mini-games' folder."""
+_WAVES_MAP: Final = "DefeatZerglingsAndBanelings"
+_WAVE_LOOPS: Final = 240
+_LONG_PATH: Final = 261
+"""One character longer than the game's documentation allows."""
+
+
+# ---- units by debug commands (D20) --------------------------------------------------------------
+
+
+async def debug_units(lab: Lab) -> None:
+    """Create a unit and kill it, and count the loops until each change is observed."""
+    client = await lab.launch()
+    await client.begin(*lab.mini())
+    before = units_of(await client.observe(), raw_pb2.Self)
+    if not before:
+        raise NotPossible("this map has no own units")
+    marine = debug_pb2.DebugCreateUnit(unit_type=_MARINE, owner=client.player_id, quantity=1)
+    marine.pos.x, marine.pos.y = before[0].pos.x, before[0].pos.y
+    await client.debug(debug_pb2.DebugCommand(create_unit=marine))
+    known = {unit.tag for unit in before}
+    created, new = await _loops_until(client, lambda tags: tags - known)
+    killed = None
+    if new:
+        await client.debug(debug_pb2.DebugCommand(kill_unit=debug_pb2.DebugKillUnit(tag=new)))
+        killed, _ = await _loops_until(client, lambda tags: not tags & new)
+    lab.findings.note(checks.debug_units, created, killed)
+
+
+async def _loops_until(client: Client, is_so: Callable[[set[int]], Any]) -> tuple[int | None, Any]:
+    """Loops until `is_so(own units' tags)` is true, and its result; both None if it never is."""
+    for loops in range(1, _FEW_LOOPS):
+        await client.step(1)
+        found = is_so({unit.tag for unit in units_of(await client.observe(), raw_pb2.Self)})
+        if found:
+            return loops, found
+    return None, None
+
+
+# ---- installed maps (D21) -----------------------------------------------------------------------
+
+
+async def installed_maps(lab: Lab) -> None:
+    """Load installed maps, restart them, and look for their units in the first loops."""
+    appearances: list[Appearance] = []
+    failures: dict[str, str] = {}
+    client: Client | None = None
+    for path in _chosen(lab):
+        if (appearances or failures) and lab.deadline.remaining_s() < 15.0:
+            break
+        client = client or await lab.launch()
+        try:
+            for reset in ("create", "restart"):
+                if reset == "restart":
+                    await client.restart()
+                else:
+                    await client.begin(_setup_of(path), path)
+                appearances.append(await _appearance(client, path.stem, reset))
+        except GameFault as fault:
+            failures[path.stem] = fault.detail.partition("\n")[0].rstrip(":;")
+            client.close()
+            client = None
+        lab.findings.note(checks.installed_maps, appearances, failures)
+    if not appearances and not failures:
+        raise NotPossible("no map is installed")
+
+
+def _chosen(lab: Lab) -> Iterator[Path]:
+    """All maps of the mini-games, and some maps of each other folder."""
+    maps = lab.installation.maps
+    found = sorted(maps.rglob(f"*{MAP_SUFFIX}")) if maps is not None else []
+    taken: dict[Path, int] = {}
+    for path in sorted(found, key=lambda path: path.parent.name != "mini_games"):
+        taken[path.parent] = taken.get(path.parent, 0) + 1
+        if path.parent.name == "mini_games" or taken[path.parent] <= _MAPS_A_FOLDER:
+            yield path
+
+
+def _setup_of(path: Path) -> GameSetup:
+    """A setup of one player, with a computer unless the map is a mini-game's."""
+    alone = path.parent.name == "mini_games"
+    computer = Computer(common_pb2.Terran, sc_pb.VeryEasy)
+    return GameSetup(path.stem, opponents=() if alone else (computer,))
+
+
+async def _appearance(client: Client, name: str, reset: str) -> Appearance:
+    first: dict[int, int] = {}
+    for _ in range(_FEW_LOOPS):
+        seen = await client.observe(disable_fog=True)
+        for alliance in (raw_pb2.Self, raw_pb2.Enemy):
+            if units_of(seen, alliance):
+                first.setdefault(alliance, seen.observation.game_loop)
+        if len(first) == 2 or client.status is not Status.IN_GAME:
+            break
+        await client.step(1)
+    return Appearance(
+        map_name=name, reset=reset, own=first.get(raw_pb2.Self), enemy=first.get(raw_pb2.Enemy)
+    )
+
+
+async def waves(lab: Lab) -> None:
+    """Kill the last two enemies of a wave one by one, and those of the next in the same loop."""
+    try:
+        path = find_map(lab.installation, _WAVES_MAP)
+    except ConfigError:
+        raise NotPossible(f"the map {_WAVES_MAP} is not installed") from None
+    client = await lab.launch()
+    await client.begin(GameSetup(_WAVES_MAP), path)
+    usual = await _next_wave(client, at_once=False)
+    same_loop = None if usual is None else await _next_wave(client, at_once=True)
+    lab.findings.note(checks.waves, usual, same_loop, _WAVE_LOOPS)
+
+
+async def _next_wave(client: Client, *, at_once: bool) -> int | None:
+    """Kill all enemies, the last two together if `at_once`; the loops until new ones appear."""
+    enemies = units_of(await client.observe(disable_fog=True), raw_pb2.Enemy)
+    *others, second, last = enemies
+    for group in [others, [second, last]] if at_once else [others, [second], [last]]:
+        if group:
+            await client.debug(kill(group))
+            await client.step(2)
+    killed = {unit.tag for unit in enemies}
+    for loops in range(0, _WAVE_LOOPS, 4):
+        seen = units_of(await client.observe(disable_fog=True), raw_pb2.Enemy)
+        if any(unit.tag not in killed for unit in seen):
+            return loops
+        await client.step(4)
+    return None
+
+
+# ---- odd maps (D22) -----------------------------------------------------------------------------
+
+
+async def odd_maps(lab: Lab) -> None:
+    """Create games on files that are not maps, and on a good map with unusual paths."""
+    _, good = lab.mini()
+    opened: list[Opened] = []
+    client: Client | None = None
+    for what, path, data in _odd(lab, good):
+        if opened and lab.deadline.remaining_s() < 30.0:
+            break
+        client = client or await lab.launch()
+        try:
+            outcome, bad = await _open(lab, client, path, data)
+        except GameFault as fault:
+            outcome, bad = fault.detail.partition("\n")[0].rstrip(":;"), True
+            client.close()
+            client = None
+        outcome = outcome.replace(f"{lab.folder}{os.sep}", "")
+        opened.append(Opened(what=what, outcome=outcome, bad=bad))
+        lab.findings.note(checks.odd_maps, opened)
+
+
+def _odd(lab: Lab, good: Path) -> Iterator[tuple[str, Path, bytes]]:
+    """For each odd map: a description, its path, and its content if the content is sent."""
+    content = good.read_bytes()
+    for name, data in (
+        ("an empty file", b""),
+        ("arbitrary bytes", bytes(range(256)) * 64),
+        ("half a map", content[: len(content) // 2]),
+    ):
+        path = lab.folder / f"{name.replace(' ', '_')}{MAP_SUFFIX}"
+        path.write_bytes(data)
+        yield f"no map but {name}", path, b""
+        if data:
+            yield f"no map but {name}, sent", path, data
+    yield "a file that is not there", lab.folder / f"missing{MAP_SUFFIX}", b""
+    long = lab.folder
+    while len(str(long)) < _LONG_PATH - len(MAP_SUFFIX) - 2:
+        long /= "x" * min(100, _LONG_PATH - len(MAP_SUFFIX) - 2 - len(str(long)))
+    folder = lab.folder / "Karte_für_ßtarcraft_地图"
+    for name, path in (
+        (f"a path of {_LONG_PATH} characters", long.with_name(long.name + MAP_SUFFIX)),
+        ("a path that is not ASCII", folder / good.name),
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        yield name, path, b""
+    if lab.installation.maps is not None and good.is_relative_to(lab.installation.maps):
+        relative = good.relative_to(lab.installation.maps)
+        yield "a relative path", relative, b""
+        yield "a relative path in lower case", Path(str(relative).lower()), b""
+
+
+async def _open(lab: Lab, client: Client, path: Path, data: bytes) -> tuple[str, bool]:
+    """The outcome of a game on this map, and whether the game hides the cause of a failure."""
+    setup, _ = lab.mini()
+    await client.leave()
+    created = await client.ask(requests.create_game(setup, path, None, data), 60.0)
+    if refusal(created):
+        return refusal(created), False
+    joined = await client.ask(requests.join_game(setup), 60.0)
+    if refusal(joined):
+        return f"created; join_game: {refusal(joined)}", False
+    if client.status is Status.IN_GAME:
+        return "it is played", False
+    seen = await client.ask(requests.observation())
+    player = joined.join_game.player_id
+    return (
+        f"created and joined as player {player} with the status {status_of(joined)}; then "
+        f"{refusal(seen) or 'observed'!r}",
+        True,
+    )

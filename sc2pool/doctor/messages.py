@@ -1,0 +1,210 @@
+"""Measures single messages: delays of actions, ids, replays, warnings in good replies.
+
+Rule: `warnings` is the last measurement of a run, because it reports the ledger of the whole run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from s2clientprotocol import raw_pb2
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool import commands
+from sc2pool.commands import as_actions
+from sc2pool.doctor.checks import messages as checks
+from sc2pool.doctor.checks.messages import Replayed
+from sc2pool.doctor.lab import (
+    WORKERS,
+    Client,
+    Lab,
+    carried_out,
+    debug_request,
+    end_game,
+    refusal,
+    units_of,
+)
+from sc2pool.protocol import requests
+from sc2pool.protocol.replies import Status
+
+_MOST_LOOPS: Final = 30
+_PLAIN: Final = "the player's view"
+_ROUNDS: Final = 200
+_WARNINGS_S: Final = 20.0
+_IDS: Final = (None, 0, (1 << 32) - 1)
+
+
+# ---- delays (D19) -------------------------------------------------------------------------------
+
+
+async def action_delays(lab: Lab) -> None:
+    """Order a unit to move, alone, in a match and in real time, and wait for its order."""
+    client = await lab.launch()
+    delays: dict[str, int | None] = {}
+
+    async def step() -> None:
+        await client.step(1)
+
+    await client.begin(*lab.mini())
+    delays["one client"] = await _delay(client, step)
+    await client.begin(*lab.mini(realtime=True))
+    delays["real time"] = await _delay(client, lambda: asyncio.sleep(0.01))
+    if lab.maps.melee is not None:
+        pair = await lab.pair()
+        await pair.begin(*lab.melee(participants=2))
+        delays["match"] = await _delay(pair.host, lambda: pair.step(1))
+    lab.findings.note(checks.action_delay, delays)
+
+
+async def _delay(client: Client, advance: Callable[[], Awaitable[None]]) -> int | None:
+    """Loops until a unit has the given order; None if it never has it."""
+    seen = await client.observe()
+    own = units_of(seen, raw_pb2.Self)
+    unit = next((one for one in own if one.unit_type in WORKERS), own[-1])
+    before = [order.ability_id for order in unit.orders]
+    target = unit.pos.x + 3.0, unit.pos.y + 3.0
+    await client.ask(requests.action(as_actions([commands.move([unit.tag], target)])))
+    began = seen.observation.game_loop
+    until_s = time.monotonic() + 3.0
+    while time.monotonic() < until_s:
+        await advance()
+        now = (await client.observe()).observation
+        orders = {one.tag: [order.ability_id for order in one.orders] for one in now.raw_data.units}
+        if orders.get(unit.tag, before) != before:
+            return now.game_loop - began
+        if now.game_loop > began + _MOST_LOOPS:
+            break
+    return None
+
+
+# ---- ids (D26) ----------------------------------------------------------------------------------
+
+
+async def ids(lab: Lab) -> None:
+    """Send requests without an id, with the smallest id and with the largest id."""
+    client = await lab.launch()
+    returned: dict[str, int | None] = {}
+    for number in _IDS:
+        request = requests.ping()
+        if number is not None:
+            request.id = number
+        client.post(request, numbered=False)
+        reply = await client.reply(5.0)
+        got = reply is not None and reply.HasField("id")
+        returned["none" if number is None else str(number)] = reply.id if reply and got else None
+    lab.findings.note(checks.ids, returned, dict(lab.ledger.mistaken))
+
+
+# ---- replays (D27) ------------------------------------------------------------------------------
+
+
+async def replays(lab: Lab) -> None:
+    """Save replays in several states, and start a replay with several options."""
+    client = await lab.launch()
+    measured: list[Replayed] = []
+
+    async def save(where: str, *, works: bool) -> bytes:
+        reply = await client.ask(requests.save_replay())
+        data: bytes = reply.save_replay.data
+        outcome = refusal(reply) or f"{len(data):,} bytes"
+        measured.append(
+            Replayed(what=f"saved {where}", outcome=outcome, expected=bool(data) == works)
+        )
+        return data
+
+    await save("after the launch", works=False)
+    await client.begin(*lab.mini())
+    await client.step(400)
+    await save("in a game", works=True)
+    await client.debug(end_game())
+    await client.step(2)
+    content = await save("after the end", works=True)
+    for what, player, disable_fog, realtime in (
+        (_PLAIN, 1, False, False),
+        ("disable_fog", 1, True, False),
+        ("player 0", 0, False, False),
+        ("real time", 1, False, True),
+    ):
+        start = sc_pb.RequestStartReplay(
+            replay_data=content,
+            observed_player_id=player,
+            disable_fog=disable_fog,
+            realtime=realtime,
+            options=sc_pb.InterfaceOptions(raw=True),
+        )
+        await client.leave()
+        reply = await client.ask(sc_pb.Request(start_replay=start), 60.0)
+        outcome = refusal(reply) or await _watched(client, realtime=realtime)
+        works = what != _PLAIN or not refusal(reply)
+        measured.append(Replayed(what=f"started with {what}", outcome=outcome, expected=works))
+    await save("of a replay", works=False)
+    lab.findings.note(checks.replays, measured)
+
+
+async def _watched(client: Client, *, realtime: bool) -> str:
+    """The progress of a started replay, in words."""
+    if realtime:
+        before = await client.loop()
+        await asyncio.sleep(0.5)
+        return f"+{await client.loop() - before} loops in 0.5 s without a step"
+    last = await client.step_to_end(1_000, at_a_time=100)
+    return f"it ends within {last} loops" if last else "it does not end"
+
+
+# ---- texts beside good replies (D18) ------------------------------------------------------------
+
+
+async def warnings(lab: Lab) -> None:
+    """Send requests of all kinds in every status, then repeat them in a game."""
+    client = await lab.launch()
+    setup, path = lab.mini()
+    answers: dict[str, dict[str, str]] = {}
+
+    async def ask_everything() -> None:
+        status = client.status.name.lower()
+        answers[status] = {
+            kind: refusal(await client.ask(request, 60.0)) or "answered"
+            for kind, request in _everything().items()
+        }
+
+    await ask_everything()
+    carried_out(await client.ask(requests.create_game(setup, path, None), 60.0), "create_game")
+    await ask_everything()
+    await client.join(setup)
+    await ask_everything()
+    await client.debug(end_game())
+    await client.step(2)
+    if client.status is Status.ENDED:
+        await ask_everything()
+    await client.begin(setup, path)
+    until_s = time.monotonic() + _WARNINGS_S
+    for _ in range(_ROUNDS):
+        for request in _everything().values():
+            await client.ask(request, 60.0)
+        if client.status is not Status.IN_GAME:
+            await client.begin(setup, path)
+        if time.monotonic() > until_s:
+            break
+    lab.findings.note(checks.warnings, lab.ledger.replies, dict(lab.ledger.warnings), answers)
+
+
+def _everything() -> dict[str, sc_pb.Request]:
+    """A request of each kind that may be sent at any time without changing the status."""
+    query = sc_pb.Request()
+    query.query.abilities.add(unit_tag=1)
+    maps = sc_pb.Request(available_maps=sc_pb.RequestAvailableMaps())
+    return {
+        "ping": requests.ping(),
+        "available_maps": maps,
+        "observation": requests.observation(),
+        "game_info": requests.game_info(),
+        "data": requests.data(),
+        "query": query,
+        "action": requests.action([]),
+        "debug": debug_request(),
+        "step": requests.step(1),
+        "save_replay": requests.save_replay(),
+    }

@@ -1,0 +1,309 @@
+"""Measures restarts and resets: their effects, their leftovers, and how far a game can be stepped.
+
+Rule: observations of a restarted game are compared with those of a created game, without fog.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Final
+
+import psutil
+from s2clientprotocol import common_pb2, debug_pb2, raw_pb2
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool import commands
+from sc2pool.commands import as_actions
+from sc2pool.config import GameSetup
+from sc2pool.doctor.checks import resets as checks
+from sc2pool.doctor.checks.resets import Beginning, Resets, Step
+from sc2pool.doctor.lab import (
+    VERY_EASY,
+    WORKERS,
+    Client,
+    Lab,
+    NotPossible,
+    debug_request,
+    refusal,
+    units_of,
+)
+from sc2pool.errors import GameFault
+from sc2pool.protocol import requests
+from sc2pool.protocol.replies import HARD_RESET_LOOP, LAST_LOOP, Status
+
+_NEAR: Final = 12.0
+"""A mineral field belongs to a town if its distance is at most this many cells."""
+_MINING_LOOPS: Final = 13_500
+"""Less than an episode of BuildMarines, which ends at loop 14,400."""
+_LOOK_EACH_LOOPS: Final = 60
+"""Loops between two orders to workers, which go to another field if theirs is busy."""
+_MULE: Final = 268
+_MULE_LOOPS: Final = 1_440
+"""About the length of a MULE's life."""
+_COMPUTER_LOOPS: Final = 1_000
+"""A computer trains workers within this many loops."""
+_RESETS: Final = 200
+_LONG_STEP: Final = 5_000
+
+
+# ---- restored state (D05) -----------------------------------------------------------------------
+
+
+async def restores(lab: Lab) -> None:
+    """Exhaust a mineral field, change units and upgrades, restart, and compare the beginnings."""
+    client = await lab.launch()
+    await client.begin(*lab.mining())
+    first = await client.observe(disable_fog=True)
+    loops = await _mine(lab, client, first)
+    last = await client.observe(disable_fog=True)
+    mined = _contents(first) - _contents(last)
+    exhausted = len(_fields(first)) - len(_fields(last))
+    if mined <= 0:
+        raise NotPossible("the workers of this map mined nothing")
+    await _give(client, last)
+    if (await client.restart()).need_hard_reset:
+        raise NotPossible("the game asks for a hard reset instead of a restart")
+    again = await client.observe(disable_fog=True)
+    differences = _differences(_inventory(first), _inventory(again))
+    lab.findings.note(checks.restart_restores, mined, exhausted, loops, differences)
+
+
+async def _mine(lab: Lab, client: Client, first: sc_pb.ResponseObservation) -> int:
+    """Let all workers mine one field until it is exhausted; returns the loops that this took.
+
+    MULEs help, because workers alone would need more loops than an episode has.
+    """
+    workers = [unit for unit in units_of(first, raw_pb2.Self) if unit.unit_type in WORKERS]
+    if not workers:
+        raise NotPossible("there are no workers on this map")
+    x, y = (sum(getattr(unit.pos, axis) for unit in workers) / len(workers) for axis in "xy")
+    near = [
+        field
+        for field in _fields(first)
+        if (field.pos.x - x) ** 2 + (field.pos.y - y) ** 2 <= _NEAR**2
+    ]
+    if not near:
+        raise NotPossible("there are no mineral fields near the workers")
+    field = min(near, key=lambda field: (field.mineral_contents, field.tag))
+    target, others = field.tag, {other.tag for other in _fields(first)} - {field.tag}
+    mules = debug_pb2.DebugCreateUnit(unit_type=_MULE, owner=client.player_id, quantity=4)
+    mules.pos.x, mules.pos.y = workers[0].pos.x, workers[0].pos.y
+    sent = [worker.tag for worker in workers]
+    loops = 0
+    while loops < _MINING_LOOPS:
+        if loops % _MULE_LOOPS == 0:  # if the game refuses MULEs, the workers mine alone
+            await client.ask(debug_request(debug_pb2.DebugCommand(create_unit=mules)))
+        loops += _LOOK_EACH_LOOPS
+        asked = [requests.step(_LOOK_EACH_LOOPS), requests.observation(disable_fog=True)]
+        if sent:
+            gather = as_actions([commands.gather(sent, target)])
+            asked.insert(0, requests.action(gather))
+        *_, reply = await client.ask_all(asked, 60.0)
+        seen = reply.observation
+        if target not in {field.tag for field in _fields(seen)}:
+            break
+        if client.status is not Status.IN_GAME or lab.deadline.remaining_s() < 20.0:
+            break
+        # Send back only those that went to another field; the others carry minerals.
+        sent = [
+            worker.tag
+            for worker in units_of(seen, raw_pb2.Self)
+            if (worker.orders[:1] and worker.orders[0].target_unit_tag in others)
+            or (worker.unit_type == _MULE and not worker.orders)
+        ]
+    return loops
+
+
+async def _give(client: Client, seen: sc_pb.ResponseObservation) -> None:
+    """Make changes that a restart should undo; the game may refuse some of them."""
+    if client.status is not Status.IN_GAME:
+        return
+    place = units_of(seen, raw_pb2.Self)[0].pos
+    marines = debug_pb2.DebugCreateUnit(unit_type=48, owner=client.player_id, quantity=3)
+    marines.pos.x, marines.pos.y = place.x, place.y
+    for command in (
+        debug_pb2.DebugCommand(create_unit=marines),
+        debug_pb2.DebugCommand(game_state=debug_pb2.upgrade),
+        debug_pb2.DebugCommand(game_state=debug_pb2.all_resources),
+    ):
+        await client.ask(debug_request(command))
+    await client.step(8)
+
+
+def _fields(seen: sc_pb.ResponseObservation) -> list[raw_pb2.Unit]:
+    return [unit for unit in seen.observation.raw_data.units if unit.mineral_contents > 0]
+
+
+def _contents(seen: sc_pb.ResponseObservation) -> int:
+    return sum(field.mineral_contents for field in _fields(seen))
+
+
+def _inventory(seen: sc_pb.ResponseObservation) -> dict[str, int]:
+    """Counts that are the same at the beginning of each episode on a map without chance."""
+    observation = seen.observation
+    counts = Counter(
+        f"{raw_pb2.Alliance.Name(unit.alliance).lower()} units of type {unit.unit_type}"
+        for unit in observation.raw_data.units
+        if not unit.mineral_contents
+    )
+    return {
+        **counts,
+        "mineral fields": len(_fields(seen)),
+        "minerals in fields": _contents(seen),
+        "gas in geysers": sum(unit.vespene_contents for unit in observation.raw_data.units),
+        "upgrades": len(observation.raw_data.player.upgrade_ids),
+        "own minerals": observation.player_common.minerals,
+        "own gas": observation.player_common.vespene,
+        "score": observation.score.score,
+    }
+
+
+def _differences(before: dict[str, int], after: dict[str, int]) -> list[str]:
+    return [
+        f"{name}: {after.get(name, 0):,} instead of {before.get(name, 0):,}"
+        for name in {**before, **after}
+        if before.get(name, 0) != after.get(name, 0)
+    ]
+
+
+# ---- computers and random races (D06, D07) ------------------------------------------------------
+
+
+async def computers(lab: Lab) -> None:
+    """Restart games against a computer of a random race, and create the same number."""
+    setup, path = lab.melee(opponents=(VERY_EASY,))
+    lab.findings.note(checks.computer_restarts, *await _beginnings(lab, setup, path))
+
+
+async def random_race(lab: Lab) -> None:
+    """Restart and create games in which the own race is random, too."""
+    setup, path = lab.melee(opponents=(VERY_EASY,), race=common_pb2.Random)
+    lab.findings.note(checks.random_race, *await _beginnings(lab, setup, path))
+
+
+async def _beginnings(
+    lab: Lab, setup: GameSetup, path: Path, number: int = 4
+) -> tuple[list[Beginning], str]:
+    """Beginnings of created and of restarted games, and the game's refusal to restart, if any."""
+    client = await lab.launch()
+    beginnings: list[Beginning] = []
+    for restarted in (False, True):
+        for done in range(number):
+            if done and lab.deadline.remaining_s() < 15.0:
+                break
+            if not restarted:
+                await client.begin(setup, path)
+            else:
+                try:
+                    await client.restart()
+                except GameFault as fault:
+                    return beginnings, fault.detail
+            beginnings.append(await _beginning(client, restarted=restarted))
+    return beginnings, ""
+
+
+async def _beginning(client: Client, *, restarted: bool) -> Beginning:
+    first = await client.observe(disable_fog=True)
+    info = (await client.ask(requests.game_info())).game_info
+    own = next(one for one in info.player_info if one.player_id == client.player_id)
+    enemies = units_of(first, raw_pb2.Enemy)
+    races = [race for unit in enemies if (race := WORKERS.get(unit.unit_type))]
+    await client.step(_COMPUTER_LOOPS)
+    later = await client.observe(disable_fog=True)
+    counts = {k: v for k, v in _inventory(first).items() if not k.startswith("neutral")}
+    return Beginning(
+        restarted=restarted,
+        own_race=common_pb2.Race.Name(own.race_actual or own.race_requested),
+        enemy_race=races[0] if races else "unknown",
+        units=", ".join(f"{count} {name}" for name, count in sorted(counts.items())),
+        growth=len(units_of(later, raw_pb2.Enemy)) - len(enemies),
+    )
+
+
+# ---- many resets (D08) --------------------------------------------------------------------------
+
+
+async def many_resets(lab: Lab) -> None:
+    """Reset a game up to `_RESETS` times in each way, as time permits."""
+    setup, path = lab.mini()
+    client = await lab.launch()
+    await client.begin(setup, path)
+    content = path.read_bytes()
+    measured = []
+    for share, kind in ((3, "restart"), (1, "create")):
+        until_s = time.monotonic() + (lab.deadline.remaining_s() - 5.0) / share
+        begun_s, done, failure = time.monotonic(), 0, ""
+        before = _left_by(lab, client)
+        while done < _RESETS and time.monotonic() < until_s and not failure:
+            try:
+                if kind == "restart":
+                    await client.restart()
+                else:  # in turns by path, and by content, like a map outside of the map folder
+                    await client.begin(setup, path, None, content if done % 2 else b"")
+                await client.observe()
+                await client.step(1)
+                done += 1
+            except GameFault as fault:
+                failure = fault.detail
+        after = _left_by(lab, client)
+        measured.append(
+            Resets(
+                kind=kind,
+                done=done,
+                took_s=time.monotonic() - begun_s,
+                first_bytes=before["bytes"],
+                last_bytes=after["bytes"],
+                threads=after["threads"] - before["threads"],
+                files=after["files"] - before["files"],
+                failure=failure,
+            )
+        )
+        lab.findings.note(checks.many_resets, measured)
+
+
+def _left_by(lab: Lab, client: Client) -> dict[str, int]:
+    """Memory and threads of a game, and the number of files in folders where games leave files."""
+    places = [lab.folder, Path.home() / "Documents" / "StarCraft II"]
+    process = psutil.Process(client.pid)
+    return {
+        "bytes": client.process.rss_bytes(),
+        "threads": process.num_threads(),
+        "files": sum(1 for place in places for file in place.rglob("*") if file.is_file()),
+    }
+
+
+# ---- limits (D25) -------------------------------------------------------------------------------
+
+
+async def limits(lab: Lab) -> None:
+    """Step a game, with a restart at each end, until it refuses to restart or the time is up.
+
+    The loops are counted from the game's creation, over all restarts.
+    """
+    client = await lab.launch()
+    await client.begin(*lab.mining())
+    # Make the units invulnerable, so that the computer cannot end the game.
+    await client.ask(debug_request(debug_pb2.DebugCommand(game_state=debug_pb2.god)))
+    seen = await client.observe()
+    steps = [await _step(client, loops) for loops in (1, 1_000, 10_000)]
+    played = sum(step["loops"] for step in steps)
+    hard_reset_at, ended = None, ""
+    far_enough = LAST_LOOP if lab.patient else HARD_RESET_LOOP + 2 * _LONG_STEP
+    while played < far_enough and not ended and lab.deadline.remaining_s() > 10.0:
+        if client.status is Status.IN_GAME:
+            reply = await client.step(_LONG_STEP)
+            played = max(played + 1, reply.step.simulation_loop)
+            continue
+        reply = await client.ask(requests.restart_game())
+        ended = refusal(reply)
+        if reply.restart_game.need_hard_reset and hard_reset_at is None:
+            hard_reset_at = played
+    lab.findings.note(checks.limits, steps, played, hard_reset_at, ended, seen.ByteSize())
+
+
+async def _step(client: Client, loops: int) -> Step:
+    began_s = time.monotonic()
+    reply = await client.step(loops)
+    return Step(loops=loops, took_s=time.monotonic() - began_s, refused=refusal(reply))

@@ -1,0 +1,54 @@
+"""SMAC's and SMACv2's tasks with options of your own, and `StarCraft2Env`, SMAC's interface.
+
+    smac_task("3m", Rules(reward_sparse=True))          a scenario of SMAC
+    smac_task(own_scenario("mine", 80, …))              a scenario of your own map
+    smac_duel("3m", ZERO_SUM)                           learners on both sides
+    smacv2_task("10gen_zerg", example_config("10gen_zerg", 5, 8))
+
+The results are tasks like any other: `SubprocSC2VecEnv(smac_task(…))`. For SMAC's default options
+the task's name is enough: `SubprocSC2VecEnv("3m")`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sc2pool.tasks.teams.smac.battle_task import smac_task
+from sc2pool.tasks.teams.smac.duel import smac_duel
+from sc2pool.tasks.teams.smac.scenarios import (
+    UNIT_TYPES,
+    ZERO_SUM,
+    Rules,
+    Scenario,
+    UnitType,
+    own_scenario,
+)
+from sc2pool.tasks.teams.smacv2.config import example_config, smacv2_task
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from sc2pool.smac.env import StarCraft2Env
+
+__all__ = [
+    "UNIT_TYPES",
+    "ZERO_SUM",
+    "Rules",
+    "Scenario",
+    "StarCraft2Env",
+    "UnitType",
+    "example_config",
+    "own_scenario",
+    "smac_duel",
+    "smac_task",
+    "smacv2_task",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "StarCraft2Env":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # A worker imports this module for a task, and needs no env class.
+    from sc2pool.smac.env import StarCraft2Env  # noqa: PLC0415
+
+    return StarCraft2Env

@@ -1,0 +1,422 @@
+"""`StarCraft2Env`: a scenario of SMAC or SMACv2 with SMAC's interface.
+
+    from sc2pool.smac import StarCraft2Env  # in place of: from smac.env import StarCraft2Env
+    env = StarCraft2Env(map_name="8m")
+    env.reset()
+    reward, terminated, info = env.step(actions)
+
+    # in place of: from smacv2.env.starcraft2.wrapper import StarCraftCapabilityEnvWrapper
+    from sc2pool.smac import StarCraft2Env as StarCraftCapabilityEnvWrapper
+    env = StarCraftCapabilityEnvWrapper(map_name="10gen_terran", capability_config={...})
+
+SMAC's random agents and code bases such as PyMARL can use it unchanged. Rules: the options, the
+order of the agents and the methods' results are SMAC's, and an unavailable action is an
+AssertionError, as in SMAC. An option without effect here accepts any value; a value that would
+change the game is an error. A game that fails ends the battle with reward 0, as in SMAC. Its info
+also has the fault and `episode_limit`, so that learners do not count a defeat.
+
+Two things differ. A battle begins in another way; see `reset`. SMAC's methods that take a unit of
+pysc2, such as `unit_max_cooldown`, are missing, because this process has no such units.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gymnasium.error import ResetNeeded
+
+from sc2pool.config import PoolConfig, ReplayPolicy
+from sc2pool.errors import ActionError, ConfigError
+from sc2pool.integration import (
+    GameChoice,
+    check_actions,
+    make_players,
+    observation_names,
+    smac_battle,
+    state_names,
+)
+from sc2pool.pool.pool import Pool
+from sc2pool.pool.stepping.batch import Batch
+from sc2pool.smac import Scenario
+from sc2pool.utilities import Array, replacing, whole_number
+
+_NOT_SMACS = {"sc2pool.synthetic", "sc2pool.opponent", "sc2pool.result", "sc2pool.untold_end"}
+"""Keys that are removed from an info, because SMAC's learners add up all values in it."""
+
+
+class StarCraft2Env:
+    """One scenario of SMAC or SMACv2, with SMAC's interface.
+
+    Args:
+        map_name: a scenario of SMAC, such as "8m", or of SMACv2, such as "terran_5_vs_5". With a
+            `capability_config` it is a map of SMACv2, such as "10gen_terran". It may also be a
+            scenario of your own map, from `sc2pool.smac.own_scenario`.
+        capability_config: how SMACv2's teams and places are drawn, in SMACv2's format; see
+            `sc2pool.tasks.teams.smacv2.config`.
+        step_mul: game loops per env step.
+        episode_limit: a battle's time limit in env steps; None for the scenario's own limit.
+        difficulty: the built-in opponent's level, "1" to "9" or "A".
+        seed: equal seeds repeat all battles; None for the game's own choice.
+        continuing_episode: whether the info of a battle that reached its time limit has
+            `episode_limit`.
+        replay_dir: the folder for replays, which `save_replay` needs.
+        replay_prefix: the first part of the files' names; "" for the map's name.
+        game: see `SubprocSC2VecEnv`.
+        config: see `SubprocSC2VecEnv`.
+        rules: SMAC's and SMACv2's other options, such as `obs_last_action` or `heuristic_ai`, by
+            name; see `sc2pool.tasks.teams.smac.scenarios.Rules`. The defaults are SMAC's. For a
+            scenario of SMACv2 that is given by its name alone, they are those of its example
+            config. `window_size_x`, `window_size_y`, `debug`, `kill_unit_step_mul` and
+            `num_fov_actions` have no effect. `game_version` may be None or "latest".
+
+    Attributes:
+        map_name: the scenario's name.
+        n_agents: the number of agents.
+        n_enemies: the number of enemies.
+        n_actions: the number of each agent's actions.
+        n_actions_no_attack: the number of actions without a target, which come first.
+        n_actions_move: the number of moves among these.
+        unit_type_bits: how many numbers encode a unit's type.
+        shield_bits_ally: 1 if the team's units have shields, else 0.
+        shield_bits_enemy: 1 if the enemies have shields, else 0.
+
+    Raises:
+        ConfigError: an unknown map or option, a wrong value, no installation, or a missing map.
+    """
+
+    n_actions_no_attack = 6
+    n_actions_move = 4
+
+    def __init__(
+        self,
+        map_name: str | Scenario = "8m",
+        *,
+        capability_config: Mapping[str, Any] | None = None,
+        step_mul: int = 8,
+        episode_limit: int | None = None,
+        difficulty: str = "7",
+        seed: int | None = None,
+        continuing_episode: bool = False,
+        replay_dir: str = "",
+        replay_prefix: str = "",
+        game: GameChoice = "auto",
+        config: PoolConfig | None = None,
+        **rules: Any,
+    ) -> None:
+        if seed is not None:
+            seed = whole_number("seed", seed, 0)
+        if episode_limit is not None:
+            episode_limit = whole_number("episode_limit", episode_limit, 1)
+        self._task = task = smac_battle(
+            map_name, capability_config, rules, difficulty, episode_limit
+        )
+        scenario, sizes = task.scenario, task.sizes
+        self.map_name = task.__name__
+        self.n_agents = scenario.n_agents
+        self.n_enemies = scenario.n_enemies
+        self.n_actions = sizes.n_actions
+        self.unit_type_bits = scenario.n_types
+        self.shield_bits_ally = sizes.shield_of_allies
+        self.shield_bits_enemy = sizes.shield_of_enemies
+        self.continuing_episode = continuing_episode
+        self.replay_dir = replay_dir
+        self.replay_prefix = replay_prefix
+        self.battles_won = self.battles_game = self.timeouts = self.force_restarts = 0
+        self._episode_steps = 0
+        """Steps of the running battle; learners read this attribute by its name."""
+        self._seed = seed
+        if replay_dir:
+            newest = ReplayPolicy(Path(replay_dir), every=1, best=False, faulty=False, keep=1)
+            config = replace(config or PoolConfig(), replays=newest)
+        self._replay: Path | None = None
+        self._players = make_players(
+            n=1,
+            task=task,
+            game=game,
+            config=config,
+            step_mul=step_mul,
+            max_loops=scenario.limit * step_mul,
+        )
+        self._pool: Pool | None = None
+        self._observations: list[Array] = []
+        self._state: Array = np.zeros(0, np.float32)
+        self._masks: list[list[int]] = []
+        self._capabilities: Array = np.zeros((self.n_agents, scenario.n_types), np.float32)
+        self._max_reward: float | None = None
+        """The best possible return of the first battle of random teams; it scales all rewards."""
+
+    @property
+    def episode_limit(self) -> int:
+        """A battle's time limit in env steps; set by the constructor's keyword."""
+        return self._task.scenario.limit
+
+    # Episodes.
+
+    def reset(self) -> tuple[list[Array], Array]:
+        """Begin a battle; the first battle launches the game.
+
+        SMAC plays one long game, and kills all units to begin the next battle. Here each battle is
+        a game of its own. Its seed is derived from the env's seed and the battle's number, as in
+        `SubprocSC2VecEnv`.
+
+        Returns:
+            The observation of each agent, and the state.
+
+        Raises:
+            ConfigError, CrashLoopError, UserCodeError, ClosedError: see their docstrings.
+        """
+        if self._pool is None:
+            self._pool = self._players.make_pool(autoreset=False)
+            if self._seed is not None:
+                self._pool.seed(self._seed)
+        self._take(self._pool.reset())
+        self._episode_steps = 0
+        n_types = self._task.scenario.n_types
+        last = self.get_obs_size() - self._task.rules.obs_timestep_number
+        # At the first step all agents live, and each sees its own type.
+        self._capabilities = np.stack(self._observations)[:, last - n_types : last]
+        return self.get_obs(), self.get_state()
+
+    def step(self, actions: Sequence[Any]) -> tuple[float, bool, dict[str, Any]]:
+        """Play one step.
+
+        Args:
+            actions: the number of an action for each agent. Each may be an array of one element,
+                so an array of (n_agents, 1) is accepted.
+
+        Returns:
+            The team's reward, whether the battle is over, and an info with `battle_won`,
+            `dead_allies` and `dead_enemies`. At the time limit the info has `episode_limit` if
+            `continuing_episode` is set. After a fault of the game the reward is 0, the battle is
+            over, and the info has `sc2pool.fault` and `episode_limit`.
+
+        Raises:
+            AssertionError: an action is not available to its agent.
+            ActionError: the number of actions is wrong, or an action is not a number.
+            ResetNeeded: no battle is running.
+        """
+        check_actions(None, actions, range(self.n_agents), "agent")
+        taken = [_number(agent, action) for agent, action in enumerate(actions)]
+        # With `heuristic_ai` the scripted player acts, so the given actions are not checked.
+        checked = [] if self._task.rules.heuristic_ai else taken
+        for agent, (action, mask) in enumerate(zip(checked, self._masks, strict=False)):
+            available = 0 <= action < len(mask) and mask[action] == 1
+            assert available, f"Agent {agent} cannot perform action {action}"
+        pool = self._launched()
+        pool.send(np.array(taken, dtype=np.int64))
+        batch = pool.recv()
+        self._take(batch)
+        self._episode_steps += 1
+        info = {key: value for key, value in batch.infos[0].items() if key not in _NOT_SMACS}
+        reward = float(batch.rewards[0]) * self._to_first_battle(info.pop("max_reward", None))
+        terminated, truncated = bool(batch.terminated[0]), bool(batch.truncated[0])
+        if "sc2pool.fault" in info:
+            self.force_restarts += 1
+            return 0.0, True, info | {"episode_limit": True}
+        if "sc2pool.replay" in info:
+            self._replay = Path(info["sc2pool.replay"])
+        if terminated or truncated:
+            self.battles_game += 1
+            self.battles_won += info.get("battle_won", False)  # absent if the game ended by itself
+            if not terminated:
+                self.timeouts += 1
+                if self.continuing_episode:
+                    info["episode_limit"] = True
+        return reward, terminated or truncated, info
+
+    def _to_first_battle(self, max_reward: float | None) -> float:
+        """The factor of this battle's rewards: SMACv2 scales all battles as the first one."""
+        if max_reward is None or not self._task.rules.reward_scale:
+            return 1.0
+        if self._max_reward is None:
+            self._max_reward = max_reward
+        return max_reward / self._max_reward
+
+    def _take(self, batch: Batch) -> None:
+        """Keep the batch's observations, state and masks."""
+        pool = self._launched()
+        seen = [pool.row(batch, row) for row in range(self.n_agents)]
+        self._observations = [one["observation"] for one in seen]
+        self._state = seen[0]["state"]
+        masks = [pool.action_mask(row) for row in range(self.n_agents)]
+        self._masks = [mask.astype(int).tolist() for mask in masks if mask is not None]
+
+    def _launched(self) -> Pool:
+        if self._pool is None:
+            raise ResetNeeded("call reset() first: no game is launched")
+        return self._pool
+
+    # Observations, state and masks.
+
+    def get_obs(self) -> list[Array]:
+        """Each agent's observation, float32."""
+        return [observation.copy() for observation in self._observations]
+
+    def get_obs_agent(self, agent_id: int) -> Array:
+        """One agent's observation."""
+        return self._observations[agent_id].copy()
+
+    def get_obs_size(self) -> int:
+        """The length of an agent's observation."""
+        return self._task.sizes.observation
+
+    def get_obs_move_feats_size(self) -> int:
+        """How many numbers of an observation encode possible moves; they come first."""
+        return self._task.sizes.move
+
+    def get_obs_enemy_feats_size(self) -> tuple[int, int]:
+        """The number of enemies in an observation, and the numbers for each; they come second."""
+        return self.n_enemies, self._task.sizes.enemy
+
+    def get_obs_ally_feats_size(self) -> tuple[int, int]:
+        """The number of allies in an observation, and the numbers for each; they come third."""
+        return self.n_agents - 1, self._task.sizes.ally
+
+    def get_obs_own_feats_size(self) -> int:
+        """How many numbers of an observation describe the agent itself; they come last."""
+        return self._task.sizes.own
+
+    def get_state(self) -> Array:
+        """The whole battle, float32."""
+        return self._state.copy()
+
+    def get_state_size(self) -> int:
+        """The length of the state."""
+        return self._task.sizes.state
+
+    def get_avail_actions(self) -> list[list[int]]:
+        """For each agent, a list with 1 for each available action and 0 for the others."""
+        return [list(mask) for mask in self._masks]
+
+    def get_avail_agent_actions(self, agent_id: int) -> list[int]:
+        """One agent's list of available actions; see `get_avail_actions`."""
+        return list(self._masks[agent_id])
+
+    def get_capabilities(self) -> Array:
+        """The one-hot types of all agents, concatenated."""
+        return self._capabilities.flatten()
+
+    def get_capabilities_agent(self, agent_id: int) -> Array:
+        """The one-hot type of one agent."""
+        of_one: Array = self._capabilities[agent_id]
+        return of_one.copy()
+
+    def get_cap_size(self) -> int:
+        """How many numbers encode an agent's type."""
+        return self._task.scenario.n_types
+
+    def get_obs_feature_names(self) -> list[str]:
+        """The name of each number of an observation, as in SMACv2."""
+        return observation_names(self._task.sizes)
+
+    def get_state_feature_names(self) -> list[str]:
+        """The name of each number of the state.
+
+        Raises:
+            NotImplementedError: the state consists of all agents' observations.
+        """
+        return state_names(self._task.sizes)
+
+    def get_total_actions(self) -> int:
+        """How many actions an agent has."""
+        return self.n_actions
+
+    def get_env_info(self) -> dict[str, Any]:
+        """The sizes of observations, state and actions, and the names of each unit's features."""
+        scenario, sizes = self._task.scenario, self._task.sizes
+        types = [f"type_{i}" for i in range(scenario.n_types)]
+        return {
+            "state_shape": self.get_state_size(),
+            "obs_shape": self.get_obs_size(),
+            "cap_shape": self.get_cap_size(),
+            "n_actions": self.get_total_actions(),
+            "n_agents": self.n_agents,
+            "episode_limit": self.episode_limit,
+            "agent_features": [
+                "health",
+                "energy/cooldown",
+                "rel_x",
+                "rel_y",
+                *["shield"] * sizes.shield_of_allies,
+                *types,
+            ],
+            "enemy_features": [
+                "health",
+                "rel_x",
+                "rel_y",
+                *["shield"] * sizes.shield_of_enemies,
+                *types,
+            ],
+        }
+
+    # The rest.
+
+    def get_stats(self) -> dict[str, float]:
+        """Battles won, played and ended by the time limit, and games that were replaced."""
+        return {
+            "battles_won": self.battles_won,
+            "battles_game": self.battles_game,
+            "battles_draw": self.timeouts,
+            "win_rate": self.battles_won / max(self.battles_game, 1),
+            "timeouts": self.timeouts,
+            "restarts": self.force_restarts,
+        }
+
+    @property
+    def env(self) -> StarCraft2Env:
+        """The env itself: in SMACv2's wrapper, this attribute is the wrapped env."""
+        return self
+
+    def seed(self) -> int | None:
+        """The env's seed."""
+        return self._seed
+
+    def save_replay(self) -> Path:
+        """Keep the replay of the newest battle that is over.
+
+        Returns:
+            The path of the file. (SMAC returns nothing.)
+
+        Raises:
+            ConfigError: no `replay_dir` was given, or no battle is over yet.
+        """
+        if self._replay is None:
+            raise ConfigError(
+                "no replay to save: replay_dir must be given to StarCraft2Env, and a battle be over"
+                f"; got replay_dir={self.replay_dir!r}, {self.battles_game} battles over"
+            )
+        name = f"{self.replay_prefix or self.map_name}_{self.battles_game:05}.SC2Replay"
+        path = Path(self.replay_dir) / name
+        with replacing(path) as unfinished:
+            shutil.copyfile(self._replay, unfinished)
+        return path
+
+    def render(self, mode: str = "human") -> Any:  # noqa: ARG002 - SMAC's signature
+        """A frame of the battle as it is now, uint8 (480, 640, 3), in either mode."""
+        return self._launched().render([0])[0]
+
+    def close(self) -> None:
+        """End the game and its worker; may be called again."""
+        if self._pool is not None:
+            self._pool.close()
+
+
+def _number(agent: int, action: Any) -> int:
+    """The action's number.
+
+    Raises:
+        ActionError: the action is not one number; nothing was sent.
+    """
+    try:
+        # Call `item` of tensors, too, because numpy cannot read a tensor on a GPU.
+        element = action if hasattr(action, "item") else np.asarray(action)
+        return int(element.item())
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        shape = getattr(action, "shape", None)
+        given = repr(action) if shape is None else f"an array of shape {tuple(shape)}"
+        raise ActionError(f"agent {agent}: an action must be one number, got {given}") from None

@@ -1,0 +1,123 @@
+"""Helpers that have nothing to do with games, for those who use `sc2pool.integration`.
+
+They read and write files safely, show foreign texts, name missing packages, and start child
+processes that end with this one. The page "Integration" describes each name. A name's own module is
+imported on the first use of the name.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from sc2pool.deadline import Deadline as Deadline
+    from sc2pool.envs.shared_keywords import whole_number as whole_number
+    from sc2pool.foreign import (
+        REFUSED_PATH as REFUSED_PATH,
+        Archive as Archive,
+        check_levels as check_levels,
+        printable as printable,
+        read_json as read_json,
+        read_table as read_table,
+        read_yaml as read_yaml,
+        shown as shown,
+        why_not_ours as why_not_ours,
+    )
+    from sc2pool.optional import (
+        how_to_install as how_to_install,
+        needed_for as needed_for,
+        require as require,
+    )
+    from sc2pool.platform import LINUX as LINUX, SYSTEM as SYSTEM, WINDOWS as WINDOWS
+    from sc2pool.pool.ipc.channel import (
+        Channel as Channel,
+        ChannelClosedError as ChannelClosedError,
+    )
+    from sc2pool.pool.ipc.messages import Raised as Raised
+    from sc2pool.pool.ipc.pickling import (
+        RemoteTraceback as RemoteTraceback,
+        describe,
+        for_worker,
+        original,
+        pickle_script_by_value as pickle_script_by_value,
+    )
+    from sc2pool.pool.machine.resources import available_bytes as available_bytes
+    from sc2pool.pool.queues.layout import Array as Array
+    from sc2pool.pool.report.loopback import LoopbackServer as LoopbackServer
+    from sc2pool.processes.filelock import (
+        reserve as reserve,
+        unlock_and_remove as unlock_and_remove,
+    )
+    from sc2pool.processes.follower import (
+        Follower as Follower,
+        become_follower as become_follower,
+        start_follower as start_follower,
+    )
+    from sc2pool.processes.spawn import (
+        describe_exit as describe_exit,
+        leave_interrupts_to_parent as leave_interrupts_to_parent,
+        run_python as run_python,
+    )
+    from sc2pool.processes.tree import (
+        descendants as descendants,
+        usable_cores as usable_cores,
+        waited_s as waited_s,
+    )
+    from sc2pool.processes.uninterrupted import uninterrupted as uninterrupted
+    from sc2pool.processes.windows import closing_breaks as closing_breaks
+    from sc2pool.replacing import (
+        new_file as new_file,
+        new_folder as new_folder,
+        remove_unfinished as remove_unfinished,
+        replacing as replacing,
+    )
+    from sc2pool.shell import called as called, quoted as quoted
+
+    describe_error = describe
+    original_error = original
+    pickle_for_worker = for_worker
+
+_NAMES = {
+    "sc2pool.deadline": "Deadline",
+    "sc2pool.envs.shared_keywords": "whole_number",
+    "sc2pool.foreign": (
+        "REFUSED_PATH Archive check_levels printable read_json read_table read_yaml shown "
+        "why_not_ours"
+    ),
+    "sc2pool.optional": "how_to_install needed_for require",
+    "sc2pool.platform": "LINUX SYSTEM WINDOWS",
+    "sc2pool.pool.ipc.channel": "Channel ChannelClosedError",
+    "sc2pool.pool.ipc.messages": "Raised",
+    "sc2pool.pool.ipc.pickling": (
+        "RemoteTraceback describe_error=describe pickle_for_worker=for_worker "
+        "original_error=original pickle_script_by_value"
+    ),
+    "sc2pool.pool.machine.resources": "available_bytes",
+    "sc2pool.pool.queues.layout": "Array",
+    "sc2pool.pool.report.loopback": "LoopbackServer",
+    "sc2pool.processes.filelock": "reserve unlock_and_remove",
+    "sc2pool.processes.follower": "Follower become_follower start_follower",
+    "sc2pool.processes.spawn": "describe_exit leave_interrupts_to_parent run_python",
+    "sc2pool.processes.tree": "descendants usable_cores waited_s",
+    "sc2pool.processes.uninterrupted": "uninterrupted",
+    "sc2pool.processes.windows": "closing_breaks",
+    "sc2pool.replacing": "new_file new_folder remove_unfinished replacing",
+    "sc2pool.shell": "called quoted",
+}
+"""The names by the modules that define them: `name`, or `name=name_there`."""
+
+_HOMES = {
+    name.partition("=")[0]: (home, name.rpartition("=")[2])
+    for home, names in _NAMES.items()
+    for name in names.split()
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home, name_there = _HOMES[name]
+    return getattr(import_module(home), name_there)

@@ -1,0 +1,294 @@
+"""`sc2pool doctor`: its child process, comparison of runs, measurements and report."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.doctor import full, worker_check
+from sc2pool.doctor.checks import all_checks, game, machine
+from sc2pool.doctor.checks.ends import AwaitedEnd, Stop
+from sc2pool.doctor.checks.resets import Beginning
+from sc2pool.doctor.findings import (
+    Finding,
+    Findings,
+    Grade,
+    as_json,
+    as_text,
+    exit_status,
+)
+from sc2pool.doctor.lab import Lab, Maps
+from sc2pool.doctor.stepping import beginning, first_difference
+from sc2pool.errors import FaultKind
+from sc2pool.game.program.installation import Installation
+from sc2pool.game.program.settled import Settled
+
+# ---- the child process ---------------------------------------------------------------------------
+
+
+def test_a_child_that_lives_on_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    start, children = worker_check.start_follower, []
+
+    def immortal(*arguments: Any, **keywords: Any) -> Any:
+        child = start(*arguments, **keywords)
+        children.append(child.process)
+        for one in (child, child.process):
+            monkeypatch.setattr(one, "kill", lambda: None)
+        return child
+
+    monkeypatch.setattr(worker_check, "start_follower", immortal)
+    monkeypatch.setattr(worker_check, "_ENDS_WITHIN_S", 0.1)
+    findings = Findings()
+    try:
+        worker_check.probe_worker(findings)
+    finally:
+        monkeypatch.undo()
+        for process in children:
+            process.kill()
+            process.wait()
+    (finding,) = findings.in_order([machine.worker], "")
+    assert finding.judgement.outcome is Grade.FAILED
+    assert finding.judgement.figure == "it lives on after it was killed"
+
+
+# ---- the comparison of two runs ------------------------------------------------------------------
+
+
+def seen(loop: int, *units: tuple[int, float], target: int = 0) -> sc_pb.Observation:
+    """An observation of units of some tags, each at some x; the first may have a target."""
+    observation = sc_pb.Observation(game_loop=loop)
+    for tag, x in units:
+        unit = observation.raw_data.units.add(tag=tag)
+        unit.pos.x = x
+    if target:
+        observation.raw_data.units[0].engaged_target_tag = target
+    return observation
+
+
+def test_the_same() -> None:
+    run = [seen(0, (7, 1.0)), seen(8, (7, 2.0), (9, 3.0))]
+    assert first_difference(run, run) == ""
+    assert first_difference([], []) == ""
+
+
+def test_other_tags_are_no_difference() -> None:
+    ours = [seen(0, (7, 1.0), (9, 2.0)), seen(8, (9, 2.0), (7, 1.0), target=7)]
+    theirs = [seen(0, (70, 1.0), (5, 2.0)), seen(8, (5, 2.0), (70, 1.0), target=70)]
+    assert first_difference(ours, theirs) == ""
+    assert beginning(ours[0]) == beginning(theirs[0])
+
+
+def test_another_unit_in_its_place_is_one() -> None:
+    ours = [seen(0, (7, 1.0), (9, 1.0)), seen(8, (7, 1.0), (9, 1.0), target=7)]
+    theirs = [seen(0, (7, 1.0), (9, 1.0)), seen(8, (7, 1.0), (9, 1.0), target=9)]
+    assert first_difference(ours, theirs) == (
+        "observation 1, raw_data.units[0].engaged_target_tag: 1 and 2"
+    )
+
+
+def test_the_first_difference_is_told() -> None:
+    ours = [seen(0, (7, 1.0)), seen(8, (7, 2.0)), seen(16, (7, 3.0))]
+    theirs = [seen(0, (7, 1.0)), seen(8, (7, 2.5)), seen(16, (7, 9.0))]
+    assert first_difference(ours, theirs) == "observation 1, raw_data.units[0].pos.x: 2.0 and 2.5"
+    assert beginning(ours[1]) != beginning(theirs[1])
+
+
+def test_something_more_on_one_side() -> None:
+    ours, theirs = [seen(0, (7, 1.0), (8, 2.0))], [seen(0, (7, 1.0))]
+    assert first_difference(ours, theirs) == (
+        "observation 0, raw_data.units[1] on one side, game_loop on the other"
+    )
+    assert first_difference(ours, [*ours, *theirs]) == (
+        "1 observations on one side, 2 on the other"
+    )
+
+
+def test_bytes_are_told_by_their_length() -> None:
+    ours, theirs = seen(0), seen(0)
+    ours.raw_data.map_state.creep.data = b"\0" * 100
+    theirs.raw_data.map_state.creep.data = b"\1" * 100
+    assert "creep.data: 100 bytes and 100 bytes" in first_difference([ours], [theirs])
+
+
+# ---- measurements --------------------------------------------------------------------------------
+
+
+CHECKS = {check.name: check for part in full.PARTS for check in part.checks}
+BEFORE = Settled(restart_faithful=True, after_stop="freeze", measured="2026-01-01")
+ALIKE = [
+    Beginning(restarted=restarted, own_race="Zerg", enemy_race="Zerg", units="12", growth=3)
+    for restarted in (False, True)
+]
+OTHERS = [ALIKE[0], Beginning(**ALIKE[1] | {"units": "11"})]
+
+
+def awaited(after_s: float | None) -> AwaitedEnd:
+    return AwaitedEnd(
+        way="a surrender", ahead=5, after_s=after_s, loop=9, status="ended", told=True, refused=""
+    )
+
+
+def stop(made_up: float) -> Stop:
+    return Stop(stopped_s=1.0, missed=20.0, made_up=made_up)
+
+
+@pytest.mark.parametrize(
+    ("measured", "facts"),
+    [
+        ({}, {}),
+        ({"D05 restart restores": (900, 1, 9000, ())}, {"restart_faithful": True}),
+        ({"D05 restart restores": (900, 0, 9000, ("x",))}, {"restart_faithful": False}),
+        # No field was used up, so nothing is proven.
+        ({"D05 restart restores": (90, 0, 9000, ())}, {}),
+        ({"D06 computer restarts": (ALIKE,)}, {}),
+        (
+            {"D06 computer restarts": (ALIKE,), "D07 random race": (ALIKE,)},
+            {"restart_with_computer": True},
+        ),
+        ({"D06 computer restarts": (OTHERS,)}, {"restart_with_computer": False}),
+        ({"D09 match bursts": (90, "", "", 9)}, {"bursts_in_matches": True}),
+        ({"D09 match bursts": (90, "", "host: x", 9)}, {"bursts_in_matches": False}),
+        ({"D09 match bursts": (90, "host: x", "", 9)}, {}),
+        ({"D01 awaited end": ([awaited(0.1)], 10.0)}, {"silent_end": False}),
+        ({"D01 awaited end": ([awaited(0.1), awaited(None)], 10.0)}, {"silent_end": True}),
+        ({"D16 stops": ([stop(0.0)],)}, {"after_stop": "freeze"}),
+        (
+            {"D16 stops": ([stop(0.0)],), "D16 match stops": ([stop(20.0)],)},
+            {"after_stop": "in part"},
+        ),
+    ],
+)
+def test_what_is_settled(measured: dict[str, Any], facts: dict[str, Any]) -> None:
+    findings = Findings()
+    for name, measurement in measured.items():
+        findings.note(CHECKS[name], *measurement)
+    settled = full.settled_by(findings, Settled())
+    assert settled == Settled(**facts, measured=settled.measured)
+    assert bool(settled.measured) == bool(facts)
+
+
+def test_facts_that_were_not_measured_stay() -> None:
+    findings = Findings()
+    assert full.settled_by(findings, BEFORE) == BEFORE
+    findings.note_failure(CHECKS["D05 restart restores"], "the game ended")
+    findings.note(CHECKS["D16 stops"], [stop(20.0)])
+    settled = full.settled_by(findings, BEFORE)
+    assert (settled.restart_faithful, settled.after_stop) == (True, "catch-up")
+    assert settled.measured > BEFORE.measured
+
+
+def test_an_answer_that_nobody_expects_is_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def expect_units(_lab: Lab) -> None:
+        raise IndexError("list index out of range")
+
+    async def expect_nothing(lab: Lab) -> None:
+        lab.findings.note(CHECKS["D26 ids"], {"0": 0}, {})
+
+    parts = (
+        full.Part((CHECKS["D25 limits"],), expect_units, 10.0),
+        full.Part((CHECKS["D26 ids"],), expect_nothing, 10.0),
+    )
+    monkeypatch.setattr(full, "PARTS", parts)
+    installation = Installation(tmp_path, tmp_path / "SC2_x64", 75689, None, None)
+    findings = Findings()
+    asyncio.run(full.measure(Lab(installation, Maps(None, None, None), findings), {"D25", "D26"}))
+    found = findings.in_order([CHECKS["D25 limits"], CHECKS["D26 ids"]], "not made")
+    assert [finding.judgement.outcome for finding in found] == [Grade.DIFFERS, Grade.OK]
+    assert "IndexError" in found[0].judgement.figure
+    assert "in expect_units" in found[0].judgement.figure
+
+
+# ---- the report ----------------------------------------------------------------------------------
+
+
+LOG = "the game ended: exit code 7; its log ends with:\nno graphics card\ngood bye"
+
+
+def in_order(findings: Findings) -> list[Finding]:
+    """A finding for each check; a check that was not measured had no game."""
+    return findings.in_order(all_checks(["MoveToBeacon"]), "there is no game to look at")
+
+
+@pytest.fixture
+def broken() -> Findings:
+    """The findings for a game that ends while it starts."""
+    findings = Findings()
+    findings.note(machine.cores, 2, 8)
+    findings.note_failure(game.launch, LOG, FaultKind.LAUNCH_FAILED)
+    return findings
+
+
+def test_failures_come_last_with_the_way_to_fix_them(broken: Findings) -> None:
+    text = as_text(in_order(broken), 100)
+    assert [line for line in text.splitlines() if line.isupper()] == [
+        "INSTALLATION",
+        "MACHINE",
+        "TIMES AND MEMORY OF THE GAME",
+        "BEHAVIOUR OF THE GAME",
+        "WHAT IS WRONG, AND HOW TO FIX IT",
+    ]
+    above, _, below = text.partition("WHAT IS WRONG, AND HOW TO FIX IT")
+    assert " 2 of 8" in above
+    assert "its log ends with: (see below)" in above
+    assert "no graphics card" not in above
+    assert "1. launch: the game ended" in below
+    assert "   | no graphics card\n   | good bye\n   → the game ended by itself" in below
+    assert text.splitlines()[-1].startswith("sc2pool does not work with this game")
+    assert exit_status(in_order(broken)) == 1
+
+
+def test_checks_that_were_not_possible_share_their_reason() -> None:
+    text = as_text(in_order(Findings()), 300)
+    assert "not possible  launch, launch again, create+join, " in text
+    assert text.count("there is no game to look at") == 4  # once for each part
+
+
+def test_differences_are_explained_and_no_failures() -> None:
+    findings = Findings()
+    findings.note(game.restart_variety, 5, 1)
+    different = in_order(findings)
+    text = as_text(different, 200)
+    assert "→ every episode begins alike: give seed=…" in text
+    assert "WHAT IS WRONG" not in text
+    assert text.splitlines()[-1] == (
+        f"sc2pool works with this game: 1 differs, {len(different) - 1} not possible."
+    )
+    assert exit_status(different) == 0
+
+
+@pytest.mark.parametrize("width", [72, 80, 120])
+def test_no_line_is_wider_than_asked(width: int, broken: Findings) -> None:
+    broken.note(game.restart_variety, 5, 1)
+    assert max(map(len, as_text(in_order(broken), width).splitlines())) <= width
+
+
+def test_json_says_the_same(broken: Findings) -> None:
+    numpy = machine.Package(name="numpy", version="2.1.0", least="1.26")
+    broken.note(machine.python, (3, 12, 1), [numpy])
+    broken.note(game.restart, 2, 0.5, 0.75, 0.9, longest_s=1.0)
+    report = json.loads(as_json(in_order(broken)))
+    assert report["works"] is False
+    found = {check["name"]: check for check in report["checks"]}
+    assert list(found) == [finding.check.name for finding in in_order(broken)]
+    fields = "name part purpose outcome figure advice measured"
+    assert list(found["launch"]) == fields.split()
+    assert found["launch"]["outcome"] == "failed"
+    assert found["launch"]["figure"] == LOG
+    assert found["launch"]["measured"] == {"detail": LOG, "kind": "launch-failed"}
+    assert found["restart"]["measured"] == {
+        "n": 2,
+        "first_s": 0.5,
+        "p50_s": 0.75,
+        "p95_s": 0.9,
+        "longest_s": 1.0,
+    }
+    assert found["python"]["measured"] == {"version": [3, 12, 1], "packages": [numpy]}
+    assert found["kill"]["measured"] == {"reason": "there is no game to look at"}
+    assert {check["outcome"] for check in found.values()} <= set(Grade)
