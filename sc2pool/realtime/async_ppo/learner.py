@@ -29,9 +29,10 @@ from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 
 from sc2pool.errors import ConfigError
+from sc2pool.realtime.acting.exchange import Weights
 from sc2pool.realtime.async_ppo import decoupled
 from sc2pool.realtime.async_ppo.actor import Actor
-from sc2pool.realtime.async_ppo.exchange import RolloutStore, Weights
+from sc2pool.realtime.async_ppo.exchange import RolloutStore
 from sc2pool.realtime.async_ppo.model_state import copied
 from sc2pool.realtime.async_ppo.update_process import UpdateProcess
 

@@ -1,0 +1,5 @@
+"""The parts that every algorithm needs to act while it learns.
+
+exchange.py   weights and gaps, between the actor's and the learner's threads
+frozen.py     `VecNormalize`'s statistics, while the actor steps the env
+"""
