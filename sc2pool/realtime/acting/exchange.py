@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 import torch as th
-from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.policies import BaseModel
 
 from sc2pool.pool.statistics.measures import Durations
 
@@ -48,7 +48,7 @@ class Signal:
 
 
 class WeightVersion(NamedTuple):
-    """A copy of all parameters and buffers of the policy after `number` updates."""
+    """A copy of all parameters and buffers of the acting module after `number` updates."""
 
     number: int
     state: dict[str, th.Tensor]
@@ -57,11 +57,11 @@ class WeightVersion(NamedTuple):
 class Weights:
     """The newest version of the policy's weights; written by the learner, read by the actor."""
 
-    def __init__(self, policy: ActorCriticPolicy) -> None:
+    def __init__(self, policy: BaseModel) -> None:
         self.newest = WeightVersion(-1, {})
         self.publish(policy)
 
-    def publish(self, policy: ActorCriticPolicy) -> None:
+    def publish(self, policy: BaseModel) -> None:
         """Make a copy of this policy's weights the newest version."""
         state = copy.deepcopy(
             {
