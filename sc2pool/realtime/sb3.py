@@ -13,7 +13,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from sc2pool.errors import ConfigError
 from sc2pool.pool.pool import Pool
-from sc2pool.realtime.async_ppo.learner import AsyncPPO
+from sc2pool.realtime.acting.learner import ActsWhileLearning
 
 
 class PauseCallback(BaseCallback):
@@ -30,7 +30,7 @@ class PauseCallback(BaseCallback):
 
     Raises:
         ConfigError: the model's env is not a `SubprocSC2VecEnv` (or a wrapper of one), or the model
-            is an `AsyncPPO`, which needs running games during its updates.
+            acts while it learns, like `AsyncPPO`, and needs running games during its updates.
         PauseError: a game could not be paused.
     """
 
@@ -39,8 +39,11 @@ class PauseCallback(BaseCallback):
         self._paused = False
 
     def _on_training_start(self) -> None:
-        if isinstance(self.model, AsyncPPO):
-            raise ConfigError("AsyncPPO plays while it learns: PauseCallback is for PPO")
+        if isinstance(self.model, ActsWhileLearning):
+            raise ConfigError(
+                f"{type(self.model).__name__} plays while it learns: PauseCallback is for SB3's "
+                "own algorithms"
+            )
         self._pool()  # check the env before the first step, not after the first rollout
 
     def _on_step(self) -> bool:

@@ -29,16 +29,18 @@ from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 
 from sc2pool.errors import ConfigError
+from sc2pool.realtime.acting.exchange import Weights
+from sc2pool.realtime.acting.learner import ActsWhileLearning
 from sc2pool.realtime.async_ppo import decoupled
-from sc2pool.realtime.async_ppo.actor import Actor
-from sc2pool.realtime.async_ppo.exchange import RolloutStore, Weights
+from sc2pool.realtime.async_ppo.actor import PPOActor
+from sc2pool.realtime.async_ppo.exchange import RolloutStore
 from sc2pool.realtime.async_ppo.model_state import copied
 from sc2pool.realtime.async_ppo.update_process import UpdateProcess
 
 ActorKind = Literal["thread", "process"]
 
 
-class AsyncPPO(PPO):
+class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
     """PPO for games that do not wait: an actor keeps acting while the learner updates the policy.
 
         model = AsyncPPO("MlpPolicy", env, n_steps=64)
@@ -62,12 +64,14 @@ class AsyncPPO(PPO):
       was too slow
     - `async/stale_steps`: env steps since `learn` began that were discarded because they were
       older than `max_lag`
+    - `async/late_steps`: env steps since `learn` began with late actions, including dropped ones
     - `async/gap_s_p50`, `async/gap_s_p99`, `async/gap_s_max`: seconds from an observation to its
       action, for all steps since the last record, including dropped ones
     - `async/update_gap_s_p50`, …: the same figures for the steps during an update
 
     After each update it logs `async/weight_mean` and `async/weight_max` (before the cap) of the
-    importance weights, and `async/weight_capped`, the fraction above the cap.
+    importance weights, and `async/weight_capped`, the fraction above the cap. Late actions have
+    weight 0.
 
     Args:
         args: see PPO.
@@ -81,10 +85,11 @@ class AsyncPPO(PPO):
         game_waits: True if the env does not advance between two steps, like StarCraft II without
             `realtime=True`. The actor then waits for a slower learner, and nothing is dropped.
         weight_cap: upper bound of an action's importance weight.
-        kwargs: see PPO.
+        kwargs: `late_after_s` and `on_late`, see `ActsWhileLearning`, and those of PPO.
 
     Raises:
-        ConfigError: unknown `actor`, `max_lag` below 0, `weight_cap` below 1.
+        ConfigError: unknown `actor`, `max_lag` below 0, `weight_cap` below 1, invalid
+            `late_after_s` or `on_late`.
         LearnerError: from `learn`: the process that computes the updates has ended or hangs.
         Exception: from `learn`: the policy cannot be pickled, which the actor's copy needs.
     """
@@ -110,7 +115,6 @@ class AsyncPPO(PPO):
         self.max_lag = max_lag
         self.game_waits = game_waits
         self.weight_cap = weight_cap
-        self._actor: Actor | None = None
         super().__init__(*args, **kwargs)
 
     def learn(  # noqa: PLR0917 - the arguments are SB3's
@@ -160,9 +164,9 @@ class AsyncPPO(PPO):
             callback.on_training_end()
         return self
 
-    def _new_actor(self, env: VecEnv, policy: ActorCriticPolicy) -> Actor:
+    def _new_actor(self, env: VecEnv, policy: ActorCriticPolicy) -> PPOActor:
         assert self._last_episode_starts is not None
-        self._actor = Actor(
+        self._actor = PPOActor(
             env,
             policy,
             Weights(self.policy),
@@ -171,23 +175,14 @@ class AsyncPPO(PPO):
             episode_starts=self._last_episode_starts,
             noise_period=self.sde_sample_freq if self.sde_sample_freq > 0 else self.n_steps,
             normalize=self._vec_normalize_env,
+            late=self._late_actions(),
         )
         return self._actor
 
-    def _end_actor(self) -> None:
-        """Wait until the actor has ended, if there is one.
-
-        Then model and env are as after PPO's `learn`. If an interrupt ends the wait, the next
-        `learn` waits again.
-        """
-        actor = self._actor
-        if actor is None:
-            return
-        actor.finish()
-        if self._last_obs is not None:  # else `set_env` has given the model another env
-            self._last_obs = actor.observations
+    def _adopt(self, actor: PPOActor) -> None:
+        if self._last_obs is not None:
             self._last_episode_starts = actor.episode_starts
-        self._actor = None
+        super()._adopt(actor)
 
     def collect_rollouts(
         self,
@@ -209,6 +204,11 @@ class AsyncPPO(PPO):
             # Callbacks read PPO's local variables under these names.
             actions, clipped_actions = step.actions, step.clipped_actions
             values, log_probs = step.values, step.log_probs
+            if values is None:
+                with th.no_grad():
+                    values = self.policy.predict_values(
+                        obs_as_tensor(step.observations, self.device)
+                    )
             new_obs, rewards, dones, infos = (
                 step.new_observations,
                 step.rewards,
@@ -257,12 +257,13 @@ class AsyncPPO(PPO):
                 rewards[env] += self.gamma * value.item()
         return rewards
 
-    def _log_rollout(self, actor: Actor, lags: NDArray[np.int64]) -> None:
+    def _log_rollout(self, actor: PPOActor, lags: NDArray[np.int64]) -> None:
         figures = {
             "lag_mean": lags.mean(),
             "lag_max": lags.max(),
             "dropped_steps": actor.rollouts.dropped_steps * self.n_envs,
             "stale_steps": actor.rollouts.stale_steps * self.n_envs,
+            "late_steps": actor.late_steps * self.n_envs,
             **actor.gaps.drain(),
         }
         for name, value in figures.items():
@@ -271,6 +272,3 @@ class AsyncPPO(PPO):
     def train(self) -> None:
         """Update the policy with the rollout buffer: PPO's update, with the decoupled loss."""
         decoupled.update(self, self.weight_cap)
-
-    def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "_actor"]
