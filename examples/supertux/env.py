@@ -19,14 +19,14 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from examples.supertux import desktop
 from examples.supertux.clock import ElasticClock
-from examples.supertux.display import Display, VirtualDisplay
 from examples.supertux.game import TICK_S, State, SuperTux
-from examples.supertux.keys import Keyboard, Keys
 from examples.supertux.needs import check_installed
-from examples.supertux.screen import SMALL_SHAPE, Frame, Screen
 from sc2pool.platform import WINDOWS
+from sc2pool.realtime.screen import desktop
+from sc2pool.realtime.screen.capture import SMALL_SHAPE, Frame, Screen
+from sc2pool.realtime.screen.keyboard import Keyboard, Keys
+from sc2pool.realtime.screen.virtual_display import Display, VirtualDisplay
 
 ACTIONS: Final = ((), ("Right",), ("space",), ("Right", "space"))
 """The keys that each action holds down: nothing, run, jump, run and jump."""

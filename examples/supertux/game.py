@@ -20,8 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from examples.supertux.display import HEIGHT, WIDTH
-from examples.supertux.keys import MIN_PRESS_S, Keys
 from examples.supertux.log import LogFile, windows_log
 from examples.supertux.needs import GAME, program
 from sc2pool.deadline import Deadline
@@ -30,6 +28,8 @@ from sc2pool.game.program.process import game_environment
 from sc2pool.platform import WINDOWS
 from sc2pool.processes.spawn import describe_exit
 from sc2pool.processes.with_parent import die_with_parent, end_with_this_process
+from sc2pool.realtime.screen.keyboard import MIN_PRESS_S, Keys
+from sc2pool.realtime.screen.virtual_display import HEIGHT, WIDTH
 
 LEVEL: Final = Path(__file__).with_name("level.stl")
 TICK_S: Final = 0.015

@@ -28,13 +28,13 @@ from examples.supertux.env import PERIOD_TICKS, SuperTuxEnv
 from examples.supertux.game import State, parse_state
 from examples.supertux.log import LogFile
 from examples.supertux.needs import check_installed
-from examples.supertux.screen import SMALL_SHAPE, fitted, shrunk
 from examples.supertux.timeliness import Timeliness
 from sc2pool import AsyncPPO, PauseCallback, SubprocSC2VecEnv
 from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.platform import LINUX
 from sc2pool.pool.machine.run_dir import sweep
 from sc2pool.realtime.gate import PauseGate
+from sc2pool.realtime.screen.capture import SMALL_SHAPE, fitted, shrunk
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from examples.supertux import desktop
-from examples.supertux.screen import Screen
 from sc2pool.errors import ConfigError, GameFault
+from sc2pool.realtime.screen import desktop
+from sc2pool.realtime.screen.capture import Screen
 
 RETURN, SPACE, RIGHT = "0x1c", "0x39", "0x14d"
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final, Protocol
 
-from examples.supertux.needs import DISPLAY_SERVER, program
-from sc2pool.errors import FaultKind, GameFault
+from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.game.program.process import game_environment
 from sc2pool.processes.spawn import describe_exit
 from sc2pool.processes.with_parent import die_with_parent, end_with_this_process
@@ -70,8 +70,13 @@ class VirtualDisplay:
                 raise
 
     def _start(self, folder: Path, number_fd: int) -> subprocess.Popen[bytes]:
+        server = shutil.which("Xvfb")
+        if server is None:
+            raise ConfigError(
+                "there is no program Xvfb; on Debian and Ubuntu: apt-get install xvfb"
+            )
         command = [
-            program(DISPLAY_SERVER),
+            server,
             "-displayfd",
             str(number_fd),
             "-screen",

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from examples.supertux.display import HEIGHT, WIDTH
+from sc2pool.realtime.screen.virtual_display import HEIGHT, WIDTH
 
 SHRINK: Final = 4
 """The side of the square of pixels that becomes one pixel."""
