@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         StepResult as StepResult,
     )
     from sc2pool.realtime.sb3 import PauseCallback as PauseCallback
+    from sc2pool.realtime.screen.window import GameWindow as GameWindow
     from sc2pool.tasks.bot import RLBotAI as RLBotAI
     from sc2pool.tasks.opponents.snapshots import SnapshotStore as SnapshotStore
     from sc2pool.tasks.policy_bot import PolicyBot as PolicyBot
@@ -78,6 +79,7 @@ _NAMES = {
     "sc2pool.realtime.async_ppo.learner": ("AsyncPPO",),
     "sc2pool.realtime.env": ("ActionInFlightObservation", "RealTimeEnv", "StepResult"),
     "sc2pool.realtime.sb3": ("PauseCallback",),
+    "sc2pool.realtime.screen.window": ("GameWindow",),
     "sc2pool.tasks.bot": ("RLBotAI",),
     "sc2pool.tasks.opponents.snapshots": ("SnapshotStore",),
     "sc2pool.tasks.policy_bot": ("PolicyBot",),

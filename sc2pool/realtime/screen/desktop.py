@@ -1,41 +1,42 @@
-"""Windows' desktop in place of a virtual display: the game's window and its keys.
+"""Windows' desktop: its windows, and key presses for the window in front.
 
-Windows sends keys only to the window in front. So only one game can be played at a time, and it
-needs the whole desktop. Rules: a key is pressed only if the game's window is in front. A key is
-sent as its place on the keyboard (scan code), because games read scan codes.
+A key is sent as its place on the keyboard (scan code), because games read scan codes.
 """
 
 from __future__ import annotations
 
 import ctypes
-import tempfile
-import time
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
-from sc2pool.deadline import Deadline
-from sc2pool.errors import ConfigError, FaultKind, GameFault, SC2PoolError
+from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.platform import WINDOWS
-from sc2pool.processes.filelock import try_lock, unlock_and_remove
+from sc2pool.realtime.screen.open_window import OpenWindow
 
 if WINDOWS:
     from ctypes import wintypes
-
-    _OPENS_WITHIN_S: Final = 20.0
-    _COMES_TO_FRONT_WITHIN_S: Final = 1.0
-    _FREE_WITHIN_S: Final = 5.0
-    """Time for the previous env's process to end, if this env replaces it."""
-    _POLL_INTERVAL_S: Final = 0.02
-    _T = TypeVar("_T")
 
     _KEYBOARD: Final = 1
     """`INPUT_KEYBOARD`."""
     _EXTENDED, _RELEASE, _SCAN_CODE = 1, 2, 8
     """Flags of `KEYBDINPUT`."""
-    _SCAN_CODES: Final = {"Right": (0x4D, _EXTENDED), "space": (0x39, 0), "Return": (0x1C, 0)}
-    """Scan codes and flags by X11's names of the keys."""
+    _SCAN_CODES: Final = {
+        "Up": (0x48, _EXTENDED),
+        "Left": (0x4B, _EXTENDED),
+        "Right": (0x4D, _EXTENDED),
+        "Down": (0x50, _EXTENDED),
+        "Return": (0x1C, 0),
+        "space": (0x39, 0),
+        "Escape": (0x01, 0),
+        "BackSpace": (0x0E, 0),
+        "Tab": (0x0F, 0),
+        "Shift_L": (0x2A, 0),
+        "Control_L": (0x1D, 0),
+        "Alt_L": (0x38, 0),
+        **{f"F{number}": (0x3A + number, 0) for number in range(1, 11)},
+    }
+    """Scan codes and flags by X11's names of the keys. Letters and digits depend on the layout."""
+    _VIRTUAL_KEY_TO_SCAN_CODE: Final = 0
+    """`MAPVK_VK_TO_VSC`."""
 
     class _Key(ctypes.Structure):
         _fields_ = (
@@ -57,122 +58,82 @@ if WINDOWS:
     _EachWindow = ctypes.WINFUNCTYPE(wintypes.BOOL, wintypes.HWND, wintypes.LPARAM)
     _user32.EnumWindows.argtypes = (_EachWindow, wintypes.LPARAM)
     _user32.GetWindowThreadProcessId.argtypes = (wintypes.HWND, ctypes.c_void_p)
+    _user32.GetWindowTextLengthW.argtypes = (wintypes.HWND,)
+    _user32.GetWindowTextW.argtypes = (wintypes.HWND, wintypes.LPWSTR, ctypes.c_int)
     _user32.IsWindowVisible.argtypes = (wintypes.HWND,)
     _user32.SetForegroundWindow.argtypes = (wintypes.HWND,)
     _user32.GetForegroundWindow.restype = wintypes.HWND
     _user32.ClientToScreen.argtypes = (wintypes.HWND, ctypes.c_void_p)
     _user32.GetClientRect.argtypes = (wintypes.HWND, ctypes.c_void_p)
     _user32.SendInput.argtypes = (wintypes.UINT, ctypes.c_void_p, ctypes.c_int)
+    _user32.MapVirtualKeyW.argtypes = (wintypes.UINT, wintypes.UINT)
 
     class Desktop:
-        """The area of one game's window on the desktop, and the keyboard.
+        """The windows and the keyboard of Windows' desktop; the same methods as `X11Screen`."""
 
-        Raises:
-            ConfigError: another env's game uses the desktop.
-        """
+        display: str | None = None
 
-        name: str | None = None
+        def windows(self) -> list[OpenWindow]:
+            """All visible windows."""
+            found: list[OpenWindow] = []
 
-        def __init__(self) -> None:
-            self._lock_path = Path(tempfile.gettempdir()) / "sc2pool-supertux.lock"
-            self._lock: int | None = _lock_alone(self._lock_path)
-            self._window = 0
-            self._held: frozenset[str] = frozenset()
+            def note(handle: int, _: int) -> bool:
+                if _user32.IsWindowVisible(handle):
+                    pid = wintypes.DWORD()
+                    _user32.GetWindowThreadProcessId(handle, ctypes.byref(pid))
+                    found.append(OpenWindow(handle, _title(handle), pid.value))
+                return True
 
-        def aim_at(self, pid: int) -> None:
-            """Wait for the window of this process, and send keys to it from now on.
+            _user32.EnumWindows(_EachWindow(note), 0)
+            return found
 
-            Raises:
-                GameFault: the process opens no window in time.
-            """
-            none = GameFault(FaultKind.LAUNCH_FAILED, f"process {pid} opens no window")
-            self._window = _poll(lambda: _visible_window(pid), _OPENS_WITHIN_S, none)
-
-        def hold(self, keys: Collection[str]) -> None:
-            """Hold down only these keys; a key that is already down is not pressed again.
-
-            Raises:
-                GameFault: the game's window cannot be brought to the front.
-            """
-            wanted = frozenset(keys)
-            # When a window loses the front, it forgets the keys that were down.
-            in_front = _user32.GetForegroundWindow() == self._window
-            staying = self._held & wanted if in_front else frozenset()
-            for key in self._held - staying:
-                _send(key, _RELEASE)
-            self._held = staying
-            if wanted and not in_front:
-                self._come_to_front()
-            for key in wanted - staying:
-                _send(key, 0)
-            self._held = wanted
-
-        def _come_to_front(self) -> None:
-            refused = GameFault(
-                FaultKind.DEADLINE,
-                "SuperTux: its window cannot be brought to the front, where it would get the keys; "
-                "leave the desktop to it",
-            )
-
-            def come() -> bool | None:
-                _user32.SetForegroundWindow(self._window)
-                return _user32.GetForegroundWindow() == self._window or None
-
-            _poll(come, _COMES_TO_FRONT_WITHIN_S, refused)
-
-        def area(self) -> tuple[int, int, int, int]:
-            """The game's picture on the screen: left, top, width and height in pixels.
-
-            Raises:
-                GameFault: the window is closed or minimised.
-            """
+        def area(self, handle: int) -> tuple[int, int, int, int]:
+            """The picture in a window, without its frame; see `X11Screen.area`."""
             corner, size = wintypes.POINT(), wintypes.RECT()
-            _user32.ClientToScreen(self._window, ctypes.byref(corner))
-            _user32.GetClientRect(self._window, ctypes.byref(size))
+            _user32.ClientToScreen(handle, ctypes.byref(corner))
+            _user32.GetClientRect(handle, ctypes.byref(size))
             if not (size.right and size.bottom):
-                raise GameFault(FaultKind.CONNECTION_LOST, "SuperTux: its window is not open")
+                raise GameFault(FaultKind.CONNECTION_LOST, "the game's window is not open")
             return corner.x, corner.y, size.right, size.bottom
 
-        @contextmanager
-        def in_use(self) -> Iterator[None]:
-            """See `VirtualDisplay.in_use`; nothing to do here, because the desktop does not end."""
-            yield
+        def is_in_front(self, handle: int) -> bool:
+            """True if the keys go to this window."""
+            return bool(_user32.GetForegroundWindow() == handle)
+
+        def bring_to_front(self, handle: int) -> None:
+            """Ask for the keys to go to this window; Windows may refuse."""
+            _user32.SetForegroundWindow(handle)
+
+        def check_key(self, key: str) -> None:
+            """See `X11Screen.check_key`."""
+            if not _scan_code(key)[0]:
+                names = ", ".join(_SCAN_CODES)
+                raise ConfigError(
+                    f"there is no key {key!r}; expected a letter, a digit or one of {names}"
+                )
+
+        def send(self, key: str, *, press: bool) -> None:
+            """Press or release a key."""
+            scan_code, flags = _scan_code(key)
+            flags |= _SCAN_CODE | (0 if press else _RELEASE)
+            event = _Input(_KEYBOARD, _Key(0, scan_code, flags, 0, 0), 0)
+            _user32.SendInput(1, ctypes.byref(event), ctypes.sizeof(event))
+
+        def flush(self) -> None:
+            """See `X11Screen.flush`; `SendInput` returns when Windows has the press."""
 
         def close(self) -> None:
-            """Release all keys and the desktop's lock; may be called again."""
-            self.hold(())
-            lock, self._lock = self._lock, None
-            if lock is not None:
-                unlock_and_remove(lock, self._lock_path)
+            """Nothing is open."""
 
-    def _lock_alone(path: Path) -> int:
-        """Take the lock that allows only one game on the desktop."""
-        taken = "another SuperTux env has the desktop: on Windows one can be played at a time"
-        return _poll(lambda: try_lock(path), _FREE_WITHIN_S, ConfigError(taken))
+    def _title(handle: int) -> str:
+        text = ctypes.create_unicode_buffer(_user32.GetWindowTextLengthW(handle) + 1)
+        _user32.GetWindowTextW(handle, text, len(text))
+        return text.value
 
-    def _poll(ask: Callable[[], _T | None], within_s: float, error: SC2PoolError) -> _T:
-        """Call `ask` until its result is not None; raise `error` after `within_s`."""
-        deadline = Deadline.after(within_s)
-        while (answer := ask()) is None:
-            if deadline.expired():
-                raise error
-            time.sleep(_POLL_INTERVAL_S)
-        return answer
-
-    def _visible_window(pid: int) -> int | None:
-        found: list[int] = []
-
-        def note(handle: int, _: int) -> bool:
-            its_pid = wintypes.DWORD()
-            _user32.GetWindowThreadProcessId(handle, ctypes.byref(its_pid))
-            if its_pid.value == pid and _user32.IsWindowVisible(handle):
-                found.append(handle)
-            return True
-
-        _user32.EnumWindows(_EachWindow(note), 0)
-        return found[0] if found else None
-
-    def _send(key: str, release: int) -> None:
-        scan_code, flags = _SCAN_CODES[key]
-        press = _Input(_KEYBOARD, _Key(0, scan_code, _SCAN_CODE | flags | release, 0, 0), 0)
-        _user32.SendInput(1, ctypes.byref(press), ctypes.sizeof(press))
+    def _scan_code(key: str) -> tuple[int, int]:
+        """The scan code and the flags of a key; the code is 0 for an unknown key."""
+        if key in _SCAN_CODES:
+            return _SCAN_CODES[key]
+        if len(key) == 1 and key.isascii() and key.isalnum():
+            return _user32.MapVirtualKeyW(ord(key.upper()), _VIRTUAL_KEY_TO_SCAN_CODE), 0
+        return 0, 0
