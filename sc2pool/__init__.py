@@ -42,7 +42,13 @@ if TYPE_CHECKING:
     from sc2pool.pool.statistics.stats import PoolStats as PoolStats
     from sc2pool.ray.vec_env import RaySC2VecEnv as RaySC2VecEnv
     from sc2pool.realtime.async_ppo.learner import AsyncPPO as AsyncPPO
+    from sc2pool.realtime.env import (
+        ActionInFlightObservation as ActionInFlightObservation,
+        RealTimeEnv as RealTimeEnv,
+        StepResult as StepResult,
+    )
     from sc2pool.realtime.sb3 import PauseCallback as PauseCallback
+    from sc2pool.realtime.screen.window import GameWindow as GameWindow
     from sc2pool.tasks.bot import RLBotAI as RLBotAI
     from sc2pool.tasks.opponents.snapshots import SnapshotStore as SnapshotStore
     from sc2pool.tasks.policy_bot import PolicyBot as PolicyBot
@@ -71,7 +77,9 @@ _NAMES = {
     "sc2pool.pool.statistics.stats": ("PoolStats",),
     "sc2pool.ray.vec_env": ("RaySC2VecEnv",),
     "sc2pool.realtime.async_ppo.learner": ("AsyncPPO",),
+    "sc2pool.realtime.env": ("ActionInFlightObservation", "RealTimeEnv", "StepResult"),
     "sc2pool.realtime.sb3": ("PauseCallback",),
+    "sc2pool.realtime.screen.window": ("GameWindow",),
     "sc2pool.tasks.bot": ("RLBotAI",),
     "sc2pool.tasks.opponents.snapshots": ("SnapshotStore",),
     "sc2pool.tasks.policy_bot": ("PolicyBot",),

@@ -59,7 +59,12 @@ class GymPlayer(Player):
         self.render_mode = env.render_mode
         self._is_new = True
         # If a game of an `SC2GymEnv` fails, the env's info may have the pool's keys.
-        self.is_a_pool = type(getattr(env, "unwrapped", env)).__module__.startswith("sc2pool.")
+        kind = type(getattr(env, "unwrapped", env))
+        self.is_a_pool = kind.__module__.startswith("sc2pool.")
+        # A `RealTimeEnv` reports its lateness under the pool's keys.
+        self._has_own_keys = self.is_a_pool or any(
+            base.__module__ == "sc2pool.realtime.env" for base in kind.__mro__
+        )
 
     async def play(self, episode: Episode, pair: QueuePair) -> None:
         env = self._env
@@ -82,7 +87,7 @@ class GymPlayer(Player):
             pair.put(_NEW(Transition, step))
 
     def _check(self, info: Any) -> None:
-        if not self.is_a_pool:
+        if not self._has_own_keys:
             check_info(info)
 
     def target(self, row: int = 0) -> Any:  # noqa: ARG002

@@ -1,5 +1,7 @@
 """Reinforcement learning in real time, on games that do not wait for actions.
 
+env.py             the base class for a live program as a gymnasium.Env
+game_process.py    the end of a game's process, and a clock that stops with it
 gate.py            pauses any process tree
 sb3.py             a callback for SB3 that pauses games during updates
 rllib.py           a callback for RLlib that does the same

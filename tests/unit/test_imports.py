@@ -109,6 +109,8 @@ HEAVY = {
     "matplotlib": ("cli/",),
     "prometheus_client": ("pool/report/metrics.py",),
     "PIL": ("render/", "cli/"),
+    "mss": ("realtime/screen/",),
+    "Xlib": ("realtime/screen/",),
 }
 FILES = sorted(PACKAGE.rglob("*.py"))
 STANDIN = sorted(Path(sc2standin.__file__).parent.rglob("*.py"))
