@@ -16,7 +16,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from sc2pool.errors import ConfigError
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.statistics.stats import PauseStats
-from sc2pool.realtime.async_ppo.learner import AsyncPPO
+from sc2pool.realtime.acting.learner import ActsWhileLearning
 from sc2pool.realtime.gate import pause_stats
 
 
@@ -36,8 +36,8 @@ class PauseCallback(BaseCallback):
     the games are paused at the end of the training.
 
     Raises:
-        ConfigError: the model's env is of another kind, or the model is an `AsyncPPO`, which needs
-            running games during its updates.
+        ConfigError: the model's env is of another kind, or the model acts while it learns, like
+            `AsyncPPO`, and needs running games during its updates.
         PauseError: a game could not be paused.
     """
 
@@ -46,8 +46,11 @@ class PauseCallback(BaseCallback):
         self._paused = False
 
     def _on_training_start(self) -> None:
-        if isinstance(self.model, AsyncPPO):
-            raise ConfigError("AsyncPPO plays while it learns: PauseCallback is for PPO")
+        if isinstance(self.model, ActsWhileLearning):
+            raise ConfigError(
+                f"{type(self.model).__name__} plays while it learns: PauseCallback is for SB3's "
+                "own algorithms"
+            )
         # Check the env before the first step, not after the first rollout.
         if self._pool() is None and not self.training_env.has_attr("pause"):
             kind = type(self.training_env.unwrapped).__name__

@@ -241,7 +241,7 @@ WAITS = {
     ("processes/uninterrupted.py", "submit.result"): "what is done there is bounded by itself",
     ("processes/with_parent.py", "poll.poll"): ITS_THREAD,
     ("ray/cluster.py", "Socket.recv"): "the connection has a timeout",
-    ("realtime/async_ppo/actor.py", "_thread.join"): "it ends after its step, which has a deadline",
+    ("realtime/acting/actor.py", "_thread.join"): "it ends after its step, which has a deadline",
     ("realtime/async_ppo/update_process.py", "_process.wait"): KILLED,
     ("players/bot_sides.py", "asyncio.wait"): BY_TRAINER,
     ("players/bot_sides.py", "turn.result"): DONE,

@@ -1,26 +1,11 @@
-"""The actor: steps all envs of a `VecEnv` with its own copy of the policy, in a thread.
+"""`AsyncPPO`'s actor: it samples actions as SB3's `OnPolicyAlgorithm.collect_rollouts` does.
 
-Rules:
-- The actor does the same work as SB3's `collect_rollouts` between an observation and its action. It
-  runs no callback, does no bootstrapping and does not wait for the learner.
-- While the thread runs, no other thread uses the env.
-- An error of the env ends the thread, and the learner raises it.
-- The thread ends when the learner releases `RolloutStore.learning`, and cleans up by itself. Ctrl-C
-  reaches only the main thread, and may interrupt the learner's own clean-up at any line.
-
-`VecNormalize`'s statistics are constant within a rollout (`frozen`). SB3 updates them in every
-step. Here the actor's thread steps, while the learner may read them at any moment: `EvalCallback`
-copies them, `CheckpointCallback` saves them. Rules: within a rollout all observations are
-normalised alike. A reader gets mean, variance and count of the same moment. A copy or a pickle is
-of SB3's own class.
+Bootstrapping at time limits is the learner's work.
 """
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,30 +13,42 @@ import torch as th
 from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.policies import ActorCriticPolicy
-from stable_baselines3.common.running_mean_std import RunningMeanStd
 from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
-from sc2pool.realtime.async_ppo.exchange import ExchangedStep, Gaps, RolloutStore, Weights
+from sc2pool.realtime.acting.actor import Actor, Played
+from sc2pool.realtime.acting.exchange import Weights
+from sc2pool.realtime.async_ppo.exchange import ExchangedStep, RolloutStore
 
 
-class Actor:
-    """Steps all envs with the newest weights while `rollouts.learning` is held.
+@dataclass(frozen=True)
+class PPOChoice:
+    """The policy's choice; the fields are those of `ExchangedStep`."""
+
+    version: int
+    actions: NDArray[Any]
+    played: NDArray[Any]
+    """`clipped_actions`."""
+    values: th.Tensor
+    log_probs: th.Tensor
+
+
+class PPOActor(Actor[PPOChoice]):
+    """Puts steps into rollouts.
 
     Args:
-        env: the envs, already reset.
-        policy: the actor's own copy of the policy. It is put into eval mode.
-        weights: holds the newest weights.
+        env: see `Actor`.
+        policy: see `Actor`.
+        weights: see `Actor`.
         rollouts: receives the steps.
-        observations: the envs' newest observations, with a first axis of n.
+        observations: see `Actor`.
         episode_starts: bool (n,). True if the observation is the first of an episode.
         noise_period: number of steps after which a policy with gSDE draws new exploration noise.
-        normalize: the env's `VecNormalize`, or None. Its statistics change only between rollouts.
+        normalize: see `Actor`. The statistics change only between rollouts.
 
     Attributes:
-        observations: the envs' newest observations.
-        episode_starts: as above, for these observations.
-        gaps: the time from each observation to its action.
+        episode_starts: as above, for the newest observations.
+        rollouts: as given.
     """
 
     def __init__(
@@ -66,180 +63,54 @@ class Actor:
         noise_period: int,
         normalize: VecNormalize | None,
     ) -> None:
-        policy.set_training_mode(False)
-        self.observations = _copied(observations)
         self.episode_starts = episode_starts
-        self.weights = weights
         self.rollouts = rollouts
-        self.gaps = Gaps()
-        self._env = env
-        self._policy = policy
-        self._load_newest_weights()
+        self._actor_critic = policy
         self._noise_period = noise_period
-        self._normalize = normalize
         self._n_steps = 0
-        self._observed_at_s: float | None = None
-        self._update_ran = False
-        self._thread = threading.Thread(target=self._run, name="sc2pool-actor", daemon=True)
+        super().__init__(
+            env, policy, weights, rollouts, observations=observations, normalize=normalize
+        )
 
-    def start(self) -> None:
-        """Start the thread; call this while `rollouts.learning` is held."""
-        self._thread.start()
-
-    def finish(self) -> None:
-        """Wait until the thread has ended; `rollouts.learning` must have been released."""
-        self.rollouts.wake_actor()
-        with suppress(RuntimeError):  # an interrupt came before the thread started
-            self._thread.join()
-
-    def _run(self) -> None:
-        try:
-            with frozen(self._normalize) as commit, _own_stream(self._policy.device):
-                while self.rollouts.learning.locked():
-                    if self.rollouts.add(self._step()):
-                        commit()
-        except BaseException as error:
-            self.rollouts.fail(error)
-
-    def _step(self) -> ExchangedStep:
-        if self.weights.newest is not self._loaded:
-            self._load_newest_weights()
-        policy, version = self._policy, self._loaded.number
+    def _choose(self) -> PPOChoice:
+        policy, version = self._actor_critic, self._loaded.number
         if policy.use_sde and self._n_steps % self._noise_period == 0:
             policy.reset_noise(self._env.num_envs)
         with th.no_grad():
             chosen, values, log_probs = policy(obs_as_tensor(self.observations, policy.device))
         actions = chosen.cpu().numpy()
-        clipped_actions = self._clipped(actions)
-        values, log_probs = values.cpu(), log_probs.cpu()
-        self._record_gap()
-        new_observations, rewards, dones, infos = self._env.step(clipped_actions)
-        self._observed_at_s = time.monotonic()
-        self._update_ran = self.gaps.updating
+        return PPOChoice(version, actions, self._clipped(actions), values.cpu(), log_probs.cpu())
+
+    def _exchange(self, choice: PPOChoice, played: Played) -> bool:
         step = ExchangedStep(
-            version=version,
+            version=choice.version,
             observations=self.observations,
             episode_starts=self.episode_starts,
-            actions=actions,
-            clipped_actions=clipped_actions,
-            values=values,
-            log_probs=log_probs,
-            new_observations=_copied(new_observations),
-            rewards=rewards,
-            dones=dones,
-            infos=infos,
+            actions=choice.actions,
+            clipped_actions=choice.played,
+            values=choice.values,
+            log_probs=choice.log_probs,
+            new_observations=played.new_observations,
+            rewards=played.rewards,
+            dones=played.dones,
+            infos=played.infos,
         )
-        self.observations, self.episode_starts = step.new_observations, dones
+        self.observations, self.episode_starts = played.new_observations, played.dones
         self._n_steps += 1
-        return step
+        return self.rollouts.add(step)
 
     def _load_newest_weights(self) -> None:
-        # This reference keeps the version's memory alive during the copy to the device.
-        self._loaded = self.weights.newest
-        self._policy.load_state_dict(self._loaded.state)
-        if self._policy.use_sde:  # the noise depends on the weights
-            self._policy.reset_noise(self._env.num_envs)
+        super()._load_newest_weights()
+        if self._actor_critic.use_sde:  # the noise depends on the weights
+            self._actor_critic.reset_noise(self._env.num_envs)
 
     def _clipped(self, actions: NDArray[Any]) -> NDArray[Any]:
         """The actions clipped to the bounds of their space, as in SB3's `collect_rollouts`."""
-        space = self._policy.action_space
+        policy = self._actor_critic
+        space = policy.action_space
         if not isinstance(space, spaces.Box):
             return actions
-        if self._policy.squash_output:
-            return self._policy.unscale_action(actions)
+        if policy.squash_output:
+            return policy.unscale_action(actions)
         clipped: NDArray[Any] = np.clip(actions, space.low, space.high)
         return clipped
-
-    def _record_gap(self) -> None:
-        if self._observed_at_s is not None:
-            gap_s = time.monotonic() - self._observed_at_s
-            self.gaps.record(gap_s, self._update_ran or self.gaps.updating)
-
-
-def _own_stream(device: th.device) -> AbstractContextManager[Any]:
-    """A CUDA stream for the actor: in the learner's stream, actions would wait for updates."""
-    if device.type != "cuda":
-        return nullcontext()
-    return th.cuda.stream(th.cuda.Stream(device))  # type: ignore[no-untyped-call]
-
-
-def _copied(observations: Any) -> Any:
-    """A copy of a batch of observations, because an env may reuse the memory."""
-    if isinstance(observations, dict):
-        return {key: np.array(value) for key, value in observations.items()}
-    return np.array(observations)
-
-
-class FrozenStatistics(RunningMeanStd):
-    """Running statistics that collect new samples, and apply them only in `commit`."""
-
-    def __init__(self, running: RunningMeanStd) -> None:
-        self._lock = threading.Lock()
-        self._collected = running.copy()
-        self.mean, self.var, self.count = running.mean, running.var, running.count
-
-    def update(self, arr: NDArray[Any]) -> None:
-        """Collect a batch, with the samples along the first axis."""
-        self._collected.update(arr)
-
-    def commit(self) -> None:
-        """Update the statistics with all samples collected so far."""
-        collected = self._collected.copy()
-        with self._lock:
-            self.mean, self.var, self.count = collected.mean, collected.var, collected.count
-
-    def __reduce__(self) -> tuple[Callable[..., RunningMeanStd], tuple[Any, ...]]:
-        with self._lock:
-            return _running_statistics, (self.mean, self.var, self.count)
-
-    @property
-    def running(self) -> RunningMeanStd:
-        """These statistics as an object of SB3's class."""
-        function, arguments = self.__reduce__()
-        return function(*arguments)
-
-
-def _running_statistics(mean: Any, var: Any, count: float) -> RunningMeanStd:
-    running = RunningMeanStd(shape=np.shape(mean))
-    running.mean, running.var, running.count = np.array(mean), np.array(var), count
-    return running
-
-
-@contextmanager
-def frozen(normalize: VecNormalize | None) -> Iterator[Callable[[], None]]:
-    """Freeze the statistics in the block; yield a function that commits the collected samples.
-
-    After the block the statistics are of SB3's class again, with all samples committed.
-    """
-    statistics: list[FrozenStatistics] = []
-
-    def freeze(running: RunningMeanStd) -> FrozenStatistics:
-        statistics.append(FrozenStatistics(running))
-        return statistics[-1]
-
-    def commit() -> None:
-        for each in statistics:
-            each.commit()
-
-    if normalize is None:
-        yield commit
-        return
-    _replace_statistics(normalize, freeze)
-    try:
-        yield commit
-    finally:
-        commit()
-        _replace_statistics(normalize, lambda each: each.running)
-
-
-def _replace_statistics(
-    normalize: VecNormalize, replacement: Callable[[Any], RunningMeanStd]
-) -> None:
-    """Replace each of the statistics of `normalize` by the result of `replacement`."""
-    if normalize.norm_obs:
-        obs_rms = normalize.obs_rms
-        if isinstance(obs_rms, dict):
-            normalize.obs_rms = {key: replacement(value) for key, value in obs_rms.items()}
-        else:
-            normalize.obs_rms = replacement(obs_rms)
-    normalize.ret_rms = replacement(normalize.ret_rms)

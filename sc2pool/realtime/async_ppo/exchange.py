@@ -1,10 +1,4 @@
-"""The messages between the actor's and the learner's threads.
-
-    actor ── Step ──► RolloutStore ──► learner      observations, actions and rewards
-    actor ◄─ WeightVersion ◄─ Weights ◄── learner   the newest policy
-    actor ── gap ──► Gaps ──► learner's log         how long each game waited for its action
-
-The life of a rollout:
+"""The steps that `AsyncPPO`'s actor passes to its learner, in rollouts.
 
     add(step) ──► in progress ──► waiting ──► taken by the learner
                                      └─ dropped when the next rollout is complete
@@ -14,30 +8,20 @@ receives its steps as the actor adds them.
 
 Rules: the actor never waits for the learner, unless `game_waits`. Rollouts are dropped as a whole,
 and counted. The learner takes the older rollout first, because the newer one stays fresh for
-longer. Published weights are never modified, so the actor never mixes two versions. Every gap is
-recorded, including those of dropped steps.
+longer.
 """
 
 from __future__ import annotations
 
-import copy
 import threading
-from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch as th
 from numpy.typing import NDArray
-from stable_baselines3.common.policies import ActorCriticPolicy
 
-from sc2pool.pool.statistics.measures import Durations
-
-_WAKE_UP_S: Final = 1.0
-"""The longest single wait: on some systems Ctrl-C does not interrupt a wait without limit."""
-_MAX_GAPS: Final = 1 << 16
-"""How many of the newest gaps are kept between two log records."""
+from sc2pool.realtime.acting.exchange import Signal
 
 
 class ExchangedStep(NamedTuple):
@@ -66,26 +50,6 @@ Rollout = list[ExchangedStep]
 """Consecutive steps; the actor appends steps until the rollout is complete."""
 
 
-class _Signal:
-    """Wakes a thread that waits now or later; one thread gives the signal, one waits.
-
-    The signal is a lock that the giver releases. A `threading.Condition` is written in Python: an
-    interrupt inside it could leave the other thread blocked for ever.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._lock.acquire(timeout=0)
-
-    def give(self) -> None:
-        if self._lock.locked():
-            self._lock.release()
-
-    def wait_briefly(self) -> None:
-        """Wait for the signal, for at most `_WAKE_UP_S`."""
-        self._lock.acquire(timeout=_WAKE_UP_S)
-
-
 class RolloutStore:
     """Holds one rollout in progress, and at most one complete rollout that waits.
 
@@ -108,8 +72,8 @@ class RolloutStore:
         self._n_steps = n_steps
         self._game_waits = game_waits
         self._lock = threading.Lock()
-        self._added = _Signal()
-        self._taken = _Signal()
+        self._added = Signal()
+        self._taken = Signal()
         self._in_progress: Rollout = []
         self._waiting: Rollout | None = None
         self._followed: Rollout | None = None
@@ -193,69 +157,3 @@ class RolloutStore:
         if error is not None:
             raise error
         self._added.wait_briefly()
-
-
-class WeightVersion(NamedTuple):
-    """A copy of all parameters and buffers of the policy after `number` updates."""
-
-    number: int
-    state: dict[str, th.Tensor]
-
-
-class Weights:
-    """The newest version of the policy's weights; written by the learner, read by the actor."""
-
-    def __init__(self, policy: ActorCriticPolicy) -> None:
-        self.newest = WeightVersion(-1, {})
-        self.publish(policy)
-
-    def publish(self, policy: ActorCriticPolicy) -> None:
-        """Make a copy of this policy's weights the newest version."""
-        state = copy.deepcopy(
-            {
-                # A module's own `get_extra_state` may return anything.
-                name: value.detach() if isinstance(value, th.Tensor) else value
-                for name, value in policy.state_dict().items()
-            }
-        )
-        if policy.device.type == "cuda":
-            # The actor reads the copy in its own CUDA stream, which does not wait for this one.
-            th.cuda.current_stream(policy.device).synchronize()
-        self.newest = WeightVersion(self.newest.number + 1, state)
-
-
-class Gaps:
-    """The gaps from an observation to its action; written by the actor, read by the learner."""
-
-    def __init__(self) -> None:
-        self.updating = False
-        """True while the learner updates the policy."""
-        self._recorded: deque[tuple[float, bool]] = deque(maxlen=_MAX_GAPS)
-
-    @contextmanager
-    def update(self) -> Iterator[None]:
-        """Mark the block as an update of the learner."""
-        self.updating = True
-        try:
-            yield
-        finally:
-            self.updating = False
-
-    def record(self, gap_s: float, during_update: bool) -> None:
-        """Record one gap, and whether an update ran at its beginning or end."""
-        self._recorded.append((gap_s, during_update))
-
-    def drain(self) -> dict[str, float]:
-        """p50, p99 and maximum of the gaps since the last call, in seconds, by log name."""
-        recorded = [self._recorded.popleft() for _ in range(len(self._recorded))]
-        return {
-            **_percentiles("gap_s", [gap_s for gap_s, _ in recorded]),
-            **_percentiles("update_gap_s", [gap_s for gap_s, in_update in recorded if in_update]),
-        }
-
-
-def _percentiles(name: str, seconds: Sequence[float]) -> dict[str, float]:
-    if not seconds:
-        return {}
-    took = Durations.of(seconds)
-    return {f"{name}_p50": took.p50, f"{name}_p99": took.p99, f"{name}_max": took.max}

@@ -29,16 +29,18 @@ from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 
 from sc2pool.errors import ConfigError
+from sc2pool.realtime.acting.exchange import Weights
+from sc2pool.realtime.acting.learner import ActsWhileLearning
 from sc2pool.realtime.async_ppo import decoupled
-from sc2pool.realtime.async_ppo.actor import Actor
-from sc2pool.realtime.async_ppo.exchange import RolloutStore, Weights
+from sc2pool.realtime.async_ppo.actor import PPOActor
+from sc2pool.realtime.async_ppo.exchange import RolloutStore
 from sc2pool.realtime.async_ppo.model_state import copied
 from sc2pool.realtime.async_ppo.update_process import UpdateProcess
 
 ActorKind = Literal["thread", "process"]
 
 
-class AsyncPPO(PPO):
+class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
     """PPO for games that do not wait: an actor keeps acting while the learner updates the policy.
 
         model = AsyncPPO("MlpPolicy", env, n_steps=64)
@@ -110,7 +112,6 @@ class AsyncPPO(PPO):
         self.max_lag = max_lag
         self.game_waits = game_waits
         self.weight_cap = weight_cap
-        self._actor: Actor | None = None
         super().__init__(*args, **kwargs)
 
     def learn(  # noqa: PLR0917 - the arguments are SB3's
@@ -160,9 +161,9 @@ class AsyncPPO(PPO):
             callback.on_training_end()
         return self
 
-    def _new_actor(self, env: VecEnv, policy: ActorCriticPolicy) -> Actor:
+    def _new_actor(self, env: VecEnv, policy: ActorCriticPolicy) -> PPOActor:
         assert self._last_episode_starts is not None
-        self._actor = Actor(
+        self._actor = PPOActor(
             env,
             policy,
             Weights(self.policy),
@@ -174,20 +175,10 @@ class AsyncPPO(PPO):
         )
         return self._actor
 
-    def _end_actor(self) -> None:
-        """Wait until the actor has ended, if there is one.
-
-        Then model and env are as after PPO's `learn`. If an interrupt ends the wait, the next
-        `learn` waits again.
-        """
-        actor = self._actor
-        if actor is None:
-            return
-        actor.finish()
-        if self._last_obs is not None:  # else `set_env` has given the model another env
-            self._last_obs = actor.observations
+    def _adopt(self, actor: PPOActor) -> None:
+        if self._last_obs is not None:
             self._last_episode_starts = actor.episode_starts
-        self._actor = None
+        super()._adopt(actor)
 
     def collect_rollouts(
         self,
@@ -257,7 +248,7 @@ class AsyncPPO(PPO):
                 rewards[env] += self.gamma * value.item()
         return rewards
 
-    def _log_rollout(self, actor: Actor, lags: NDArray[np.int64]) -> None:
+    def _log_rollout(self, actor: PPOActor, lags: NDArray[np.int64]) -> None:
         figures = {
             "lag_mean": lags.mean(),
             "lag_max": lags.max(),
@@ -271,6 +262,3 @@ class AsyncPPO(PPO):
     def train(self) -> None:
         """Update the policy with the rollout buffer: PPO's update, with the decoupled loss."""
         decoupled.update(self, self.weight_cap)
-
-    def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "_actor"]

@@ -19,12 +19,12 @@ import copyreg
 import io
 import pickle
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import cloudpickle
 import torch as th
 from stable_baselines3 import PPO
-from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.policies import BasePolicy
 from torch import nn
 from torch.nn.utils.parametrize import is_parametrized
 
@@ -32,6 +32,7 @@ _STAYS: Final = frozenset({"env", "_vec_normalize_env", "_logger", "_actor"})
 """Attributes of a model that stay in the trainer."""
 _INPUTS: Final = frozenset({"rollout_buffer"})
 """Attributes that an update only reads; the trainer fills them before each update."""
+P = TypeVar("P", bound=BasePolicy)
 _OBJECTS = (nn.Module, th.optim.Optimizer)
 
 
@@ -101,22 +102,24 @@ def _holds_values(value: Any) -> bool:
     )
 
 
-def copied(policy: ActorCriticPolicy) -> ActorCriticPolicy:
-    """A copy of the policy with all changes of the user, without its optimizer.
+def copied(policy: P) -> P:
+    """A copy of the policy with all changes of the user, without optimizers.
 
     Raises:
         Exception: the error of pickling it, with a note.
     """
     file = io.BytesIO()
+    attributes = (value for module in policy.modules() for value in vars(module).values())
+    optimizers = {id(value): 0 for value in attributes if isinstance(value, th.optim.Optimizer)}
     try:
-        _Pickler(file, numbers={id(policy.optimizer): 0}).dump(policy)
+        _Pickler(file, numbers=optimizers).dump(policy)
     except Exception as error:
         error.add_note(
-            "AsyncPPO's actor uses a copy of the policy, which is made by pickle; the policy's "
+            "the actor uses a copy of the policy, which is made by pickle; the policy's "
             "__getstate__ can leave out attributes that cannot be pickled"
         )
         raise
-    copy: ActorCriticPolicy = _Unpickler(file.getvalue(), [None]).load()
+    copy: P = _Unpickler(file.getvalue(), [None]).load()
     return copy
 
 

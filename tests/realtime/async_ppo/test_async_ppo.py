@@ -264,7 +264,8 @@ class Interrupts:
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
         file = frame.f_code.co_filename
-        if not file.endswith(("contextlib.py", "threading.py")) and "async_ppo" not in file:
+        ours = ("contextlib.py", "threading.py", "acting/actor.py", "acting/learner.py")
+        if not file.endswith(ours) and "async_ppo" not in file:
             return None
         if event == "exception" and frame.f_code.co_name == "collect_rollouts":
             self._ending = True

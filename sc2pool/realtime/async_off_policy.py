@@ -1,0 +1,553 @@
+"""`AsyncSAC`, `AsyncTD3` and `AsyncDQN`: SB3's algorithms with an actor in a thread of its own.
+
+    actor    choose ─ step ─ choose ─ step ─ choose ─ …        a thread; it steps the env
+                       │ steps             ▲ weights
+    StepQueue          ▼                   │
+    learner  callbacks, replay buffer ─► updates ─► callbacks, replay buffer ─► …
+
+Rules:
+- Every step that the actor plays is added to the replay buffer, once and in order. No step is
+  dropped: what the learner has not taken waits in the queue, and if the queue is full, the actor
+  waits.
+- The learner never makes more updates than `train_freq` and `gradient_steps` allow for the steps
+  taken. If it is too slow, it owes updates, and makes them when it has time. Steps come first: it
+  takes all that wait before each update, so a callback sees them in time.
+- The actor chooses and stores with SB3's own `_sample_action` and `_store_transition`. Both run on
+  a shallow copy of the model, which has the actor's policy, observations and count of steps.
+- Callbacks, `num_timesteps`, episode statistics and DQN's schedule belong to the learner's thread.
+  Action noise, and gSDE's noise, belong to the actor's.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from stable_baselines3 import DQN, SAC, TD3
+from stable_baselines3.common.buffers import ReplayBuffer
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.noise import ActionNoise
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.policies import BaseModel, BasePolicy
+from stable_baselines3.common.type_aliases import (
+    MaybeCallback,
+    RolloutReturn,
+    TrainFreq,
+    TrainFrequencyUnit,
+)
+from stable_baselines3.common.utils import should_collect_more_steps
+from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
+
+from sc2pool.errors import ConfigError
+from sc2pool.realtime.acting.actor import Actor, Played
+from sc2pool.realtime.acting.exchange import Signal, Weights
+from sc2pool.realtime.acting.learner import ActsWhileLearning
+from sc2pool.realtime.async_ppo.model_state import copied
+
+_MAX_QUEUED: Final = 1_000
+"""Number of steps of all envs that may wait for the learner: 450 MB for 8 envs with four frames of
+84 x 84 pixels. The learner takes them between any two updates, so only a slow callback fills it."""
+
+
+class PlayedStep(NamedTuple):
+    """One step of all n envs by the actor."""
+
+    version: int
+    """The version of the weights that chose the actions."""
+    played: NDArray[Any]
+    """The actions as the envs received them."""
+    buffer_actions: NDArray[Any]
+    """The same actions as the replay buffer stores them: those of a Box are scaled to [-1, 1]."""
+    new_observations: Any
+    rewards: NDArray[Any]
+    dones: NDArray[np.bool_]
+    infos: list[dict[str, Any]]
+    transition: tuple[Any, ...]
+    """The arguments of `ReplayBuffer.add`."""
+    rollout_steps: int
+    """If a rollout of `train_freq` ends with this step: its env steps, of all envs. Else 0."""
+
+
+class StepQueue:
+    """The steps that the learner has not taken yet.
+
+    Args:
+        game_waits: True if the actor waits after each rollout until the learner has taken it.
+
+    Attributes:
+        learning: see `Exchange`.
+        full: number of steps after which the actor waited because the queue was full.
+    """
+
+    def __init__(self, *, game_waits: bool) -> None:
+        self.learning = threading.Lock()
+        self.full = 0
+        self._game_waits = game_waits
+        self._steps: deque[PlayedStep] = deque()
+        self._added = Signal()
+        self._taken = Signal()
+        self._error: BaseException | None = None
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def add(self, step: PlayedStep) -> None:
+        """Add a step, and wait if the queue is full; called by the actor."""
+        self._steps.append(step)
+        self._added.give()
+        if self._game_waits and step.rollout_steps:
+            self._wait_for_fewer_than(1)
+        elif len(self._steps) >= _MAX_QUEUED:
+            self.full += 1
+            self._wait_for_fewer_than(_MAX_QUEUED)
+
+    def _wait_for_fewer_than(self, n: int) -> None:
+        while len(self._steps) >= n and self.learning.locked():
+            self._taken.wait_briefly()
+
+    def take(self) -> PlayedStep:
+        """Wait for the oldest step and remove it; called by the learner.
+
+        Raises:
+            BaseException: the error given to `fail`, once all steps were taken.
+        """
+        while True:
+            error = self._error  # read first: it is set after the last step was added
+            if self._steps:
+                step = self._steps.popleft()
+                self._taken.give()
+                return step
+            if error is not None:
+                raise error
+            self._added.wait_briefly()
+
+    def rest(self) -> Iterator[PlayedStep]:
+        """Remove and yield the steps of an actor that has ended."""
+        while self._steps:
+            yield self._steps.popleft()
+
+    def wake_actor(self) -> None:
+        self._taken.give()
+
+    def fail(self, error: BaseException) -> None:
+        self._error = error
+        self._added.give()
+
+
+class UpdateRatio:
+    """Counts the updates of one `learn`: those that SB3 would have made, and those made.
+
+    Args:
+        gradient_steps: as SB3's argument: updates per rollout, or below 0 for one per env step.
+    """
+
+    def __init__(self, gradient_steps: int) -> None:
+        self._gradient_steps = gradient_steps
+        self._owed: deque[int] = deque()
+        self._env_steps = 0
+        self._wanted = 0
+        self._made = 0
+
+    def owe(self, env_steps: int) -> None:
+        """Note a rollout that the learner has taken."""
+        updates = self._gradient_steps if self._gradient_steps >= 0 else env_steps
+        self._owed.append(updates)
+        self._env_steps += env_steps
+        self._wanted += updates
+
+    @property
+    def is_owing(self) -> bool:
+        """True if the updates of a rollout were not made yet."""
+        return bool(self._owed)
+
+    def pay(self) -> int:
+        """Note the updates of the oldest such rollout as made; return their number."""
+        updates = self._owed.popleft()
+        self._made += updates
+        return updates
+
+    def figures(self) -> dict[str, float]:
+        """Updates per env step, made and wanted, by log name."""
+        if not self._env_steps:
+            return {}
+        return {
+            "updates_per_step": self._made / self._env_steps,
+            "updates_per_step_wanted": self._wanted / self._env_steps,
+        }
+
+
+@dataclass(frozen=True)
+class OffPolicyChoice:
+    """The choice of SB3's `_sample_action`."""
+
+    version: int
+    played: NDArray[Any]
+    buffer_actions: NDArray[Any]
+
+
+class _Transition:
+    """In place of a replay buffer: keeps the arguments of `add`."""
+
+    arguments: tuple[Any, ...] = ()
+
+    def add(self, *arguments: Any) -> None:
+        self.arguments = arguments
+
+
+class OffPolicyActor(Actor[OffPolicyChoice]):
+    """Puts steps into a queue.
+
+    Args:
+        model: the learner's model, after `_setup_learn`.
+        policy: the actor's own copy of the model's policy.
+        steps: receives the steps.
+
+    Attributes:
+        steps: as given.
+        original_observations: the newest observations before `VecNormalize`, else the last ones.
+    """
+
+    def __init__(self, model: AsyncOffPolicy, policy: BasePolicy, steps: StepQueue) -> None:
+        assert model.env is not None
+        assert isinstance(model.train_freq, TrainFreq)
+        self.steps: StepQueue = steps
+        self.original_observations: Any = model._last_original_obs
+        self._model: AsyncOffPolicy = model
+        self._whole_policy: BasePolicy = policy
+        self._train_freq: TrainFreq = model.train_freq
+        self._num_timesteps: int = model.num_timesteps
+        self._rollout_steps: int = 0
+        self._rollout_episodes: int = 0
+        self._draws_noise: bool = True
+        super().__init__(
+            model.env,
+            model.acting_module(policy),
+            Weights(model.acting_module(model.policy)),
+            steps,
+            observations=model._last_obs,
+            normalize=model._vec_normalize_env,
+        )
+
+    def _choose(self) -> OffPolicyChoice:
+        model = self._as_model()
+        if model.use_sde and self._draws_noise:
+            model.actor.reset_noise(self._env.num_envs)  # type: ignore[operator]
+            self._draws_noise = False
+        played, buffer_actions = model._sample_action(
+            model.learning_starts, model.action_noise, self._env.num_envs
+        )
+        return OffPolicyChoice(self._loaded.number, played, buffer_actions)
+
+    def _exchange(self, choice: OffPolicyChoice, played: Played) -> bool:
+        transition, model = _Transition(), self._as_model()
+        model._store_transition(
+            transition,  # type: ignore[arg-type]
+            choice.buffer_actions,
+            played.new_observations,
+            played.rewards,
+            played.dones,
+            played.infos,
+        )
+        self.observations = model._last_obs
+        self.original_observations = model._last_original_obs
+        self._reset_action_noise(model.action_noise, played.dones)
+        self.steps.add(
+            PlayedStep(
+                choice.version,
+                choice.played,
+                choice.buffer_actions,
+                played.new_observations,
+                played.rewards,
+                played.dones,
+                played.infos,
+                transition.arguments,
+                self._counted(played.dones),
+            )
+        )
+        return True
+
+    def _as_model(self) -> AsyncOffPolicy:
+        """The model as it is now, with the actor's policy, observations and count of steps."""
+        model = copy.copy(self._model)
+        model.policy = self._whole_policy
+        model._create_aliases()
+        model.num_timesteps = self._num_timesteps
+        model._last_obs = self.observations
+        model._last_original_obs = self.original_observations
+        return model
+
+    def _reset_action_noise(self, noise: ActionNoise | None, dones: NDArray[np.bool_]) -> None:
+        if noise is not None:
+            for env in np.flatnonzero(dones):
+                noise.reset(**({"indices": [env]} if self._env.num_envs > 1 else {}))
+
+    def _counted(self, dones: NDArray[np.bool_]) -> int:
+        """Count a step; return the env steps of the rollout if the step ends it, else 0."""
+        self._num_timesteps += self._env.num_envs
+        self._rollout_steps += 1
+        self._rollout_episodes += int(dones.sum())
+        steps = self._rollout_steps
+        every = self._model.sde_sample_freq
+        self._draws_noise |= every > 0 and steps % every == 0
+        if should_collect_more_steps(self._train_freq, steps, self._rollout_episodes):
+            return 0
+        self._rollout_steps = self._rollout_episodes = 0
+        self._draws_noise = True
+        return steps * self._env.num_envs
+
+    def _load_newest_weights(self) -> None:
+        super()._load_newest_weights()
+        self._draws_noise = True  # the noise depends on the weights
+
+
+class AsyncOffPolicy(ActsWhileLearning[OffPolicyActor], OffPolicyAlgorithm):
+    """SB3's off-policy algorithms, acting while they learn; the base of the three classes below.
+
+        model = AsyncSAC("MlpPolicy", env)
+        model.learn(100_000)
+
+    It takes any `VecEnv`, and all arguments of SB3's class. `learn`, `save`, `load`, the replay
+    buffer's files, callbacks and loggers are SB3's. It loads models that SB3's class has saved, and
+    SB3's class loads its models.
+
+    The updates per step are those of `train_freq` and `gradient_steps`, if the learner is fast
+    enough. The learner never makes more. If it is too slow it makes fewer, and the log says so.
+    No step is lost: steps that wait when `learn` ends are added to the replay buffer, although
+    `num_timesteps` and callbacks do not count them. The actor's weights are usually one update old.
+    `VecNormalize`'s statistics change in every step.
+
+    A callback must not call the training env, because the actor steps it; only `stats()` of a pool
+    is always allowed. `PauseCallback` cannot be used.
+
+    With SB3's records after every `log_interval` episodes it logs:
+
+    - `async/updates_per_step`, `async/updates_per_step_wanted`: updates per env step since `learn`
+      began, without the first `learning_starts` steps
+    - `async/lag_mean`, `async/lag_max`: by how many versions of the weights the actor was behind,
+      for the steps since the last record. There is a version per rollout of `train_freq`.
+    - `async/full_queue_steps`: number of steps since `learn` began after which the actor waited for
+      the learner, because 1,000 steps of all envs were in the queue
+    - `async/gap_s_p50`, `async/gap_s_p99`, `async/gap_s_max`: seconds from an observation to its
+      action, since the last record
+    - `async/update_gap_s_p50`, …: the same figures for the steps during an update
+
+    Args:
+        args: see SB3's class.
+        game_waits: True if the env does not advance between two steps, like StarCraft II without
+            `realtime=True`. The actor then waits for a slower learner, so the updates per step are
+            exactly those of SB3's class. The actor is at most one rollout ahead.
+        kwargs: see SB3's class.
+
+    Raises:
+        ConfigError: from `learn`: the replay buffer is a `HerReplayBuffer`, whose samples call the
+            env. Or `train_freq` is below 1, or counts the episodes of several envs.
+        Exception: from `learn`: the policy cannot be pickled, which the actor's copy needs.
+    """
+
+    _acting_module: ClassVar[str]
+    """The name of the policy's part that chooses actions."""
+
+    def __init__(self, *args: Any, game_waits: bool = False, **kwargs: Any) -> None:
+        self.game_waits = game_waits
+        self._ratio = UpdateRatio(0)
+        self._lags: list[int] = []
+        super().__init__(*args, **kwargs)
+
+    def acting_module(self, policy: BasePolicy) -> BaseModel:
+        """The part of a policy that chooses actions, with its features extractor."""
+        module: BaseModel = getattr(policy, self._acting_module)
+        return module
+
+    def _create_aliases(self) -> None:
+        super()._create_aliases()  # type: ignore[misc]  # all three of SB3's classes have it
+
+    def learn(  # noqa: PLR0917 - the arguments are SB3's
+        self,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        log_interval: int = 4,
+        tb_log_name: str = "",
+        reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
+    ) -> Self:
+        """See SB3; the actor runs from the first step to the end of the last update."""
+        self._end_actor()
+        self._check()
+        policy = copied(self.policy)  # before the reset, as a game in real time would not wait
+        total_timesteps, callback = self._setup_learn(
+            total_timesteps,
+            callback,
+            reset_num_timesteps,
+            tb_log_name or type(self).__name__,
+            progress_bar,
+        )
+        callback.on_training_start(locals(), globals())
+        assert self.env is not None
+        assert self.replay_buffer is not None
+        assert isinstance(self.train_freq, TrainFreq)
+        try:
+            running = OffPolicyActor(self, policy, StepQueue(game_waits=self.game_waits))
+            self._actor = running
+            self._ratio = UpdateRatio(self.gradient_steps)
+            self._lags = []
+            with running.steps.learning:
+                running.start()
+                while self.num_timesteps < total_timesteps:
+                    rollout = self.collect_rollouts(
+                        self.env,
+                        callback,
+                        self.train_freq,
+                        self.replay_buffer,
+                        self.action_noise,
+                        self.learning_starts,
+                        log_interval,
+                    )
+                    if not rollout.continue_training:
+                        break
+                    if self._ratio.is_owing and (updates := self._ratio.pay()):
+                        with running.gaps.update():
+                            self.train(gradient_steps=updates, batch_size=self.batch_size)
+                        running.weights.publish(self.acting_module(self.policy))
+        finally:
+            self._end_actor()
+        callback.on_training_end()
+        return self
+
+    def _check(self) -> None:
+        """Raise `ConfigError` for settings that cannot work while an actor steps the env."""
+        if isinstance(self.replay_buffer, HerReplayBuffer):
+            raise ConfigError(
+                f"{type(self).__name__} cannot use HerReplayBuffer: a sample calls the env's "
+                "compute_reward, while the actor steps the env"
+            )
+        assert isinstance(self.train_freq, TrainFreq)
+        if self.train_freq.frequency < 1:
+            raise ConfigError(f"train_freq must be at least 1, got {self.train_freq.frequency}")
+        if self.train_freq.unit is TrainFrequencyUnit.EPISODE and self.n_envs > 1:
+            raise ConfigError(
+                f"train_freq counts episodes only with one env, and there are {self.n_envs}: give "
+                "it in steps"
+            )
+
+    def collect_rollouts(  # noqa: PLR0917 - the arguments are SB3's
+        self,
+        env: VecEnv,
+        callback: BaseCallback,
+        train_freq: TrainFreq,
+        replay_buffer: ReplayBuffer,
+        action_noise: ActionNoise | None = None,
+        learning_starts: int = 0,
+        log_interval: int | None = None,
+    ) -> RolloutReturn:
+        """Take the actor's steps; called by `learn`.
+
+        Take all steps that wait. If no updates are owed then, wait for the end of the rollout.
+        """
+        actor, ratio = self._actor, self._ratio
+        assert actor is not None, "only learn() calls this, while the actor runs"
+        self.policy.set_training_mode(False)
+        waiting = len(actor.steps)
+        num_collected_steps = num_collected_episodes = 0
+        rollout_ended = False
+        callback.on_rollout_start()
+        while num_collected_steps < waiting or not (rollout_ended or ratio.is_owing):
+            step = actor.steps.take()
+            # Callbacks read SB3's local variables under these names.
+            actions, buffer_actions = step.played, step.buffer_actions
+            new_obs, rewards, dones, infos = (
+                step.new_observations,
+                step.rewards,
+                step.dones,
+                step.infos,
+            )
+            self.num_timesteps += env.num_envs
+            num_collected_steps += 1
+            self._lags.append(actor.weights.newest.number - step.version)
+            callback.update_locals(locals())
+            try:
+                continue_training = callback.on_step()
+            finally:  # the env has played the step, whatever a callback does
+                replay_buffer.add(*step.transition)
+                self._last_obs = new_obs
+            if not continue_training:
+                return RolloutReturn(
+                    num_collected_steps * env.num_envs,
+                    num_collected_episodes,
+                    continue_training=False,
+                )
+            self._update_info_buffer(infos, dones)
+            self._update_current_progress_remaining(self.num_timesteps, self._total_timesteps)
+            self._on_step()
+            for _ in np.flatnonzero(dones):
+                num_collected_episodes += 1
+                self._episode_num += 1
+                if log_interval is not None and self._episode_num % log_interval == 0:
+                    self.dump_logs()
+            if step.rollout_steps:
+                rollout_ended = True
+                if self.num_timesteps > learning_starts:
+                    ratio.owe(step.rollout_steps)
+                if self.num_timesteps >= self._total_timesteps:
+                    break
+        callback.on_rollout_end()
+        return RolloutReturn(
+            num_collected_steps * env.num_envs, num_collected_episodes, continue_training=True
+        )
+
+    def dump_logs(self) -> None:
+        """See SB3; with the figures of the actor, while it runs."""
+        if self._actor is not None:
+            figures = {
+                **self._ratio.figures(),
+                "full_queue_steps": self._actor.steps.full * self.n_envs,
+                **self._actor.gaps.drain(),
+            }
+            if self._lags:
+                figures |= {"lag_mean": float(np.mean(self._lags)), "lag_max": max(self._lags)}
+                self._lags.clear()
+            for name, value in figures.items():
+                self.logger.record(f"async/{name}", value)
+        super().dump_logs()
+
+    def _adopt(self, actor: OffPolicyActor) -> None:
+        assert self.replay_buffer is not None
+        for step in actor.steps.rest():
+            self.replay_buffer.add(*step.transition)
+        if self._last_obs is not None:
+            self._last_original_obs = actor.original_observations
+        super()._adopt(actor)
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "_ratio", "_lags"]
+
+
+class AsyncSAC(AsyncOffPolicy, SAC):
+    """SAC for games that do not wait; see `AsyncOffPolicy`."""
+
+    _acting_module = "actor"
+
+
+class AsyncTD3(AsyncOffPolicy, TD3):
+    """TD3 for games that do not wait; see `AsyncOffPolicy`.
+
+    Give it `action_noise`, as in SB3, or it does not explore.
+    """
+
+    _acting_module = "actor"
+
+
+class AsyncDQN(AsyncOffPolicy, DQN):
+    """DQN for games that do not wait; see `AsyncOffPolicy`.
+
+    The exploration rate and the updates of the target network follow the steps that the learner has
+    taken.
+    """
+
+    _acting_module = "q_net"
