@@ -1,7 +1,7 @@
 """RLlib's PPO on one live game that cannot be stepped, paused while the policy is updated.
 
     apt-get install --no-install-recommends supertux xvfb libgl1-mesa-dri   # Windows: its installer
-    pip install ".[ray,supertux]"
+    pip install ".[ray,screen]"
     python -m examples.rllib_single_game [--iterations 20]
 
 RLlib's new API stack without env runners: the game and the learner share this process. The
