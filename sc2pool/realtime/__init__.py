@@ -7,5 +7,6 @@ sb3.py             a callback for SB3 that pauses games during updates
 rllib.py           a callback for RLlib that does the same
 sample_timeout.py  checks if fragments in real time meet RLlib's time limit
 acting/            the actor's parts that its algorithms share
+screen/            a game's window: display, keys, pictures
 async_ppo/         PPO that acts during its updates
 """
