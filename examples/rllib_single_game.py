@@ -27,7 +27,7 @@ from ray.tune.registry import register_env
 from torch import nn
 
 from examples.supertux.env import SuperTuxEnv
-from sc2pool.realtime.gate import PausableEnv, PauseGate
+from sc2pool import PausableEnv, PauseGate
 from sc2pool.realtime.rllib import RLlibPauseCallback
 
 STEPS_PER_UPDATE = 256

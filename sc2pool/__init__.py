@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         RealTimeEnv as RealTimeEnv,
         StepResult as StepResult,
     )
+    from sc2pool.realtime.gate import PausableEnv as PausableEnv, PauseGate as PauseGate
     from sc2pool.realtime.sb3 import PauseCallback as PauseCallback
     from sc2pool.realtime.screen.window import GameWindow as GameWindow
     from sc2pool.tasks.bot import RLBotAI as RLBotAI
@@ -78,6 +79,7 @@ _NAMES = {
     "sc2pool.ray.vec_env": ("RaySC2VecEnv",),
     "sc2pool.realtime.async_ppo.learner": ("AsyncPPO",),
     "sc2pool.realtime.env": ("ActionInFlightObservation", "RealTimeEnv", "StepResult"),
+    "sc2pool.realtime.gate": ("PausableEnv", "PauseGate"),
     "sc2pool.realtime.sb3": ("PauseCallback",),
     "sc2pool.realtime.screen.window": ("GameWindow",),
     "sc2pool.tasks.bot": ("RLBotAI",),

@@ -233,7 +233,7 @@ def play_rllib_ppo(folder: Path, seed: int, _: float) -> None:
     from ray.tune.registry import register_env  # noqa: PLC0415
 
     from examples import rllib_single_game  # noqa: PLC0415
-    from sc2pool.realtime.gate import PausableEnv, PauseGate  # noqa: PLC0415
+    from sc2pool import PausableEnv, PauseGate  # noqa: PLC0415
 
     def make_game(_: Any) -> gymnasium.Env[Any, Any]:
         game = RecordedTux(folder)

@@ -12,17 +12,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import pytest
+from gymnasium import spaces
 from live_game import LiveEnv, LiveGame
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from sc2pool import AsyncPPO, PauseCallback
+from sc2pool import AsyncPPO, PausableEnv, PauseCallback, PauseGate, RealTimeEnv
 from sc2pool.errors import ClosedError, ConfigError, FaultKind, GameFault, PauseError
 from sc2pool.pool.statistics.stats import PauseStats
 from sc2pool.realtime import gate as gate_module
-from sc2pool.realtime.gate import PausableEnv, PauseGate
 from tests.support.programs import Trainer, has_ended
 
 STILL_S = 0.25
@@ -339,6 +340,59 @@ def test_no_tick_passes_in_the_updates_of_a_single_game(make_gate):
 
 def make_pausable() -> PausableEnv[Any, Any]:
     return pausable(stopped)
+
+
+class LiveRealTimeEnv(RealTimeEnv[Any, Any]):
+    """The same game on the clock of `RealTimeEnv`, which counts ticks or seconds."""
+
+    observation_space = spaces.Box(0.0, np.inf, (1,), np.float32)
+    action_space = spaces.Discrete(2)
+    period_s = 0.2
+
+    def __init__(self) -> None:
+        self.game = LiveGame()
+        self.game_pid = self.game.pid
+
+    def begin(self, options: dict[str, Any]) -> None:
+        """The game has no episodes."""
+
+    def act(self, action: int) -> None:
+        """The game has no actions."""
+
+    def observe(self) -> Any:
+        return np.array([self.game.tick], np.float32)
+
+    def close(self) -> None:
+        super().close()
+        self.game.close()
+
+
+class CountsTicks(LiveRealTimeEnv):
+    period_ticks = 20
+
+    def ticks(self) -> int:
+        return self.game.tick
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize(
+    ("make_env", "make_gate"),
+    [(LiveRealTimeEnv, stopped), (CountsTicks, stopped), (CountsTicks, by_ticks)],
+)
+def test_a_pause_is_no_late_action_of_a_real_time_env(make_env, make_gate):
+    game_env = make_env()
+    env = PausableEnv(game_env, make_gate(game_env.game))
+    try:
+        env.reset()
+        env.step(0)
+        env.pause()
+        time.sleep(5 * LiveRealTimeEnv.period_s)
+        *_, info = env.step(0)
+        assert info["sc2pool.lost_periods"] == 0
+        assert info["sc2pool.gap_s"] < LiveRealTimeEnv.period_s
+        assert env.stats().count == 1
+    finally:
+        env.close()
 
 
 def test_several_games_are_paused_together():
