@@ -41,6 +41,11 @@ if TYPE_CHECKING:
     from sc2pool.errors import ConfigError as ConfigError, SC2PoolError as SC2PoolError
     from sc2pool.pool.statistics.stats import PoolStats as PoolStats
     from sc2pool.ray.vec_env import RaySC2VecEnv as RaySC2VecEnv
+    from sc2pool.realtime.async_off_policy import (
+        AsyncDQN as AsyncDQN,
+        AsyncSAC as AsyncSAC,
+        AsyncTD3 as AsyncTD3,
+    )
     from sc2pool.realtime.async_ppo.learner import AsyncPPO as AsyncPPO
     from sc2pool.realtime.env import (
         ActionInFlightObservation as ActionInFlightObservation,
@@ -77,6 +82,7 @@ _NAMES = {
     "sc2pool.errors": ("ConfigError", "SC2PoolError"),
     "sc2pool.pool.statistics.stats": ("PoolStats",),
     "sc2pool.ray.vec_env": ("RaySC2VecEnv",),
+    "sc2pool.realtime.async_off_policy": ("AsyncDQN", "AsyncSAC", "AsyncTD3"),
     "sc2pool.realtime.async_ppo.learner": ("AsyncPPO",),
     "sc2pool.realtime.env": ("ActionInFlightObservation", "RealTimeEnv", "StepResult"),
     "sc2pool.realtime.gate": ("PausableEnv", "PauseGate"),

@@ -341,8 +341,8 @@ SPACES: Mapping[str, Mapping[str, Any]] = {
     "td3": ACTOR_CRITIC,
     "tqc": ACTOR_CRITIC,
 }
-"""The searched values by algorithm; without async-ppo, because it is for real time, where a trial
-cannot be repeated."""
+"""The searched values by algorithm; without those that act while they learn, because they are
+for real time, where a trial cannot be repeated."""
 
 
 def suggest(trial: BaseTrial, algo: str, *, n_rows: int, steps: int) -> dict[str, Any]:

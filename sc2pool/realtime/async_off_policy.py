@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
 import numpy as np
+from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3 import DQN, SAC, TD3
 from stable_baselines3.common.buffers import ReplayBuffer
@@ -233,10 +234,11 @@ class OffPolicyActor(Actor[OffPolicyChoice]):
             steps,
             observations=model._last_obs,
             normalize=model._vec_normalize_env,
+            late=model._late_actions(),
         )
 
-    def _choose(self) -> OffPolicyChoice:
-        model = self._as_model()
+    def _choose(self, observations: Any) -> OffPolicyChoice:
+        model = self._as_model(observations)
         if model.use_sde and self._draws_noise:
             model.actor.reset_noise(self._env.num_envs)  # type: ignore[operator]
             self._draws_noise = False
@@ -245,8 +247,14 @@ class OffPolicyActor(Actor[OffPolicyChoice]):
         )
         return OffPolicyChoice(self._loaded.number, played, buffer_actions)
 
+    def _choose_late(self, chosen: OffPolicyChoice, played: NDArray[Any]) -> OffPolicyChoice:
+        buffer_actions = played
+        if isinstance(self._env.action_space, spaces.Box):
+            buffer_actions = self._whole_policy.scale_action(played)
+        return OffPolicyChoice(chosen.version, played, buffer_actions)
+
     def _exchange(self, choice: OffPolicyChoice, played: Played) -> bool:
-        transition, model = _Transition(), self._as_model()
+        transition, model = _Transition(), self._as_model(self.observations)
         model._store_transition(
             transition,  # type: ignore[arg-type]
             choice.buffer_actions,
@@ -273,13 +281,13 @@ class OffPolicyActor(Actor[OffPolicyChoice]):
         )
         return True
 
-    def _as_model(self) -> AsyncOffPolicy:
-        """The model as it is now, with the actor's policy, observations and count of steps."""
+    def _as_model(self, observations: Any) -> AsyncOffPolicy:
+        """The model as it is now, with the actor's policy and count of steps, and observations."""
         model = copy.copy(self._model)
         model.policy = self._whole_policy
         model._create_aliases()
         model.num_timesteps = self._num_timesteps
-        model._last_obs = self.observations
+        model._last_obs = observations
         model._last_original_obs = self.original_observations
         return model
 
@@ -334,6 +342,7 @@ class AsyncOffPolicy(ActsWhileLearning[OffPolicyActor], OffPolicyAlgorithm):
       for the steps since the last record. There is a version per rollout of `train_freq`.
     - `async/full_queue_steps`: number of steps since `learn` began after which the actor waited for
       the learner, because 1,000 steps of all envs were in the queue
+    - `async/late_steps`: env steps since `learn` began with late actions
     - `async/gap_s_p50`, `async/gap_s_p99`, `async/gap_s_max`: seconds from an observation to its
       action, since the last record
     - `async/update_gap_s_p50`, …: the same figures for the steps during an update
@@ -343,9 +352,10 @@ class AsyncOffPolicy(ActsWhileLearning[OffPolicyActor], OffPolicyAlgorithm):
         game_waits: True if the env does not advance between two steps, like StarCraft II without
             `realtime=True`. The actor then waits for a slower learner, so the updates per step are
             exactly those of SB3's class. The actor is at most one rollout ahead.
-        kwargs: see SB3's class.
+        kwargs: `late_after_s` and `on_late`, see `ActsWhileLearning`, and those of SB3's class.
 
     Raises:
+        ConfigError: invalid `late_after_s` or `on_late`.
         ConfigError: from `learn`: the replay buffer is a `HerReplayBuffer`, whose samples call the
             env. Or `train_freq` is below 1, or counts the episodes of several envs.
         Exception: from `learn`: the policy cannot be pickled, which the actor's copy needs.
@@ -507,6 +517,7 @@ class AsyncOffPolicy(ActsWhileLearning[OffPolicyActor], OffPolicyAlgorithm):
             figures = {
                 **self._ratio.figures(),
                 "full_queue_steps": self._actor.steps.full * self.n_envs,
+                "late_steps": self._actor.late_steps * self.n_envs,
                 **self._actor.gaps.drain(),
             }
             if self._lags:

@@ -14,7 +14,7 @@ an unsuitable task, without a delay.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -63,7 +63,7 @@ class Algorithm:
         return getattr(import_module(self.module), self.class_name)  # type: ignore[no-any-return]
 
 
-ALGORITHMS: Final = {
+_SYNCHRONOUS: Final = {
     "ppo": Algorithm(_SB3, "PPO", _PROXIMAL, hyperparameters=_PPO_FILE),
     "a2c": Algorithm(
         _SB3, "A2C", _ACTOR_CRITIC, lacks=("n_epochs", "cg_max_steps"), hyperparameters="a2c.yml"
@@ -125,10 +125,17 @@ ALGORITHMS: Final = {
         optimizers=("actor", "critic"),
         actions=("Box",),
     ),
-    "async-ppo": Algorithm(
-        "sc2pool", "AsyncPPO", _PROXIMAL, hyperparameters=_PPO_FILE, plays_on=True
-    ),
 }
+_ASYNCHRONOUS = {
+    f"async-{name}": replace(
+        _SYNCHRONOUS[name],
+        module="sc2pool",
+        class_name=f"Async{_SYNCHRONOUS[name].class_name}",
+        plays_on=True,
+    )
+    for name in ("ppo", "dqn", "sac", "td3")
+}
+ALGORITHMS: Final = _SYNCHRONOUS | _ASYNCHRONOUS
 """The algorithms by their names for `--algo`."""
 
 

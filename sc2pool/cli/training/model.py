@@ -154,6 +154,8 @@ def make_model(env: VecEnv, options: TrainOptions) -> BaseAlgorithm:
         return load_model(env, options)
     algorithm = ALGORITHMS[options.algo]
     arguments = arguments_for(options.hyperparameters, env.num_envs)
+    if algorithm.plays_on:
+        arguments.setdefault("game_waits", not options.realtime)
     policy = options.hyperparameters.policy or policy_for(env.observation_space, algorithm)
     try:
         return algorithm.load_class()(  # type: ignore[no-any-return]

@@ -215,7 +215,7 @@ class TrainOptions:
             ("--metrics-port", self.metrics_port is not None, "Ray has metrics of its own"),
             ("--self-play", self.self_play, "train tasks of two players here"),
             ("--realtime", self.realtime, "for a cluster see docs/real-time.md, RLlib"),
-            ("--algo async-ppo", ALGORITHMS[self.algo].plays_on, "choose another algorithm"),
+            (f"--algo {self.algo}", ALGORITHMS[self.algo].plays_on, "choose another algorithm"),
         ):
             if value:
                 raise ConfigError(f"{name} is for games on this machine, not --ray: {instead}")

@@ -7,6 +7,7 @@ Rules:
 - An error of the env ends the thread, and the learner raises it.
 - The thread ends when the learner releases `exchange.learning`, and cleans up by itself. Ctrl-C
   reaches only the main thread, and may interrupt the learner's own clean-up at any line.
+- With `LateActions` a second thread chooses, and this one plays late actions in the meantime.
 - `VecNormalize`'s statistics change only where `_exchange` returns True (`frozen`).
 """
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -26,6 +27,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from sc2pool.realtime.acting.exchange import Gaps, Weights
 from sc2pool.realtime.acting.frozen import frozen
+from sc2pool.realtime.acting.late import Chooser, LateActions
 
 
 class Exchange(Protocol):
@@ -73,10 +75,12 @@ class Actor(ABC, Generic[C]):
         exchange: receives the steps.
         observations: the envs' newest observations, with a first axis of n.
         normalize: the env's `VecNormalize`, or None.
+        late: the actions to play while the policy is late, or None to wait for the policy.
 
     Attributes:
         observations: the envs' newest observations.
         gaps: the time from each observation to its action.
+        late_steps: number of steps with late actions. A step of all envs counts once.
         weights: as given.
     """
 
@@ -89,15 +93,21 @@ class Actor(ABC, Generic[C]):
         *,
         observations: Any,
         normalize: VecNormalize | None,
+        late: LateActions | None,
     ) -> None:
         policy.set_training_mode(False)
         self.observations = copied_observations(observations)
         self.weights = weights
         self.gaps = Gaps()
+        self.late_steps = 0
         self._env = env
         self._policy = policy
         self._exchanged = exchange
         self._normalize = normalize
+        self._late = late
+        self._chosen: C | None = None
+        self._n_late = 0
+        self._stream = _own_stream(policy.device)
         self._load_newest_weights()
         self._observed_at_s: float | None = None
         self._update_ran = False
@@ -114,8 +124,17 @@ class Actor(ABC, Generic[C]):
             self._thread.join()
 
     @abstractmethod
-    def _choose(self) -> C:
-        """Choose actions for the newest observations."""
+    def _choose(self, observations: Any) -> C:
+        """Choose actions; maybe called in another thread than `_exchange`."""
+
+    @abstractmethod
+    def _choose_late(self, chosen: C, played: NDArray[Any]) -> C:
+        """A choice of late actions.
+
+        Args:
+            chosen: the last choice of the policy.
+            played: the late actions, as the envs receive them.
+        """
 
     @abstractmethod
     def _exchange(self, choice: C, played: Played) -> bool:
@@ -125,23 +144,45 @@ class Actor(ABC, Generic[C]):
         """
 
     def _run(self) -> None:
-        try:
-            with frozen(self._normalize) as commit, _own_stream(self._policy.device):
-                while self._exchanged.learning.locked():
-                    if self._step():
-                        commit()
-        except BaseException as error:
-            self._exchanged.fail(error)
+        with nullcontext() if self._late is None else Chooser() as chooser:
+            try:
+                with frozen(self._normalize) as commit:
+                    while self._exchanged.learning.locked():
+                        if self._step(chooser):
+                            commit()
+            except BaseException as error:
+                self._exchanged.fail(error)
 
-    def _step(self) -> bool:
-        if self.weights.newest is not self._loaded:
-            self._load_newest_weights()
-        choice = self._choose()
+    def _step(self, chooser: Chooser | None) -> bool:
+        choice = self._next_choice(chooser)
         self._record_gap()
         returned = self._env.step(choice.played)
         self._observed_at_s = time.monotonic()
         self._update_ran = self.gaps.updating
         return self._exchange(choice, Played(*returned))
+
+    def _next_choice(self, chooser: Chooser | None) -> C:
+        observations = self.observations
+        if self._late is None or chooser is None:
+            return self._choose_with_newest_weights(observations)
+        timeout_s = None if self._chosen is None else self._late.after_s
+        choice = chooser.chosen_within(
+            timeout_s, lambda: self._choose_with_newest_weights(observations)
+        )
+        if choice is None:
+            assert self._chosen is not None, "the first choice is awaited"
+            self._n_late += 1
+            self.late_steps += 1
+            actions = self._late.actions(self._chosen.played, self._n_late)
+            return self._choose_late(self._chosen, actions)
+        self._chosen, self._n_late = choice, 0
+        return choice
+
+    def _choose_with_newest_weights(self, observations: Any) -> C:
+        with nullcontext() if self._stream is None else th.cuda.stream(self._stream):
+            if self.weights.newest is not self._loaded:
+                self._load_newest_weights()
+            return self._choose(observations)
 
     def _load_newest_weights(self) -> None:
         # This reference keeps the version's memory alive during the copy to the device.
@@ -154,11 +195,11 @@ class Actor(ABC, Generic[C]):
             self.gaps.record(gap_s, self._update_ran or self.gaps.updating)
 
 
-def _own_stream(device: th.device) -> AbstractContextManager[Any]:
+def _own_stream(device: th.device) -> Any:
     """A CUDA stream for the actor: in the learner's stream, actions would wait for updates."""
     if device.type != "cuda":
-        return nullcontext()
-    return th.cuda.stream(th.cuda.Stream(device))  # type: ignore[no-untyped-call]
+        return None
+    return th.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
 def copied_observations(observations: Any) -> Any:

@@ -7,16 +7,49 @@ from typing import Any, Generic, TypeVar
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from sc2pool.realtime.acting.actor import Actor
+from sc2pool.realtime.acting.late import LateActions, OnLate, check_late_actions
 
 A = TypeVar("A", bound=Actor[Any])
 
 
 class ActsWhileLearning(BaseAlgorithm, Generic[A]):
-    """Holds the actor of a running `learn`; put this class before SB3's in the list of bases."""
+    """Holds the actor of a running `learn`; put this class before SB3's in the list of bases.
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    Args:
+        args: see SB3's class.
+        late_after_s: how long the envs may wait for the policy's actions, in seconds. Then they get
+            late actions, and the policy's actions as soon as these are there. Choose less than a
+            period of the game, which must be kept by the env's `step`. None: the envs wait for the
+            policy.
+        on_late: the late actions. `"repeat"` plays the last actions of the policy once more. An
+            action of the action space, for example a no-op, is played by all envs. A function gets
+            the last actions of the policy, as the envs received them, with a first axis of n, and
+            the number of late steps since then, from 1 on. It returns the actions in the same
+            shape.
+        kwargs: see SB3's class.
+
+    Raises:
+        ConfigError: invalid `late_after_s` or `on_late`.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        late_after_s: float | None = None,
+        on_late: OnLate = "repeat",
+        **kwargs: Any,
+    ) -> None:
+        self.late_after_s = late_after_s
+        self.on_late = on_late
         self._actor: A | None = None
+        check_late_actions(late_after_s, on_late, None)
         super().__init__(*args, **kwargs)
+        check_late_actions(late_after_s, on_late, getattr(self, "action_space", None))
+
+    def _late_actions(self) -> LateActions | None:
+        if self.late_after_s is None:
+            return None
+        return LateActions(self.late_after_s, self.on_late)
 
     def _end_actor(self) -> None:
         """Wait until the actor has ended, if there is one.

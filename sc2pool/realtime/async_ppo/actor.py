@@ -18,6 +18,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from sc2pool.realtime.acting.actor import Actor, Played
 from sc2pool.realtime.acting.exchange import Weights
+from sc2pool.realtime.acting.late import LateActions
 from sc2pool.realtime.async_ppo.exchange import ExchangedStep, RolloutStore
 
 
@@ -26,10 +27,11 @@ class PPOChoice:
     """The policy's choice; the fields are those of `ExchangedStep`."""
 
     version: int
+    observations: Any
     actions: NDArray[Any]
     played: NDArray[Any]
     """`clipped_actions`."""
-    values: th.Tensor
+    values: th.Tensor | None
     log_probs: th.Tensor
 
 
@@ -45,6 +47,7 @@ class PPOActor(Actor[PPOChoice]):
         episode_starts: bool (n,). True if the observation is the first of an episode.
         noise_period: number of steps after which a policy with gSDE draws new exploration noise.
         normalize: see `Actor`. The statistics change only between rollouts.
+        late: see `Actor`.
 
     Attributes:
         episode_starts: as above, for the newest observations.
@@ -62,34 +65,60 @@ class PPOActor(Actor[PPOChoice]):
         episode_starts: NDArray[np.bool_],
         noise_period: int,
         normalize: VecNormalize | None,
+        late: LateActions | None,
     ) -> None:
         self.episode_starts = episode_starts
         self.rollouts = rollouts
         self._actor_critic = policy
         self._noise_period = noise_period
         self._n_steps = 0
+        self._ended = np.zeros(env.num_envs, bool)
+        """True if the env's episode has ended since the policy was given its observation."""
         super().__init__(
-            env, policy, weights, rollouts, observations=observations, normalize=normalize
+            env,
+            policy,
+            weights,
+            rollouts,
+            observations=observations,
+            normalize=normalize,
+            late=late,
         )
 
-    def _choose(self) -> PPOChoice:
+    def _choose(self, observations: Any) -> PPOChoice:
         policy, version = self._actor_critic, self._loaded.number
         if policy.use_sde and self._n_steps % self._noise_period == 0:
             policy.reset_noise(self._env.num_envs)
         with th.no_grad():
-            chosen, values, log_probs = policy(obs_as_tensor(self.observations, policy.device))
+            chosen, values, log_probs = policy(obs_as_tensor(observations, policy.device))
         actions = chosen.cpu().numpy()
-        return PPOChoice(version, actions, self._clipped(actions), values.cpu(), log_probs.cpu())
+        return PPOChoice(
+            version, observations, actions, self._clipped(actions), values.cpu(), log_probs.cpu()
+        )
+
+    def _choose_late(self, chosen: PPOChoice, played: NDArray[Any]) -> PPOChoice:
+        policy, actions = self._actor_critic, played
+        if isinstance(policy.action_space, spaces.Box) and policy.squash_output:
+            actions = policy.scale_action(played)
+        log_probs = th.full_like(chosen.log_probs, th.inf)
+        return PPOChoice(chosen.version, self.observations, actions, played, None, log_probs)
 
     def _exchange(self, choice: PPOChoice, played: Played) -> bool:
+        observations, values, log_probs = choice.observations, choice.values, choice.log_probs
+        if values is None:
+            self._ended |= played.dones
+        elif self._ended.any():
+            # The policy saw these envs' last episodes, so its actions say nothing about the new.
+            observations = _where(self._ended, self.observations, observations)
+            values, log_probs = None, th.where(th.as_tensor(self._ended), th.inf, log_probs)
+            self._ended[:] = False
         step = ExchangedStep(
             version=choice.version,
-            observations=self.observations,
+            observations=observations,
             episode_starts=self.episode_starts,
             actions=choice.actions,
             clipped_actions=choice.played,
-            values=choice.values,
-            log_probs=choice.log_probs,
+            values=values,
+            log_probs=log_probs,
             new_observations=played.new_observations,
             rewards=played.rewards,
             dones=played.dones,
@@ -114,3 +143,10 @@ class PPOActor(Actor[PPOChoice]):
             return policy.unscale_action(actions)
         clipped: NDArray[Any] = np.clip(actions, space.low, space.high)
         return clipped
+
+
+def _where(mask: NDArray[np.bool_], ours: Any, others: Any) -> Any:
+    """Observations of `ours` for the envs in `mask`, and of `others` for the rest."""
+    if isinstance(ours, dict):
+        return {key: _where(mask, ours[key], others[key]) for key in ours}
+    return np.where(mask.reshape(-1, *[1] * (ours.ndim - 1)), ours, others)

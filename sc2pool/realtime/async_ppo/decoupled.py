@@ -41,7 +41,8 @@ def importance_weights(
 
     Args:
         proximal_log_prob: float (n,).
-        behaviour_log_prob: float (n,).
+        behaviour_log_prob: float (n,). Infinity, and so weight 0, for an action that the policy has
+            not chosen.
         cap: upper bound of a weight, which bounds the variance of the gradient.
 
     Returns:
@@ -187,6 +188,8 @@ def _loss(
         batch.observations, _actions(model, batch)
     )
     values = values.flatten()
+    # An action that the policy has not chosen may be so unlikely that its ratio is infinite.
+    log_prob = th.where(weights > 0, log_prob, proximal_log_prob)
     advantages = batch.advantages
     if model.normalize_advantage and len(advantages) > 1:
         advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)

@@ -30,16 +30,18 @@ class ExchangedStep(NamedTuple):
     version: int
     """The version of the weights that chose the actions."""
     observations: Any
-    """The observations for the actions: an array with a first axis of n, or a dict of arrays."""
+    """The observations for the actions: an array with a first axis of n, or a dict of arrays. Those
+    of a policy that was late are older than the step."""
     episode_starts: NDArray[np.bool_]
     actions: NDArray[Any]
     """The policy's actions."""
     clipped_actions: NDArray[Any]
     """The actions that the envs received."""
-    values: th.Tensor
-    """float (n, 1), on the CPU."""
+    values: th.Tensor | None
+    """float (n, 1), on the CPU. None if the policy was late, so that the learner computes them."""
     log_probs: th.Tensor
-    """float (n,), on the CPU. Those of the behaviour policy."""
+    """float (n,), on the CPU. Those of the behaviour policy; infinity for actions that it has not
+    chosen."""
     new_observations: Any
     rewards: NDArray[Any]
     dones: NDArray[np.bool_]

@@ -64,12 +64,14 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
       was too slow
     - `async/stale_steps`: env steps since `learn` began that were discarded because they were
       older than `max_lag`
+    - `async/late_steps`: env steps since `learn` began with late actions, including dropped ones
     - `async/gap_s_p50`, `async/gap_s_p99`, `async/gap_s_max`: seconds from an observation to its
       action, for all steps since the last record, including dropped ones
     - `async/update_gap_s_p50`, …: the same figures for the steps during an update
 
     After each update it logs `async/weight_mean` and `async/weight_max` (before the cap) of the
-    importance weights, and `async/weight_capped`, the fraction above the cap.
+    importance weights, and `async/weight_capped`, the fraction above the cap. Late actions have
+    weight 0.
 
     Args:
         args: see PPO.
@@ -83,10 +85,11 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
         game_waits: True if the env does not advance between two steps, like StarCraft II without
             `realtime=True`. The actor then waits for a slower learner, and nothing is dropped.
         weight_cap: upper bound of an action's importance weight.
-        kwargs: see PPO.
+        kwargs: `late_after_s` and `on_late`, see `ActsWhileLearning`, and those of PPO.
 
     Raises:
-        ConfigError: unknown `actor`, `max_lag` below 0, `weight_cap` below 1.
+        ConfigError: unknown `actor`, `max_lag` below 0, `weight_cap` below 1, invalid
+            `late_after_s` or `on_late`.
         LearnerError: from `learn`: the process that computes the updates has ended or hangs.
         Exception: from `learn`: the policy cannot be pickled, which the actor's copy needs.
     """
@@ -172,6 +175,7 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
             episode_starts=self._last_episode_starts,
             noise_period=self.sde_sample_freq if self.sde_sample_freq > 0 else self.n_steps,
             normalize=self._vec_normalize_env,
+            late=self._late_actions(),
         )
         return self._actor
 
@@ -200,6 +204,11 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
             # Callbacks read PPO's local variables under these names.
             actions, clipped_actions = step.actions, step.clipped_actions
             values, log_probs = step.values, step.log_probs
+            if values is None:
+                with th.no_grad():
+                    values = self.policy.predict_values(
+                        obs_as_tensor(step.observations, self.device)
+                    )
             new_obs, rewards, dones, infos = (
                 step.new_observations,
                 step.rewards,
@@ -254,6 +263,7 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
             "lag_max": lags.max(),
             "dropped_steps": actor.rollouts.dropped_steps * self.n_envs,
             "stale_steps": actor.rollouts.stale_steps * self.n_envs,
+            "late_steps": actor.late_steps * self.n_envs,
             **actor.gaps.drain(),
         }
         for name, value in figures.items():

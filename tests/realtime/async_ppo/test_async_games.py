@@ -1,19 +1,21 @@
-"""Games in real time get actions during an update."""
+"""Games in real time get actions during an update, and while the policy is late."""
 
 from __future__ import annotations
 
 import itertools
 import threading
+import time
 from typing import Any
 
 import psutil
 import pytest
 from async_models import SMALL, Counting, SlowPPO, VerySlowUpdates
 from realtime_tasks import TellsLoop
+from stable_baselines3 import DQN
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecMonitor
 
-from sc2pool import AsyncPPO, PauseCallback, SubprocSC2VecEnv
+from sc2pool import AsyncDQN, AsyncPPO, PauseCallback, SubprocSC2VecEnv
 from sc2pool.errors import ClosedError, ConfigError
 
 N_STEPS = 6
@@ -39,21 +41,21 @@ class Loops(VecEnvWrapper):
         return batch
 
 
-def periods_lost(make_env: Any, kind: Any, **options: Any) -> list[int]:
+def periods_lost(make_env: Any, kind: Any, steps: int = UPDATES * N_STEPS, **options: Any) -> Any:
     """Periods without an action in a training, for each of two games."""
     env = make_env(n=2)
     recorded = Loops(env)
+    if not issubclass(kind, DQN):
+        options = {"n_steps": N_STEPS, "n_epochs": 1} | options
     model = kind(
         "MlpPolicy",
         VecMonitor(recorded),
-        n_steps=N_STEPS,
         batch_size=2 * N_STEPS,
-        n_epochs=1,
-        policy_kwargs=SMALL,
+        policy_kwargs=dict(SMALL),
         device="cpu",
         **options,
     )
-    model.learn(UPDATES * 2 * N_STEPS)
+    model.learn(steps * 2)
     assert env.stats().replacements == {}
     return [
         sum((after - before) // PERIOD - 1 for before, after in itertools.pairwise(game))
@@ -69,6 +71,35 @@ def test_the_actor_keeps_acting_during_an_update(make_env, actor):
 
 def test_ppo_loses_the_periods_of_its_updates(make_env):
     assert min(periods_lost(make_env, SlowPPO)) >= LOST_WITHOUT
+
+
+class SlowUpdatesDQN(AsyncDQN):
+    """Sleeps before each update."""
+
+    def train(self, gradient_steps: int, batch_size: int = 100) -> None:
+        time.sleep(VerySlowUpdates.update_s)
+        super().train(gradient_steps, batch_size)
+
+
+def test_dqn_keeps_acting_during_an_update(make_env):
+    options = {"learning_starts": 0, "train_freq": N_STEPS, "buffer_size": 1000}
+    assert max(periods_lost(make_env, SlowUpdatesDQN, **options)) < LOST_WITHOUT
+
+
+class SlowPolicy(AsyncDQN):
+    """Needs almost three periods for a choice."""
+
+    def _sample_action(self, *args: Any) -> Any:
+        time.sleep(0.5)
+        return super()._sample_action(*args)
+
+
+def test_a_slow_policy_keeps_the_clock_with_late_actions(make_env):
+    options = {"learning_starts": 0, "buffer_size": 1000}
+    waiting = periods_lost(make_env, SlowPolicy, 6, **options)
+    late = periods_lost(make_env, SlowPolicy, 18, late_after_s=0.05, **options)
+    assert min(waiting) >= 5
+    assert max(late) < min(waiting), "a busy machine loses some, in three times as many steps"
 
 
 def test_games_in_step_mode(make_env):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import itertools
 import json
-import linecache
 import os
 import signal
 import sys
@@ -13,13 +12,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
 import psutil
 import pytest
 import torch as th
+from async_callbacks import Interrupts, Raises, RaisesInterrupt, Recording
 from async_models import SMALL, Counting, CountingDict, FailingUpdates, SlowUpdates
 from gymnasium import spaces
 from stable_baselines3 import PPO
@@ -58,38 +57,6 @@ def model_of(kind: Any = AsyncPPO, env: VecEnv | None = None, **options: Any) ->
     policy = "MultiInputPolicy" if isinstance(env.observation_space, spaces.Dict) else "MlpPolicy"
     defaults = {"n_steps": N_STEPS, "batch_size": ROLLOUT, "n_epochs": 1, "device": "cpu"}
     return kind(policy, env, policy_kwargs=SMALL, **(defaults | options))
-
-
-class Recording(BaseCallback):
-    """Records the order of calls, their threads, and the local variables at each step."""
-
-    def __init__(self, last_call: int | None = None) -> None:
-        super().__init__()
-        self.calls: list[str] = []
-        self.steps: list[dict[str, Any]] = []
-        self.threads: set[str] = set()
-        self._last_call = last_call
-
-    def _record(self, call: str) -> None:
-        self.calls.append(f"{call} {self.model.num_timesteps}")
-        self.threads.add(threading.current_thread().name)
-
-    def _on_training_start(self) -> None:
-        self._record("training_start")
-
-    def _on_rollout_start(self) -> None:
-        self._record("rollout_start")
-
-    def _on_step(self) -> bool:
-        self._record("step")
-        self.steps.append(dict(self.locals))
-        return self.n_calls != self._last_call
-
-    def _on_rollout_end(self) -> None:
-        self._record("rollout_end")
-
-    def _on_training_end(self) -> None:
-        self._record("training_end")
 
 
 @pytest.mark.parametrize("last_call", [None, N_STEPS + 3])
@@ -219,11 +186,6 @@ def test_learn_raises_the_exception_of_an_update(kind):
         assert "in train" in str(raised.value.__cause__)
 
 
-class Raises(BaseCallback):
-    def _on_step(self) -> bool:
-        raise LookupError("the callback has failed")
-
-
 def test_learn_raises_the_exception_of_a_callback():
     with pytest.raises(LookupError, match="the callback has failed"):
         model_of().learn(ROLLOUT, callback=Raises())
@@ -245,46 +207,6 @@ def test_ctrl_c():
     model = model_of(env=counting(Interrupting))
     with pytest.raises(KeyboardInterrupt):
         model.learn(10**9)
-
-
-class Interrupts:
-    """A tracer that interrupts `learn` at the given line of its end, counted from a first Ctrl-C.
-
-    Not at the end of a `with` block: there the interpreter calls `__exit__` without looking for
-    signals, which a tracer could do.
-
-    Attributes:
-        reached: whether there was such a line.
-    """
-
-    def __init__(self, line: int) -> None:
-        self.reached = False
-        self._lines_left = line
-        self._ending = False
-
-    def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
-        file = frame.f_code.co_filename
-        ours = ("contextlib.py", "threading.py", "acting/actor.py", "acting/learner.py")
-        if not file.endswith(ours) and "async_ppo" not in file:
-            return None
-        if event == "exception" and frame.f_code.co_name == "collect_rollouts":
-            self._ending = True
-        elif event == "line" and self._ending and not is_with(frame):
-            self._lines_left -= 1
-            if self._lines_left == 0:
-                self.reached = True
-                raise KeyboardInterrupt
-        return self
-
-
-def is_with(frame: FrameType) -> bool:
-    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
-    return line.lstrip().startswith("with ")
-
-
-class RaisesInterrupt(BaseCallback):
-    def _on_step(self) -> bool:
-        raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("game_waits", [False, True])

@@ -1,4 +1,4 @@
-"""Envs and models for the tests of `AsyncPPO`; a module, so the child process can import it."""
+"""Envs and models for the tests of `AsyncPPO` and the others; the child process imports them."""
 
 from __future__ import annotations
 
@@ -46,6 +46,16 @@ class Counting(gymnasium.Env[Any, int]):
             raise ZeroDivisionError("the env has failed")
         truncated = self._steps % 5 == 0
         return self.observe(), 1.0, False, truncated, {"played": int(action), "at": self._steps}
+
+
+class Continuous(Counting):
+    """The same with a continuous action."""
+
+    action_space = spaces.Box(-2.0, 2.0, (1,), np.float32)  # type: ignore[assignment]
+
+    def step(self, action: Any) -> Any:
+        observation, reward, terminated, truncated, info = super().step(0)
+        return observation, reward, terminated, truncated, {**info, "played": action}
 
 
 class CountingDict(Counting):

@@ -165,6 +165,7 @@ def test_arguments_that_take_more_than_numbers():
 
 def test_minibatches_and_arguments_that_only_some_have():
     check_arguments("async-ppo", Hyperparameters(arguments={"max_lag": 3, "n_epochs": 2}))
+    check_arguments("async-sac", Hyperparameters(arguments={"late_after_s": 0.1, "tau": 0.5}))
     with pytest.raises(ConfigError, match="A2C has no minibatches"):
         check_arguments("a2c", Hyperparameters(minibatches=4))
 
@@ -412,4 +413,5 @@ def test_a_short_trial_has_the_shortest_rollout() -> None:
 
 
 def test_all_algorithms_but_that_of_real_time() -> None:
-    assert ALGORITHMS.keys() - SPACES.keys() == {"async-ppo"}
+    for_real_time = {name for name, algorithm in ALGORITHMS.items() if algorithm.plays_on}
+    assert ALGORITHMS.keys() - SPACES.keys() == for_real_time

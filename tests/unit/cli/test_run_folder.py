@@ -41,7 +41,8 @@ def saved(algorithm: type[BaseAlgorithm], folder: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "algo"), [(PPO, "ppo"), (A2C, "a2c"), (DQN, "dqn"), (PPO, "async-ppo")]
+    ("algorithm", "algo"),
+    [(PPO, "ppo"), (A2C, "a2c"), (DQN, "dqn"), (PPO, "async-ppo"), (DQN, "async-dqn")],
 )
 def test_its_own_algorithm(tmp_path, algorithm, algo):
     assert read_steps(saved(algorithm, tmp_path), algo) == 77

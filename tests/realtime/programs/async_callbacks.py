@@ -1,0 +1,86 @@
+"""Callbacks and interrupts for the tests of the algorithms that act while they learn."""
+
+from __future__ import annotations
+
+import linecache
+import threading
+from types import FrameType
+from typing import Any
+
+from stable_baselines3.common.callbacks import BaseCallback
+
+
+class Recording(BaseCallback):
+    """Records the order of calls, their threads, and the local variables at each step."""
+
+    def __init__(self, last_call: int | None = None) -> None:
+        super().__init__()
+        self.calls: list[str] = []
+        self.steps: list[dict[str, Any]] = []
+        self.threads: set[str] = set()
+        self._last_call = last_call
+
+    def _record(self, call: str) -> None:
+        self.calls.append(f"{call} {self.model.num_timesteps}")
+        self.threads.add(threading.current_thread().name)
+
+    def _on_training_start(self) -> None:
+        self._record("training_start")
+
+    def _on_rollout_start(self) -> None:
+        self._record("rollout_start")
+
+    def _on_step(self) -> bool:
+        self._record("step")
+        self.steps.append(dict(self.locals))
+        return self.n_calls != self._last_call
+
+    def _on_rollout_end(self) -> None:
+        self._record("rollout_end")
+
+    def _on_training_end(self) -> None:
+        self._record("training_end")
+
+
+class Raises(BaseCallback):
+    def _on_step(self) -> bool:
+        raise LookupError("the callback has failed")
+
+
+class Interrupts:
+    """A tracer that interrupts `learn` at the given line of its end, counted from a first Ctrl-C.
+
+    Not at the end of a `with` block: there the interpreter calls `__exit__` without looking for
+    signals, which a tracer could do.
+
+    Attributes:
+        reached: whether there was such a line.
+    """
+
+    def __init__(self, line: int) -> None:
+        self.reached = False
+        self._lines_left = line
+        self._ending = False
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
+        file = frame.f_code.co_filename
+        if not file.endswith(("contextlib.py", "threading.py")) and "sc2pool/realtime" not in file:
+            return None
+        if event == "exception" and frame.f_code.co_name == "collect_rollouts":
+            self._ending = True
+        elif event == "line" and self._ending and not is_with(frame):
+            self._lines_left -= 1
+            if self._lines_left == 0:
+                self.reached = True
+                raise KeyboardInterrupt
+        return self
+
+
+def is_with(frame: FrameType) -> bool:
+    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+    return line.lstrip().startswith("with ")
+
+
+class RaisesInterrupt(BaseCallback):
+    def _on_step(self) -> bool:
+        raise KeyboardInterrupt
