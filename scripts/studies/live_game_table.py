@@ -318,8 +318,8 @@ def play_rtgym(folder: Path, seed: int, _: float) -> None:
         def __init__(self) -> None:
             self.env = RecordedTux(folder)
 
-        def get_observation_space(self) -> spaces.Tuple:
-            return spaces.Tuple(list(self.env.observation_space.values()))  # type: ignore[attr-defined]
+        def get_observation_space(self) -> Any:
+            return spaces.Tuple(list(self.env.observation_space.values()))
 
         def get_action_space(self) -> spaces.Box:
             return spaces.Box(-1.0, 1.0, (2,), np.float32)
@@ -365,8 +365,8 @@ def play_rtgym(folder: Path, seed: int, _: float) -> None:
 
         def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
             super().__init__(env)
-            frame, state, action = env.observation_space  # type: ignore[misc]
-            self.observation_space = spaces.Dict(frame=frame, state=state, action=action)
+            names, parts = ("frame", "state", "action"), env.observation_space
+            self.observation_space = spaces.Dict(dict(zip(names, parts, strict=True)))  # type: ignore[call-overload]
 
         def observation(self, observation: Any) -> dict[str, Any]:
             return dict(zip(("frame", "state", "action"), observation, strict=True))
