@@ -44,7 +44,7 @@ from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree, created_at_s, is
 _log = logging.getLogger(__name__)
 
 _REACTS_WITHIN_S: Final = 3.0
-"""Time limit of a game's reaction to its key, which may be a menu that slides in."""
+"""Time limit of a tick, and of a game's reaction to its key, which may be a menu that slides in."""
 _POLL_S: Final = 0.01
 
 
@@ -296,12 +296,13 @@ class _PausesItself:
 
     def prepare(self) -> None:
         self._before = self._read()
-        self._runs = self._changes_from(self._before, self._still_s)
-        # A picture may stand still while the game runs; ticks may not.
+        # A picture may stand still while the game runs. Ticks may not, except on a busy machine.
+        within_s = _REACTS_WITHIN_S if self._has_ticks else self._still_s
+        self._runs = self._changes_from(self._before, within_s)
         if self._has_ticks and not self._runs:
             raise PauseError(
-                f"the game does not run: its ticks stood still at {self._before} for "
-                f"{self._still_s} s; it was not paused, because the key of a paused game resumes it"
+                f"the game does not run: its ticks stood still at {self._before} for {within_s} s; "
+                "it was not paused, because the key of a paused game resumes it"
             )
 
     def pause(self) -> None:

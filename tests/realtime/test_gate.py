@@ -26,8 +26,8 @@ from sc2pool.pool.statistics.stats import PauseStats
 from sc2pool.realtime import gate as gate_module
 from tests.support.programs import Trainer, has_ended
 
-STILL_S = 0.25
-"""25 ticks, so that a busy machine does not look like a pause."""
+STILL_S = 0.5
+"""50 ticks, so that a busy machine does not look like a pause."""
 
 
 def nothing() -> None:
@@ -54,20 +54,22 @@ def start() -> Iterator[MakeGame]:
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """The gate gives a game that does not react less time."""
-    monkeypatch.setattr(gate_module, "_REACTS_WITHIN_S", 0.2)
+    monkeypatch.setattr(gate_module, "_REACTS_WITHIN_S", 1.0)
 
 
-def by_ticks(game: LiveGame, **options: Any) -> PauseGate:
-    return PauseGate(pause=game.press_p, resume=game.press_p, ticks=game.read_tick, **options)
+def by_ticks(game: LiveGame) -> PauseGate:
+    key, ticks = game.press_p, game.read_tick
+    return PauseGate(pause=key, resume=key, ticks=ticks, still_s=STILL_S)
 
 
-def by_picture(game: LiveGame, **options: Any) -> PauseGate:
-    return PauseGate(pause=game.press_p, resume=game.press_p, picture=game.picture, **options)
+def by_picture(game: LiveGame) -> PauseGate:
+    key, picture = game.press_p, game.picture
+    return PauseGate(pause=key, resume=key, picture=picture, still_s=STILL_S)
 
 
-def by_still_picture(game: LiveGame, **options: Any) -> PauseGate:
-    picture = game.still_picture
-    return PauseGate(pause=game.press_p, resume=game.press_p, picture=picture, **options)
+def by_still_picture(game: LiveGame) -> PauseGate:
+    key, picture = game.press_p, game.still_picture
+    return PauseGate(pause=key, resume=key, picture=picture, still_s=STILL_S)
 
 
 BY_KEY = pytest.mark.parametrize("make_gate", [by_ticks, by_picture, by_still_picture])
@@ -130,10 +132,12 @@ def test_a_key_that_does_nothing_is_a_pause_error(start, soon, make_gate, messag
     assert game.presses == 1, "close does not press the key of a game that is not paused"
 
 
-def test_a_game_that_is_already_paused_is_not_resumed_by_its_toggle(start):
+def test_a_game_that_is_already_paused_is_not_resumed_by_its_toggle(start, soon):
     game = start("paused")
     with by_ticks(game) as gate:
-        with pytest.raises(PauseError, match=r"does not run: its ticks stood still at 0 for 0\.25"):
+        with pytest.raises(
+            PauseError, match=r"does not run: its ticks stood still at 0 for 1\.0 s"
+        ):
             gate.pause()
         assert not gate.paused
     assert game.presses == 0
@@ -158,7 +162,7 @@ def test_a_resume_that_does_nothing_is_a_pause_error_and_may_be_repeated(start, 
 
     gate = PauseGate(pause=game.press_p, resume=press_next, ticks=game.read_tick)
     gate.pause()
-    message = f"did not resume: its tick stood still at {game.tick} for 0.2 s"
+    message = f"did not resume: its tick stood still at {game.tick} for 1.0 s"
     with pytest.raises(PauseError, match=message):
         gate.resume()
     assert gate.paused
