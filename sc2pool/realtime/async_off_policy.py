@@ -6,9 +6,8 @@
     learner  callbacks, replay buffer ─► updates ─► callbacks, replay buffer ─► …
 
 Rules:
-- Every step that the actor plays is added to the replay buffer, once and in order. No step is
-  dropped: what the learner has not taken waits in the queue, and if the queue is full, the actor
-  waits.
+- Every step that the actor plays is added to the replay buffer, once and in order. Only a second
+  Ctrl-C can lose a step. Steps wait in the queue. If the queue is full, the actor waits.
 - The learner never makes more updates than `train_freq` and `gradient_steps` allow for the steps
   taken. If it is too slow, it owes updates, and makes them when it has time. Steps come first: it
   takes all that wait before each update, so a callback sees them in time.

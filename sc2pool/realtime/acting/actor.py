@@ -45,7 +45,7 @@ class Exchange(Protocol):
 
 
 class Choice(Protocol):
-    """The policy's choice for all n envs; an algorithm adds what it learns from."""
+    """The policy's choice for all n envs; an algorithm adds the data for its learner."""
 
     @property
     def played(self) -> NDArray[Any]:
@@ -53,7 +53,7 @@ class Choice(Protocol):
 
 
 class Played:
-    """What the envs returned for the actions of one step: the values of `VecEnv.step`."""
+    """The values that `VecEnv.step` returned, copied, because an env may reuse the memory."""
 
     def __init__(self, new_observations: Any, rewards: Any, dones: Any, infos: Any) -> None:
         self.new_observations = copied_observations(new_observations)

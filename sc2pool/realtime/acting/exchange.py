@@ -1,4 +1,4 @@
-"""What an actor's and a learner's thread exchange, beside the steps.
+"""The data that an actor's and a learner's thread exchange, beside the steps.
 
     actor ◄─ WeightVersion ◄─ Weights ◄── learner   the newest policy
     actor ── gap ──► Gaps ──► learner's log         how long each game waited for its action

@@ -1,19 +1,20 @@
-"""What the game gets if the policy is late: a policy that is slower than a period of the game.
+"""Late actions: the actions of the game's periods in which the policy is still computing.
 
     env.step   ──a0──│──a0──│──a1──│──a1──│──a1──│──a2──│      an action in every period
     policy     ─────choose a1─────►  ─────choose a2──────►     in a thread of its own
 
 A step of an env in real time lasts until the period's end, so the period is kept if the next step
 begins in time. The actor waits for the policy for `late_after_s`. Then it plays a *late action*
-until the policy's action is there: the last action once more, a given one, or that of a function.
+until the policy's action is there: the policy's last action again, a given one, or the result of a
+function.
 
-Late steps are stored as what they are, one period each, because nothing has to be invented for
-them:
+Late steps are stored unchanged, one period each:
 
 - Off-policy algorithms learn from any action. Each transition has the observation at its period's
-  beginning, the action that was played, and the reward of that period. Folding late periods into
-  the policy's transition would be wrong there. An action that was chosen before the folded periods
-  has no effect on their rewards, so its Q-value would not depend on it.
+  beginning, the action that was played, and the reward of that period. The Q-value assumes that
+  later actions are chosen without a delay. Late periods must not be folded into the transition of
+  the action that was chosen before them. This action has no effect on their rewards, and the next
+  observation does not show it, so its Q-value would not depend on it.
 - `AsyncPPO` learns the value of late observations, but no probability: the policy has not chosen
   these actions. Their importance weight is 0. The policy's next action keeps the observation that
   the policy saw, which its log-prob is for. Its advantage counts the rewards of the late periods

@@ -1,4 +1,4 @@
-"""What the algorithms that act while they learn have in common, around `learn`."""
+"""The common base class of the algorithms that act while they learn."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ActsWhileLearning(BaseAlgorithm, Generic[A]):
         self._actor = None
 
     def _adopt(self, actor: A) -> None:
-        """Take over what an actor that has ended leaves."""
+        """Take over the observations of an actor that has ended."""
         if self._last_obs is not None:  # else `set_env` has given the model another env
             self._last_obs = actor.observations
 
