@@ -31,7 +31,7 @@ from gymnasium.error import ResetNeeded
 
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ActionError, ClosedError, ConfigError, FaultKind, GameFault
-from sc2pool.game.clock import ElasticClock
+from sc2pool.game.clock import ElasticClock, Tick
 from sc2pool.realtime.game_process import GameProcess, RunningClock
 
 log = logging.getLogger("sc2pool")
@@ -100,10 +100,11 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
 
     Two keys are added to the info of each step: `sc2pool.gap_s` (seconds from the last observation
     to this step's action, without pauses) and `sc2pool.lost_periods` (whole periods that ended
-    without a new action).
+    without a new action). A pool sums them up in `stats().realtime`.
 
     Attributes:
         gap_s: the delay of the newest action, as in the info. `act` can already read it.
+        lateness: the lateness of the newest step; None before the first step of an episode.
         slow_acts: how many calls of `act` took a whole period or longer.
 
     Raises:
@@ -121,6 +122,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
     frozen_after_s: float | None = 5.0
 
     gap_s = 0.0
+    lateness: Tick | None = None
     slow_acts = 0
     _game: GameProcess | None = None
     _running: RunningClock | None = None
@@ -178,7 +180,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
         for name, check in _CHECKS.items():
             check(type(self).__name__, getattr(self, name))
         super().reset(seed=seed)
-        self._clock = None
+        self._clock = self.lateness = None
         self.begin(options or {})
         self._follow_game()
         self._check_game()
@@ -213,6 +215,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
             raise
         self._observed_s = self._now_s()
         tick = clock.observe(self._ticks(), self._observed_s)
+        self.lateness = tick._replace(skipped_loops=0)  # the game's ticks are not loops
         info = {
             **result.info,
             "sc2pool.gap_s": tick.gap_s,

@@ -309,7 +309,14 @@ def test_two_behind_a_pool(kind):
         pool.pause()
         time.sleep(PAUSE_S)
         _, _, _, infos = pool.step(np.array([STAY, STAY]))
-        assert max(info["sc2pool.gap_s"] for info in infos) < PAUSE_S / 2
+        gaps_s = [info["sc2pool.gap_s"] for info in infos]
+        assert max(gaps_s) < PAUSE_S / 2
+        lateness = pool.stats().realtime
+        assert lateness.gap_s.max >= max(gaps_s)
+        assert {env: late.gap_s is not None for env, late in lateness.envs.items()} == {
+            "env 0": True,
+            "env 1": True,
+        }
 
         pool.pause()
         psutil.Process(games[0]).kill()  # a game that dies in a pause
