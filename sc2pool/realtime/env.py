@@ -22,7 +22,7 @@ import pickle
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import gymnasium
 import numpy as np
@@ -116,8 +116,8 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
 
     observation_space: spaces.Space[ObsT] = _Unset()  # type: ignore[assignment]
     action_space: spaces.Space[ActT] = _Unset()  # type: ignore[assignment]
-    period_s: ClassVar[float] = _Unset()  # type: ignore[assignment]
-    period_ticks: ClassVar[int | None] = None
+    period_s: float = _Unset()  # type: ignore[assignment]
+    period_ticks: int | None = None
     game_pid: int | None = None
     frozen_after_s: float | None = 5.0
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -250,6 +252,16 @@ def test_steps_need_a_reset_and_an_open_env():
     env.close()
     with pytest.raises(ClosedError, match="Seconds is closed"):
         env.reset()
+
+
+def test_no_optional_package_is_needed_to_import_the_base_class():
+    blocked = ("mss", "Xlib", "stable_baselines3", "torch")
+    program = f"""
+import sys
+sys.modules |= dict.fromkeys({blocked})
+import sc2pool.realtime.env, sc2pool.realtime.screen.window
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
 
 
 # ---- those who play ------------------------------------------------------------------------------
