@@ -75,6 +75,16 @@ def test_an_action_acts_for_a_period(env):
 
 
 @BOTH
+def test_the_first_period_of_an_episode_is_whole(env):
+    until = env.state()[0] + 3
+    env.wait_until(lambda: env.state()[0] >= until, 60, "the third tick")
+    began = env.state()[0]
+    info = step(env)
+    assert info["tick"] - began >= (5 if isinstance(env, Ticks) else 3)
+    assert info["sc2pool.gap_s"] > 0.01
+
+
+@BOTH
 def test_a_late_action_is_counted(env):
     step(env)
     miss_four_periods(env)

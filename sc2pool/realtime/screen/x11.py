@@ -19,7 +19,7 @@ class X11Screen:
         display: name of the display, for example `":1"`.
 
     Raises:
-        ConfigError: there is no such display.
+        ConfigError: the display does not exist.
     """
 
     def __init__(self, display: str) -> None:
