@@ -22,7 +22,7 @@ import pickle
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import gymnasium
 import numpy as np
@@ -31,7 +31,7 @@ from gymnasium.error import ResetNeeded
 
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ActionError, ClosedError, ConfigError, FaultKind, GameFault
-from sc2pool.game.clock import ElasticClock
+from sc2pool.game.clock import ElasticClock, Tick
 from sc2pool.realtime.game_process import GameProcess, RunningClock
 
 log = logging.getLogger("sc2pool")
@@ -46,6 +46,8 @@ _LOOK_S: Final = (0.002, 0.02)
 """Shortest and longest time between two looks at a process, to notice that it is stopped."""
 _SLEEP_S: Final = (0.001, 0.02)
 """Shortest and longest sleep between two looks at the game's ticks, or at its end."""
+_WAIT_POLL_S: Final = 0.01
+"""Sleep between two calls of `wait_until`'s function, which may capture the screen."""
 
 
 @dataclass(frozen=True)
@@ -100,10 +102,11 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
 
     Two keys are added to the info of each step: `sc2pool.gap_s` (seconds from the last observation
     to this step's action, without pauses) and `sc2pool.lost_periods` (whole periods that ended
-    without a new action).
+    without a new action). A pool sums them up in `stats().realtime`.
 
     Attributes:
         gap_s: the delay of the newest action, as in the info. `act` can already read it.
+        lateness: the lateness of the newest step; None before the first step of an episode.
         slow_acts: how many calls of `act` took a whole period or longer.
 
     Raises:
@@ -115,12 +118,13 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
 
     observation_space: spaces.Space[ObsT] = _Unset()  # type: ignore[assignment]
     action_space: spaces.Space[ActT] = _Unset()  # type: ignore[assignment]
-    period_s: ClassVar[float] = _Unset()  # type: ignore[assignment]
-    period_ticks: ClassVar[int | None] = None
+    period_s: float = _Unset()  # type: ignore[assignment]
+    period_ticks: int | None = None
     game_pid: int | None = None
     frozen_after_s: float | None = 5.0
 
     gap_s = 0.0
+    lateness: Tick | None = None
     slow_acts = 0
     _game: GameProcess | None = None
     _running: RunningClock | None = None
@@ -141,7 +145,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
             if name in vars(cls):
                 check(cls.__name__, vars(cls)[name])
 
-    # ---- what a subclass writes ------------------------------------------------------------------
+    # ---- methods of a subclass -------------------------------------------------------------------
 
     def begin(self, options: dict[str, Any]) -> None:
         """Bring the game to the beginning of a new episode, and return as soon as it plays.
@@ -164,7 +168,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
         raise NotImplementedError(f"{type(self).__name__} has period_ticks, but no method ticks")
 
     def log_tail(self) -> str:
-        """The end of the game's log, to be shown if the game fails; empty if there is none."""
+        """The end of the game's log, which is shown if the game fails; may be empty."""
         return ""
 
     # ---- gymnasium's methods ---------------------------------------------------------------------
@@ -178,7 +182,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
         for name, check in _CHECKS.items():
             check(type(self).__name__, getattr(self, name))
         super().reset(seed=seed)
-        self._clock = None
+        self._clock = self.lateness = None
         self.begin(options or {})
         self._follow_game()
         self._check_game()
@@ -202,8 +206,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
             self._check_game()
             now_s = self._now_s()
             self.gap_s = max(0.0, now_s - self._observed_s)
-            clock.note_loop(self._ticks())
-            due = clock.act(self._period, now_s)
+            due = self._begin_period(clock, now_s)
             self._act(action)
             self._wait_for_tick(due)
             result = self._observe()
@@ -213,6 +216,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
             raise
         self._observed_s = self._now_s()
         tick = clock.observe(self._ticks(), self._observed_s)
+        self.lateness = tick._replace(skipped_loops=0)  # the game's ticks are not loops
         info = {
             **result.info,
             "sc2pool.gap_s": tick.gap_s,
@@ -240,7 +244,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
         """Wait until `reached()` is true, for example until a new level has begun.
 
         Args:
-            reached: is called again and again, about 500 times a second.
+            reached: is called about 100 times a second.
             within_s: time limit.
             what: the awaited event, for the error: "the new level".
 
@@ -253,7 +257,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
             self._check_game()
             if deadline.expired():
                 raise self._fault(FaultKind.DEADLINE, f"{what} did not come within {within_s} s")
-            time.sleep(2 * _SLEEP_S[0])
+            time.sleep(_WAIT_POLL_S)
 
     # ---- the game's process ----------------------------------------------------------------------
 
@@ -306,6 +310,17 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
         self._game_s += min(now_s - self._seen_s, most_s)
         self._seen_s, self._seen_tick = now_s, tick
         return self._game_s
+
+    def _begin_period(self, clock: ElasticClock, now_s: float) -> int:
+        """Begin the period of the newest action, and return the tick at which it ends."""
+        tick = self._ticks()
+        clock.note_loop(tick)
+        late = tick - clock.next_begin
+        # The first period of an episode begins with its action, so that all games of a pool, which
+        # are ready at different times, have their periods at the same time.
+        if self.lateness is None and 0 < late < self._period:
+            clock.delay(late)
+        return clock.act(self._period, now_s)
 
     def _wait_for_tick(self, due: int) -> None:
         """Wait for the end of the period.

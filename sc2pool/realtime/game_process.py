@@ -86,14 +86,15 @@ class RunningClock:
 
     Args:
         process: the process.
-        interval_s: time between two looks at the process, which is the clock's accuracy.
+        interval_s: time between two looks at the process, which is the clock's accuracy. On Windows
+            a look takes long, so the time between two looks may be longer.
     """
 
     def __init__(self, process: GameProcess, interval_s: float) -> None:
         self._process = process
-        self._interval_s = interval_s
+        self._interval_s = self._rest_s = interval_s
         self._lock = threading.Lock()
-        self._stopped_s = 0.0
+        self._stopped_s = self._shown_s = 0.0
         self._is_stopped = process.is_stopped()
         self._looked_s = time.monotonic()
         self._closing = threading.Event()
@@ -102,8 +103,12 @@ class RunningClock:
     def now_s(self) -> float:
         """Seconds of `time.monotonic()`, without the time for which the process was stopped."""
         with self._lock:
-            self._look()
-            return self._looked_s - self._stopped_s
+            if time.monotonic() - self._looked_s >= self._rest_s:  # the thread is late
+                self._look()
+            since_s = 0.0 if self._is_stopped else time.monotonic() - self._looked_s
+            # A look may find that the process was stopped some time ago.
+            self._shown_s = max(self._shown_s, self._looked_s - self._stopped_s + since_s)
+            return self._shown_s
 
     def _look(self) -> None:
         before_s, was_stopped = self._looked_s, self._is_stopped
@@ -114,12 +119,11 @@ class RunningClock:
         self._stopped_s += share * (self._looked_s - before_s)
 
     def _run(self) -> None:
-        rest_s = self._interval_s
-        while not self._closing.wait(rest_s) and self._process.end() is None:
+        while not self._closing.wait(self._rest_s) and self._process.end() is None:
             began_s = time.monotonic()
             with self._lock:
                 self._look()
-            rest_s = max(self._interval_s, _REST * (time.monotonic() - began_s))
+            self._rest_s = max(self._interval_s, _REST * (time.monotonic() - began_s))
 
     def close(self) -> None:
         """End the thread; may be called again. Without it, the thread ends with the process."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -70,6 +72,16 @@ def test_an_action_acts_for_a_period(env):
     assert time.monotonic() - began_s >= 9 * env.period_s
     assert 0 < total == seen[0] <= info["tick"] - first
     assert info.keys() == {"tick", "sc2pool.gap_s", "sc2pool.lost_periods"}
+
+
+@BOTH
+def test_the_first_period_of_an_episode_is_whole(env):
+    until = env.state()[0] + 3
+    env.wait_until(lambda: env.state()[0] >= until, 60, "the third tick")
+    began = env.state()[0]
+    info = step(env)
+    assert info["tick"] - began >= (5 if isinstance(env, Ticks) else 3)
+    assert info["sc2pool.gap_s"] > 0.01
 
 
 @BOTH
@@ -252,6 +264,16 @@ def test_steps_need_a_reset_and_an_open_env():
         env.reset()
 
 
+def test_no_optional_package_is_needed_to_import_the_base_class():
+    blocked = ("mss", "Xlib", "stable_baselines3", "torch")
+    program = f"""
+import sys
+sys.modules |= dict.fromkeys({blocked})
+import sc2pool.realtime.env, sc2pool.realtime.screen.window
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=300)
+
+
 # ---- those who play ------------------------------------------------------------------------------
 
 
@@ -309,7 +331,14 @@ def test_two_behind_a_pool(kind):
         pool.pause()
         time.sleep(PAUSE_S)
         _, _, _, infos = pool.step(np.array([STAY, STAY]))
-        assert max(info["sc2pool.gap_s"] for info in infos) < PAUSE_S / 2
+        gaps_s = [info["sc2pool.gap_s"] for info in infos]
+        assert max(gaps_s) < PAUSE_S / 2
+        lateness = pool.stats().realtime
+        assert lateness.gap_s.max >= max(gaps_s)
+        assert {env: late.gap_s is not None for env, late in lateness.envs.items()} == {
+            "env 0": True,
+            "env 1": True,
+        }
 
         pool.pause()
         psutil.Process(games[0]).kill()  # a game that dies in a pause

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -42,6 +43,27 @@ def test_a_window_gets_the_keys_and_each_once(window: subprocess.Popen[str]) -> 
     assert got[3] == ["down", SPACE]
     assert sorted(got[4:6]) == [["up", RIGHT], ["up", SPACE]]
     assert got[6:] == [["down", A], ["up", A]]  # released by close
+
+
+def test_a_started_game_gets_the_keys_and_ends_with_its_window() -> None:
+    lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+
+    def take(line: bytes) -> bool:
+        lines.put(line.strip())
+        return True
+
+    program = Path(__file__).with_name("key_window.py")
+    try:
+        game = GameWindow.start([sys.executable, str(program)], size=(320, 240), on_line=take)
+    except GameFault:
+        pytest.skip("no display")
+    with closing(game):
+        assert lines.get(timeout=60) == b"open"
+        game.press("a")
+        assert [lines.get(timeout=60) for _ in range(2)] == [b"down 0x1e", b"up 0x1e"]
+        assert game.colours().shape == (240, 320, 3)
+        assert game.end() is None
+    assert game.end() is not None
 
 
 def test_the_picture_is_the_windows(window: subprocess.Popen[str]) -> None:

@@ -32,7 +32,7 @@ def the_one(windows: Sequence[OpenWindow], title: str | None, pid: int | None) -
     """The window whose title contains `title`, or that belongs to the process `pid`.
 
     Returns:
-        The window; None if there is none.
+        The window; None if no window fits.
 
     Raises:
         ConfigError: there are several.

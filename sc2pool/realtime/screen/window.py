@@ -152,6 +152,8 @@ class GameWindow:
     ) -> GameWindow:
         """Play in a window that is open already; `close` leaves the game alone.
 
+        A pool that pauses an env does not pause such a game; a `PauseGate` does.
+
         Args:
             title: a part of the window's title, in upper or lower case.
             pid: the process of the window.
@@ -214,7 +216,7 @@ class GameWindow:
         """Hold down only these keys; a key that is already down is not pressed again.
 
         Raises:
-            ConfigError: there is no such key.
+            ConfigError: the keyboard has no such key.
             GameFault: the game's window cannot be brought to the front, or is gone.
         """
         wanted = frozenset([keys] if isinstance(keys, str) else keys)

@@ -19,7 +19,7 @@ class X11Screen:
         display: name of the display, for example `":1"`.
 
     Raises:
-        ConfigError: there is no such display.
+        ConfigError: the display does not exist.
     """
 
     def __init__(self, display: str) -> None:
@@ -41,18 +41,31 @@ class X11Screen:
         self._root = self._display.screen().root
 
     def windows(self) -> list[OpenWindow]:
-        """All visible windows that have a title, or that lie directly on the screen."""
-        return list(self._below(self._root, top=True))
+        """All visible windows of programs.
+
+        Without a window manager that lists them, these are the windows that have a title or lie
+        directly on the screen.
+        """
+        managed = self._property(self._root, "_NET_CLIENT_LIST")
+        if managed is None:
+            return list(self._below(self._root, top=True))
+        return [one for handle in managed for one in self._seen(self._window(handle))]
+
+    def _window(self, handle: int) -> Any:
+        return self._display.create_resource_object("window", handle)
+
+    def _seen(self, window: Any) -> Iterator[OpenWindow]:
+        """The window, if it is visible."""
+        with suppress(*self._gone):  # closed since it was listed
+            if window.get_attributes().map_state == self._x.IsViewable:
+                yield OpenWindow(window.id, self._title(window), self._pid(window))
 
     def _below(self, window: Any, *, top: bool = False) -> Iterator[OpenWindow]:
-        with suppress(*self._gone):  # closed since it was listed
+        with suppress(*self._gone):
             for child in window.query_tree().children:
-                with suppress(*self._gone):
-                    if child.get_attributes().map_state != self._x.IsViewable:
-                        continue
-                    title = self._title(child)
-                    if top or title:
-                        yield OpenWindow(child.id, title, self._pid(child))
+                for one in self._seen(child):
+                    if top or one.title:
+                        yield one
                     yield from self._below(child)
 
     def _title(self, window: Any) -> str:
@@ -74,7 +87,7 @@ class X11Screen:
         Raises:
             GameFault: the window is closed.
         """
-        window = self._display.create_resource_object("window", handle)
+        window = self._window(handle)
         try:
             size = window.get_geometry()
             corner = self._root.translate_coords(window, 0, 0)
@@ -97,7 +110,7 @@ class X11Screen:
 
     def bring_to_front(self, handle: int) -> None:
         """Ask for the keys to go to this window; the window manager may refuse."""
-        window = self._display.create_resource_object("window", handle)
+        window = self._window(handle)
         with suppress(*self._gone):
             window.configure(stack_mode=self._x.Above)
             window.set_input_focus(self._x.RevertToParent, self._x.CurrentTime)

@@ -20,7 +20,7 @@ STAY, RIGHT = 0, 1
 class Seconds(RealTimeEnv):
     """Move to the right: the reward is the distance, and 200 end the episode."""
 
-    observation_space = spaces.Box(-np.inf, np.inf, (1,), np.float32)
+    observation_space = spaces.Box(0, 1e6, (1,), np.float32)
     action_space = spaces.Discrete(2)
     period_s = 0.05
     frozen_after_s = None
