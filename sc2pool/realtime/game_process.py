@@ -53,7 +53,7 @@ class GameProcess:
 
     def end(self) -> str | None:
         """How the process has ended, for example `exit code 3`; None if it has not ended."""
-        if not WINDOWS:
+        if not WINDOWS and hasattr(os, "waitid"):  # macOS has it since Python 3.13
             try:
                 ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             except ChildProcessError:  # not a child of this process, or collected already
