@@ -241,6 +241,26 @@ def test_on_current_data_an_update_is_ppos(env_id, options):
     assert ours.logger.name_to_value["async/weight_capped"] == 0.0
 
 
+def test_actions_that_the_policy_has_not_chosen_do_not_disturb_an_update():
+    env = make_vec_env("Pendulum-v1", n_envs=2, seed=1)
+    arguments = {"n_steps": 16, "batch_size": 16, "n_epochs": 2, "device": "cpu"}
+    model = AsyncPPO("MlpPolicy", env, learning_rate=0.01, **arguments)
+    with th.no_grad():
+        model.policy.log_std.fill_(-5.0)
+    _, callback = model._setup_learn(32)
+    PPO.collect_rollouts(model, env, callback, model.rollout_buffer, 16)
+    model.rollout_buffer.log_probs[:8] = np.inf
+    # So far away that the ratio of their probabilities overflows, on one of the sides.
+    model.rollout_buffer.actions[:8] = np.array([[1e4], [-1e4]])
+    model.rollout_buffer.advantages[:8] = -1e3
+    before = copy.deepcopy(model.policy.state_dict())
+    model.train()
+    after = model.policy.state_dict()
+    assert all(th.isfinite(value).all() for value in after.values())
+    assert not th.equal(after["action_net.weight"], before["action_net.weight"])
+    assert np.isfinite(model.logger.name_to_value["train/approx_kl"])
+
+
 def figures(statistics):
     return [statistics.mean.tolist(), statistics.var.tolist(), statistics.count]
 
