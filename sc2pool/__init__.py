@@ -47,7 +47,14 @@ if TYPE_CHECKING:
         AsyncTD3 as AsyncTD3,
     )
     from sc2pool.realtime.async_ppo.learner import AsyncPPO as AsyncPPO
+    from sc2pool.realtime.env import (
+        ActionInFlightObservation as ActionInFlightObservation,
+        RealTimeEnv as RealTimeEnv,
+        StepResult as StepResult,
+    )
+    from sc2pool.realtime.gate import PausableEnv as PausableEnv, PauseGate as PauseGate
     from sc2pool.realtime.sb3 import PauseCallback as PauseCallback
+    from sc2pool.realtime.screen.window import GameWindow as GameWindow
     from sc2pool.tasks.bot import RLBotAI as RLBotAI
     from sc2pool.tasks.opponents.snapshots import SnapshotStore as SnapshotStore
     from sc2pool.tasks.policy_bot import PolicyBot as PolicyBot
@@ -77,7 +84,10 @@ _NAMES = {
     "sc2pool.ray.vec_env": ("RaySC2VecEnv",),
     "sc2pool.realtime.async_off_policy": ("AsyncDQN", "AsyncSAC", "AsyncTD3"),
     "sc2pool.realtime.async_ppo.learner": ("AsyncPPO",),
+    "sc2pool.realtime.env": ("ActionInFlightObservation", "RealTimeEnv", "StepResult"),
+    "sc2pool.realtime.gate": ("PausableEnv", "PauseGate"),
     "sc2pool.realtime.sb3": ("PauseCallback",),
+    "sc2pool.realtime.screen.window": ("GameWindow",),
     "sc2pool.tasks.bot": ("RLBotAI",),
     "sc2pool.tasks.opponents.snapshots": ("SnapshotStore",),
     "sc2pool.tasks.policy_bot": ("PolicyBot",),

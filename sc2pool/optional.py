@@ -34,6 +34,8 @@ EXTRAS: Final = {
     "ray": ("ray[rllib]", "ray"),
     "tianshou": ("tianshou", "tianshou"),
     "pettingzoo": ("pettingzoo", "pettingzoo"),
+    "mss": ("mss", "screen"),
+    "Xlib": ("python-xlib", "screen"),
 }
 """By module: the distribution that provides it, and the extra that installs it."""
 

@@ -57,6 +57,7 @@ LONG = (
     "ray",
     "faults/classes",
     "libraries/test_notebook.py",
+    "examples/test_xjump.py",
 )
 """From `ray` on, and `scripts/test_simulation.py`, have longer forms, see LONGER.
 

@@ -7,8 +7,8 @@ of a run, about 14 MB an hour, are removed from the file at the run's end.
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -27,33 +27,39 @@ class LogFile:
 
     Args:
         path: the file, which is created if it is missing.
+        on_line: is called with each complete line, in a thread.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, on_line: Callable[[bytes], object]) -> None:
         self._path = path
+        self._on_line = on_line
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
         self._old_bytes = path.stat().st_size
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._read, name="supertux-log", daemon=True)
+        self._thread.start()
 
-    def lines(self, has_ended: Callable[[], bool]) -> Iterator[bytes]:
-        """Each new complete line, until the game has ended and all lines were read."""
+    def _read(self) -> None:
         with self._path.open("rb") as file:
             file.seek(self._old_bytes)
             line = b""
             while True:
-                ended = has_ended()  # before the read, so that the last lines are read, too
+                closing = self._closing.is_set()  # before the read, to read the last lines, too
                 part = file.readline()
                 line += part
                 if line.endswith(b"\n"):
-                    yield line
+                    self._on_line(line)
                     line = b""
                 elif not part:
-                    if ended:
+                    if closing:
                         return
-                    time.sleep(_POLL_INTERVAL_S)
+                    self._closing.wait(_POLL_INTERVAL_S)
                     file.seek(file.tell())  # else a C library may not read past the old end
 
     def close(self) -> None:
-        """Leave the file as it was before the game."""
+        """Leave the file as it was before the game; call it after the game's end."""
+        self._closing.set()
+        self._thread.join()
         with suppress(OSError):
             os.truncate(self._path, self._old_bytes)

@@ -1,6 +1,6 @@
 """Trains PPO on SuperTux, and reports what happened in the game during updates.
 
-    pip install ".[supertux]"
+    pip install ".[screen]"
     python -m examples.supertux.train [--steps 4096] [--n 1] [--while-learning pause|act|run]
 
 During an update the game is paused (`pause`), an actor keeps playing (`act`), or the game runs

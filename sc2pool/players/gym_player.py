@@ -15,6 +15,7 @@ import gymnasium
 import numpy as np
 
 from sc2pool.errors import ConfigError
+from sc2pool.game.clock import Tick
 from sc2pool.players.operations import set_attr
 from sc2pool.tasks.player import Episode, Player
 from sc2pool.tasks.queue_pair import QueuePair, Transition, check_info
@@ -59,7 +60,11 @@ class GymPlayer(Player):
         self.render_mode = env.render_mode
         self._is_new = True
         # If a game of an `SC2GymEnv` fails, the env's info may have the pool's keys.
-        self.is_a_pool = type(getattr(env, "unwrapped", env)).__module__.startswith("sc2pool.")
+        unwrapped = getattr(env, "unwrapped", env)
+        self.is_a_pool = type(unwrapped).__module__.startswith("sc2pool.")
+        # A `RealTimeEnv` reports its lateness, also under the pool's keys.
+        is_live = any(one.__module__ == "sc2pool.realtime.env" for one in type(unwrapped).__mro__)
+        self._live: Any = unwrapped if is_live else None
 
     async def play(self, episode: Episode, pair: QueuePair) -> None:
         env = self._env
@@ -82,8 +87,11 @@ class GymPlayer(Player):
             pair.put(_NEW(Transition, step))
 
     def _check(self, info: Any) -> None:
-        if not self.is_a_pool:
+        if not self.is_a_pool and self._live is None:
             check_info(info)
+
+    def tick(self) -> Tick | None:
+        return None if self._live is None else self._live.lateness
 
     def target(self, row: int = 0) -> Any:  # noqa: ARG002
         return self._env

@@ -1,89 +1,153 @@
-"""The pause gate: pauses and resumes any process tree, for example a game during an update.
+"""The pause gate: pauses and resumes a game, for example while the learner updates the policy.
 
-    with PauseGate(game.pid) as gate:
-        gate.pause()        returns when all processes are verified to be stopped
-        …                   the learner updates the policy
-        gate.resume()
+    PauseGate(game.pid)                                         stops the game's processes
+    PauseGate(pause=press_p, resume=press_p, ticks=read_tick)   the game pauses itself, by its key
+    PauseGate(pause=press_p, resume=press_p, picture=grab)      the same, for a game without ticks
 
-The gate is for programs that no pool has started. Pause the games of a pool with `env.pause()`.
+    env = PausableEnv(MyGame(), gate)    `PauseCallback` pauses it, its next step resumes it
 
-Rules: pauses are counted, and the last `resume` resumes the tree. Before a pause, receive the
-replies to all requests, because a stopped program does not reply. When the program that paused a
-tree ends, `guard` kills the tree. Otherwise a stopped process would stay for ever, because it
-handles no SIGTERM.
+The gate is for games that no pool has started. Pause the games of a pool with `env.pause()`.
+
+Rules: a pause or resume is never assumed to have worked. The system reports stopped processes. A
+game that pauses itself is checked by a sign of life, which is its tick or its picture: the sign
+changes while the game runs and stands still while the game is paused. Pauses are counted, and the
+last `resume` resumes the game. Before a pause, receive the replies to all requests, because a
+paused game does not reply.
+
+If the program that paused the game ends, `guard` kills a stopped tree. Otherwise it would stay for
+ever, because a stopped process handles no SIGTERM. A game that has paused itself stays alive in its
+pause: its user sees the pause menu, and can resume or close the game.
 """
 
 from __future__ import annotations
 
+import logging
+import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final, Protocol
+
+import gymnasium
+import numpy as np
+import psutil
+from gymnasium.core import ActType, ObsType
+from numpy.typing import NDArray
 
 from sc2pool.deadline import Deadline
-from sc2pool.errors import ClosedError, PauseError
+from sc2pool.errors import ClosedError, ConfigError, FaultKind, GameFault, PauseError
+from sc2pool.pool.statistics.stats import PauseStats, PoolStats
 from sc2pool.processes.guard import Guard
-from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree, created_at_s
+from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree, created_at_s, is_alive
+
+_log = logging.getLogger(__name__)
+
+_REACTS_WITHIN_S: Final = 3.0
+"""Time limit of a tick, and of a game's reaction to its key, which may be a menu that slides in."""
+_POLL_S: Final = 0.01
 
 
 class PauseGate:
-    """Pauses the tree of one process; safe to use from several threads.
+    """Pauses one game; safe to use from several threads.
+
+    Give `pid`, or `pause`, `resume` and one of `ticks` and `picture`, or all of these: then the pid
+    only tells that the game has ended.
 
     Args:
-        pid: the pid of the tree's root.
+        pid: the root of the game's process tree.
+        pause: pauses the game, for example by its key. It is called only if the game is not known
+            to be paused, so it may be a toggle.
+        resume: resumes the game; the same function as `pause` for a toggle.
+        ticks: returns the game's tick, a number that changes while the game runs.
+        picture: returns a picture of the game, or of a part of it, as an array. In the pause two
+            pictures must be equal, so leave out the blinking parts of a pause menu.
+        still_s: the time in seconds for which ticks or picture stand still in a pause. It is longer
+            than the time between two ticks, or between two changes of the picture.
 
     Raises:
+        ConfigError: the arguments do not fit together, or the process to stop is this program.
         PauseError: the process does not exist.
     """
 
-    def __init__(self, pid: int) -> None:
-        self._tree = ProcessTree(pid)
-        created_s = created_at_s(pid)
-        if created_s is None:
-            raise PauseError(f"process {pid} has ended")
-        self._root = (pid, created_s)
+    def __init__(
+        self,
+        pid: int | None = None,
+        *,
+        pause: Callable[[], object] | None = None,
+        resume: Callable[[], object] | None = None,
+        ticks: Callable[[], float] | None = None,
+        picture: Callable[[], NDArray[Any]] | None = None,
+        still_s: float = 0.25,
+    ) -> None:
+        self._root = None if pid is None else _root_of(pid)
+        self._game: _Game
+        if pause is None and resume is None and ticks is None and picture is None:
+            if self._root is None:
+                raise ConfigError(
+                    "PauseGate needs the pid of a game, or pause=, resume= and ticks= or picture="
+                )
+            self._game = _StoppedByTheSystem(self._root)
+        else:
+            self._game = _PausesItself(pause, resume, ticks, picture, still_s)
         self._pauses = 0
         self._closed = False
+        self._began_s = 0.0
+        self._stats = PauseStats(0, 0.0, 0)
         self._lock = threading.Lock()
-        self._guard = Guard()
 
     @property
     def paused(self) -> bool:
-        """True while the tree is paused."""
+        """True while the game is paused."""
         return self._pauses > 0
 
+    def stats(self) -> PauseStats:
+        """The pauses that are over; `loops` counts the ticks that passed in them, if known."""
+        return self._stats
+
     def pause(self) -> None:
-        """Pause the tree, or count one more pause if it is paused already.
+        """Pause the game, or count one more pause if it is paused already.
 
         Raises:
-            PauseError: not all processes could be stopped; all of them are resumed.
+            PauseError: the game does not run, or was not paused in time. Stopped processes are
+                resumed. A game that pauses itself is left as it is.
+            GameFault: the game has ended.
             ClosedError: the gate is closed.
         """
         with self._lock:
             if self._closed:
                 raise ClosedError("the pause gate is closed")
-            if self._pauses == 0:
-                # Inform the guard before the stop, because this program may end at any moment.
-                self._guard.note(self._root)
-                try:
-                    self._tree.stop(Deadline.after(STOPS_WITHIN_S))
-                except BaseException:
-                    self._guard.note(None)
-                    raise
-            self._pauses += 1
+            if self._pauses:
+                self._pauses += 1
+                return
+            try:
+                self._check_alive("before a pause")
+                self._game.prepare()
+                self._game.pause()
+                # Counted before the check: after an interrupt of the check, `close` resumes.
+                self._pauses, self._began_s = 1, time.monotonic()
+                self._game.check_paused()
+            except Exception:
+                self._pauses = 0
+                self._check_alive("before a pause")
+                raise
 
     def resume(self) -> None:
-        """Undo one pause; the last one resumes the tree. No effect without a pause."""
+        """Undo one pause; the last one resumes the game. No effect without a pause.
+
+        Raises:
+            PauseError: the game did not resume in time; it still counts as paused.
+            GameFault: the game has ended.
+        """
         with self._lock:
-            if self._pauses == 0:
-                return
-            self._pauses -= 1
-            if self._pauses == 0:
-                self._tree.resume()
-                self._guard.note(None)
+            if self._pauses == 1:
+                self._resume()
+            else:
+                self._pauses = max(0, self._pauses - 1)
 
     @contextmanager
     def pausing(self) -> Iterator[None]:
-        """Pause the tree in the block."""
+        """Pause the game in the block."""
         self.pause()
         try:
             yield
@@ -91,17 +155,283 @@ class PauseGate:
             self.resume()
 
     def close(self) -> None:
-        """Resume the tree, regardless of the number of pauses; may be called again."""
+        """Resume the game, regardless of the number of pauses; may be called again.
+
+        Raises:
+            PauseError: the game did not resume in time.
+        """
         with self._lock:
             if self._closed:
                 return
             self._closed = True
-            self._pauses = 0
-            self._tree.resume()
-            self._guard.dismiss()
+            try:
+                if self._pauses:
+                    with suppress(GameFault):  # a game that has ended cannot resume
+                        self._resume()
+            finally:
+                self._pauses = 0
+                self._game.close()
+
+    def _resume(self) -> None:
+        try:
+            ticks_passed = self._game.resume()
+        except Exception:
+            self._check_alive("in a pause")
+            raise
+        paused_s = time.monotonic() - self._began_s
+        self._pauses = 0
+        self._stats = PauseStats(
+            self._stats.count + 1,
+            self._stats.paused_s + paused_s,
+            self._stats.loops + ticks_passed,
+        )
+        self._check_alive("in a pause")
+
+    def _check_alive(self, when: str) -> None:
+        if self._root is not None and not is_alive(*self._root):
+            raise GameFault(
+                FaultKind.GAME_EXITED, f"the game, process {self._root[0]}, has ended {when}"
+            )
 
     def __enter__(self) -> PauseGate:
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self.close()
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        try:
+            self.close()
+        except PauseError as failed:
+            if error is None:
+                raise
+            error.add_note(f"PauseGate: {failed}")
+
+
+class _Game(Protocol):
+    """The way in which a game is paused."""
+
+    def prepare(self) -> None:
+        """Check that the game runs, before it is paused."""
+
+    def pause(self) -> None:
+        """Pause the game."""
+
+    def check_paused(self) -> None:
+        """Wait until the game is paused, or raise `PauseError`."""
+
+    def resume(self) -> int:
+        """Resume the game, and return the number of ticks that passed in the pause."""
+
+    def close(self) -> None:
+        """Free all resources."""
+
+
+class _StoppedByTheSystem:
+    """A process tree that the system stops.
+
+    Args:
+        root: pid and creation time of the tree's root.
+    """
+
+    def __init__(self, root: tuple[int, float]) -> None:
+        self._root = root
+        self._tree = ProcessTree(root[0])
+        self._guard = Guard()
+
+    def prepare(self) -> None:
+        """Nothing to check."""
+
+    def pause(self) -> None:
+        # Inform the guard before the stop, because this program may end at any moment.
+        self._guard.note(self._root)
+        try:
+            self._tree.stop(Deadline.after(STOPS_WITHIN_S))
+        except BaseException:
+            self._guard.note(None)
+            raise
+
+    def check_paused(self) -> None:
+        """`stop` has checked it."""
+
+    def resume(self) -> int:
+        self._tree.resume()
+        self._guard.note(None)
+        return 0
+
+    def close(self) -> None:
+        self._tree.resume()
+        self._guard.dismiss()
+
+
+class _PausesItself:
+    """A game that a function of the user pauses, with a check by its ticks or its picture."""
+
+    def __init__(
+        self,
+        pause: Callable[[], object] | None,
+        resume: Callable[[], object] | None,
+        ticks: Callable[[], float] | None,
+        picture: Callable[[], NDArray[Any]] | None,
+        still_s: float,
+    ) -> None:
+        given = {"pause": pause, "resume": resume, "ticks": ticks, "picture": picture}
+        wrong = [name for name, one in given.items() if one is not None and not callable(one)]
+        if wrong:
+            raise ConfigError(f"PauseGate: {wrong[0]}={given[wrong[0]]!r} cannot be called")
+        read = picture if ticks is None else ticks
+        if pause is None or resume is None or read is None or None not in (ticks, picture):
+            there = ", ".join(f"{name}=" for name, one in given.items() if one is not None)
+            raise ConfigError(
+                "a game that pauses itself needs pause=, resume= and one of ticks= and picture=, "
+                f"got {there}"
+            )
+        if not still_s > 0:
+            raise ConfigError(f"PauseGate: still_s={still_s!r}, expected a positive number")
+        self._press_pause = pause
+        self._press_resume = resume
+        self._read_sign: Callable[[], Any] = read
+        self._has_ticks = ticks is not None
+        self._still_s = still_s
+        self._runs = False
+        self._before: Any = None
+        self._while_paused: Any = None
+
+    def prepare(self) -> None:
+        self._before = self._read()
+        # A picture may stand still while the game runs. Ticks may not, except on a busy machine.
+        within_s = _REACTS_WITHIN_S if self._has_ticks else self._still_s
+        self._runs = self._changes_from(self._before, within_s)
+        if self._has_ticks and not self._runs:
+            raise PauseError(
+                f"the game does not run: its ticks stood still at {self._before} for {within_s} s; "
+                "it was not paused, because the key of a paused game resumes it"
+            )
+
+    def pause(self) -> None:
+        self._press_pause()
+
+    def check_paused(self) -> None:
+        deadline = Deadline.after(_REACTS_WITHIN_S + self._still_s)
+        self._while_paused = self._before  # for a resume after an interrupt of this check
+        last = self._read()
+        while self._changes_from(last, self._still_s):
+            if deadline.expired():
+                raise PauseError(
+                    f"the game was not paused: its {self._sign} still changes "
+                    f"{_REACTS_WITHIN_S} s after pause()"
+                )
+            last = self._read()
+        if not self._runs and _same(last, self._before):
+            raise PauseError(
+                "nobody knows if the game is paused: its picture changed neither before nor after "
+                "pause(); choose a part of the picture that moves, or that the pause changes"
+            )
+        self._while_paused = last
+
+    def resume(self) -> int:
+        paused, now = self._while_paused, self._read()
+        if not _same(now, paused) and self._changes_from(now, self._still_s):
+            # Without this check, the key would pause a game that a user has resumed.
+            _log.warning("the game ran before resume(): its %s changed in the pause", self._sign)
+        else:
+            self._press_resume()
+            if not self._changes_from(now, _REACTS_WITHIN_S):
+                at = f" at {now}" if self._has_ticks else ""
+                raise PauseError(
+                    f"the game did not resume: its {self._sign} stood still{at} for "
+                    f"{_REACTS_WITHIN_S} s after resume()"
+                )
+        return int(now - paused) if self._has_ticks else 0
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+    @property
+    def _sign(self) -> str:
+        return "tick" if self._has_ticks else "picture"
+
+    def _read(self) -> Any:
+        """The sign of life; a copy, because a capture may reuse its array."""
+        return np.array(self._read_sign())
+
+    def _changes_from(self, value: Any, within_s: float) -> bool:
+        """True as soon as the sign differs from this value; False after `within_s`."""
+        deadline = Deadline.after(within_s)
+        while _same(self._read(), value):
+            if deadline.expired():
+                return False
+            time.sleep(_POLL_S)
+        return True
+
+
+class PausableEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
+    """An env with a `pause` method, for `PauseCallback`, `RLlibPauseCallback` or your own loop.
+
+        env = PausableEnv(MyGame(), PauseGate(game_pid))
+        model = PPO("CnnPolicy", env)
+        model.learn(100_000, callback=PauseCallback())
+
+    The next `step` or `reset` resumes the game, before its action takes effect. So the game also
+    waits while the policy computes its first action after an update.
+
+    Args:
+        env: the env of one game.
+        gate: pauses this game; `close` closes it, too.
+    """
+
+    def __init__(self, env: gymnasium.Env[ObsType, ActType], gate: PauseGate) -> None:
+        super().__init__(env)
+        self._gate = gate
+        self._holds = False
+
+    def pause(self) -> None:
+        """Pause the game until the next `step`, `reset` or `resume`; see `PauseGate.pause`."""
+        if not self._holds:
+            self._gate.pause()
+            self._holds = True
+
+    def resume(self) -> None:
+        """Resume the game, if `pause` has paused it; see `PauseGate.resume`."""
+        if self._holds:
+            self._gate.resume()
+            self._holds = False
+
+    def stats(self) -> PauseStats:
+        """The pauses that are over; see `PauseGate.stats`."""
+        return self._gate.stats()
+
+    def step(self, action: ActType) -> tuple[ObsType, Any, bool, bool, dict[str, Any]]:
+        self.resume()
+        return self.env.step(action)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[ObsType, dict[str, Any]]:
+        self.resume()
+        return self.env.reset(seed=seed, options=options)
+
+    def close(self) -> None:
+        """Close the gate, which resumes the game, and then the env."""
+        try:
+            self._gate.close()
+        finally:
+            self.env.close()
+
+
+def pause_stats(stats: PoolStats | PauseStats) -> PauseStats:
+    """The pauses in what `stats()` of a pausable env returns."""
+    return stats if isinstance(stats, PauseStats) else stats.pauses
+
+
+def _root_of(pid: int) -> tuple[int, float]:
+    """Pid and creation time of a process that may be stopped."""
+    if not isinstance(pid, int) or pid <= 0:
+        raise ConfigError(f"PauseGate: pid={pid!r}, expected the pid of a process")
+    if pid == os.getpid() or pid in (parent.pid for parent in psutil.Process().parents()):
+        raise ConfigError(f"PauseGate: process {pid} is this program or a parent of it")
+    created_s = created_at_s(pid)
+    if created_s is None:
+        raise PauseError(f"process {pid} has ended")
+    return pid, created_s
+
+
+def _same(one: Any, other: Any) -> bool:
+    return bool(np.array_equal(one, other))

@@ -23,6 +23,8 @@ from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
 from sc2pool.errors import ConfigError, SampleTimeoutError
 from sc2pool.pool.pool import Pool
+from sc2pool.pool.statistics.stats import PoolStats
+from sc2pool.realtime.gate import pause_stats
 from sc2pool.realtime.sample_timeout import Discards, Fragment, check_fragment
 
 _ANSWER_S = 60.0
@@ -35,13 +37,14 @@ class RLlibPauseCallback(RLlibCallback):
 
         config.callbacks(RLlibPauseCallback)
 
-    The envs are `SC2GymEnv`s, with any vectorisation of RLlib. Or the env is an `SC2VectorEnv`
-    (`gym_env_vectorize_mode="vector_entry_point"`), which steps its games together.
+    The envs are `SC2GymEnv`s, or `PausableEnv`s of other games, with any vectorisation of RLlib. Or
+    the env is an `SC2VectorEnv` (`gym_env_vectorize_mode="vector_entry_point"`), which steps its
+    games together.
 
     Each result has two sums over all env runners since the training began, in
     `result["env_runners"]["pause"]`. `paused_s` is the time for which games were paused.
-    `loops_passed` is the number of game loops that passed in pauses, which should be 0. A pause is
-    counted after it has ended.
+    `loops_passed` is the number of game loops (or ticks of the game, as far as known) that passed
+    in pauses, which should be 0. A pause is counted after it has ended.
 
     Raises:
         ConfigError: the env is of another kind.
@@ -60,10 +63,11 @@ class RLlibPauseCallback(RLlibCallback):
         """Check the env before the first step, not after the first fragment."""
         del env_runner, metrics_logger, keywords
         try:
-            _of_each_pool(env, "realtime")
+            _of_each_env(env, "stats")
         except AttributeError as error:
             raise ConfigError(
-                f"RLlibPauseCallback needs SC2GymEnvs or an SC2VectorEnv, got {env!r}"
+                "RLlibPauseCallback needs SC2GymEnvs, an SC2VectorEnv or envs with a pause method, "
+                f"such as PausableEnv(env, PauseGate(pid)), got {env!r}"
             ) from error
         self._logged = {}
 
@@ -73,8 +77,8 @@ class RLlibPauseCallback(RLlibCallback):
         """Pause the games of this env runner."""
         del samples, keywords
         env = env_runner.env.unwrapped
-        _of_each_pool(env, "pause")
-        pauses = [stats.pauses for stats in _of_each_pool(env, "stats")]
+        _of_each_env(env, "pause")
+        pauses = [pause_stats(stats) for stats in _of_each_env(env, "stats")]
         totals = {
             "paused_s": sum(pause.paused_s for pause in pauses),
             "loops_passed": sum(pause.loops for pause in pauses),
@@ -140,17 +144,18 @@ def after_each_training_step(algorithm: Algorithm, check: Callable[[], None]) ->
 
 
 def _fragment(runner: EnvRunner) -> Fragment | None:
-    """The fragment that an env runner plays per sample; None if not in real time."""
+    """The fragment that an env runner plays per sample, on StarCraft II in real time; or None."""
     env = runner.env.unwrapped
-    if not any(_of_each_pool(env, "realtime")):
+    of_pools = all(isinstance(stats, PoolStats) for stats in _of_each_env(env, "stats"))
+    if not of_pools or not any(_of_each_env(env, "realtime")):
         return None
     whole_episodes = runner.config.batch_mode == "complete_episodes"
     steps = 1 if whole_episodes else runner.config.get_rollout_fragment_length(runner.worker_index)
-    return Fragment(steps, runner.num_envs, max(_of_each_pool(env, "step_mul")))
+    return Fragment(steps, runner.num_envs, max(_of_each_env(env, "step_mul")))
 
 
-def _of_each_pool(env: Any, name: str) -> tuple[Any, ...]:
-    """An attribute of each pool in a vector env, or the result of the method with this name."""
+def _of_each_env(env: Any, name: str) -> tuple[Any, ...]:
+    """An attribute of each env in a vector env, or the result of the method with this name."""
     if isinstance(getattr(env, "pool", None), Pool):
         found = getattr(env, name)
         return (found() if callable(found) else found,)

@@ -9,11 +9,15 @@ they miss nothing and use no CPU.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from stable_baselines3.common.callbacks import BaseCallback
 
 from sc2pool.errors import ConfigError
 from sc2pool.pool.pool import Pool
+from sc2pool.pool.statistics.stats import PauseStats
 from sc2pool.realtime.acting.learner import ActsWhileLearning
+from sc2pool.realtime.gate import pause_stats
 
 
 class PauseCallback(BaseCallback):
@@ -21,16 +25,19 @@ class PauseCallback(BaseCallback):
 
         model.learn(100_000, callback=PauseCallback())
 
-    It logs two sums since the pool was made. `pause/paused_s` is the time for which games were
-    paused. `pause/loops_passed` is the number of game loops that passed in pauses, which should be
-    0.
+    The env is a `SubprocSC2VecEnv`, or a `VecEnv` of envs with `pause` and `stats`, such as
+    `PausableEnv(env, gate)`, which Stable-Baselines3 makes from such an env itself.
+
+    It logs two sums since the env was made. `pause/paused_s` is the time for which games were
+    paused. `pause/loops_passed` is the number of game loops (or ticks of the game, as far as known)
+    that passed in pauses, which should be 0.
 
     If another callback ends the rollout early, SB3 neither calls `on_rollout_end` nor updates. Then
     the games are paused at the end of the training.
 
     Raises:
-        ConfigError: the model's env is not a `SubprocSC2VecEnv` (or a wrapper of one), or the model
-            acts while it learns, like `AsyncPPO`, and needs running games during its updates.
+        ConfigError: the model's env is of another kind, or the model acts while it learns, like
+            `AsyncPPO`, and needs running games during its updates.
         PauseError: a game could not be paused.
     """
 
@@ -44,7 +51,13 @@ class PauseCallback(BaseCallback):
                 f"{type(self.model).__name__} plays while it learns: PauseCallback is for SB3's "
                 "own algorithms"
             )
-        self._pool()  # check the env before the first step, not after the first rollout
+        # Check the env before the first step, not after the first rollout.
+        if self._pool() is None and not self.training_env.has_attr("pause"):
+            kind = type(self.training_env.unwrapped).__name__
+            raise ConfigError(
+                "PauseCallback needs a SubprocSC2VecEnv or envs with a pause method, such as "
+                f"PausableEnv(env, PauseGate(pid)), got {kind}"
+            )
 
     def _on_step(self) -> bool:
         return True
@@ -54,21 +67,29 @@ class PauseCallback(BaseCallback):
         self._paused = False
 
     def _on_rollout_end(self) -> None:
-        pool = self._pool()
-        pool.pause()
-        self._paused = True
-        pauses = pool.stats().pauses
-        self.logger.record("pause/paused_s", pauses.paused_s)
-        self.logger.record("pause/loops_passed", pauses.loops)
+        self._pause()
+        pauses = self._pauses()
+        self.logger.record("pause/paused_s", sum(one.paused_s for one in pauses))
+        self.logger.record("pause/loops_passed", sum(one.loops for one in pauses))
 
     def _on_training_end(self) -> None:
         if not self._paused:
-            self._pool().pause()
-            self._paused = True
+            self._pause()
 
-    def _pool(self) -> Pool:
-        env = self.training_env.unwrapped
-        pool = getattr(env, "pool", None)
-        if not isinstance(pool, Pool):
-            raise ConfigError(f"PauseCallback needs a SubprocSC2VecEnv, got {type(env).__name__}")
-        return pool
+    def _pause(self) -> None:
+        pool = self._pool()
+        if pool is None:
+            self.training_env.env_method("pause")
+        else:
+            pool.pause()
+        self._paused = True
+
+    def _pauses(self) -> Sequence[PauseStats]:
+        pool = self._pool()
+        every = self.training_env.env_method("stats") if pool is None else [pool.stats()]
+        return [pause_stats(stats) for stats in every]
+
+    def _pool(self) -> Pool | None:
+        """The games' pool; None if each env pauses its own game."""
+        pool = getattr(self.training_env.unwrapped, "pool", None)
+        return pool if isinstance(pool, Pool) else None

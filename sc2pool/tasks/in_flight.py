@@ -56,11 +56,10 @@ class ActionInFlight(TaskDefinition):
             raise ConfigError(f"{cls.__name__}: ActionInFlight must be the first of its bases")
         if issubclass(cls, TeamTask):
             raise ConfigError(f"{cls.__name__}: ActionInFlight is not for the agents of a team")
-        shown, cls._nothing_done = _shown(cls.action_space, cls.__name__)
-        cls._dtype = shown.dtype
-        delay = spaces.Box(0.0, np.inf, (1,), np.float32)
-        parts = (cls.observation_space, shown, delay)
-        cls.observation_space = spaces.Dict(dict(zip(_KEYS, parts, strict=True)))
+        space, cls._nothing_done = in_flight_space(
+            cls.observation_space, cls.action_space, cls.__name__
+        )
+        cls.observation_space, cls._dtype = space, space["last_action"].dtype
 
     async def observe(self) -> dict[str, Any]:
         """Return the dict of the three parts."""
@@ -70,6 +69,25 @@ class ActionInFlight(TaskDefinition):
         periods = self.delay_s * LOOPS_PER_S / self.step_mul
         parts = (await awaited(task.observe()), last, np.array([periods], np.float32))
         return dict(zip(_KEYS, parts, strict=True))
+
+
+def in_flight_space(
+    observation_space: spaces.Space[Any], action_space: spaces.Space[Any], name: str
+) -> tuple[spaces.Dict, Any]:
+    """The space of the three parts, and the `last_action` that means "none yet".
+
+    Args:
+        observation_space: the space of the task or env.
+        action_space: the space of its actions.
+        name: the name of the task or env, for the error.
+
+    Raises:
+        ConfigError: the action space is of another kind than those listed above.
+    """
+    shown, nothing_done = _shown(action_space, name)
+    delay = spaces.Box(0.0, np.inf, (1,), np.float32)
+    parts = (observation_space, shown, delay)
+    return spaces.Dict(dict(zip(_KEYS, parts, strict=True))), nothing_done
 
 
 def _shown(space: spaces.Space[Any], name: str) -> tuple[spaces.Space[Any], Any]:

@@ -35,7 +35,14 @@ WITH_LIBRARIES = [
 ]
 PAGE_TIMEOUT_S = 1500.0
 PYTHONS = {"python", ".venv/bin/python"}
-OTHER_PROGRAMS = {"mkdocs", "tensorboard", "unzip", "mkdir", "my_python_sc2_bot.py"}
+OTHER_PROGRAMS = {
+    "mkdocs",
+    "tensorboard",
+    "unzip",
+    "mkdir",
+    "apt-get",
+    "my_python_sc2_bot.py",
+}
 """Programs whose arguments are not checked."""
 STANDIN_PATH = "$(sc2pool standin path)"
 

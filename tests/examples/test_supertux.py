@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import subprocess
 import sys
 import threading
@@ -23,36 +24,17 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
-from examples.supertux.clock import ElasticClock
 from examples.supertux.env import PERIOD_TICKS, SuperTuxEnv
-from examples.supertux.game import State, parse_state
+from examples.supertux.game import State, find_game, parse_state
 from examples.supertux.log import LogFile
-from examples.supertux.needs import check_installed
-from examples.supertux.screen import SMALL_SHAPE, fitted, shrunk
 from examples.supertux.timeliness import Timeliness
 from sc2pool import AsyncPPO, PauseCallback, SubprocSC2VecEnv
 from sc2pool.errors import ConfigError, FaultKind, GameFault
+from sc2pool.optional import require
 from sc2pool.platform import LINUX
 from sc2pool.pool.machine.run_dir import sweep
 from sc2pool.realtime.gate import PauseGate
-
-
-@pytest.mark.parametrize(
-    ("comes_at", "late", "misses", "next_due"),
-    [
-        ([0, 7, 14], 0, 0, 21),
-        ([1, 9], 2, 0, 14),  # the next one is due at the same tick
-        ([0, 13], 6, 0, 14),
-        ([0, 14], 7, 1, 21),  # a whole period late: the clock restarts
-        ([0, 30, 38], 1, 3, 44),
-        ([0, 3], 0, 0, 14),  # an early action changes nothing
-    ],
-)
-def test_the_clock(comes_at, late, misses, next_due):
-    clock = ElasticClock(7, 0)
-    for now in comes_at:
-        clock.begin_period(now)
-    assert (clock.late, clock.misses, clock.due) == (late, misses, next_due)
+from sc2pool.realtime.screen.program import find_program
 
 
 def test_a_state_is_parsed_and_other_lines_are_ignored():
@@ -62,71 +44,34 @@ def test_a_state_is_parsed_and_other_lines_are_ignored():
     assert parse_state(b"[WARNING] level_parser.cpp:181 run 1 2\n") is None
 
 
-def test_a_small_frame():
-    screen = np.zeros((240, 320, 3), np.uint8)
-    screen[:4, 4:8] = 255
-    screen[4:8, :4] = (0, 0, 255)  # red, of blue, green and red
-    small = shrunk(screen)
-    assert small.shape == SMALL_SHAPE
-    assert small.dtype == np.uint8
-    assert small[0, :3, :3].tolist() == [[0, 255, 0], [76, 0, 0], [0, 0, 0]]
-
-
-def test_a_picture_that_was_enlarged_is_reduced():
-    screen = np.random.default_rng(0).integers(0, 256, (240, 320, 3), np.uint8)
-    assert (fitted(screen) == screen).all()
-    assert (fitted(screen.repeat(2, axis=0).repeat(3, axis=1)) == screen).all()
-    assert fitted(screen[:213, :312]).shape == (240, 320, 3)
-
-
 def test_a_log_file_is_read_as_it_grows_and_left_as_it_was(tmp_path):
     path = tmp_path / "game" / "console.err"
     path.parent.mkdir()
     path.write_bytes(b"of an older run\n")
-    log = LogFile(path)
-    ended = threading.Event()
+    lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    log = LogFile(path, lines.put)
     with path.open("ab", buffering=0) as game:
-        lines = log.lines(ended.is_set)
         game.write(b"one\ntwo, in")
-        assert next(lines) == b"one\n"
-        # The second half comes while the reader waits for it.
-        rest = threading.Timer(0.05, game.write, [b" two parts\n"])
-        rest.start()
-        assert next(lines) == b"two, in two parts\n"
-        rest.join()
+        assert lines.get(timeout=60) == b"one\n"
+        game.write(b" two parts\n")
+        assert lines.get(timeout=60) == b"two, in two parts\n"
         game.write(b"last words\n")
-        ended.set()
-        assert list(lines) == [b"last words\n"]
     log.close()
+    assert lines.get(timeout=60) == b"last words\n"
     assert path.read_bytes() == b"of an older run\n"
 
 
-def test_a_missing_game_says_what_to_install(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("examples.supertux.needs._GAME_FOLDER", str(tmp_path))
+def test_a_missing_game_says_what_to_install(monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
     with pytest.raises(ConfigError, match=r"no program supertux2; .*apt-get install .*supertux"):
         SuperTuxEnv()
 
 
-def test_windows_needs_no_display_server(monkeypatch, tmp_path):
-    (tmp_path / "supertux2").touch(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("examples.supertux.needs._MODULES", ())
-    monkeypatch.setattr("examples.supertux.needs.WINDOWS", True)
-    check_installed()
-
-
-def test_a_missing_python_package_says_what_to_install(monkeypatch, tmp_path):
-    for name in ("supertux2", "Xvfb"):
-        (tmp_path / name).touch(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setitem(sys.modules, "Xlib", None)
-    with pytest.raises(ConfigError, match=r'module Xlib; .*pip install "sc2pool\[supertux\]"'):
-        SuperTuxEnv()
-
-
 try:
-    check_installed()
+    find_game()
+    find_program("Xvfb", "install it")
+    require("SuperTux", "mss")
+    require("SuperTux", "Xlib")
     WHY_NOT = ""
 except ConfigError as error:
     WHY_NOT = str(error)
@@ -240,11 +185,11 @@ def test_no_tick_passes_in_a_pause_gate(env):
     play(env, STAND, 2)
     with PauseGate(env.game_pid) as gate, gate.pausing():
         time.sleep(0.3)  # frames drawn before reach the screen
-        picture, tick = env.render(), env._game.state.tick
+        picture, tick = env.render(), env._supertux.state.tick
         time.sleep(PAUSE_S)
-        assert env._game.state.tick == tick
+        assert env._supertux.state.tick == tick
         assert (env.render() == picture).all()
-    misses_before = env._clock.misses
+    misses_before = env._misses
     info, _ = play(env, STAND, 1)
     # The game neither makes up for the pause nor counts it. A busy machine may add some ticks.
     assert info["tick"] - tick < PAUSE_S / 0.015 / 2
@@ -254,7 +199,7 @@ def test_no_tick_passes_in_a_pause_gate(env):
 @needs_supertux
 def test_tux_dies_without_a_gate(env):
     play(env, STAND, 2)
-    env._game.wait_for(lambda state: state.died, within_s=20)
+    env.wait_until(lambda: env._supertux.state.died, 20, "the death")
     info, _ = play(env, RUN, 1)
     assert info["died"]
     assert info["unattended"]
@@ -276,7 +221,7 @@ def test_close_leaves_no_process_and_no_file(run_temp):
     guard = set() if LINUX else {Path(sys.executable).name}
     assert {process.name() for process in started} == {"supertux2", "Xvfb"} | guard
     assert game_folders(run_temp) != folders
-    display = env._display.name.removeprefix(":")
+    display = env._window._screen.display.removeprefix(":")
     assert has_socket(display)
     env.close()
     env.close()
@@ -320,7 +265,7 @@ def test_a_program_that_is_killed_is_a_fault(name, kinds):
         with pytest.raises(GameFault):
             env.reset()
         with suppress(Exception):  # so that the capture has lost its connection before close
-            env._screen.small()
+            env._window.grey(60, 80)
     finally:
         env.close()
 

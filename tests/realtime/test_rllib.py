@@ -35,6 +35,16 @@ def test_no_loop_passes_in_updates_with_envs_in_the_algorithms_process(report):
     )
 
 
+@pytest.mark.timeout(TIMEOUT_S + 30)
+def test_a_single_game_is_paused_by_its_key(report):
+    result = report()["single game"]
+    assert result["updates"] == 2
+    assert result["paused"], "until its next step"
+    assert result["pause"]["loops_passed"] == 0
+    assert result["pause"]["paused_s"] >= UPDATE_S
+    assert result["ended"], "with the algorithm"
+
+
 @pytest.mark.standin("its games do not catch up after a pause")
 @pytest.mark.timeout(TIMEOUT_S + 30)
 def test_no_loop_passes_in_updates_with_an_env_runner_process(report):
@@ -84,8 +94,8 @@ def test_another_kind_of_env_is_a_config_error_before_the_first_step(report):
     error = report()["another env"]
     assert error["type"] == "ConfigError"
     assert error["text"] == (
-        "RLlibPauseCallback needs SC2GymEnvs or an SC2VectorEnv, "
-        "got SyncVectorEnv(CartPole-v1, num_envs=1)"
+        "RLlibPauseCallback needs SC2GymEnvs, an SC2VectorEnv or envs with a pause method, "
+        "such as PausableEnv(env, PauseGate(pid)), got SyncVectorEnv(CartPole-v1, num_envs=1)"
     )
 
 

@@ -26,6 +26,7 @@ from PIL import Image
 import sc2pool
 from sc2pool.cli.bench.measuring import ROLES, Round, Rounds
 from sc2pool.cli.training.episodes import EpisodeLog, EpisodeRow
+from sc2pool.pool.machine.run_dir import sweep
 from sc2pool.tasks.minigames.scores import PUBLISHED
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "benchmark.py"
@@ -365,3 +366,51 @@ def test_one_row(standin_dir):
     assert row.startswith("| MoveToBeacon |")
     assert row.endswith("| yes (22–34) | yes (≤ 6) |")
     assert game.startswith("Game standin")
+
+
+LIVE_GAME_TABLE = "scripts.studies.live_game_table"
+
+
+@pytest.mark.skipif(
+    shutil.which("supertux2", path="/usr/games:/usr/bin") is None, reason="no SuperTux"
+)
+def test_a_table_of_learners_on_a_live_game(tmp_path, run_temp):
+    """Two rows play for six seconds each; the library of a third is not installed."""
+    options = ["--rows", "ppo", "gate", "rtgym", "--minutes", "0.1", "--seeds", "1"]
+    root = SCRIPT.parents[1]
+    done = subprocess.run(
+        [sys.executable, "-m", LIVE_GAME_TABLE, *options, "--out", tmp_path / "out"],
+        cwd=root,
+        env=os.environ | {"PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=True,
+    )
+    sweep(run_temp)  # its rows are killed; the next pool does this first
+    results = [json.loads(line) for line in (tmp_path / "out/results.jsonl").open()]
+    assert [result["row"] for result in results] == ["ppo", "gate", "rtgym"]
+    for result in results[:2]:
+        assert 20 < result["steps"] <= 60, "a step takes at least 0.105 s"
+        assert 0 < result["gap_ms_p50"] <= result["gap_ms_p99"] <= result["gap_ms_max"]
+    assert results[2]["skipped"] == "No module named 'rtgym'"
+    head, _, ppo, gate, rtgym, *_ = done.stdout.splitlines()
+    assert head.count("|") == ppo.count("|") == gate.count("|") == rtgym.count("|")
+    assert rtgym.startswith("| rtgym's env and `wait`, SB3's PPO; skipped: No module named")
+
+
+def test_returns_are_those_of_the_last_finished_episodes():
+    sys.path.insert(0, str(SCRIPT.parents[1]))
+    from scripts.studies.live_game_table import Step, figures_of
+
+    def episode(number: int, began_s: float, reward: float) -> list[Step]:
+        return [
+            Step(began_s + n, number, 0.01 * n, int(n == 2), reward, int(n == 2), 0)
+            for n in range(3)
+        ]
+
+    steps = [*episode(1, 100.0, 1.0), *episode(2, 110.0, 2.0), *episode(3, 159.0, 3.0)]
+    found = figures_of(steps, (0.15, 1.0))
+    assert found["returns"] == {"0.15": 3.0, "1": 4.5}, "the third is not over after a minute"
+    assert (found["steps"], found["missed_periods"], found["deaths"]) == (8, 2, 2)
+    assert found["gap_ms_max"] == 20

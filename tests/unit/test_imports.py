@@ -115,6 +115,8 @@ HEAVY = {
     "matplotlib": ("cli/",),
     "prometheus_client": ("pool/report/metrics.py",),
     "PIL": ("render/", "cli/"),
+    "mss": ("realtime/screen/",),
+    "Xlib": ("realtime/screen/",),
 }
 OUTER_ROOMS = (
     "cli",

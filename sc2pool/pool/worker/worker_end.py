@@ -355,7 +355,8 @@ class WorkerEnd(QueuePair):
             payload: the part of the reply to send out of band. None without one.
         """
         slot = self._slot
-        if self._realtime:
+        # A `gymnasium.Env` of a live game also has ticks, and always an info.
+        if self._realtime or payload is not None:
             flags |= self._write_tick(self._player.tick())
         if self._phase is Phase.RESETTING:
             slot.reals[Word.RETURN] = 0.0

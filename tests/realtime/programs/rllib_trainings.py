@@ -18,6 +18,7 @@ from typing import Any
 import gymnasium
 import psutil
 import ray
+from live_game import LiveEnv
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
@@ -25,6 +26,7 @@ from ray.tune.registry import register_env
 from realtime_tasks import TellsLoop
 
 from sc2pool import SC2GymEnv, SC2VectorEnv
+from sc2pool.realtime.gate import PausableEnv, PauseGate
 from sc2pool.realtime.rllib import RLlibPauseCallback
 from tests.support.ray_nodes import error_of, games_of
 
@@ -128,6 +130,21 @@ def slow_down(runner: SingleAgentEnvRunner) -> None:
     runner.env.unwrapped.set_attr("delay_s", SLOW_STEP_S)
 
 
+def single_game() -> dict[str, Any]:
+    """A game without a pool, whose env pauses it by its key."""
+    algorithm = training(updates=2, fragments=2).environment("live game").build_algo()
+    (game,) = algorithm.env_runner.env.unwrapped.get_attr("game")
+    result = summary(algorithm.train())
+    report = {
+        "pause": result["pause"],
+        "paused": game.paused,
+        "updates": len(result["games in updates"]) // 2,
+    }
+    algorithm.stop()
+    report["ended"] = not psutil.pid_exists(game.pid)
+    return report
+
+
 def without_algorithm(mode: str) -> dict[str, Any]:
     """An env runner whose two envs are stepped together."""
     runner = SingleAgentEnvRunner(
@@ -165,8 +182,15 @@ def make_game(settings: dict[str, Any]) -> Any:
     return Slow(SC2GymEnv(**options))
 
 
+def make_live_game(_: Any) -> Any:
+    env = LiveEnv()
+    key, ticks = env.game.press_p, env.game.read_tick
+    return PausableEnv(env, PauseGate(env.game.pid, pause=key, resume=key, ticks=ticks))
+
+
 def main() -> None:
     register_env("game", make_game)
+    register_env("live game", make_live_game)
     ray.init(
         num_cpus=1,  # for the env runner; Ray starts one process for each CPU
         include_dashboard=False,
@@ -177,6 +201,7 @@ def main() -> None:
     )
     report = {
         "in this process": in_this_process(),
+        "single game": single_game(),
         "in another process": in_another_process(),
         "vector_entry_point": without_algorithm("vector_entry_point"),
         "async": without_algorithm("async"),

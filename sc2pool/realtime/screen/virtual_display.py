@@ -11,35 +11,19 @@ from __future__ import annotations
 import os
 import select
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, Final, Protocol
+from typing import IO, Final
 
-from examples.supertux.needs import DISPLAY_SERVER, program
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.program.process import game_environment
 from sc2pool.processes.spawn import describe_exit
 from sc2pool.processes.with_parent import die_with_parent, end_with_this_process
+from sc2pool.realtime.screen.program import find_program
 
-WIDTH: Final = 320
-HEIGHT: Final = 240
 _STARTS_WITHIN_S: Final = 20.0
 _ENDS_WITHIN_S: Final = 2.0
-
-
-class Display(Protocol):
-    """The place of the game's picture: a `VirtualDisplay`, or Windows' `Desktop`."""
-
-    @property
-    def name(self) -> str | None:
-        """The value of the environment variable `DISPLAY`; None without X11."""
-
-    def area(self) -> tuple[int, int, int, int]:
-        """The game's picture on the screen: left, top, width and height in pixels."""
-
-    def in_use(self) -> AbstractContextManager[None]:
-        """Turn an exception in the block into a `GameFault` if the display has ended."""
 
 
 class VirtualDisplay:
@@ -47,13 +31,18 @@ class VirtualDisplay:
 
     Args:
         folder: the folder for Xvfb's log.
+        size: width and height in pixels.
+
+    Attributes:
+        name: the value of the environment variable `DISPLAY`.
 
     Raises:
         ConfigError: Xvfb is not installed.
         GameFault: Xvfb does not start.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, size: tuple[int, int]) -> None:
+        self._size = size
         self._log = folder / "xvfb.log"
         self._let_go: Callable[[], None] = lambda: None
         read_fd, write_fd = os.pipe()
@@ -70,13 +59,14 @@ class VirtualDisplay:
                 raise
 
     def _start(self, folder: Path, number_fd: int) -> subprocess.Popen[bytes]:
+        width, height = self._size
         command = [
-            program(DISPLAY_SERVER),
+            find_program("Xvfb", "on Debian and Ubuntu: apt-get install xvfb"),
             "-displayfd",
             str(number_fd),
             "-screen",
             "0",
-            f"{WIDTH}x{HEIGHT}x24",
+            f"{width}x{height}x24",
             "-nolisten",
             "unix",
             "-nolisten",
@@ -106,37 +96,21 @@ class VirtualDisplay:
         return int(line)
 
     def _start_fault(self) -> GameFault:
-        how = self._end_of_server() or f"it took over {_STARTS_WITHIN_S} s"
+        how = self.end() or f"it took over {_STARTS_WITHIN_S} s"
         tail = self._log.read_text(errors="replace").strip().splitlines()[-5:]
         return GameFault(
             FaultKind.LAUNCH_FAILED, "\n".join([f"Xvfb did not start: {how}; its log:", *tail])
         )
 
-    def _end_of_server(self) -> str:
-        """How the server has ended; empty if it runs."""
-        with suppress(subprocess.TimeoutExpired):  # the connections close shortly before its end
+    def end(self) -> str | None:
+        """How the server has ended; None if it runs.
+
+        Call it after a lost connection, which comes shortly before the server's end.
+        """
+        with suppress(subprocess.TimeoutExpired):
             self._server.wait(_ENDS_WITHIN_S)
         code = self._server.poll()
-        return "" if code is None else f"it ended: {describe_exit(code)}"
-
-    def area(self) -> tuple[int, int, int, int]:
-        """The game's picture on the screen: left, top, width and height in pixels."""
-        return 0, 0, WIDTH, HEIGHT
-
-    @contextmanager
-    def in_use(self) -> Iterator[None]:
-        """Turn an exception in the block into a `GameFault` if the server has ended."""
-        try:
-            yield
-        except GameFault:
-            raise
-        except (
-            Exception
-        ) as error:  # each client library has its own exception for a lost connection
-            how = self._end_of_server()
-            if not how:
-                raise
-            raise GameFault(FaultKind.CONNECTION_LOST, f"Xvfb: {how}") from error
+        return None if code is None else f"it ended: {describe_exit(code)}"
 
     def close(self) -> None:
         """End the server; may be called again."""

@@ -1,0 +1,469 @@
+"""`RealTimeEnv`: a live program, which does not wait for actions, as a `gymnasium.Env`.
+
+    step(action) ─► act: the action takes effect ─► the period passes ─► observe ─► return
+                 └ late by less than a period: the period is shorter; by more: lost periods
+
+A subclass writes `begin`, `act` and `observe`, and sets the two spaces and the length of a decision
+period. This class keeps the clock (`sc2pool.game.clock`, as for StarCraft II in real time). A
+policy that answers in time acts once per period, and a late action shortens its own period.
+
+Rules:
+- The clock counts the game's ticks, if the game reports them (`ticks`, `period_ticks`). Otherwise
+  it counts seconds, without the time for which the process `game_pid` was stopped. So a pause is
+  never counted as a late action.
+- A game that has ended, or that is frozen, is a `GameFault`. A pool replaces the env and its game.
+- Every wait notices the end of the game.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, TypeVar
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.error import ResetNeeded
+
+from sc2pool.deadline import Deadline
+from sc2pool.errors import ActionError, ClosedError, ConfigError, FaultKind, GameFault
+from sc2pool.game.clock import ElasticClock, Tick
+from sc2pool.realtime.game_process import GameProcess, RunningClock
+
+log = logging.getLogger("sc2pool")
+
+ObsT = TypeVar("ObsT")
+ActT = TypeVar("ActT")
+
+_MICROSECONDS: Final = 1_000_000
+"""Ticks a second of a game that reports no ticks."""
+_LOOKS_PER_PERIOD: Final = 20
+_LOOK_S: Final = (0.002, 0.02)
+"""Shortest and longest time between two looks at a process, to notice that it is stopped."""
+_SLEEP_S: Final = (0.001, 0.02)
+"""Shortest and longest sleep between two looks at the game's ticks, or at its end."""
+_WAIT_POLL_S: Final = 0.01
+"""Sleep between two calls of `wait_until`'s function, which may capture the screen."""
+
+
+@dataclass(frozen=True)
+class StepResult(Generic[ObsT]):
+    """The value of `RealTimeEnv.observe`, if it is more than an observation.
+
+    Attributes:
+        observation: an element of the observation space.
+        reward: the reward of the step; without effect at the beginning of an episode.
+        terminated: whether the episode has ended by the game's rules.
+        truncated: whether the episode ends for another reason, for example a time limit.
+        info: more about the step.
+    """
+
+    observation: ObsT
+    reward: float = 0.0
+    terminated: bool = False
+    truncated: bool = False
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+
+class _Unset:
+    """A class attribute that a subclass has to set; an instance attribute also hides it."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, env: object | None, owner: type) -> Any:
+        if env is None:
+            return self
+        raise ConfigError(
+            f"{owner.__name__} has no {self._name}; set it in the class or in __init__"
+        )
+
+
+class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
+    """Base class for an env whose game runs by itself.
+
+    A subclass sets, in the class or in `__init__`:
+
+    - `observation_space` and `action_space`;
+    - `period_s`: the length of a decision period in seconds, at the game's usual speed;
+    - `period_ticks`: the same length in ticks, if the game reports ticks; else None;
+    - `game_pid`: the process of the game, if there is one. With it the end of the game is noticed
+      at once, and the clock stands still while the process is stopped. Without a pid and without
+      ticks, a pause counts as a late action;
+    - `frozen_after_s`: the game is frozen if its ticks stand still for this time. Without ticks, it
+      is frozen if the observation stays exactly the same for this time. None switches this off.
+
+    A subclass writes `begin`, `act` and `observe`, and if needed `ticks`, `log_tail`, `render` and
+    `close`, which must call `super().close()`.
+
+    Two keys are added to the info of each step: `sc2pool.gap_s` (seconds from the last observation
+    to this step's action, without pauses) and `sc2pool.lost_periods` (whole periods that ended
+    without a new action). A pool sums them up in `stats().realtime`.
+
+    Attributes:
+        gap_s: the delay of the newest action, as in the info. `act` can already read it.
+        lateness: the lateness of the newest step; None before the first step of an episode.
+        slow_acts: how many calls of `act` took a whole period or longer.
+
+    Raises:
+        ConfigError: an attribute is missing or has a wrong value.
+        ActionError: an action is not in the action space; the game did not get it.
+        GameFault: the game has ended or is frozen.
+        gymnasium.error.ResetNeeded: a step before the first reset, or after a fault.
+    """
+
+    observation_space: spaces.Space[ObsT] = _Unset()  # type: ignore[assignment]
+    action_space: spaces.Space[ActT] = _Unset()  # type: ignore[assignment]
+    period_s: float = _Unset()  # type: ignore[assignment]
+    period_ticks: int | None = None
+    game_pid: int | None = None
+    frozen_after_s: float | None = 5.0
+
+    gap_s = 0.0
+    lateness: Tick | None = None
+    slow_acts = 0
+    _game: GameProcess | None = None
+    _running: RunningClock | None = None
+    _clock: ElasticClock | None = None
+    """The grid of periods; None before the first `reset`."""
+    _closed = False
+    _observed_s = 0.0
+    _seen_s = 0.0
+    """When the newest ticks were read, by `time.monotonic()`; only if the game reports ticks."""
+    _seen_tick = 0
+    _game_s = 0.0
+    _same: tuple[int, int] = (0, 0)
+    """Hash of the newest observation, and the number of periods for which it stayed the same."""
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        for name, check in _CHECKS.items():
+            if name in vars(cls):
+                check(cls.__name__, vars(cls)[name])
+
+    # ---- methods of a subclass -------------------------------------------------------------------
+
+    def begin(self, options: dict[str, Any]) -> None:
+        """Bring the game to the beginning of a new episode, and return as soon as it plays.
+
+        Args:
+            options: the options of `reset`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no method begin")
+
+    def act(self, action: ActT) -> None:
+        """Let an action take effect, for example hold keys down, and return at once."""
+        raise NotImplementedError(f"{type(self).__name__} has no method act")
+
+    def observe(self) -> ObsT | StepResult[ObsT]:
+        """Return the current observation, or a `StepResult` with a reward and more."""
+        raise NotImplementedError(f"{type(self).__name__} has no method observe")
+
+    def ticks(self) -> int:
+        """The number of ticks that the game has played; only called with `period_ticks`."""
+        raise NotImplementedError(f"{type(self).__name__} has period_ticks, but no method ticks")
+
+    def log_tail(self) -> str:
+        """The end of the game's log, which is shown if the game fails; may be empty."""
+        return ""
+
+    # ---- gymnasium's methods ---------------------------------------------------------------------
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[ObsT, dict[str, Any]]:
+        """Begin an episode; most games have no seed, so the seed is only for `np_random`."""
+        if self._closed:
+            raise ClosedError(f"{type(self).__name__} is closed")
+        for name, check in _CHECKS.items():
+            check(type(self).__name__, getattr(self, name))
+        super().reset(seed=seed)
+        self._clock = self.lateness = None
+        self.begin(options or {})
+        self._follow_game()
+        self._check_game()
+        self._clock = ElasticClock(self._ticks_per_s)
+        self._same = 0, 0
+        result = self._observe()
+        self._observed_s = self._now_s()
+        self._clock.begin(self._ticks(), self._observed_s)
+        return result.observation, dict(result.info)
+
+    def step(self, action: ActT) -> tuple[ObsT, float, bool, bool, dict[str, Any]]:
+        """Act, wait for the end of the period, and observe."""
+        clock = self._clock
+        if clock is None:
+            raise ResetNeeded(
+                f"{type(self).__name__}: call reset() before step(), and after a fault"
+            )
+        if not self.action_space.contains(action):
+            raise ActionError(f"action {action!r:.80} is not in {self.action_space}")
+        try:
+            self._check_game()
+            now_s = self._now_s()
+            self.gap_s = max(0.0, now_s - self._observed_s)
+            due = self._begin_period(clock, now_s)
+            self._act(action)
+            self._wait_for_tick(due)
+            result = self._observe()
+            self._check_change(result.observation)
+        except GameFault:
+            self._clock = None
+            raise
+        self._observed_s = self._now_s()
+        tick = clock.observe(self._ticks(), self._observed_s)
+        self.lateness = tick._replace(skipped_loops=0)  # the game's ticks are not loops
+        info = {
+            **result.info,
+            "sc2pool.gap_s": tick.gap_s,
+            "sc2pool.lost_periods": tick.lost_periods,
+        }
+        return (
+            result.observation,
+            float(result.reward),
+            bool(result.terminated),
+            bool(result.truncated),
+            info,
+        )
+
+    def close(self) -> None:
+        """End the clock; a subclass ends its game and calls this. May be called again."""
+        self._closed = True
+        self._clock = None
+        if self._running is not None:
+            self._running.close()
+            self._running = None
+
+    # ---- help for `begin` ------------------------------------------------------------------------
+
+    def wait_until(self, reached: Callable[[], object], within_s: float, what: str) -> None:
+        """Wait until `reached()` is true, for example until a new level has begun.
+
+        Args:
+            reached: is called about 100 times a second.
+            within_s: time limit.
+            what: the awaited event, for the error: "the new level".
+
+        Raises:
+            GameFault: the game has ended, or the time is over.
+        """
+        deadline = Deadline.after(within_s)
+        self._follow_game()
+        while not reached():
+            self._check_game()
+            if deadline.expired():
+                raise self._fault(FaultKind.DEADLINE, f"{what} did not come within {within_s} s")
+            time.sleep(_WAIT_POLL_S)
+
+    # ---- the game's process ----------------------------------------------------------------------
+
+    def _follow_game(self) -> None:
+        """Watch the process `game_pid`, which may have changed since the last episode."""
+        pid = self.game_pid
+        if (self._game.pid if self._game else None) == pid:
+            return
+        if self._running is not None:
+            self._running.close()
+            self._running = None
+        self._game = None if pid is None else GameProcess(pid)
+        if self._game is not None and self.period_ticks is None:
+            look_s = float(np.clip(self.period_s / _LOOKS_PER_PERIOD, *_LOOK_S))
+            self._running = RunningClock(self._game, look_s)
+
+    def _check_game(self) -> None:
+        how = None if self._game is None else self._game.end()
+        if how is not None:
+            raise self._fault(FaultKind.GAME_EXITED, f"it ended: {how}")
+
+    def _fault(self, kind: FaultKind, what: str) -> GameFault:
+        pid = "" if self._game is None else f" (process {self._game.pid})"
+        tail = self.log_tail()
+        more = f"; its log ends with:\n{tail}" if tail else ""
+        return GameFault(kind, f"the game of {type(self).__name__}{pid}: {what}{more}")
+
+    # ---- time ------------------------------------------------------------------------------------
+
+    @property
+    def _ticks_per_s(self) -> float:
+        return self.period_ticks / self.period_s if self.period_ticks else _MICROSECONDS
+
+    @property
+    def _period(self) -> int:
+        """The length of a period in ticks."""
+        return self.period_ticks or max(1, round(self.period_s * _MICROSECONDS))
+
+    def _ticks(self) -> int:
+        """The game's ticks, or microseconds of a clock that stops in pauses."""
+        return self.ticks() if self.period_ticks else int(self._now_s() * _MICROSECONDS)
+
+    def _now_s(self) -> float:
+        """Seconds of a clock that stops in pauses."""
+        if not self.period_ticks:
+            return self._running.now_s() if self._running else time.monotonic()
+        # Count no more time than the ticks in it take, because the game may have been paused.
+        now_s, tick = time.monotonic(), self.ticks()
+        most_s = (tick - self._seen_tick + 1) / self._ticks_per_s
+        self._game_s += min(now_s - self._seen_s, most_s)
+        self._seen_s, self._seen_tick = now_s, tick
+        return self._game_s
+
+    def _begin_period(self, clock: ElasticClock, now_s: float) -> int:
+        """Begin the period of the newest action, and return the tick at which it ends."""
+        tick = self._ticks()
+        clock.note_loop(tick)
+        late = tick - clock.next_begin
+        # The first period of an episode begins with its action, so that all games of a pool, which
+        # are ready at different times, have their periods at the same time.
+        if self.lateness is None and 0 < late < self._period:
+            clock.delay(late)
+        return clock.act(self._period, now_s)
+
+    def _wait_for_tick(self, due: int) -> None:
+        """Wait for the end of the period.
+
+        Raises:
+            GameFault: the game has ended, or its time stands still.
+        """
+        newest, moved = -1, Deadline.after(self.frozen_after_s)
+        while (tick := self._ticks()) < due:
+            self._check_game()
+            if tick != newest:
+                newest, moved = tick, Deadline.after(self.frozen_after_s)
+            elif moved.expired():
+                raise self._stands_still(tick)
+            # The last tick may end at any moment.
+            left_s = (due - tick - bool(self.period_ticks)) / self._ticks_per_s
+            time.sleep(min(max(left_s, _SLEEP_S[0]), _SLEEP_S[1]))
+
+    def _stands_still(self, tick: int) -> GameFault:
+        if self._game is not None and self._game.is_stopped():
+            return self._fault(
+                FaultKind.STOPPED, f"it was suspended for {self.frozen_after_s} s during a step"
+            )
+        return self._fault(
+            FaultKind.HUNG, f"it has played no tick for {self.frozen_after_s} s; ticks: {tick}"
+        )
+
+    # ---- actions and observations ----------------------------------------------------------------
+
+    def _act(self, action: ActT) -> None:
+        began_s = time.monotonic()
+        self.act(action)
+        took_s = time.monotonic() - began_s
+        if took_s >= self.period_s:
+            self.slow_acts += 1
+            if self.slow_acts == 1:
+                log.warning(
+                    "%s: act took %.3f s, longer than a period of %s s, so periods are lost; it "
+                    "should start the action and return (this is said once; slow_acts counts)",
+                    type(self).__name__,
+                    took_s,
+                    self.period_s,
+                )
+
+    def _observe(self) -> StepResult[ObsT]:
+        seen = self.observe()
+        return seen if isinstance(seen, StepResult) else StepResult(seen)
+
+    def _check_change(self, observation: ObsT) -> None:
+        """Check that the observation still changes, if the game reports no ticks.
+
+        Raises:
+            GameFault: it has been exactly the same for too long.
+        """
+        if self.frozen_after_s is None or self.period_ticks:
+            return
+        # A hash, because a subclass may return the same array with other content. Count periods,
+        # because the clock does not know about a pause by a key.
+        seen = hash(pickle.dumps(observation))
+        before, periods = self._same
+        self._same = seen, periods + 1 if seen == before else 0
+        if self._same[1] * self.period_s > self.frozen_after_s:
+            raise self._fault(
+                FaultKind.HUNG,
+                f"the observation has not changed for {self.frozen_after_s} s; if that may be, set "
+                "frozen_after_s to a longer time or to None",
+            )
+
+
+def _check_period(name: str, value: object) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (number and 0 < value < np.inf):  # type: ignore[operator]
+        raise ConfigError(f"{name}.period_s is {value!r}, expected a positive number of seconds")
+
+
+def _check_ticks(name: str, value: object) -> None:
+    if value is not None and not (type(value) is int and value > 0):
+        raise ConfigError(f"{name}.period_ticks is {value!r}, expected a positive int or None")
+
+
+def _check_frozen(name: str, value: object) -> None:
+    if value is not None and not (isinstance(value, int | float) and value > 0):
+        raise ConfigError(
+            f"{name}.frozen_after_s is {value!r}, expected a positive number of seconds or None"
+        )
+
+
+def _check_space(name: str, value: object) -> None:
+    if not isinstance(value, spaces.Space):
+        raise ConfigError(f"{name} has {value!r:.80} as a space, expected a gymnasium.spaces.Space")
+
+
+_CHECKS: Final[dict[str, Callable[[str, object], None]]] = {
+    "period_s": _check_period,
+    "period_ticks": _check_ticks,
+    "frozen_after_s": _check_frozen,
+    "observation_space": _check_space,
+    "action_space": _check_space,
+}
+
+
+class ActionInFlightObservation(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Adds the last action and its delay to the observation of a `RealTimeEnv`.
+
+    In real time the last action may not have taken effect yet, so the observation alone is not a
+    Markov state. The parts of the dict are those of `sc2pool.tasks.in_flight.ActionInFlight`:
+    `observation`, `last_action` and `delay_periods`.
+
+    Args:
+        env: a `RealTimeEnv`, or a wrapper of one.
+
+    Raises:
+        ConfigError: the env is not a `RealTimeEnv`, or has an action space of an unusual kind.
+    """
+
+    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+        # Imported here, because it loads the game's messages.
+        from sc2pool.tasks.in_flight import in_flight_space  # noqa: PLC0415
+
+        super().__init__(env)
+        base = env.unwrapped
+        if not isinstance(base, RealTimeEnv):
+            raise ConfigError(
+                f"ActionInFlightObservation is for a RealTimeEnv, got {type(base).__name__}"
+            )
+        self._base: RealTimeEnv[Any, Any] = base
+        self.observation_space, self._nothing_done = in_flight_space(
+            env.observation_space, env.action_space, type(base).__name__
+        )
+
+    def reset(self, **keywords: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        observation, info = self.env.reset(**keywords)
+        return self._with_action(observation, self._nothing_done, 0.0), info
+
+    def step(self, action: Any) -> tuple[dict[str, Any], Any, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        periods = self._base.gap_s / self._base.period_s
+        return self._with_action(observation, action, periods), reward, terminated, truncated, info
+
+    def _with_action(self, observation: Any, action: Any, periods: float) -> dict[str, Any]:
+        shown = self.observation_space["last_action"]  # type: ignore[index]
+        return {
+            "observation": observation,
+            "last_action": np.asarray(action, shown.dtype)[()],
+            "delay_periods": np.array([periods], np.float32),
+        }

@@ -1,0 +1,120 @@
+"""A game's process and the end of its output.
+
+Rules: a thread always reads the output, because a full pipe would block the game. The game is
+killed, not asked to end. It ends with the thread that started it; on Windows, with the process.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from sc2pool.errors import ConfigError, FaultKind, GameFault
+from sc2pool.game.program.process import game_environment
+from sc2pool.processes.shortage import start_thread
+from sc2pool.processes.spawn import describe_exit
+from sc2pool.processes.tree import kill_tree
+from sc2pool.processes.with_parent import die_with_parent, end_with_this_process
+
+_LOG_LINES: Final = 20
+_ENDS_WITHIN_S: Final = 5.0
+"""Time limit for the end of a killed process. Only a process stuck in the kernel needs it."""
+_GAMES_FOLDER: Final = "/usr/games"
+"""The folder where Debian puts games; may not be in the PATH."""
+
+
+def find_program(name: str, how_to_install: str, *, folder: str = _GAMES_FOLDER) -> str:
+    """The path of an installed program.
+
+    Args:
+        name: its name or its path.
+        how_to_install: advice for the error.
+        folder: a folder to search after those of the PATH.
+
+    Raises:
+        ConfigError: the program is not installed.
+    """
+    path = shutil.which(name, path=os.pathsep.join((os.environ.get("PATH", os.defpath), folder)))
+    if path is None:
+        raise ConfigError(f"there is no program {name}; {how_to_install}")
+    return path
+
+
+class Program:
+    """A running game.
+
+    Args:
+        command: the path of the game, and its arguments.
+        folder: the folder for the game's temporary files.
+        environment: variables to add to the usual ones.
+        on_line: is called with each line of the game's output, in another thread. A line for which
+            it returns True is not kept for `log_tail`.
+
+    Raises:
+        GameFault: the game does not start.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        on_line: Callable[[bytes], bool] | None = None,
+    ) -> None:
+        self.name = Path(command[0]).name
+        self._on_line = on_line
+        self._lines: deque[bytes] = deque(maxlen=_LOG_LINES)
+        try:
+            self._process = subprocess.Popen(
+                command,
+                env={**game_environment(os.environ, folder), **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                preexec_fn=die_with_parent(),  # noqa: PLW1509  # it takes no lock
+            )
+        except OSError as error:
+            raise GameFault(FaultKind.LAUNCH_FAILED, f"{self.name}: {error}") from error
+        self.pid = self._process.pid
+        self._let_go: Callable[[], None] = lambda: None
+        try:
+            self._let_go = end_with_this_process(self._process)
+            self._reader = start_thread(self._read, f"sc2pool-output-{self.pid}")
+        except OSError as error:
+            self._process.kill()
+            self._process.wait()
+            self._let_go()
+            raise GameFault(FaultKind.LAUNCH_FAILED, f"{self.name}: {error}") from error
+
+    def end(self) -> str | None:
+        """How the game has ended, for example `exit code 3`; None if it runs."""
+        code = self._process.poll()
+        return None if code is None else describe_exit(code)
+
+    def log_tail(self) -> str:
+        """The last lines of the output."""
+        return b"\n".join(self._lines).decode(errors="replace")
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as output:
+            for line in output:
+                if self._on_line is None or not self._on_line(line):
+                    self._lines.append(line.rstrip())
+
+    def close(self) -> None:
+        """End the game and the processes that it has started; may be called again."""
+        with suppress(psutil.NoSuchProcess):
+            kill_tree(psutil.Process(self.pid))
+        self._process.wait(_ENDS_WITHIN_S)
+        self._reader.join(_ENDS_WITHIN_S)
+        self._let_go()
+        self._let_go = lambda: None
