@@ -158,9 +158,12 @@ def compare(name: str, seeds: int, game_s: float) -> None:
     for way, found in runs.items():
         returns = [run.final_return for run in found]
         spread = stdev(returns) if seeds > 1 else 0.0
+        share = f"{(mean(returns) - at_random) / plain_gain:.3f} of SB3's"
+        if plain_gain <= 0:
+            share = "SB3's class has not learned"
         print(
             f"{name}, {way}: return {mean(returns):.1f} ± {spread:.1f} (random {at_random:.1f}), "
-            f"{(mean(returns) - at_random) / plain_gain:.3f} of SB3's, "
+            f"{share}, "
             f"{mean(run.steps_per_s for run in found) / plain_speed:.2f} times as fast",
             flush=True,
         )
