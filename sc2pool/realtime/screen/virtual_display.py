@@ -73,6 +73,8 @@ class VirtualDisplay:
             "tcp",
             "-nolock",
             "-r",  # no auto-repeat of a key that is held down
+            "-fp",  # only the server's own fonts, so that each machine shows the same pictures
+            "built-ins",
         ]
         with self._log.open("wb") as log:
             return subprocess.Popen(

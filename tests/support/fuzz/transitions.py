@@ -65,6 +65,7 @@ class Putting:
             recycle_due="silence",
             loop_cost_growth=lambda: 2.5,
             reset_kind=lambda: "create",
+            tick=lambda: None,
         )
         doorbells: Any = SimpleNamespace(ring=lambda: self._seen.update(["ring"]), blocked_in=None)
         self.end = WorkerEnd(

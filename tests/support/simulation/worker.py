@@ -82,7 +82,7 @@ class Worker:
             recycle_due="",
             loop_cost_growth=lambda: 1.0,
             reset_kind=lambda: "create",
-            tick=lambda: _TICK,
+            tick=lambda: _TICK if world.schedule.realtime else None,
         )
 
     @property
