@@ -6,8 +6,9 @@ and its port, as they reach the real game. README.md beside this file describes 
     process/      the socket (`server`), a client's status machine (`session`), the state between
                   two requests (`state`)
     requests/     one handler per request
-    multiplayer/  two clients in one game, each in a process of its own
-    replays/      the record of an episode, its file, and its playback
+    meeting       connects the processes of two clients in one game
+    match         the game of two clients, in the process of one of them
+    recording     the record of an episode, its file, and its playback
     layers/       the screen: feature layers, rendered images and panels
     view/         the client's view of the world, as messages
     simulation/   one episode (`game`), its units (`world`), one file per mechanism
@@ -16,6 +17,6 @@ and its port, as they reach the real game. README.md beside this file describes 
     maps/         the map files
     tempers       reported behaviours of the real game that are hard on clients
 
-Imports run one way: `session` → `requests` → `multiplayer` → `state` → `tempers` → `view`,
-`replays` → `simulation` → `map_reader` → `data`.
+Imports run one way: `session` → `requests` → `match` → `state` → `meeting`, `tempers`, `view`,
+`recording` → `simulation` → `map_reader` → `data`.
 """

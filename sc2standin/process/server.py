@@ -44,7 +44,7 @@ from picows import (
 )
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2standin.multiplayer import Invitation, Meeting, begin_meeting
+from sc2standin.meeting import Invitation, Meeting, begin_meeting
 from sc2standin.process import session
 from sc2standin.process.state import Fate, Hooks, State
 

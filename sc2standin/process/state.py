@@ -39,14 +39,14 @@ from sc2standin.view.crop import Crop
 from sc2standin.view.prepared import PreparedObservation, action_done
 
 if TYPE_CHECKING:
-    from sc2standin.multiplayer import Invitation, Meeting
+    from sc2standin.meeting import Invitation, Meeting
 
 KEPT = 10_000
 """The most errors, actions and messages kept for the next observation, which may never come."""
 
 
 class SharedGame(Protocol):
-    """A game of two clients; see `sc2standin.multiplayer.Match`."""
+    """A game of two clients; see `sc2standin.match.Match`."""
 
     is_stepping: bool
 

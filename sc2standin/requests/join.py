@@ -13,7 +13,8 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.map_reader.real_map import read_scenario
 from sc2standin.map_reader.scenario import Scenario
-from sc2standin.multiplayer import Invitation, Match, Meeting, Problem
+from sc2standin.match import Match
+from sc2standin.meeting import Invitation, Meeting, Problem
 from sc2standin.process.state import RequestRefused, State
 from sc2standin.requests.lifecycle import create, possible, race_of, take_seat
 from sc2standin.requests.perform import perform

@@ -19,8 +19,9 @@ from collections.abc import Callable, Coroutine
 import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2standin import multiplayer
-from sc2standin.multiplayer import AskedLoops, Invitation, Meeting, begin_meeting
+from sc2standin import meeting
+from sc2standin.match import AskedLoops
+from sc2standin.meeting import Invitation, Meeting, begin_meeting
 from tests.standin.sessions import GameProcess, Wire
 from tests.support.duels import DUEL, TWO, Pair, free_ports, join_request
 from tests.support.fuzz.wire import TIMEOUT_S
@@ -75,7 +76,7 @@ async def test_both_know_the_same_and_what_one_sends_the_other_gets():
 @pytest.mark.parametrize("create", [CREATE, None], ids=["host", "guest"])
 @in_event_loop
 async def test_nobody_comes(monkeypatch, create):
-    monkeypatch.setattr(multiplayer, "JOIN_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(meeting, "JOIN_TIMEOUT_S", 0.1)
     (port,) = free_ports(1)
     (met,) = await _done(_invitation(port, create))
     assert met.problem is not None

@@ -1,60 +1,31 @@
-"""A game of two clients: each client has its own process, and both processes play in lock-step.
+"""Connects the processes of two players, while join_game waits in both.
 
-    Link       the connection between the processes: a TCP socket on the game's own port
-    Meeting    the processes find each other while join_game waits in both
-    Match      the game in one of the processes, and the loops that both players have asked for
+`Link` is the connection: a TCP socket on the game's own port. A frame is a loop, a size and that
+many bytes: a serialized request, or nothing if the loop itself is the message. Rules: frames that
+arrive before there is a receiver are kept for it. Bytes that are not a frame close the connection.
+The receiver is notified once that the peer is gone, but not if this side has closed the connection.
 
-Each process simulates the whole game, as the real game's do. Both processes carry out the requests
-of both players, at the same loop and in the same order, and the game depends on nothing else. So a
-process needs only the requests of its peer, and it continues if its peer dies.
-
-Rules of the connection: a frame is a loop, a size and that many bytes: a serialized request, or
-nothing if the loop itself is the message. Frames that arrive before there is a receiver are kept
-for it. Bytes that are not a frame close the connection. The receiver is notified once that the peer
-is gone, but not if this side has closed the connection.
-
-The meeting:
+`Meeting`:
 
     host    listens on the game port of `server_ports`, and sends create_game and its join_game
     guest   connects to this port, and sends its join_game
 
 Rules: either process may come first. The host listens only until the guest has connected. Both wait
 for at most JOIN_TIMEOUT_S. In the end both know the same requests.
-
-In the game a process sends these frames to its peer:
-
-    loop              the sender's player has asked to play up to this loop
-    loop, request     the sender has carried out its player's action or debug request at this loop
-
-Rules:
-- A request is carried out in both processes at the same loop. So a player that has asked for loops
-  cannot change anything until they are played.
-- A loop is played when both players have asked for it (`AskedLoops`), so both processes play the
-  same loops. A player cannot withdraw a loop, because its peer may have played it already.
-- In real time a process asks for each loop when it is due, by its own clock. While a request of its
-  client waits for loops, the process asks for no more loops; otherwise the wait would not end.
-- The connection ends when a player leaves, or its process dies. The remaining player wins with the
-  next loop. If a process hangs, its peer waits.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import math
 import struct
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from s2clientprotocol import sc2api_pb2 as sc_pb
-
-from sc2standin.game_time import LOOPS_PER_S
-from sc2standin.process.state import RequestRefused, State
-from sc2standin.recording import RECORDED, without_ends
-from sc2standin.status import Status
 
 _HEAD: Final = struct.Struct("<II")
 _MAX_BYTES: Final = 64 * 1024 * 1024
@@ -272,153 +243,3 @@ async def _greeting(link: Link) -> sc_pb.Request:
         raise ConnectionError("this is not a process of the game")
     request: sc_pb.Request = sc_pb.Request.FromString(content)
     return request
-
-
-_LEAVE = sc_pb.Request(leave_game=sc_pb.RequestLeaveGame())
-
-
-class Match:
-    """The game of `state`, which has just begun.
-
-    Args:
-        state: the state of this process's player; `state.other` is the other player's state.
-        link: the connection to the other player's process.
-        perform: carries out a request of a player.
-    """
-
-    def __init__(
-        self, state: State, link: Link, perform: Callable[[State, sc_pb.Request], None]
-    ) -> None:
-        assert state.other is not None
-        self._state, self._other, self._game = state, state.other, state.playing()
-        self._link, self._perform = link, perform
-        self._asked = AskedLoops(player.player_id for player in state.players())
-        self.is_stepping = False
-        """True while the client waits for the answer to a step."""
-        self._holds = False
-        """True while a request that changes the game waits for requested loops."""
-        link.deliver_to(self._receive, self._end_without_other)
-        if state.clock is not None:
-            link.repeat(1.0 / LOOPS_PER_S, self._tick)
-
-    def __repr__(self) -> str:
-        return f"Match({self._asked}, loop {self._game.world.loop})"
-
-    def wait_s(self, request: sc_pb.Request | None, loops: int) -> float:
-        """Seconds until a request can be answered: 0, or infinity if it waits for the other player.
-
-        Args:
-            request: the request.
-            loops: the number of its loops, if it is a step.
-        """
-        state, loop = self._state, self._game.world.loop
-        if request is None or state.status is not Status.IN_GAME:
-            return 0.0
-        if state.clock is not None:
-            state.catch_up()
-            if request.HasField("observation") and request.observation.game_loop > loop:
-                return self._unless_over(request.observation.game_loop)
-        elif request.HasField("step"):
-            if not self.is_stepping:
-                self.is_stepping = True
-                self.play_to(loop + loops)
-            return self._unless_over(self._asked.asked(state.player_id))
-        if request.WhichOneof("request") in RECORDED:
-            wait_s = self._unless_over(self._asked.asked(state.player_id))
-            self._holds = wait_s > 0.0 and state.clock is not None
-            return wait_s
-        return 0.0
-
-    def _unless_over(self, loop: int) -> float:
-        is_over = self._game.world.loop >= loop or self._game.result is not None
-        return 0.0 if is_over else math.inf
-
-    def end_step(self) -> None:
-        """End the step, because it is answered or its client is gone."""
-        self.is_stepping = self._holds = False
-
-    def play_to(self, loop: int) -> None:
-        """Ask to play up to a loop for this player; play the loops that both have asked for."""
-        player = self._state.player_id
-        if loop > self._asked.asked(player) and not self._holds:
-            self._link.send(self._asked.ask(player, loop))
-        self._play()
-
-    def tell(self, request: bytes) -> None:
-        """Send a request of this player's client to the other process."""
-        content = without_ends(request).SerializeToString()
-        self._link.send(self._game.world.loop, content)
-
-    def leave(self) -> None:
-        """Close the connection, because this player leaves."""
-        self._link.close()
-
-    def _tick(self) -> None:
-        self._state.catch_up()
-        self._state.hooks.wake()
-
-    def _play(self) -> None:
-        # The game may continue after its end; then the requested loops must be played, too.
-        while self._game.result is None and self._state.fate is None:
-            loops = self._asked.playable - self._game.world.loop
-            if loops <= 0:
-                break
-            self._state.advance(loops)
-
-    def _receive(self, loop: int, content: bytes) -> None:
-        """Handle a frame of the other process."""
-        if self._game.result is not None:
-            return
-        if not content:
-            self._asked.ask(self._other.player_id, loop)
-            self._play()
-            self._state.hooks.wake()
-            return
-        try:
-            if loop != self._game.world.loop:
-                raise RequestRefused("The other player's game is another one")
-            self._perform(self._other, sc_pb.Request.FromString(content))
-        except (DecodeError, RequestRefused):  # the peer has carried it out, so the games differ
-            self._link.close()
-            self._end_without_other()
-            return
-        self._state.recorded().note(loop, self._other.player_id, content)
-
-    def _end_without_other(self) -> None:
-        """Let the other player lose, because it has left or its process is dead."""
-        if self._game.result is not None:
-            return
-        player = self._other.player_id
-        self._perform(self._other, _LEAVE)
-        self._state.recorded().note(self._game.world.loop, player, _LEAVE.SerializeToString())
-        self._asked.leave(player)
-        self._play()
-        self._state.hooks.wake()
-
-
-class AskedLoops:
-    """The loop up to which each player has asked to play."""
-
-    def __init__(self, players: Iterable[int]) -> None:
-        self._asked = dict.fromkeys(players, 0)
-
-    def __repr__(self) -> str:
-        return f"AskedLoops({self._asked})"
-
-    def ask(self, player: int, loop: int) -> int:
-        """Ask to play up to this loop for a player; returns the latest loop it has asked for."""
-        self._asked[player] = max(loop, self._asked[player])
-        return self._asked[player]
-
-    def asked(self, player: int) -> int:
-        """The loop up to which a player has asked to play."""
-        return self._asked[player]
-
-    def leave(self, player: int) -> None:
-        """Remove a player; the remaining player plays alone."""
-        self._asked.pop(player, None)
-
-    @property
-    def playable(self) -> int:
-        """The loop up to which all players have asked to play."""
-        return min(self._asked.values())
