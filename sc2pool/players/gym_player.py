@@ -14,7 +14,7 @@ from typing import Any, Final
 import gymnasium
 import numpy as np
 
-from sc2pool.errors import ConfigError
+from sc2pool.errors import ConfigError, PauseError
 from sc2pool.game.clock import Tick
 from sc2pool.players.operations import set_attr
 from sc2pool.tasks.player import Episode, Player
@@ -89,6 +89,21 @@ class GymPlayer(Player):
     def _check(self, info: Any) -> None:
         if not self.is_a_pool and self._live is None:
             check_info(info)
+
+    def hold(self) -> None:
+        super().hold()
+        game_pid = None if self._live is None else self._live.game_pid
+        if game_pid is None:
+            return
+        # Only a worker that is paused needs psutil.
+        from sc2pool.processes.tree import is_at_rest  # noqa: PLC0415
+
+        if not is_at_rest(game_pid):
+            self.resume_now()
+            raise PauseError(
+                f"the game of {type(self._live).__name__} (process {game_pid}) runs on, because "
+                f"its worker has not started it; play it without a pool, with a PauseGate"
+            )
 
     def tick(self) -> Tick | None:
         return None if self._live is None else self._live.lateness

@@ -187,6 +187,14 @@ class ProcessTree:
                 process.resume()
 
 
+def is_at_rest(pid: int) -> bool:
+    """True if the process is stopped, has ended, or does not exist."""
+    try:
+        return _rests(psutil.Process(pid))
+    except psutil.NoSuchProcess:
+        return True
+
+
 def _rests(process: psutil.Process) -> bool:
     """True if the process is stopped or has ended."""
     try:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import gymnasium
@@ -25,7 +26,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.env_checker import check_env as check_env_of_sb3
 
 from sc2pool import AsyncPPO, PauseCallback, SubprocSC2VecEnv
-from sc2pool.errors import ActionError, ClosedError, ConfigError, FaultKind, GameFault
+from sc2pool.errors import ActionError, ClosedError, ConfigError, FaultKind, GameFault, PauseError
 from sc2pool.realtime.env import ActionInFlightObservation, RealTimeEnv, StepResult
 from sc2pool.realtime.gate import PauseGate
 
@@ -349,6 +350,38 @@ def test_two_behind_a_pool(kind):
         new, other = pool.get_attr("game_pid")
         assert new != games[0]
         assert other == games[1]
+    finally:
+        pool.close()
+
+
+class Attached(RealTimeEnv):
+    """A game that somebody else has started."""
+
+    observation_space = spaces.Box(0, 1e6, (1,), np.float32)
+    action_space = spaces.Discrete(2)
+    period_s = 0.05
+    frozen_after_s = None
+
+    def __init__(self, pid: int) -> None:
+        self.game_pid = pid
+
+    def begin(self, options: dict[str, Any]) -> None:
+        pass
+
+    def act(self, action: np.int64) -> None:
+        pass
+
+    def observe(self) -> np.ndarray:
+        return np.zeros(1, np.float32)
+
+
+def test_a_pool_says_that_it_cannot_pause_a_game_that_it_has_not_started(env):
+    pool = SubprocSC2VecEnv([partial(Attached, env.game_pid)])
+    try:
+        pool.reset()
+        with pytest.raises(PauseError, match=rf"of Attached \(process {env.game_pid}\) runs on"):
+            pool.pause()
+        pool.step(np.array([STAY]))
     finally:
         pool.close()
 
