@@ -32,16 +32,9 @@ if TYPE_CHECKING:
         require as require,
     )
     from sc2pool.platform import LINUX as LINUX, SYSTEM as SYSTEM, WINDOWS as WINDOWS
-    from sc2pool.pool.ipc.channel import (
-        Channel as Channel,
-        ChannelClosedError as ChannelClosedError,
-    )
-    from sc2pool.pool.ipc.messages import Raised as Raised
+    from sc2pool.pool.ipc.child_process import ChildProcess as ChildProcess, answer as answer
     from sc2pool.pool.ipc.pickling import (
-        RemoteTraceback as RemoteTraceback,
-        describe,
         for_worker,
-        original,
         pickle_script_by_value as pickle_script_by_value,
     )
     from sc2pool.pool.machine.resources import available_bytes as available_bytes
@@ -51,22 +44,13 @@ if TYPE_CHECKING:
         reserve as reserve,
         unlock_and_remove as unlock_and_remove,
     )
-    from sc2pool.processes.follower import (
-        Follower as Follower,
-        become_follower as become_follower,
-        start_follower as start_follower,
-    )
-    from sc2pool.processes.spawn import (
-        describe_exit as describe_exit,
-        leave_interrupts_to_parent as leave_interrupts_to_parent,
-        run_python as run_python,
-    )
+    from sc2pool.processes.follower import become_follower as become_follower
+    from sc2pool.processes.spawn import run_python as run_python
     from sc2pool.processes.tree import (
         descendants as descendants,
         usable_cores as usable_cores,
         waited_s as waited_s,
     )
-    from sc2pool.processes.uninterrupted import uninterrupted as uninterrupted
     from sc2pool.processes.windows import closing_breaks as closing_breaks
     from sc2pool.replacing import (
         new_file as new_file,
@@ -76,8 +60,6 @@ if TYPE_CHECKING:
     )
     from sc2pool.shell import called as called, quoted as quoted
 
-    describe_error = describe
-    original_error = original
     pickle_for_worker = for_worker
 
 _NAMES = {
@@ -89,20 +71,15 @@ _NAMES = {
     ),
     "sc2pool.optional": "how_to_install needed_for require",
     "sc2pool.platform": "LINUX SYSTEM WINDOWS",
-    "sc2pool.pool.ipc.channel": "Channel ChannelClosedError",
-    "sc2pool.pool.ipc.messages": "Raised",
-    "sc2pool.pool.ipc.pickling": (
-        "RemoteTraceback describe_error=describe pickle_for_worker=for_worker "
-        "original_error=original pickle_script_by_value"
-    ),
+    "sc2pool.pool.ipc.child_process": "ChildProcess answer",
+    "sc2pool.pool.ipc.pickling": "pickle_for_worker=for_worker pickle_script_by_value",
     "sc2pool.pool.machine.resources": "available_bytes",
     "sc2pool.pool.queues.layout": "Array",
     "sc2pool.pool.report.loopback": "LoopbackServer",
     "sc2pool.processes.filelock": "reserve unlock_and_remove",
-    "sc2pool.processes.follower": "Follower become_follower start_follower",
-    "sc2pool.processes.spawn": "describe_exit leave_interrupts_to_parent run_python",
+    "sc2pool.processes.follower": "become_follower",
+    "sc2pool.processes.spawn": "run_python",
     "sc2pool.processes.tree": "descendants usable_cores waited_s",
-    "sc2pool.processes.uninterrupted": "uninterrupted",
     "sc2pool.processes.windows": "closing_breaks",
     "sc2pool.replacing": "new_file new_folder remove_unfinished replacing",
     "sc2pool.shell": "called quoted",

@@ -403,6 +403,14 @@ def waited_s(pid: int) -> float:
     return waited_ns / 1e9
 
 
+def active_s(pid: int) -> float:
+    """The seconds for which a process used or waited for a CPU; 0 after it has ended."""
+    with suppress(psutil.Error):
+        times = psutil.Process(pid).cpu_times()
+        return float(times.user + times.system + waited_s(pid))
+    return 0.0
+
+
 def usable_cores() -> int:
     """The number of cores that this process and its children may use."""
     if LINUX:

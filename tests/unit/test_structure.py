@@ -242,7 +242,7 @@ WAITS = {
     ("processes/with_parent.py", "poll.poll"): ITS_THREAD,
     ("ray/cluster.py", "Socket.recv"): "the connection has a timeout",
     ("realtime/acting/actor.py", "_thread.join"): "it ends after its step, which has a deadline",
-    ("realtime/async_ppo/update_process.py", "_process.wait"): KILLED,
+    ("pool/ipc/child_process.py", "_process.wait"): KILLED,
     ("realtime/screen/virtual_display.py", "_server.wait"): KILLED,
     ("realtime/screen/program.py", "_process.wait"): KILLED,
     ("players/bot_sides.py", "asyncio.wait"): BY_TRAINER,

@@ -30,8 +30,8 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor, Ve
 
 from sc2pool import AsyncPPO
 from sc2pool.errors import ConfigError, LearnerError
+from sc2pool.pool.ipc import child_process
 from sc2pool.processes.uninterrupted import uninterrupted
-from sc2pool.realtime.async_ppo import update_process
 from sc2pool.realtime.async_ppo.update_process import UpdateProcess
 from tests.support.programs import Trainer, assert_gone, by_the_kernel
 
@@ -287,15 +287,15 @@ class Stopped(AsyncPPO):
     [(Killed, "has ended: signal SIGKILL"), (Stopped, "has used no CPU time for 3 s")],
 )
 def test_an_update_process_that_does_not_answer_is_a_learner_error(kind, told, monkeypatch):
-    monkeypatch.setattr(update_process, "_SILENT_S", 3.0)
+    monkeypatch.setattr(child_process, "_SILENT_S", 3.0)
     with pytest.raises(LearnerError, match=told):
         model_of(kind, actor="process").learn(ROLLOUT)
     assert psutil.Process().children() == []
 
 
 def test_an_update_process_that_does_not_read_is_a_learner_error(monkeypatch):
-    monkeypatch.setattr(update_process, "_READS_WITHIN_S", 0.5)
-    monkeypatch.setattr(update_process, "_EXITS_WITHIN_S", 0.1)
+    monkeypatch.setattr(child_process, "_READS_WITHIN_S", 0.5)
+    monkeypatch.setattr(child_process, "_EXITS_WITHIN_S", 0.1)
     model = model_of()
     # More than a socket holds; in a copy, because all models of these tests share the dict.
     model.policy_kwargs = {**model.policy_kwargs, "cargo": bytes(10_000_000)}
@@ -307,15 +307,15 @@ def test_an_update_process_that_does_not_read_is_a_learner_error(monkeypatch):
 @contextmanager
 def started_stopped(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """In the block, update processes are stopped as soon as they are started."""
-    start = update_process._start
+    start = child_process._start
 
-    def started(connection: Any) -> Any:
-        child = start(connection)
+    def started(*arguments: Any) -> Any:
+        child = start(*arguments)
         child.process.send_signal(signal.SIGSTOP)
         return child
 
     with monkeypatch.context() as patch:
-        patch.setattr(update_process, "_start", started)
+        patch.setattr(child_process, "_start", started)
         yield
 
 

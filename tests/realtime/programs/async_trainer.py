@@ -16,20 +16,20 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sc2pool import AsyncPPO
-from sc2pool.realtime.async_ppo import update_process
+from sc2pool.pool.ipc import child_process
 
-start = update_process._start
+start = child_process._start
 
 
-def started_stopped(connection: Any) -> Any:
-    child = start(connection)
+def started_stopped(*arguments: Any) -> Any:
+    child = start(*arguments)
     child.process.send_signal(signal.SIGSTOP)
     print(json.dumps({"stage": "started", "children": [child.process.pid]}), flush=True)
     return child
 
 
 if "stopped" in sys.argv:
-    update_process._start = started_stopped
+    child_process._start = started_stopped
 
 
 class PrintsChildren(BaseCallback):

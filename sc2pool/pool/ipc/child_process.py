@@ -1,0 +1,160 @@
+"""A child process that answers messages: the parent's end and the child's.
+
+    parent   request(message) ──► handle(message)   child
+             ◄── its result, or its exception
+
+Rules:
+- The two processes take turns. The child process acts only on a message, and sends one reply to
+  each.
+- An exception of `handle` is also a reply, and is raised by `request` with its type.
+- The child process ends with `close`, with the end of `lifeline` and with the parent, even while it
+  is still starting. Ctrl-C does not reach it.
+- A request has no time limit while the child uses the CPU. A child without CPU time is stopped, or
+  waits for ever, and is given up.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
+
+from sc2pool.errors import SC2PoolError
+from sc2pool.platform import WINDOWS
+from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
+from sc2pool.pool.ipc.messages import Raised
+from sc2pool.pool.ipc.pickling import RemoteTraceback, describe, original
+from sc2pool.processes.follower import Follower, start_follower
+from sc2pool.processes.spawn import describe_exit, leave_interrupts_to_parent
+from sc2pool.processes.tree import active_s
+from sc2pool.processes.uninterrupted import uninterrupted
+
+_SILENT_S: Final = 60.0
+"""How long a process whose reply is awaited may use no CPU time."""
+_READS_WITHIN_S: Final = 120.0
+"""How long it may take to read a message: it may still be importing its modules."""
+_CHECKS: Final = 20
+"""How often its CPU time is checked within `_SILENT_S`."""
+_EXITS_WITHIN_S: Final = 5.0
+"""How long a process that has closed its socket may take to exit."""
+
+
+class ChildProcess:
+    """Starts a child process that runs `answer`, and waits for its first reply.
+
+    Args:
+        module: is run by `python -m`. It calls `become_follower` before its slow imports, then
+            `answer` with the descriptor that it gets.
+        first: the first message.
+        name: the process in messages, for example "the process that computes the updates".
+        error: the type of error to raise if the process has exited or hangs.
+
+    Attributes:
+        lifeline: a context manager whose end kills the process; see `Follower`.
+
+    Raises:
+        SC2PoolError, Exception: see `request`.
+    """
+
+    def __init__(self, module: str, first: Any, *, name: str, error: type[SC2PoolError]) -> None:
+        self._name = name
+        self._error = error
+        ours, theirs = socket.socketpair()
+        self._channel = Channel(ours, _READS_WITHIN_S)
+        with theirs:
+            try:
+                self._follower = uninterrupted(lambda: _start(module, theirs))
+            except BaseException:
+                ours.close()
+                raise
+            self.lifeline = self._follower.lifeline
+            self._process = self._follower.process
+            if not WINDOWS:  # on Windows it stays open until the child has made its copy
+                theirs.close()
+            try:
+                self.request(first)
+            except BaseException:
+                self.close()
+                raise
+
+    def request(self, message: Any) -> Any:
+        """Send a message, and return the result of the child's `handle`.
+
+        Raises:
+            SC2PoolError: of the type `error`: the process has exited, or uses no CPU time.
+            Exception: the exception of the child's `handle`.
+        """
+        try:
+            self._channel.send(message)
+            replies: list[Any] = []
+            while not replies:
+                self._wait_for_reply()
+                replies = self._channel.receive()
+        except ChannelClosedError as error:
+            raise self._error(f"{self._name} {self._how_it_ended()}") from error
+        (reply,) = replies
+        if isinstance(reply, Raised):
+            raised = original(reply)
+            if raised is None:
+                raised = self._error(f"{self._name} failed: {reply.summary}")
+            raise raised from RemoteTraceback(reply.evidence.traceback)
+        return reply
+
+    def _wait_for_reply(self) -> None:
+        """Wait until a reply, or the end of the channel, can be read."""
+        silent = 0
+        now_s = active_s(self._process.pid)
+        while not self._channel.readable(_SILENT_S / _CHECKS):
+            before_s, now_s = now_s, active_s(self._process.pid)
+            silent = silent + 1 if now_s == before_s else 0
+            if silent == _CHECKS:
+                raise self._error(
+                    f"{self._name} (pid {self._process.pid}) has used no CPU time for "
+                    f"{_SILENT_S:g} s, although a reply is awaited"
+                )
+
+    def _how_it_ended(self) -> str:
+        """Describe how the process ended, after its socket is closed or it does not read."""
+        try:
+            return f"has ended: {describe_exit(self._process.wait(_EXITS_WITHIN_S))}"
+        except subprocess.TimeoutExpired:
+            return f"(pid {self._process.pid}) does not answer"
+
+    def close(self) -> None:
+        """End the process; may be called again."""
+        self._channel.close()
+        self._follower.kill()
+        self._process.wait()
+        self._follower.close()
+
+
+def _start(module: str, connection: socket.socket) -> Follower:
+    # A session of its own, for its share of the CPU; see `start_python`.
+    return start_follower(module, [connection.fileno()], {}, own_session=True)
+
+
+def answer(descriptor: int, handle: Callable[[Any], Any], phase: str) -> None:
+    """In the child: reply to each message with `handle(message)`, until the parent closes.
+
+    Args:
+        descriptor: the socket, from `become_follower`.
+        handle: its result is pickled. Its exception is sent in place of a result.
+        phase: the child's work, for messages about an exception.
+    """
+    leave_interrupts_to_parent()
+    channel = Channel(socket.socket(fileno=descriptor))
+    messages: list[Any] = []
+    with suppress(ChannelClosedError):
+        while True:
+            messages += channel.receive()
+            while messages:
+                channel.send(_reply_to(messages.pop(0), handle, phase))
+
+
+def _reply_to(message: Any, handle: Callable[[Any], Any], phase: str) -> Any:
+    try:
+        return handle(message)
+    except BaseException as error:
+        return describe(error, phase)
