@@ -150,9 +150,14 @@ def test_the_end_of_a_game_is_a_fault_with_its_exit_code(env):
 
 
 @BOTH
-def test_a_game_that_dies_in_a_pause(env):
-    with PauseGate(env.game_pid) as gate, gate.pausing():
+def test_a_game_that_dies_in_a_pause(env, wait_for):
+    with (
+        PauseGate(env.game_pid) as gate,
+        pytest.raises(GameFault, match="has ended in a pause"),
+        gate.pausing(),
+    ):
         env.game.kill()
+        wait_for(lambda: psutil.Process(env.game_pid).status() == psutil.STATUS_ZOMBIE)
     assert "it ended: signal SIGKILL" in step_until_fault(env).detail
 
 

@@ -157,7 +157,8 @@ def test_spares_are_held_at_their_first_observation(begun, opponent):
             before_s = time.monotonic()  # the spare continues within this step
             first, _, dones, infos = env.step(np.zeros(env.num_envs, int))
         _, infos = step(env)
-        late_loops = (time.monotonic() - before_s) * LOOPS_PER_S  # a busy machine takes its time
+        # A busy machine takes its time, here and before the spare is held.
+        late_loops = (time.monotonic() - before_s) * LOOPS_PER_S + TellsLoops.step_mul
         for info, (loop,) in zip(infos, first, strict=True):
             assert "sc2pool.fault" not in info
             assert info["loop"] - loop < TellsLoops.step_mul + late_loops
