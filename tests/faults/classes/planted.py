@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import subprocess
 import sys
+from subprocess import PIPE
 
 from every_class import make
 
@@ -12,7 +13,10 @@ if __name__ == "__main__":
     if name == "PauseGate":
         from sc2pool.realtime.gate import PauseGate
 
-        PauseGate(os.getpid()).close()
+        with subprocess.Popen([sys.executable, "-I", "-c", "input()"], stdin=PIPE) as game:
+            with PauseGate(game.pid) as gate, gate.pausing():
+                pass
+            game.kill()
     else:
         env = make("SC2GymEnv", render_mode="human") if name == "page" else make(name)
         env.reset()
