@@ -152,7 +152,7 @@ class GameWindow:
     ) -> GameWindow:
         """Play in a window that is open already; `close` leaves the game alone.
 
-        A pool that pauses an env does not pause such a game; a `PauseGate` does.
+        A pool cannot pause such a game (`PauseError`); a `PauseGate` can.
 
         Args:
             title: a part of the window's title, in upper or lower case.
