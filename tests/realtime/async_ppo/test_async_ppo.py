@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import json
 import os
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -18,7 +16,7 @@ import numpy as np
 import psutil
 import pytest
 import torch as th
-from async_callbacks import Interrupts, Raises, RaisesInterrupt, Recording
+from async_callbacks import Raises, RaisesInterrupt, Recording, interrupt_at_every_line
 from async_models import SMALL, Counting, CountingDict, FailingUpdates, SlowUpdates
 from gymnasium import spaces
 from stable_baselines3 import PPO
@@ -213,23 +211,7 @@ def test_ctrl_c():
 def test_a_second_ctrl_c_at_any_line_leaves_nothing_that_acts(game_waits, wait_for):
     env = VecNormalize(counting(), norm_obs=False)
     model = model_of(env=env, game_waits=game_waits)
-    interrupts = Interrupts(1)
-    for line in itertools.count(1):
-        before = threading.gettrace()
-        interrupts = Interrupts(line)
-        sys.settrace(interrupts)
-        try:
-            with pytest.raises(KeyboardInterrupt):
-                model.learn(10**9, callback=RaisesInterrupt())
-        finally:
-            sys.settrace(before)
-        wait_for(lambda: "sc2pool-actor" not in {one.name for one in threading.enumerate()})
-        assert type(env.ret_rms) is RunningMeanStd
-        model.learn(ROLLOUT, reset_num_timesteps=False)
-        assert model._last_obs[:, 0].tolist() == env.get_attr("_steps")
-        if not interrupts.reached:
-            break
-    assert line > 20, "all lines of the end were tried"
+    interrupt_at_every_line(model, env, ROLLOUT, wait_for)
 
 
 @by_the_kernel

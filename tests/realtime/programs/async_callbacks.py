@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import linecache
+import sys
 import threading
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+import pytest
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.running_mean_std import RunningMeanStd
+from stable_baselines3.common.vec_env import VecNormalize
 
 
 class Recording(BaseCallback):
@@ -84,3 +90,32 @@ def is_with(frame: FrameType) -> bool:
 class RaisesInterrupt(BaseCallback):
     def _on_step(self) -> bool:
         raise KeyboardInterrupt
+
+
+def interrupt_at_every_line(
+    model: Any, env: VecNormalize, steps: int, wait_for: Callable[[Callable[[], object]], None]
+) -> None:
+    """Interrupt `learn` a second time, at each line of its end; nothing may act afterwards.
+
+    Args:
+        model: an acting learner.
+        env: the model's env, whose observations count its steps.
+        steps: length of the `learn` after each interrupt, which must work.
+        wait_for: waits until a condition is true.
+    """
+    for line in itertools.count(1):
+        before = threading.gettrace()
+        interrupts = Interrupts(line)
+        sys.settrace(interrupts)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                model.learn(10**9, callback=RaisesInterrupt())
+        finally:
+            sys.settrace(before)
+        wait_for(lambda: "sc2pool-actor" not in {one.name for one in threading.enumerate()})
+        assert type(env.ret_rms) is RunningMeanStd
+        model.learn(steps, reset_num_timesteps=False)
+        assert model._last_obs[:, 0].tolist() == env.get_attr("_steps")
+        if not interrupts.reached:
+            break
+    assert line > 20, "all lines of the end were tried"
