@@ -9,8 +9,8 @@ policy that answers in time acts once per period, and a late action shortens its
 
 Rules:
 - The clock counts the game's ticks, if the game reports them (`ticks`, `period_ticks`). Otherwise
-  it counts seconds, without the time for which the process `game_pid` was stopped. So a pause is
-  never counted as a late action.
+  it counts seconds, without the time for which the process `game_pid` was stopped, and without the
+  pauses of a `PausableEnv` around this env. So a pause is never counted as a late action.
 - A game that has ended, or that is frozen, is a `GameFault`. A pool replaces the env and its game.
 - Every wait notices the end of the game.
 """
@@ -93,7 +93,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
     - `period_ticks`: the same length in ticks, if the game reports ticks; else None;
     - `game_pid`: the process of the game, if there is one. With it the end of the game is noticed
       at once, and the clock stands still while the process is stopped. Without a pid and without
-      ticks, a pause counts as a late action;
+      ticks, only `PausableEnv` can pause the clock: another pause counts as a late action;
     - `frozen_after_s`: the game is frozen if its ticks stand still for this time. Without ticks, it
       is frozen if the observation stays exactly the same for this time. None switches this off.
 
@@ -136,6 +136,10 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
     """When the newest ticks were read, by `time.monotonic()`; only if the game reports ticks."""
     _seen_tick = 0
     _game_s = 0.0
+    _excluded_s = 0.0
+    """Pauses that neither ticks nor the process's state showed."""
+    _stopped_s = 0.0
+    """How long the process had been stopped when the newest observation was made."""
     _same: tuple[int, int] = (0, 0)
     """Hash of the newest observation, and the number of periods for which it stayed the same."""
 
@@ -189,7 +193,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
         self._clock = ElasticClock(self._ticks_per_s)
         self._same = 0, 0
         result = self._observe()
-        self._observed_s = self._now_s()
+        self._note_observed()
         self._clock.begin(self._ticks(), self._observed_s)
         return result.observation, dict(result.info)
 
@@ -214,7 +218,7 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
         except GameFault:
             self._clock = None
             raise
-        self._observed_s = self._now_s()
+        self._note_observed()
         tick = clock.observe(self._ticks(), self._observed_s)
         self.lateness = tick._replace(skipped_loops=0)  # the game's ticks are not loops
         info = {
@@ -237,6 +241,22 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
         if self._running is not None:
             self._running.close()
             self._running = None
+
+    def exclude_pause(self, pause_s: float) -> None:
+        """Leave a pause since the last observation out of the clock; `PausableEnv` calls this.
+
+        Nothing is left out twice: ticks stand still in a pause, and the clock notices a stop of the
+        process `game_pid`. It does not notice that a game pauses itself, for example by its key.
+
+        Args:
+            pause_s: length of the pause in seconds.
+        """
+        if not self.period_ticks:
+            noticed_s = 0.0
+            if self._running is not None:
+                self._running.look()
+                noticed_s = self._running.stopped_s - self._stopped_s
+            self._excluded_s += max(0.0, pause_s - noticed_s)
 
     # ---- help for `begin` ------------------------------------------------------------------------
 
@@ -303,13 +323,18 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
     def _now_s(self) -> float:
         """Seconds of a clock that stops in pauses."""
         if not self.period_ticks:
-            return self._running.now_s() if self._running else time.monotonic()
+            now_s = self._running.now_s() if self._running else time.monotonic()
+            return now_s - self._excluded_s
         # Count no more time than the ticks in it take, because the game may have been paused.
         now_s, tick = time.monotonic(), self.ticks()
         most_s = (tick - self._seen_tick + 1) / self._ticks_per_s
         self._game_s += min(now_s - self._seen_s, most_s)
         self._seen_s, self._seen_tick = now_s, tick
         return self._game_s
+
+    def _note_observed(self) -> None:
+        self._observed_s = self._now_s()
+        self._stopped_s = self._running.stopped_s if self._running else 0.0
 
     def _begin_period(self, clock: ElasticClock, now_s: float) -> int:
         """Begin the period of the newest action, and return the tick at which it ends."""

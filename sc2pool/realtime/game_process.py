@@ -88,13 +88,16 @@ class RunningClock:
         process: the process.
         interval_s: time between two looks at the process, which is the clock's accuracy. On Windows
             a look takes long, so the time between two looks may be longer.
+
+    Attributes:
+        stopped_s: seconds for which the process was stopped, at the last look.
     """
 
     def __init__(self, process: GameProcess, interval_s: float) -> None:
         self._process = process
         self._interval_s = self._rest_s = interval_s
         self._lock = threading.Lock()
-        self._stopped_s = self._shown_s = 0.0
+        self.stopped_s = self._shown_s = 0.0
         self._is_stopped = process.is_stopped()
         self._looked_s = time.monotonic()
         self._closing = threading.Event()
@@ -107,8 +110,13 @@ class RunningClock:
                 self._look()
             since_s = 0.0 if self._is_stopped else time.monotonic() - self._looked_s
             # A look may find that the process was stopped some time ago.
-            self._shown_s = max(self._shown_s, self._looked_s - self._stopped_s + since_s)
+            self._shown_s = max(self._shown_s, self._looked_s - self.stopped_s + since_s)
             return self._shown_s
+
+    def look(self) -> None:
+        """Look at the process now, for an exact `stopped_s`."""
+        with self._lock:
+            self._look()
 
     def _look(self) -> None:
         before_s, was_stopped = self._looked_s, self._is_stopped
@@ -116,13 +124,12 @@ class RunningClock:
         self._looked_s = time.monotonic()
         # If the state has changed between two looks, count half of the time between them.
         share = (was_stopped + self._is_stopped) / 2
-        self._stopped_s += share * (self._looked_s - before_s)
+        self.stopped_s += share * (self._looked_s - before_s)
 
     def _run(self) -> None:
         while not self._closing.wait(self._rest_s) and self._process.end() is None:
             began_s = time.monotonic()
-            with self._lock:
-                self._look()
+            self.look()
             self._rest_s = max(self._interval_s, _REST * (time.monotonic() - began_s))
 
     def close(self) -> None:

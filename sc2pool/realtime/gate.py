@@ -40,6 +40,7 @@ from sc2pool.errors import ClosedError, ConfigError, FaultKind, GameFault, Pause
 from sc2pool.pool.statistics.stats import PauseStats, PoolStats
 from sc2pool.processes.guard import Guard
 from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree, created_at_s, is_alive
+from sc2pool.realtime.env import RealTimeEnv
 
 _log = logging.getLogger(__name__)
 
@@ -370,7 +371,8 @@ class PausableEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
         model.learn(100_000, callback=PauseCallback())
 
     The next `step` or `reset` resumes the game, before its action takes effect. So the game also
-    waits while the policy computes its first action after an update.
+    waits while the policy computes its first action after an update. The clock of a `RealTimeEnv`
+    leaves the pause out.
 
     Args:
         env: the env of one game.
@@ -391,8 +393,12 @@ class PausableEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
     def resume(self) -> None:
         """Resume the game, if `pause` has paused it; see `PauseGate.resume`."""
         if self._holds:
+            before_s = self._gate.stats().paused_s
             self._gate.resume()
             self._holds = False
+            game = self.env.unwrapped
+            if isinstance(game, RealTimeEnv):
+                game.exclude_pause(self._gate.stats().paused_s - before_s)
 
     def stats(self) -> PauseStats:
         """The pauses that are over; see `PauseGate.stats`."""

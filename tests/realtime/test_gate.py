@@ -371,6 +371,12 @@ class LiveRealTimeEnv(RealTimeEnv[Any, Any]):
         self.game.close()
 
 
+class HasNoPid(LiveRealTimeEnv):
+    def __init__(self) -> None:
+        super().__init__()
+        self.game_pid = None
+
+
 class CountsTicks(LiveRealTimeEnv):
     period_ticks = 20
 
@@ -381,7 +387,13 @@ class CountsTicks(LiveRealTimeEnv):
 @pytest.mark.timing
 @pytest.mark.parametrize(
     ("make_env", "make_gate"),
-    [(LiveRealTimeEnv, stopped), (CountsTicks, stopped), (CountsTicks, by_ticks)],
+    [
+        (LiveRealTimeEnv, stopped),
+        (LiveRealTimeEnv, by_picture),
+        (HasNoPid, stopped),
+        (CountsTicks, stopped),
+        (CountsTicks, by_ticks),
+    ],
 )
 def test_a_pause_is_no_late_action_of_a_real_time_env(make_env, make_gate):
     game_env = make_env()
