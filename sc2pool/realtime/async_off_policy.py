@@ -48,7 +48,7 @@ from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 from sc2pool.errors import ConfigError
 from sc2pool.realtime.acting.actor import Actor, Played
 from sc2pool.realtime.acting.exchange import Signal, Weights
-from sc2pool.realtime.acting.learner import ActsWhileLearning
+from sc2pool.realtime.acting.learner import ActsWhileLearning, short_collections
 from sc2pool.realtime.async_ppo.model_state import copied
 
 _MAX_QUEUED: Final = 1_000
@@ -229,7 +229,7 @@ class OffPolicyActor(Actor[OffPolicyChoice]):
         super().__init__(
             model.env,
             model.acting_module(policy),
-            Weights(model.acting_module(model.policy)),
+            Weights(model.acting_module(model.policy), model.acting_module(policy)),
             steps,
             observations=model._last_obs,
             normalize=model._vec_normalize_env,
@@ -377,6 +377,7 @@ class AsyncOffPolicy(ActsWhileLearning[OffPolicyActor], OffPolicyAlgorithm):
     def _create_aliases(self) -> None:
         super()._create_aliases()  # type: ignore[misc]  # all three of SB3's classes have it
 
+    @short_collections()
     def learn(  # noqa: PLR0917 - the arguments are SB3's
         self,
         total_timesteps: int,
@@ -389,7 +390,8 @@ class AsyncOffPolicy(ActsWhileLearning[OffPolicyActor], OffPolicyAlgorithm):
         """See SB3; the actor runs from the first step to the end of the last update."""
         self._end_actor()
         self._check()
-        policy = copied(self.policy)  # before the reset, as a game in real time would not wait
+        policy = copied(self.policy)
+        self._warm_up(policy)
         total_timesteps, callback = self._setup_learn(
             total_timesteps,
             callback,

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.policies import BaseModel
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
-from sc2pool.realtime.acting.exchange import Gaps, Weights
+from sc2pool.realtime.acting.exchange import COPIED, Gaps, Weights
 from sc2pool.realtime.acting.frozen import frozen
 from sc2pool.realtime.acting.late import Chooser, LateActions
 
@@ -108,7 +108,7 @@ class Actor(ABC, Generic[C]):
         self._chosen: C | None = None
         self._n_late = 0
         self._stream = _own_stream(policy.device)
-        self._load_newest_weights()
+        self._loaded = COPIED
         self._observed_at_s: float | None = None
         self._update_ran = False
         self._thread = threading.Thread(target=self._run, name="sc2pool-actor", daemon=True)

@@ -54,12 +54,23 @@ class WeightVersion(NamedTuple):
     state: dict[str, th.Tensor]
 
 
-class Weights:
-    """The newest version of the policy's weights; written by the learner, read by the actor."""
+COPIED: Final = WeightVersion(0, {})
+"""The weights that the actor's module was made with."""
 
-    def __init__(self, policy: BaseModel) -> None:
-        self.newest = WeightVersion(-1, {})
-        self.publish(policy)
+
+class Weights:
+    """The newest version of the policy's weights; written by the learner, read by the actor.
+
+    Args:
+        policy: the learner's module.
+        copied: the actor's copy of it. If a callback has changed the policy since, the policy's
+            weights are published.
+    """
+
+    def __init__(self, policy: BaseModel, copied: BaseModel) -> None:
+        self.newest = COPIED
+        if not _has_equal_state(policy, copied):
+            self.publish(policy)
 
     def publish(self, policy: BaseModel) -> None:
         """Make a copy of this policy's weights the newest version."""
@@ -104,6 +115,11 @@ class Gaps:
             **_percentiles("gap_s", [gap_s for gap_s, _ in recorded]),
             **_percentiles("update_gap_s", [gap_s for gap_s, in_update in recorded if in_update]),
         }
+
+
+def _has_equal_state(one: BaseModel, other: BaseModel) -> bool:
+    pairs = zip(one.state_dict().values(), other.state_dict().values(), strict=True)
+    return all(isinstance(a, th.Tensor) and th.equal(a, b) for a, b in pairs)
 
 
 def _percentiles(name: str, seconds: Sequence[float]) -> dict[str, float]:

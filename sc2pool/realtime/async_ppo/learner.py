@@ -30,7 +30,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sc2pool.errors import ConfigError
 from sc2pool.realtime.acting.exchange import Weights
-from sc2pool.realtime.acting.learner import ActsWhileLearning
+from sc2pool.realtime.acting.learner import ActsWhileLearning, short_collections
 from sc2pool.realtime.async_ppo import decoupled
 from sc2pool.realtime.async_ppo.actor import PPOActor
 from sc2pool.realtime.async_ppo.exchange import RolloutStore
@@ -117,6 +117,7 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
         self.weight_cap = weight_cap
         super().__init__(*args, **kwargs)
 
+    @short_collections()
     def learn(  # noqa: PLR0917 - the arguments are SB3's
         self,
         total_timesteps: int,
@@ -134,7 +135,8 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
         # A second Ctrl-C may cut `closing` short. It cannot interrupt the end of the lifeline or of
         # the lock `learning`, because these are not written in Python.
         with nullcontext() if process is None else closing(process), lifeline:
-            policy = copied(self.policy)  # before the reset, as a game in real time would not wait
+            policy = copied(self.policy)
+            self._warm_up(policy)
             total_timesteps, callback = self._setup_learn(
                 total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
             )
@@ -169,7 +171,7 @@ class AsyncPPO(ActsWhileLearning[PPOActor], PPO):
         self._actor = PPOActor(
             env,
             policy,
-            Weights(self.policy),
+            Weights(self.policy, policy),
             RolloutStore(self.n_steps, game_waits=self.game_waits),
             observations=self._last_obs,
             episode_starts=self._last_episode_starts,
