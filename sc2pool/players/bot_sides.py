@@ -22,8 +22,8 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.errors import UserCodeError
 from sc2pool.game.game import Game, Step
 from sc2pool.players.bots import DrivenBot, GameClient, SharedData, new_bot, no_transition
+from sc2pool.players.match_episode import PlayedSide, TaskSide, blamed_on_opponent
 from sc2pool.players.replays import LastHeld
-from sc2pool.players.sides import PlayedSide, TaskSide, blamed_on_opponent
 from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.bot import RLBotAI
 from sc2pool.tasks.definition import TaskDefinition

@@ -1,4 +1,4 @@
-"""One episode of a game: the loop over its sides.
+"""One episode of a game: its sides, the loop over them, and the results in its last infos.
 
     learner ─ action ─► side ─ orders ─► game
 
@@ -9,33 +9,335 @@
 
     begin all ─► put_rows ─► get_actions ─► turns ─► one step of all ─► see ─► put_rows …
 
-Rules:
+Rules of the episode:
 - Both sides of a match share the episode: if the game, a task or the time limit ends it for one
-  side, it ends for both.
+  side, it ends for both, and their results are opposite.
 - An env step has `step_mul` game loops, which must be the same for both rows. A bot that plays by
   itself may have turns in between. Then both games are stepped to the next turn. So no request
   waits for the other side while code of the user runs.
-- In real time a side without a learner has its turns while the learner computes.
 - An `RLBotAI` without a second side asks the learner itself, in its turn.
+
+Rules of a side: a game has one side, or two in a match. A side gets its own player's observations,
+and its object lives for one episode. Sides differ only in the source of their decisions: a row of
+the learner, an opponent's policy, or a bot. A side alone decides about its own transition
+(`newest`). An env has one row for each agent of a team task, else a single one.
+
+In real time a side that decides by itself follows its game, not the learner (`RunningSide`):
+
+    learner   ── action ─ period ─► ┄┄┄ computes ┄┄┄ ── action ─ period ─►
+    the side  ── turn ─ period ─ turn ─ period ─ turn ─ period ─ turn ─►
+
+Rules: its turns continue while the learner computes, until the learner's episode is over. Its
+exceptions are raised in the learner's next step. When it rests, for a pause or at the end, its game
+has no request in flight.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from typing import Any
 
+import numpy as np
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.errors import ConfigError
-from sc2pool.game.game import Step
+from sc2pool.config import Computer
+from sc2pool.errors import ActionError, ConfigError, GameFault, ObservationError, UserCodeError
+from sc2pool.game.game import Game, Step
 from sc2pool.game.match import Match
-from sc2pool.players.episode_results import as_one_episode, is_last
-from sc2pool.players.sides import PlayedSide, ProtoSide, RunningSide, rows_of
 from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.definition import TaskDefinition
+from sc2pool.tasks.driven_task import DrivenTask
+from sc2pool.tasks.episode_rules import as_result, awaited
+from sc2pool.tasks.opponents.results import CONTRADICTION, OPPONENT, RESULT, UNTOLD_END
 from sc2pool.tasks.queue_pair import QueuePair, Transition
-from sc2pool.tasks.teams.team_task import agents_of
+from sc2pool.tasks.task import Task
+from sc2pool.tasks.teams.team_task import TeamTask, agents_of
+
+
+class PlayedSide(ABC):
+    """The interface of a game's sides.
+
+    Attributes:
+        game: the side's game.
+        newest: the side's newest transition. None for a side that has none, because no task plays
+            it, or whose bot puts its transitions itself until the last one.
+    """
+
+    game: Game
+    newest: Transition | None = None
+
+    @property
+    def result(self) -> int | None:
+        """The episode's result, a `sc2api_pb2.Result`; None if undecided."""
+        return self.game.result
+
+    @property
+    def loops(self) -> int | None:
+        """Game loops from one turn to the next; None if it has its turns with the learner."""
+        return None
+
+    @abstractmethod
+    async def begin(self, observed: Observed, game_info: sc_pb.ResponseGameInfo) -> None:
+        """Show the first observation."""
+
+    @abstractmethod
+    async def turn(self, actions: Sequence[Any]) -> list[sc_pb.Action]:
+        """The orders of this turn.
+
+        Args:
+            actions: the actions of its rows. Empty if this side is not the learner's.
+        """
+
+    @abstractmethod
+    async def see(self, step: Step) -> None:
+        """Show the result of a step."""
+
+    async def end(self, last: Transition | None) -> None:  # noqa: B027 - few want it
+        """End the episode, with this last transition."""
+
+    async def stop(self) -> None:  # noqa: B027 - only a bot has something to stop
+        """Stop a turn that is still running."""
+
+
+class TaskSide(PlayedSide):
+    """A side played through an object of the task's class."""
+
+    task: TaskDefinition
+
+
+class ProtoSide(TaskSide):
+    """A side of a `Task`."""
+
+    task: Task
+
+    def __init__(self, task: Task, game: Game) -> None:
+        self.task = task
+        self.game = game
+        self._driven = DrivenTask(task)
+
+    async def begin(self, observed: Observed, game_info: sc_pb.ResponseGameInfo) -> None:
+        await self._driven.begin(self.game, observed, game_info)
+        self.newest = await self._driven.transition()
+
+    @property
+    def result(self) -> int | None:
+        return as_result(self.task, self.task.result())
+
+    async def turn(self, actions: Sequence[Any]) -> list[sc_pb.Action]:
+        return await self._driven.turn(as_taken(self.task, actions))
+
+    async def see(self, step: Step) -> None:
+        self.newest = await self._driven.see(step, self.game.tick)
+
+    async def play_alone(self, pair: QueuePair) -> None:
+        """Play to the episode's last transition, which is left to the caller.
+
+        It is `MatchEpisode`'s loop for a game without a second side, which is most of all steps.
+        """
+        task, driven, game = self.task, self._driven, self.game
+        is_team = isinstance(task, TeamTask)
+        take = pair.get_actions if is_team else pair.get_action
+        transition = self.newest
+        assert transition is not None, "it begins before its first turn"
+        while not driven.rules.over:
+            if is_team:
+                pair.put_rows(await rows_of(task, transition, with_state=True))
+            else:
+                pair.put(transition)
+            step = await game.step(await driven.turn(await take()), task.step_mul)
+            transition = await driven.see(step, game.tick)
+        self.newest = transition
+
+
+class OpponentSide(PlayedSide):
+    """A side played through the task by an opponent's queue pair."""
+
+    def __init__(self, side: TaskSide, pair: QueuePair, name: str) -> None:
+        self.game = side.game
+        self._side = side
+        self._pair = pair
+        self._name = name
+
+    async def begin(self, observed: Observed, game_info: sc_pb.ResponseGameInfo) -> None:
+        await self._side.begin(observed, game_info)
+        self.newest = self._side.newest
+
+    @property
+    def result(self) -> int | None:
+        return self._side.result
+
+    async def turn(self, actions: Sequence[Any]) -> list[sc_pb.Action]:  # noqa: ARG002
+        assert self.newest is not None, "it begins before its first turn"
+        await self._show(self.newest)
+        with blamed_on_opponent(self._name):
+            decided = await self._pair.get_actions()
+            n = agents_of(type(self._side.task))
+            if len(decided) != n:
+                raise ActionError(f"got {len(decided)} actions for {n} agents")
+        return await self._side.turn(decided)
+
+    async def see(self, step: Step) -> None:
+        await self._side.see(step)
+        self.newest = self._side.newest
+
+    async def end(self, last: Transition | None) -> None:
+        assert last is not None, "the task plays this side"
+        await self._show(last)
+        await self._side.end(last)
+
+    async def stop(self) -> None:
+        await self._side.stop()
+
+    async def _show(self, transition: Transition) -> None:
+        """Show a transition to the opponent, split into its agents' rows, without the state."""
+        rows = await rows_of(self._side.task, transition, with_state=False)
+        with blamed_on_opponent(self._name):
+            self._pair.put_rows(rows)
+
+
+@contextmanager
+def blamed_on_opponent(name: str | None = None, *, has_game: bool = False) -> Iterator[None]:
+    """Note in an exception of the block that the opponent raised it.
+
+    Args:
+        name: the opponent's name. None before it is known.
+        has_game: whether the opponent itself uses a game of the match. If not, its `GameFault` does
+            not belong to the match, and becomes an exception of the user's code.
+    """
+    who = "the opponent" if name is None else f"the opponent {name!r}"
+    try:
+        yield
+    except GameFault as fault:
+        if has_game:
+            raise
+        raise UserCodeError(f"{who} raised {fault!r}") from fault
+    except Exception as error:
+        error.add_note(f"{who} raised it, not the task")
+        raise
+
+
+class RunningSide:
+    """Runs one side through an episode.
+
+    Args:
+        match: the match.
+        index: the side's index; 0 is the host.
+        side: the side.
+        loops: returns the game loops of an env step, for a side without its own pace.
+    """
+
+    def __init__(
+        self,
+        match: Match,
+        index: int,
+        side: PlayedSide,
+        loops: Callable[[], int],
+    ) -> None:
+        self._match = match
+        self._index = index
+        self._side = side
+        self._loops = loops
+        self._turn = asyncio.Lock()
+        """Held during a turn and the period after it, and while the side rests."""
+        self._rests = False
+        self._running: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin with the first turn; no effect if it has begun."""
+        if self._running is None:
+            self._running = asyncio.ensure_future(self._run())
+
+    def check(self) -> None:
+        """Raise the side's exception, if any."""
+        if self._running is not None and self._running.done():
+            self._running.result()
+
+    async def _run(self) -> None:
+        match, index, side = self._match, self._index, self._side
+        ended = False
+        while not (ended or is_last(side.newest)):
+            async with self._turn:
+                with match.naming(index):
+                    orders = await side.turn(())
+                step = await match.step_one(index, orders, side.loops or self._loops())
+                with match.naming(index):
+                    await side.see(step)
+                ended = step.ended
+
+    async def rest(self) -> None:
+        """Wait for the end of the newest turn's period. The next turn then waits for `go_on`."""
+        if not self._rests:
+            await self._turn.acquire()
+            self._rests = True
+
+    def go_on(self) -> None:
+        """Let the turns continue; no effect if the side does not rest."""
+        if self._rests:
+            self._rests = False
+            self._turn.release()
+
+    def cancel(self) -> None:
+        """Cancel the running turn. The side's game cannot be used afterwards."""
+        running = self._running
+        if running is not None and not running.cancel() and not running.cancelled():
+            running.exception()  # ignore it: another exception has ended the episode
+
+    async def end(self) -> None:
+        """End the side after its newest turn."""
+        await self.rest()
+        self.cancel()
+
+
+async def rows_of(
+    task: TaskDefinition, transition: Transition, *, with_state: bool
+) -> list[Transition]:
+    """Split a task's transition into one for each agent.
+
+    Args:
+        task: the task.
+        transition: the task's transition.
+        with_state: whether each observation contains the state, if the task shares it.
+
+    Raises:
+        ObservationError: the number of observations or masks is not the number of agents.
+    """
+    if not isinstance(task, TeamTask):
+        return [transition]
+    n = len(task.agents)
+    observations = _one_each("observe", transition.observation, n)
+    if task.shares_state and with_state:
+        state = await awaited(task.state())
+        observations = [{"observation": own, "state": state} for own in observations]
+    masks: Sequence[Any] = [None] * n
+    if transition.action_masks is not None:
+        masks = _one_each("action_masks", transition.action_masks, n)
+    return [
+        transition._replace(observation=observation, action_masks=mask)
+        for observation, mask in zip(observations, masks, strict=True)
+    ]
+
+
+def as_taken(task: TaskDefinition, actions: Sequence[Any]) -> Any:
+    """The argument of the task's `act`: all actions for a team task, else the single one."""
+    if isinstance(task, TeamTask):
+        return actions
+    (action,) = actions
+    return action
+
+
+def _one_each(hook: str, returned: Any, n: int) -> Sequence[Any]:
+    is_list = isinstance(returned, Sequence) or (isinstance(returned, np.ndarray) and returned.ndim)
+    if not is_list or len(returned) != n:
+        got = len(returned) if is_list else f"{returned!r:.80}"
+        raise ObservationError(
+            f"{hook}() of a team must return one for each of its {n} agents, got {got}"
+        )
+    return list(returned)
 
 
 class MatchEpisode:
@@ -225,3 +527,78 @@ class MatchEpisode:
                 f"{loops!r} for player 1 and {others[0]!r} for player 2"
             )
         return loops
+
+
+_NAMES: Mapping[int | None, str] = {
+    sc_pb.Victory: "win",
+    sc_pb.Defeat: "loss",
+    sc_pb.Tie: "tie",
+}
+"""Names of a game's results in an info. Every other result is "undecided"."""
+
+
+def with_result(
+    last: Transition,
+    result: int | None,
+    opponent: str | None,
+    *,
+    untold_end: str = "",
+    contradiction: str = "",
+) -> Transition:
+    """An episode's last transition, with the result in its info.
+
+    Args:
+        last: the last transition.
+        result: the own `Result`. None if the game continued, or did not report it.
+        opponent: the opponent's name. None against a learner, or without an opponent.
+        untold_end: see `Game`.
+        contradiction: see `Match`.
+    """
+    info = {**last.info, RESULT: _NAMES.get(result, "undecided")}
+    for key, value in (
+        (OPPONENT, opponent),
+        (UNTOLD_END, untold_end),
+        (CONTRADICTION, contradiction),
+    ):
+        if value:
+            info[key] = value
+    return last._replace(info=info)
+
+
+def is_last(transition: Transition | None) -> bool:
+    """True if this transition ends the episode. It is None for a side that decides by itself."""
+    return transition is not None and (transition.terminated or transition.truncated)
+
+
+def as_one_episode(
+    transitions: Sequence[Transition | None],
+    results: Sequence[int | None],
+    opponent: str | None,
+    *,
+    untold_end: str = "",
+    contradiction: str = "",
+) -> list[Transition | None]:
+    """The last transitions of both sides, with the same end flags and with the results.
+
+    Args:
+        transitions: the newest transition of each side, or None for a side without transitions.
+            At least one ends the episode.
+        results: each side's `Result`. None if the game continued.
+        opponent: the opponent's name. None if a learner played the other side.
+        untold_end, contradiction: see `with_result`.
+    """
+    present = [one for one in transitions if one is not None]
+    terminated = any(one.terminated for one in present)
+    truncated = any(one.truncated for one in present)
+    told = partial(
+        with_result, opponent=opponent, untold_end=untold_end, contradiction=contradiction
+    )
+    return [
+        one and told(one, result)._replace(terminated=terminated, truncated=truncated)
+        for one, result in zip(transitions, results, strict=True)
+    ]
+
+
+def name_of(computer: Computer) -> str:
+    """The name of a computer opponent."""
+    return f"computer-{sc_pb.Difficulty.Name(computer.difficulty)}"

@@ -30,10 +30,16 @@ from sc2pool.errors import GameFault
 from sc2pool.game.clock import Tick, loops_passed
 from sc2pool.game.game import Game, Surroundings
 from sc2pool.game.match import Match
-from sc2pool.players.episode_results import name_of
-from sc2pool.players.match_episode import MatchEpisode
+from sc2pool.players.match_episode import (
+    MatchEpisode,
+    OpponentSide,
+    PlayedSide,
+    ProtoSide,
+    TaskSide,
+    blamed_on_opponent,
+    name_of,
+)
 from sc2pool.players.replays import REPLAY, Chooser, LastHeld, PlayedReplay
-from sc2pool.players.sides import OpponentSide, PlayedSide, ProtoSide, TaskSide, blamed_on_opponent
 from sc2pool.players.task_spec import TaskSpec
 from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.opponents.policies import PlainBot

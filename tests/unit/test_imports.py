@@ -106,8 +106,6 @@ HEAVY = {
         "tasks/bot.py",
         "tasks/opponents/policies.py",
         "players/bots.py",
-        "players/bots.py",
-        "players/unit_sorter.py",
         "players/bot_sides.py",
         "tasks/minigames/move_to_beacon_bot.py",
         "tasks/policy_bot.py",

@@ -30,8 +30,9 @@ from sc2.units import Units
 
 from sc2pool.config import ReplayPolicy
 from sc2pool.errors import FaultKind, GameFault, ObservationError, UserCodeError
-from sc2pool.players import unit_sorter
-from sc2pool.players.bots import prepare_step
+from sc2pool.players import bots
+from sc2pool.players.bots import UnitSorter, prepare_step
+from sc2pool.players.match_episode import as_taken, blamed_on_opponent, rows_of
 from sc2pool.players.operations import (
     OPERATIONS,
     env_method,
@@ -43,8 +44,6 @@ from sc2pool.players.operations import (
     set_attr,
 )
 from sc2pool.players.replays import Chooser, LastHeld
-from sc2pool.players.sides import as_taken, blamed_on_opponent, rows_of
-from sc2pool.players.unit_sorter import UnitSorter
 from sc2pool.players.view import KINDS, UNITS_SHOWN, map_of, view_of
 from sc2pool.tasks.duels.marine_duel import MarineDuel
 from sc2pool.tasks.player import Episode
@@ -512,7 +511,7 @@ def test_a_release_that_looks_at_more_of_a_unit_sorts_by_itself(data, monkeypatc
         BotAI._prepare_units(bot)
         bot.units = Units([u for u in bot.units if not u.is_cloaked], bot)
 
-    monkeypatch.setattr(unit_sorter, "_SORT", _prepare_units)
+    monkeypatch.setattr(bots, "_SORT", _prepare_units)
     assert not UnitSorter(data)._is_known
 
 

@@ -247,9 +247,9 @@ WAITS = {
     ("realtime/screen/program.py", "_process.wait"): KILLED,
     ("players/bot_sides.py", "asyncio.wait"): BY_TRAINER,
     ("players/bot_sides.py", "turn.result"): DONE,
-    ("players/sides.py", "_running.result"): DONE,
-    ("players/sides.py", "_turn.acquire"): BY_TRAINER,
-    ("players/sides.py", "task.result"): "no wait: how the game went for a player",
+    ("players/match_episode.py", "_running.result"): DONE,
+    ("players/match_episode.py", "_turn.acquire"): BY_TRAINER,
+    ("players/match_episode.py", "task.result"): "no wait: how the game went for a player",
 }
 
 

@@ -25,8 +25,7 @@ from sc2.game_state import GameState
 
 from sc2pool import Task
 from sc2pool.errors import GameFault
-from sc2pool.players.bots import prepare_step, unreadable
-from sc2pool.players.unit_sorter import UnitSorter
+from sc2pool.players.bots import UnitSorter, prepare_step, unreadable
 from sc2pool.players.view import map_of, view_of
 from sc2pool.protocol.observed import Observed
 from sc2pool.render import FRAME_SHAPE
