@@ -12,7 +12,7 @@ Rules:
 - An event that the game reports once is delivered once, with the next observation that is used
   (see `events`).
 - Any `GameFault` is final: the game is not repaired; the caller closes it and starts a new one.
-- The end of the game, in any form, is data and not an error (see `ends`).
+- The end of the game, in any form, is data and not an error (see `episode`).
 """
 
 from __future__ import annotations
@@ -34,15 +34,24 @@ from sc2pool.config import GameSetup, Limits
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault, UserCodeError
 from sc2pool.foreign import printable
-from sc2pool.game import ends
 from sc2pool.game.clock import ElasticClock, LoopTimer, Tick
 from sc2pool.game.connection import Extend, GameAPI
+from sc2pool.game.episode import (
+    LONGEST_LOOK_S,
+    REFUSED,
+    SILENT,
+    WITHOUT_RESULT,
+    Beginning,
+    EndSigns,
+    LoopCost,
+    LoopCount,
+    ResetLadder,
+    shown_again,
+)
 from sc2pool.game.hang_detection import Activity, HangDetector
-from sc2pool.game.loop_count import LoopCost, LoopCount
 from sc2pool.game.program.installation import Installation, made_with
 from sc2pool.game.program.launch import launch
 from sc2pool.game.program.settled import NOTHING_SETTLED, Settled
-from sc2pool.game.resets import Beginning, ResetLadder
 from sc2pool.platform import WINDOWS
 from sc2pool.protocol import replies, requests
 from sc2pool.protocol.game_time import LOOPS_PER_S
@@ -151,7 +160,7 @@ class Game:
         """Whether an episode has begun in this process."""
         self._loops = LoopCount()
         self._timer = LoopTimer(LOOPS_PER_S)
-        self._signs = ends.EndSigns()
+        self._signs = EndSigns()
         self._newest: Observed | None = None
         """The episode's newest observation that holds a state."""
         self._unused: Observed | None = None
@@ -472,7 +481,7 @@ class Game:
         self._unused = None
         if self.untold_end:
             assert self._newest is not None, "an episode ends after its first observation"
-            return Step(self.events.deliver(ends.shown_again(self._newest)), [], ended=True)
+            return Step(self.events.deliver(shown_again(self._newest)), [], ended=True)
         if self.realtime:
             return await self._step_in_real_time(actions, loops)
         answered = await self._ask_step(actions, loops)
@@ -522,7 +531,7 @@ class Game:
             wait_s = min(self._timer.due_s(due) - time.monotonic(), longest_wait_s)
             if wait_s > 0:
                 await asyncio.sleep(wait_s)
-            longest_wait_s = ends.LONGEST_LOOK_S  # a game that is late may stand still
+            longest_wait_s = LONGEST_LOOK_S  # a game that is late may stand still
             asked_s = time.monotonic()
             limit_s = self._limits.reset_s if self._loops.nothing_seen else self._limits.step_s
             self._detector.begin(limit_s, may_fall_silent=True)
@@ -532,7 +541,7 @@ class Game:
                 if not self._detector.silent or self._newest is None:
                     raise
                 self._gone_silent = True  # a late reply would be taken for another request's
-                return self._end_untold(ends.SILENT), True
+                return self._end_untold(SILENT), True
             newest, ended = await self._accept_or_look_again(reply, loops=0)
             if ended:
                 return newest, True
@@ -555,7 +564,7 @@ class Game:
         assert self._newest is not None, "an episode ends after its first observation"
         self.untold_end = sign
         self._ladder.lost()
-        return ends.shown_again(self._newest)
+        return shown_again(self._newest)
 
     async def _stepped(self, newest: Observed, action_results: list[int], *, ended: bool) -> Step:
         """The result of a step. After the last step, it first requests the game's result."""
@@ -566,7 +575,7 @@ class Game:
                 self.events.keep(newest)
                 newest, _ = self._accept(reply, loops=0)
             if self.result is None:
-                self.untold_end = ends.WITHOUT_RESULT
+                self.untold_end = WITHOUT_RESULT
         return Step(self.events.deliver(newest), action_results, ended)
 
     # ---- everything else --------------------------------------------------------------------
@@ -697,7 +706,7 @@ class Game:
             return self._accept(reply, loops)
         (reply,) = await self._burst([requests.observation()], *self._time_limit(), sparse=True)
         if _is_over(reply) and self._newest is not None:
-            return self._end_untold(ends.REFUSED), True
+            return self._end_untold(REFUSED), True
         return self._accept(reply, loops)
 
     def _accept(self, reply: SparseReply | Plain, loops: int) -> tuple[Observed, bool]:
@@ -724,7 +733,7 @@ class Game:
             self.result = result
         if answer.player_result and replies.is_stub(answer) and self._newest is not None:
             told = sc_pb.Response.FromString(payload).observation
-            return ends.shown_again(self._newest, told), True
+            return shown_again(self._newest, told), True
         first, last = self._loops.expected(loops, ended=ended, free=self.realtime)
         replies.check_observation(answer, first_loop=first, last_loop=last)
         self._loops.see(answer.observation.game_loop)

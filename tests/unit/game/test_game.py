@@ -14,11 +14,10 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.config import Computer, GameSetup
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game import match
-from sc2pool.game.ends import EndSigns, shown_again
+from sc2pool.game.episode import Beginning, EndSigns, ResetLadder, shown_again
 from sc2pool.game.match import MatchLeases
 from sc2pool.game.program.lease import PortLease
 from sc2pool.game.program.settled import Settled
-from sc2pool.game.resets import Beginning, ResetLadder
 from sc2pool.protocol.observed import Observed, PendingEvents, events_of
 
 # ---- restarts ------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from itertools import chain, repeat
 import pytest
 
 from sc2pool.game import hang_detection
+from sc2pool.game.episode import LoopCost, LoopCount
 from sc2pool.game.hang_detection import (
     SILENCE_S,
     Activity,
@@ -17,7 +18,6 @@ from sc2pool.game.hang_detection import (
     SideEvidence,
     judge,
 )
-from sc2pool.game.loop_count import LoopCost, LoopCount
 
 # ---- hangs ---------------------------------------------------------------------------------------
 

@@ -1,0 +1,441 @@
+"""Decides how a game's episodes begin, counts their loops, and finds ends that are not reported.
+
+    ResetLadder         how the next episode begins: by a restart if allowed and proven, or else
+                        by a creation
+    LoopCount           the current loop, the possible loops of the next observation, the loops
+                        played
+    LoopCost            CPU time per loop, in the newest episodes and in the first ones
+    EndSigns            signs that an episode has ended
+
+    begin ─► may_restart? ── yes ─► restart_game ─► first observation as after create_game? ─ no ┐
+                  │ no                                      │ yes                                │
+                  └────────► create_game, join_game ◄───────┼────────────────────────────────────┘
+                                                            └─► episode
+
+A restart costs a fraction of create_game. But in the real game it does not restore everything:
+exhausted mineral fields stay away. And known clients do not restart games with a computer or a
+Random race. So the first observation after a restart is compared with the one after create_game. If
+they differ, restarts stop on this map.
+
+At the end of an episode, the status usually is `ended`, or an observation holds the player's
+result. Reports about the real game describe other ends: refused observations, observations without
+a state, silence. In matches in real time, a game may also continue after its end, or stand still.
+Such an episode ends as terminated, with the last real observation. Its result is undecided, and
+`Game.untold_end` names the sign of the end.
+
+Rules: all functions are pure, all times are arguments, and no requests are sent here. After a
+request that moves the game to another loop (a loaded save) the loop is unknown until an observation
+shows it. A game in real time may show any later loop. A sign of the end must last for about a
+second before it counts, because in running games, too, units are replaced, orders fail and
+processes stop briefly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from s2clientprotocol import common_pb2, error_pb2, raw_pb2
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.config import GameSetup
+from sc2pool.game.program.settled import Settled
+from sc2pool.protocol import replies
+from sc2pool.protocol.observed import Observed, events_of
+
+_VISIBLE: Final = b"\x02"
+"""The value of a visible cell in `map_state.visibility`."""
+World = tuple[GameSetup, Path]
+"""Players and options, and the map file."""
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """The facts that must be the same in every first observation on a map."""
+
+    units: Counter[tuple[int, int]]
+    """Number of units by owner and type, without the enemy's."""
+    enemies: Counter[tuple[int, int]]
+    """Number of the enemy's units by owner and type. Under fog, chance decides how many are
+    visible."""
+    visibility: common_pb2.ImageData
+    resources: Counter[str]
+    """The sums of the visible mineral fields' and geysers' contents, and the score."""
+    upgrades: frozenset[int]
+
+    @classmethod
+    def of(cls, first: sc_pb.Observation) -> Beginning:
+        """Read it from an episode's first observation."""
+        raw = first.raw_data
+        by_side: dict[bool, Counter[tuple[int, int]]] = {True: Counter(), False: Counter()}
+        resources = Counter(score=first.score.score)
+        for unit in raw.units:
+            by_side[unit.alliance == raw_pb2.Enemy][unit.owner, unit.unit_type] += 1
+            resources["minerals"] += unit.mineral_contents
+            resources["vespene"] += unit.vespene_contents
+        return cls(
+            by_side[False],
+            by_side[True],
+            raw.map_state.visibility,
+            resources,
+            frozenset(raw.player.upgrade_ids),
+        )
+
+    def difference(self, later: Beginning, area: common_pb2.RectangleI | None) -> str:
+        """The difference of a later beginning, in words; empty if both are equal.
+
+        Args:
+            later: the other beginning.
+            area: the map's playable area. If it is None (unknown), enemies are not compared, as
+                under fog.
+        """
+        counted = [(self.units, later.units)]
+        if area is not None and all(_all_visible(one.visibility, area) for one in (self, later)):
+            counted.append((self.enemies, later.enemies))
+        for ours, theirs in counted:
+            for (owner, unit_type), n in (ours - theirs).items():
+                return f"{n} units of type {unit_type} of player {owner} are missing"
+            for (owner, unit_type), n in (theirs - ours).items():
+                return f"{n} more units of type {unit_type} of player {owner} are there"
+        for name in sorted(self.resources.keys() | later.resources.keys()):
+            if self.resources[name] != later.resources[name]:
+                return f"{name}: {later.resources[name]} in place of {self.resources[name]}"
+        if self.upgrades != later.upgrades:
+            return f"other upgrades: {sorted(self.upgrades ^ later.upgrades)}"
+        return ""
+
+
+class ResetLadder:
+    """Decides how the episodes of one game process begin.
+
+    Args:
+        settled: the findings of `sc2pool doctor` about this installation.
+    """
+
+    def __init__(self, settled: Settled) -> None:
+        self._settled = settled
+        self._world: World | None = None
+        self._seeded = False
+        self._created: Beginning | None = None
+        self._unfaithful: set[World] = set()
+
+    def may_restart(self, world: World, seed: int | None) -> bool:
+        """True if an episode of this world may begin with a restart of the running game."""
+        setup, _ = world
+        # A restart of a game that was created with a seed might repeat the seed.
+        if self._world != world or self._seeded or seed is not None or setup.restart == "never":
+            return False
+        if self._settled.restart_faithful is False or world in self._unfaithful:
+            return False
+        has_chance = bool(setup.opponents) or setup.race == common_pb2.Random
+        return not has_chance or self._settled.restart_with_computer is True
+
+    def created(self, world: World, seed: int | None) -> None:
+        """Note that a game of this world was created."""
+        self._world = world
+        self._seeded = seed is not None
+        self._created = None
+
+    def match_created(self) -> None:
+        """Note that a game of two players was created, which cannot be restarted."""
+        self._world = None
+
+    def lost(self) -> None:
+        """Note that the game ended without a report: it is not restarted."""
+        self._world = None
+
+    def difference(
+        self, beginning: Beginning, area: common_pb2.RectangleI | None, *, restarted: bool
+    ) -> str:
+        """Check an episode's first observation.
+
+        Args:
+            beginning: the facts of the observation.
+            area: see `Beginning.difference`.
+            restarted: whether the episode began with a restart.
+
+        Returns:
+            The difference that the restart has left, in words. Empty if the restart is faithful, or
+            the game was created. After a difference, restarts stop in this world.
+        """
+        if not restarted or self._created is None:
+            self._created = beginning
+            return ""
+        difference = self._created.difference(beginning, area)
+        if difference and self._world is not None:
+            self._unfaithful.add(self._world)
+        return difference
+
+
+def _all_visible(visibility: common_pb2.ImageData, area: common_pb2.RectangleI) -> bool:
+    """True if the player sees every cell of the playable area."""
+    width, cells = visibility.size.x, visibility.data
+    if not width or len(cells) != width * visibility.size.y:
+        return False
+    row = _VISIBLE * (area.p1.x - area.p0.x)
+    return all(
+        cells[y * width + area.p0.x : y * width + area.p1.x] == row
+        for y in range(area.p0.y, area.p1.y)
+    )
+
+
+_LAST_EPISODE_LOOPS: Final = 1 << 17
+"""No episode should begin with fewer loops left before the last possible one."""
+
+
+class LoopCount:
+    """The loops of one game.
+
+    Attributes:
+        now: the newest known loop. None if unknown.
+        nothing_seen: True before the episode's first observation.
+    """
+
+    def __init__(self) -> None:
+        self.now: int | None = None
+        self.nothing_seen = False
+        self._played = 0
+        """Loops since create_game; a restart does not reset them."""
+        self._before_create = 0
+        """Loops of earlier games of the process."""
+
+    @property
+    def restartable(self) -> bool:
+        """True if the game may still be restarted."""
+        return self._played < replies.HARD_RESET_LOOP
+
+    @property
+    def used_up(self) -> bool:
+        """True if the game should not begin a further episode."""
+        return self._played > replies.LAST_LOOP - _LAST_EPISODE_LOOPS
+
+    @property
+    def in_all(self) -> int:
+        """The number of loops that the process has played."""
+        return self._before_create + self._played
+
+    def created(self) -> None:
+        """Note that a new game was created in the process."""
+        self._before_create += self._played
+        self._played = 0
+
+    def begin_episode(self) -> None:
+        """Note that the next observation is an episode's first."""
+        self.now = 0
+        self.nothing_seen = True
+
+    def expected(self, loops: int, *, ended: bool, free: bool) -> tuple[int, int]:
+        """The first and the last loop that an observation may show.
+
+        Args:
+            loops: how many loops were requested since the newest observation.
+            ended: whether the observation says that the game is over. A game that ends within a
+                step stops early.
+            free: whether the game runs by itself.
+        """
+        if self.now is None or free:
+            return self.now or 0, replies.LAST_LOOP
+        target = self.now + loops
+        if self.nothing_seen:
+            return target, target + replies.FIRST_LOOP_MAX
+        return (self.now if ended else target), target
+
+    def see(self, loop: int) -> None:
+        """Note the loop of an observation."""
+        self.now = loop
+        self.nothing_seen = False
+
+    def move(self, loops: int) -> None:
+        """Note that the game was stepped without an observation."""
+        if self.now is not None:
+            self.now += loops
+
+    def play(self, loops: int, simulation_loop: int = 0) -> None:
+        """Count played loops; `simulation_loop` is the game's own count, 0 if unknown."""
+        self._played = max(self._played + loops, simulation_loop)
+
+
+class _Use(NamedTuple):
+    """The CPU time and loops of some episodes."""
+
+    cpu_s: float
+    loops: int
+    episodes: int
+
+    def plus(self, cpu_s: float, loops: int, episodes: int) -> _Use:
+        return _Use(self.cpu_s + cpu_s, self.loops + loops, self.episodes + episodes)
+
+    @property
+    def cost(self) -> float:
+        """CPU seconds per loop."""
+        return self.cpu_s / self.loops
+
+    @property
+    def is_enough(self) -> bool:
+        return self.cpu_s >= _ENOUGH_CPU_S and self.episodes >= _ENOUGH_EPISODES and self.loops > 0
+
+
+_NOTHING: Final = _Use(0.0, 0, 0)
+_ENOUGH_CPU_S: Final = 1.0
+"""The least CPU time for a comparison, as CPU time is counted in hundredths of a second."""
+_ENOUGH_EPISODES: Final = 4
+"""The least number of episodes for a comparison, as episodes differ."""
+_LOOK_EVERY_S: Final = 0.5
+"""The interval of readings. Reading a process's CPU time costs some tenths of a millisecond, as
+much as a short step."""
+
+
+class LoopCost:
+    """Compares a game's CPU time per loop with the time in its first episodes.
+
+    According to reports, processes of the real game become slower over hours. CPU time is compared
+    and not wall time, because a busy machine does not make a game older.
+
+    Attributes:
+        growth: the newest cost divided by the first one, the smaller of the two newest comparisons.
+            None before two comparisons.
+    """
+
+    def __init__(self) -> None:
+        self.growth: float | None = None
+        self._ratio: float | None = None
+        self._first: _Use | None = None
+        self._recent = _NOTHING
+        self._episodes = 0
+        self._read: tuple[float, int, float] | None = None
+        """The newest reading: CPU time, loops played, and the time of the reading."""
+
+    def count_episode(self) -> None:
+        """Note that an episode has ended."""
+        self._episodes += 1
+
+    def is_due(self, now_s: float) -> bool:
+        """True if the CPU time should be read, for `note`."""
+        return self._read is None or now_s - self._read[2] >= _LOOK_EVERY_S
+
+    def note(self, cpu_s: float, loops: int, now_s: float) -> None:
+        """Note the CPU time that the game has used and the loops that it has played in all."""
+        before, self._read = self._read, (cpu_s, loops, now_s)
+        episodes, self._episodes = self._episodes, 0
+        if before is None:
+            return  # leave out the launch and the first map
+        self._recent = self._recent.plus(cpu_s - before[0], loops - before[1], episodes)
+        if not self._recent.is_enough:
+            return
+        newest, self._recent = self._recent, _NOTHING
+        if self._first is None:
+            self._first = newest
+        else:
+            before_ratio, self._ratio = self._ratio, newest.cost / self._first.cost
+            if before_ratio is not None:
+                self.growth = min(before_ratio, self._ratio)
+
+
+REFUSED: Final = "the game refused to show its state, as one that is over"
+WITHOUT_RESULT: Final = "the game ended without a result"
+SILENT: Final = "the game did not answer any more and did nothing"
+_STANDS_STILL: Final = "the game loop stood still"
+_ALL_GONE: Final = "no own unit was left"
+_NOT_OURS: Final = "the own units could not be commanded any more"
+
+_STANDSTILL_S: Final = 1.0
+"""How long a game loop must stand still. A game in real time plays 22 loops in this time."""
+LONGEST_LOOK_S: Final = 0.1
+"""The most time between two looks that counts as a standstill. A process may have been stopped
+between the looks."""
+_LASTING_LOOPS: Final = 22
+"""How many loops a sign must last: a second in real time."""
+_CANNOT_CONTROL: Final = int(error_pb2.YouCantControlThatUnit)
+
+
+class EndSigns:
+    """Looks for signs that a game in real time is over although it does not report its end.
+
+    Attributes:
+        stood_s: how long the game loop has stood still, counting at most `LONGEST_LOOK_S` per look.
+    """
+
+    def begin(self, *, has_opponent: bool) -> None:
+        """Begin an episode.
+
+        Args:
+            has_opponent: whether there is an opponent. Then a player without units has lost.
+        """
+        self._has_opponent = has_opponent
+        self._loop = -1
+        self._seen_s = self._still_since_s = 0.0
+        self.stood_s = 0.0
+        self._had_units = False
+        self._gone_since: int | None = None
+        self._obeyed = False
+        self._disobeyed_since: int | None = None
+
+    def resume(self) -> None:
+        """Note that the game was paused until now."""
+        self._loop = -1
+
+    def note_results(self, results: Sequence[int], loop: int) -> None:
+        """Note the game's results for the actions that were sent at this loop."""
+        if not results:
+            return
+        if any(result != _CANNOT_CONTROL for result in results):
+            self._obeyed, self._disobeyed_since = True, None
+        elif self._disobeyed_since is None:
+            self._disobeyed_since = loop
+
+    def look(self, observed: Observed, now_s: float, others_answered_s: float = math.inf) -> str:
+        """The sign that the game is over; empty without a sign.
+
+        Args:
+            observed: the newest observation.
+            now_s: when the observation came.
+            others_answered_s: when the other game of a match answered last. If the other game has
+                stopped, this one also stands still. That is a fault, not the end.
+        """
+        loop = observed.game_loop
+        if loop != self._loop:
+            self._loop, self.stood_s, self._still_since_s = loop, 0.0, now_s
+        else:
+            self.stood_s += min(now_s - self._seen_s, LONGEST_LOOK_S)
+        self._seen_s = now_s
+        others_answer = others_answered_s >= self._still_since_s + _STANDSTILL_S / 2
+        if self.stood_s >= _STANDSTILL_S and others_answer:
+            return _STANDS_STILL
+        if not self._has_opponent:
+            return ""
+        if raw_pb2.Self in observed.columns.alliance:
+            self._had_units, self._gone_since = True, None
+        elif self._gone_since is None:
+            self._gone_since = loop
+        if self._had_units and _lasts(self._gone_since, loop):
+            return _ALL_GONE
+        if self._obeyed and _lasts(self._disobeyed_since, loop):
+            return _NOT_OURS
+        return ""
+
+
+def _lasts(since: int | None, loop: int) -> bool:
+    return since is not None and loop - since >= _LASTING_LOOPS
+
+
+def shown_again(last: Observed, told: sc_pb.ResponseObservation | None = None) -> Observed:
+    """A copy of an observation without its events, which have already been delivered.
+
+    Args:
+        last: the newest observation that holds a state.
+        told: a later reply without a state. Its events are added to the copy.
+    """
+    response = sc_pb.ResponseObservation()
+    response.CopyFrom(last.response)
+    for field in ("actions", "action_errors", "chat", "player_result"):
+        response.ClearField(field)
+    response.observation.ClearField("alerts")
+    response.observation.raw_data.ClearField("event")
+    events = None if told is None else events_of(told)
+    if events is not None:
+        response.MergeFrom(events)
+    return Observed.of(response)
