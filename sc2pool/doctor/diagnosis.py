@@ -29,8 +29,8 @@ from sc2pool.doctor.machine import (
     probe_maps,
     tasks_by_map,
 )
+from sc2pool.game.program.builds import settle, settled_on
 from sc2pool.game.program.installation import Installation
-from sc2pool.game.program.settled import settle, settled_on
 from sc2pool.waiting import run_in_selector_loop
 
 FULL_S = 900.0

@@ -28,7 +28,7 @@ from typing import Any, Final, Generic, NamedTuple, ParamSpec
 import psutil
 
 from sc2pool.errors import FaultKind, GameFault, SC2PoolError
-from sc2pool.game.program.diagnoses import diagnose
+from sc2pool.game.program.builds import diagnose
 
 P = ParamSpec("P")
 

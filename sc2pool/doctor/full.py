@@ -31,7 +31,7 @@ from sc2pool.doctor.checks import resets as reset_checks
 from sc2pool.doctor.findings import Check, Findings, Grade
 from sc2pool.doctor.lab import Lab, NotPossible
 from sc2pool.errors import FaultKind, GameFault, SC2PoolError
-from sc2pool.game.program.settled import Settled
+from sc2pool.game.program.builds import Settled
 
 
 class Part(NamedTuple):

@@ -19,9 +19,9 @@ import gymnasium
 
 from sc2pool.config import PoolConfig
 from sc2pool.errors import ConfigError
+from sc2pool.game.program.builds import settled_on
 from sc2pool.game.program.installation import find, find_map
 from sc2pool.game.program.lease import MOST_GAMES
-from sc2pool.game.program.settled import settled_on
 from sc2pool.players.factory import TaskPlayerSpec
 from sc2pool.players.gym_player import EnvFn, GymSpec
 from sc2pool.players.task_spec import TaskSpec

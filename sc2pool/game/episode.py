@@ -43,7 +43,7 @@ from s2clientprotocol import common_pb2, error_pb2, raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.config import GameSetup
-from sc2pool.game.program.settled import Settled
+from sc2pool.game.program.builds import Settled
 from sc2pool.protocol import replies
 from sc2pool.protocol.observed import Observed, events_of
 

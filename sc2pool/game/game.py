@@ -49,9 +49,9 @@ from sc2pool.game.episode import (
     shown_again,
 )
 from sc2pool.game.hang_detection import Activity, HangDetector
+from sc2pool.game.program.builds import NOTHING_SETTLED, Settled
 from sc2pool.game.program.installation import Installation, made_with
 from sc2pool.game.program.launch import launch
-from sc2pool.game.program.settled import NOTHING_SETTLED, Settled
 from sc2pool.platform import WINDOWS
 from sc2pool.protocol import replies, requests
 from sc2pool.protocol.game_time import LOOPS_PER_S

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from sc2pool.config import Computer, GameSetup, Limits, ReplayPolicy
+from sc2pool.game.program.builds import NOTHING_SETTLED, Settled
 from sc2pool.game.program.installation import Installation
-from sc2pool.game.program.settled import NOTHING_SETTLED, Settled
 from sc2pool.optional import require
 from sc2pool.protocol.game_time import LOOPS_PER_S
 from sc2pool.tasks.definition import TaskDefinition, check_loops

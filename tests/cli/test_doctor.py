@@ -27,7 +27,7 @@ from sc2pool.doctor.examine import Plan, examine
 from sc2pool.doctor.findings import Finding, Findings, Grade
 from sc2pool.doctor.lab import Lab, find_maps
 from sc2pool.doctor.machine import probe_installation, probe_maps, tasks_by_map
-from sc2pool.game.program.settled import Settled
+from sc2pool.game.program.builds import Settled
 from tests.support.installations import changed
 
 FAKE_GAME = Path(__file__).parents[1] / "game" / "fake_game.py"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from sc2pool.cli.main import main
+from sc2pool.game.program.builds import settled_on
 from sc2pool.game.program.installation import find
-from sc2pool.game.program.settled import settled_on
 
 STOPS = {"stop and go on", "D16 stops", "D16 match stops"}
 """Checks that differ on both games, which play the loops that they have missed."""

@@ -25,8 +25,8 @@ from sc2pool.doctor.findings import (
 from sc2pool.doctor.lab import Lab, Maps
 from sc2pool.doctor.stepping import beginning, first_difference
 from sc2pool.errors import FaultKind
+from sc2pool.game.program.builds import Settled
 from sc2pool.game.program.installation import Installation
-from sc2pool.game.program.settled import Settled
 
 # ---- the child process ---------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from sc2pool.doctor.findings import (
     seconds,
     yes_no,
 )
-from sc2pool.game.program.diagnoses import known_faults
+from sc2pool.game.program.builds import known_faults
 from sc2pool.protocol.game_time import LOOPS_PER_S
 
 KILL_SLOW_S: Final = 2.0

@@ -20,7 +20,7 @@ from sc2pool.doctor.findings import (
     seconds,
     yes_no,
 )
-from sc2pool.game.program.settled import Settled
+from sc2pool.game.program.builds import Settled
 from sc2pool.shell import called
 from sc2pool.tasks.minigames.scores import PUBLISHED
 

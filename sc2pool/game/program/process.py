@@ -49,7 +49,7 @@ import psutil
 from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.foreign import printable
 from sc2pool.game.hang_detection import Activity
-from sc2pool.game.program.diagnoses import diagnose
+from sc2pool.game.program.builds import diagnose
 from sc2pool.game.program.installation import Installation
 from sc2pool.game.program.lease import HOST, PortLease
 from sc2pool.platform import WINDOWS

@@ -214,7 +214,7 @@ class PoolStats:
         realtime: the lateness of actions in real time, see `RealtimeStats`.
         watchdog_cpu_s: CPU time of the watchdog's thread.
         settled: the findings of `sc2pool doctor --full` about this installation of the game, see
-            `sc2pool.game.program.settled`. Empty for envs of the user.
+            `sc2pool.game.program.builds`. Empty for envs of the user.
         events: the newest thousand launches, faults and recycles (planned replacements), the oldest
             first.
         instances: one for each env, then one for each spare.

@@ -17,7 +17,7 @@ from sc2pool.doctor.checks.resets import Beginning, Resets, Step
 from sc2pool.doctor.findings import Findings, Grade, Judgement, ProbeFailed
 from sc2pool.doctor.stepping import durations
 from sc2pool.errors import ConfigError, GameFault
-from sc2pool.game.program.settled import Settled
+from sc2pool.game.program.builds import Settled
 
 OK, DIFFERS, FAILED = Grade.OK, Grade.DIFFERS, Grade.FAILED
 GB, MB = 10**9, 10**6

@@ -16,8 +16,8 @@ from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game import match
 from sc2pool.game.episode import Beginning, EndSigns, ResetLadder, shown_again
 from sc2pool.game.match import MatchLeases
+from sc2pool.game.program.builds import Settled
 from sc2pool.game.program.lease import PortLease
-from sc2pool.game.program.settled import Settled
 from sc2pool.protocol.observed import Observed, PendingEvents, events_of
 
 # ---- restarts ------------------------------------------------------------------------------------

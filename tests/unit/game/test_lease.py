@@ -16,6 +16,7 @@ import pytest
 
 from sc2pool.errors import ConfigError, GameFault
 from sc2pool.game.program import lease as lease_module
+from sc2pool.game.program.builds import SMALL_BYTES, Settled, settle, settled_on
 from sc2pool.game.program.installation import Installation
 from sc2pool.game.program.lease import (
     HOST,
@@ -24,7 +25,6 @@ from sc2pool.game.program.lease import (
     ephemeral_range,
     lease_directory,
 )
-from sc2pool.game.program.settled import SMALL_BYTES, Settled, settle, settled_on
 from sc2pool.platform import WINDOWS
 from tests.support.systems import SLEEPS, is_private
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sc2pool.game.program.diagnoses import diagnose, known_faults
+from sc2pool.game.program.builds import diagnose, known_faults
 from sc2pool.game.program.installation import Installation
 from sc2pool.game.program.lease import PortLease
 from sc2pool.game.program.process import (
