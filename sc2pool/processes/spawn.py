@@ -1,4 +1,4 @@
-"""Starts child Pythons of this package, and notices their ends.
+"""Starts child Pythons of this package and threads, and notices the ends of children.
 
 The children are workers, the guard, the update process and the stand-in.
 
@@ -11,23 +11,27 @@ A descriptor becomes readable when a child has ended. Linux has such a descripto
 makes the other end readable.
 
 Rule: the descriptor never becomes readable while the child is alive.
+
+A start may fail because a resource of the system has run out (`is_shortage`); the next try may
+succeed.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from io import FileIO
 from pathlib import Path
-from typing import TextIO
+from typing import Any, Final, TextIO
 
 from sc2pool.platform import LINUX, WINDOWS
 from sc2pool.processes import windows
-from sc2pool.processes.shortage import start_thread
 
 Child = subprocess.Popen[bytes]
 _IO_ENCODING = "utf-8:surrogateescape"
@@ -227,3 +231,30 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return str(number)
+
+
+_SHORTAGES: Final = frozenset(
+    {errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+)
+
+
+def is_shortage(error: OSError) -> bool:
+    """True if processes, threads, descriptors, buffers or memory have run out."""
+    return error.errno in _SHORTAGES
+
+
+def start_thread(target: Callable[..., Any], name: str, *arguments: Any) -> threading.Thread:
+    """Start a thread that does not keep the process alive.
+
+    If the system refuses a thread, Python raises RuntimeError, as for many other errors. This
+    function raises OSError instead, as Python does for a refused process.
+
+    Raises:
+        OSError: the system refuses the thread (EAGAIN).
+    """
+    thread = threading.Thread(target=target, args=arguments, name=name, daemon=True)
+    try:
+        thread.start()
+    except RuntimeError as error:
+        raise OSError(errno.EAGAIN, f"no thread, {os.strerror(errno.EAGAIN)}") from error
+    return thread

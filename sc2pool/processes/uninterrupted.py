@@ -23,7 +23,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from sc2pool.processes.shortage import start_thread
+from sc2pool.processes.spawn import start_thread
 
 _T = TypeVar("_T")
 

@@ -34,7 +34,7 @@ from typing import Final, NoReturn
 
 from sc2pool.platform import LINUX, WINDOWS
 from sc2pool.processes import windows
-from sc2pool.processes.shortage import start_thread
+from sc2pool.processes.spawn import start_thread
 
 if not WINDOWS:
     import fcntl

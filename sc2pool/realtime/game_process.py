@@ -20,8 +20,7 @@ import psutil
 
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.platform import WINDOWS
-from sc2pool.processes.shortage import start_thread
-from sc2pool.processes.spawn import describe_exit
+from sc2pool.processes.spawn import describe_exit, start_thread
 from sc2pool.processes.tree import UNREADABLE, created_at_s, is_alive
 
 _STOPPED: Final = frozenset({psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP})

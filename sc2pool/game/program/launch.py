@@ -35,7 +35,7 @@ from sc2pool.game.program.lease import PortLease, lease_directory
 from sc2pool.game.program.process import BEING_WRITTEN, KILLED, GameProcess
 from sc2pool.game.wire import NotReadyError, connect
 from sc2pool.processes.filelock import try_lock, unlock_and_remove
-from sc2pool.processes.shortage import is_shortage
+from sc2pool.processes.spawn import is_shortage
 
 _POLL_S: Final = 0.004
 """Poll interval until the game listens. Another program can connect before us for half of it, on

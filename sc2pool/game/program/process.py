@@ -54,8 +54,7 @@ from sc2pool.game.program.installation import Installation
 from sc2pool.game.program.lease import HOST, PortLease
 from sc2pool.platform import WINDOWS
 from sc2pool.processes.follower import is_follower
-from sc2pool.processes.shortage import is_shortage, start_thread
-from sc2pool.processes.spawn import describe_exit, watch_exit
+from sc2pool.processes.spawn import describe_exit, is_shortage, start_thread, watch_exit
 from sc2pool.processes.tree import UNREADABLE, descendants, kill_tree, waited_s
 from sc2pool.processes.uninterrupted import uninterrupted
 from sc2pool.processes.with_parent import die_with_parent, end_with_this_process

@@ -31,7 +31,7 @@ from sc2pool.pool.queues.slots import Flag
 from sc2pool.pool.report.logs import log_instance, log_launch
 from sc2pool.pool.report.replays import ReplayFolder
 from sc2pool.pool.statistics.stats import Counters
-from sc2pool.processes.shortage import is_shortage
+from sc2pool.processes.spawn import is_shortage
 from sc2pool.tasks.player import Episode
 
 _WITHOUT_DIGITS = str.maketrans("", "", "0123456789")

@@ -29,7 +29,7 @@ from sc2pool.config import RecyclePolicy
 from sc2pool.errors import FaultKind
 from sc2pool.game.hang_detection import IDLE_CPU_SHARE, Activity, MatchSide, doing
 from sc2pool.pool.queues.doorbell import Doorbell
-from sc2pool.processes.shortage import start_thread
+from sc2pool.processes.spawn import start_thread
 from sc2pool.processes.tree import Processes, ProcessRow, process_table, waited_s
 
 log = logging.getLogger("sc2pool")

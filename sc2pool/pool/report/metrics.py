@@ -24,7 +24,7 @@ from sc2pool.errors import ConfigError
 from sc2pool.optional import how_to_install
 from sc2pool.pool.statistics.measures import Durations, MatchResults
 from sc2pool.pool.statistics.stats import InstanceStats, Metric, PoolStats
-from sc2pool.processes.shortage import start_thread
+from sc2pool.processes.spawn import start_thread
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric as MetricFamily

@@ -22,7 +22,7 @@ from types import FrameType
 from typing import Final
 
 from sc2pool.pool.report import live_files
-from sc2pool.processes.shortage import start_thread
+from sc2pool.processes.spawn import start_thread
 
 _INTERVAL_S: Final = 0.5
 _FILE: Final = "hook.json"

@@ -19,8 +19,7 @@ import psutil
 
 from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.game.program.process import game_environment
-from sc2pool.processes.shortage import start_thread
-from sc2pool.processes.spawn import describe_exit
+from sc2pool.processes.spawn import describe_exit, start_thread
 from sc2pool.processes.tree import kill_tree
 from sc2pool.processes.with_parent import die_with_parent, end_with_this_process
 
