@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         reserve as reserve,
         unlock_and_remove as unlock_and_remove,
     )
-    from sc2pool.processes.follower import become_follower as become_follower
+    from sc2pool.processes.with_parent import become_follower as become_follower
     from sc2pool.processes.spawn import run_python as run_python
     from sc2pool.processes.tree import (
         descendants as descendants,
@@ -77,7 +77,7 @@ _NAMES = {
     "sc2pool.pool.queues.layout": "Array",
     "sc2pool.pool.report.loopback": "LoopbackServer",
     "sc2pool.processes.filelock": "reserve unlock_and_remove",
-    "sc2pool.processes.follower": "become_follower",
+    "sc2pool.processes.with_parent": "become_follower",
     "sc2pool.processes.spawn": "run_python",
     "sc2pool.processes.tree": "descendants usable_cores waited_s",
     "sc2pool.processes.windows": "closing_breaks",

@@ -20,8 +20,8 @@ from sc2pool.doctor.checks import machine as checks
 from sc2pool.doctor.findings import Findings, ProbeFailed
 from sc2pool.pool.queues import memory
 from sc2pool.pool.queues.doorbell import Doorbell, Waiter
-from sc2pool.processes.follower import become_follower, start_follower
 from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree, process_table
+from sc2pool.processes.with_parent import become_follower, start_follower
 
 _STARTS_WITHIN_S: Final = 30.0
 _ENDS_WITHIN_S: Final = 10.0

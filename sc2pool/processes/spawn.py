@@ -55,7 +55,7 @@ def start_python(
 
     Args:
         descriptors: descriptors that the child inherits, with the same numbers. Not on Windows
-            (see `follower`).
+            (see `with_parent`).
         environment: variables to add to this process's environment.
         own_session: whether the child leads a session too. Linux shares CPU time among sessions
             first (autogroup, sched(7)). A worker must not have its own: a wake-up from one session

@@ -2,9 +2,9 @@
 
     a foreign program (a game)      die_with_parent    the kernel: SIGKILL, set up before exec
                                     end_with_this_process    a job on Windows, else a `guard`
-    a worker, the update process,
-    with its whole group            the lifeline       kill_group_at_end_of, called by the trainer,
-                                                       and end_group_with, by the worker
+    a follower: a worker, the       the lifeline       kill_group_at_end_of, called by the trainer,
+    update process, with its                           and end_group_with, by the worker
+    whole group
     a paused tree, not a child      `guard`            a process that waits for the end of a pipe
 
     trainer ── pipe, never written ──► the kernel: SIGKILL to the group when no process holds the
@@ -13,6 +13,16 @@
 Linux can send a signal to a process when its parent ends (`PR_SET_PDEATHSIG`). Other systems
 cannot. There the lifeline's thread ends workers, and a guard ends games. On Windows, Job Objects
 (`windows`) replace all of this.
+
+A follower ends with this process, together with all that the follower has started. It also gets
+descriptors:
+
+    start_follower ── descriptors ──► become_follower, the child's first call
+
+On POSIX the child inherits the descriptors, whose numbers are in its command line, and a lifeline
+ends it. On Windows it is put into a Job Object, and reads descriptions of the copied descriptors
+from its standard input. It reads them before it does anything else, so all processes that it starts
+are in the job.
 
 Rules:
 - libc is loaded before any fork, because nothing may be imported between fork and exec.
@@ -26,15 +36,20 @@ from __future__ import annotations
 
 import ctypes
 import os
+import pickle
 import select
 import signal
 import subprocess
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from io import FileIO
+from pathlib import Path
 from typing import Final, NoReturn
 
 from sc2pool.platform import LINUX, WINDOWS
 from sc2pool.processes import windows
-from sc2pool.processes.spawn import start_thread
+from sc2pool.processes.spawn import Child, start_python, start_thread
 
 if not WINDOWS:
     import fcntl
@@ -138,3 +153,144 @@ def end_group_with(parent_pid: int, lifeline: int) -> None:
         os._exit(1)
 
     start_thread(wait, "sc2pool-lifeline")
+
+
+class Follower:
+    """The parent's handle of a child.
+
+    Attributes:
+        process: the child, which leads a process group.
+        lifeline: a context manager that ends the child and all that it has started. On Linux the
+            kernel kills them when this file closes. The end of a `with` block closes it in a single
+            step of the interpreter, which no interrupt can cut short. The end of this object closes
+            it too. On Windows it does nothing.
+    """
+
+    lifeline: AbstractContextManager[object]
+
+    if WINDOWS:
+
+        def __init__(self, process: Child, job: windows.Job) -> None:
+            self.process = process
+            self.lifeline = nullcontext()
+            self._job = job
+
+        def kill(self) -> None:
+            """End the child and all that it has started."""
+            self._job.kill()
+
+        def close(self) -> None:
+            """Release the job, after the child's end; may be called again."""
+            self._job.close()
+
+    else:
+
+        def __init__(self, process: Child, lifeline: int) -> None:
+            self.process = process
+            self.lifeline = self._lifeline = FileIO(lifeline, "w")
+
+        def kill(self) -> None:
+            """Send SIGKILL to the child's group; no effect after the child is reaped.
+
+            Until the leader is reaped, the system does not reuse the group's number.
+            """
+            if self.process.returncode is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(self.process.pid, signal.SIGKILL)
+
+        def close(self) -> None:
+            """Release the lifeline, after the child's end; may be called again."""
+            self._lifeline.close()
+
+
+def start_follower(
+    module: str,
+    sockets: Sequence[int],
+    environment: Mapping[str, str],
+    *,
+    file: int | None = None,
+    own_session: bool = False,
+) -> Follower:
+    """Start `python -m module`, which calls `become_follower`.
+
+    Call this in the thread of `uninterrupted`.
+
+    Args:
+        sockets: descriptors of sockets for the child. This process keeps them too.
+        environment: variables to add to this process's environment.
+        file: the descriptor of a file for the child, kept too.
+        own_session: see `start_python`.
+
+    Raises:
+        OSError: the system refuses a process or descriptors. Everything is cleaned up.
+    """
+    if WINDOWS:
+        return _start_in_job(module, sockets, environment, file)
+    descriptors = [*sockets] if file is None else [*sockets, file]
+    ours, theirs = os.pipe()
+    try:
+        process = start_python(
+            module,
+            *map(str, (os.getpid(), ours, *descriptors)),
+            descriptors=(ours, *descriptors),
+            environment=environment,
+            own_session=own_session,
+        )
+        kill_group_at_end_of(ours, process.pid)
+    except BaseException:
+        os.close(theirs)
+        raise
+    finally:
+        os.close(ours)
+    return Follower(process, theirs)
+
+
+if WINDOWS:
+
+    def _start_in_job(
+        module: str, sockets: Sequence[int], environment: Mapping[str, str], file: int | None
+    ) -> Follower:
+        with ExitStack() as undo, windows.ending_with_us():
+            process = start_python(module, environment=environment, stdin=subprocess.PIPE)
+            undo.callback(process.wait)
+            undo.callback(process.kill)
+            assert process.stdin is not None
+            with process.stdin as stdin:
+                job = windows.Job(process)
+                undo.callback(job.close)
+                copies = (
+                    [windows.copied_socket(one, process.pid) for one in sockets],
+                    [windows.copied_file(one, process.pid) for one in (file,) if one is not None],
+                )
+                stdin.write(pickle.dumps(copies))
+            undo.pop_all()
+        return Follower(process, job)
+
+
+_follows = False
+
+
+def is_follower() -> bool:
+    """True if this process and all that it starts end with its parent, as in a worker."""
+    return _follows
+
+
+def become_follower(arguments: Sequence[str]) -> list[int]:
+    """End this process with its parent; called by the child before its slow imports.
+
+    Args:
+        arguments: the command line, without the program.
+
+    Returns:
+        The descriptors for this process: the sockets, then the file if there is one.
+    """
+    global _follows  # noqa: PLW0603 - a property of the process
+    _follows = True
+    if WINDOWS:
+        sockets, files = pickle.load(sys.stdin.buffer)
+        with Path(os.devnull).open("rb") as nothing:
+            os.dup2(nothing.fileno(), sys.stdin.fileno())
+        return [*map(windows.socket_of, sockets), *map(windows.file_of, files)]
+    parent_pid, lifeline, *descriptors = map(int, arguments)
+    end_group_with(parent_pid, lifeline)
+    return descriptors

@@ -15,7 +15,7 @@ import pytest
 
 from sc2pool.platform import WINDOWS
 from sc2pool.processes import windows
-from sc2pool.processes.follower import Follower
+from sc2pool.processes.with_parent import Follower
 from sc2standin.install import windows_program
 
 EXECUTABLE = "SC2_x64.exe" if WINDOWS else "SC2_x64"

@@ -21,7 +21,6 @@ from sc2pool.platform import LINUX, WINDOWS
 from sc2pool.processes import guard as guard_module
 from sc2pool.processes import tree as tree_module
 from sc2pool.processes.filelock import try_lock
-from sc2pool.processes.follower import Follower
 from sc2pool.processes.guard import Guard
 from sc2pool.processes.spawn import describe_exit, run_python, watch_exit, watch_in_thread
 from sc2pool.processes.tree import (
@@ -33,6 +32,7 @@ from sc2pool.processes.tree import (
     is_alive,
     process_table,
 )
+from sc2pool.processes.with_parent import Follower
 from tests.support.programs import assert_gone, has_ended
 from tests.support.systems import KILLED, SLEEPS, start_group
 

@@ -53,11 +53,10 @@ from sc2pool.game.program.builds import diagnose
 from sc2pool.game.program.installation import Installation
 from sc2pool.game.program.lease import HOST, PortLease
 from sc2pool.platform import WINDOWS
-from sc2pool.processes.follower import is_follower
 from sc2pool.processes.spawn import describe_exit, is_shortage, start_thread, watch_exit
 from sc2pool.processes.tree import UNREADABLE, descendants, kill_tree, waited_s
 from sc2pool.processes.uninterrupted import uninterrupted
-from sc2pool.processes.with_parent import die_with_parent, end_with_this_process
+from sc2pool.processes.with_parent import die_with_parent, end_with_this_process, is_follower
 
 if not WINDOWS:
     import resource

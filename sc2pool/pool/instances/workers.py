@@ -34,9 +34,9 @@ from sc2pool.pool.ipc.channel import Channel, ChannelClosedError, Control, socke
 from sc2pool.pool.ipc.messages import Close, Host, Leave
 from sc2pool.pool.queues import memory
 from sc2pool.pool.queues.doorbell import CommonDoorbells, Doorbell, Waiter
-from sc2pool.processes.follower import Follower, start_follower
 from sc2pool.processes.spawn import notices_children, signal_name
 from sc2pool.processes.tree import created_at_s, is_alive
+from sc2pool.processes.with_parent import Follower, start_follower
 
 _OUTSIDE = ("SIGKILL", "SIGTERM")
 """Signals that come from outside the process, not from an error in it."""

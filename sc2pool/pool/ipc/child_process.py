@@ -26,10 +26,10 @@ from sc2pool.platform import WINDOWS
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.messages import Raised
 from sc2pool.pool.ipc.pickling import RemoteTraceback, describe, original
-from sc2pool.processes.follower import Follower, start_follower
 from sc2pool.processes.spawn import describe_exit, leave_interrupts_to_parent
 from sc2pool.processes.tree import active_s
 from sc2pool.processes.uninterrupted import uninterrupted
+from sc2pool.processes.with_parent import Follower, start_follower
 
 _SILENT_S: Final = 60.0
 """How long a process whose reply is awaited may use no CPU time."""

@@ -3,7 +3,7 @@
 A worker is in a background process group of the trainer's terminal. A terminal with `stty tostop`
 stops such a group at its first output, unless the worker ignores the signal.
 
-`python -m sc2pool.pool.worker` is started as a follower (`processes.follower`). It inherits four
+`python -m sc2pool.pool.worker` is started as a follower (`processes.with_parent`). It inherits four
 descriptors: the control socket, the request doorbell, the reply doorbell and the pool's memory.
 """
 
@@ -13,7 +13,7 @@ import gc
 import signal
 import sys
 
-from sc2pool.processes.follower import become_follower
+from sc2pool.processes.with_parent import become_follower
 
 if __name__ == "__main__":
     if hasattr(signal, "SIGTTOU"):  # not on Windows

@@ -25,7 +25,7 @@ from sc2pool.game.program.process import (
     read_tail,
 )
 from sc2pool.platform import WINDOWS
-from sc2pool.processes import follower
+from sc2pool.processes import with_parent
 from tests.support.systems import KILLED, SLEEPS, is_private, write_program
 
 # ---- environment, log, kill ----------------------------------------------------------------------
@@ -101,7 +101,7 @@ def test_advice_is_part_of_the_fault_if_the_cause_is_known(spawn):
 
 @has_groups
 def test_a_worker_s_game_stays_in_its_process_group(spawn, monkeypatch):
-    monkeypatch.setattr(follower, "_follows", True)
+    monkeypatch.setattr(with_parent, "_follows", True)
     game = spawn(SLEEP)
     assert os.getpgid(game.pid) == os.getpgid(0)
 
