@@ -59,8 +59,8 @@ if TYPE_CHECKING:
         whole_mask as whole_mask,
     )
     from sc2pool.pretrained import pretrained as pretrained
+    from sc2pool.protocol import LOOPS_PER_S as LOOPS_PER_S
     from sc2pool.protocol.compiled import STEP_PATH as STEP_PATH
-    from sc2pool.protocol.game_time import LOOPS_PER_S as LOOPS_PER_S
     from sc2pool.realtime.rllib import (
         after_each_training_step as after_each_training_step,
         log_growth as log_growth,
@@ -121,8 +121,8 @@ _NAMES = {
     "sc2pool.pool.statistics.measures": "Rates",
     "sc2pool.pool.vec_pool": "VecPool refuse_to_travel whole_mask",
     "sc2pool.pretrained": "pretrained",
+    "sc2pool.protocol": "LOOPS_PER_S",
     "sc2pool.protocol.compiled": "STEP_PATH",
-    "sc2pool.protocol.game_time": "LOOPS_PER_S",
     "sc2pool.realtime.rllib": "after_each_training_step log_growth",
     "sc2pool.tasks.definition": "TaskDefinition",
     "sc2pool.tasks.minigames.scores": "scores_of",

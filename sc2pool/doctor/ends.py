@@ -37,8 +37,7 @@ from sc2pool.doctor.lab import (
     units_of,
 )
 from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree
-from sc2pool.protocol import requests
-from sc2pool.protocol.game_time import LOOPS_PER_S
+from sc2pool.protocol import LOOPS_PER_S, requests
 from sc2pool.protocol.replies import Status
 
 _SILENT_S, _SHORT_SILENT_S = 10.0, 3.0

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from typing import Final, NamedTuple
 
-from sc2pool.protocol.game_time import LOOPS_PER_S
+from sc2pool.protocol import LOOPS_PER_S
 
 
 class Tick(NamedTuple):

@@ -53,8 +53,7 @@ from sc2pool.game.program.builds import NOTHING_SETTLED, Settled
 from sc2pool.game.program.installation import Installation, made_with
 from sc2pool.game.program.launch import launch
 from sc2pool.platform import WINDOWS
-from sc2pool.protocol import replies, requests
-from sc2pool.protocol.game_time import LOOPS_PER_S
+from sc2pool.protocol import LOOPS_PER_S, replies, requests
 from sc2pool.protocol.observed import Observed, PendingEvents
 from sc2pool.protocol.replies import Status
 from sc2pool.protocol.requests import MatchPorts

@@ -16,7 +16,7 @@ from math import ceil
 from typing import Final
 
 from sc2pool.errors import SampleTimeoutError
-from sc2pool.protocol.game_time import LOOPS_PER_S
+from sc2pool.protocol import LOOPS_PER_S
 
 log = logging.getLogger("sc2pool")
 

@@ -30,7 +30,7 @@ from PIL import Image, ImageDraw, ImageFont
 from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.protocol.game_time import LOOPS_PER_S
+from sc2pool.protocol import LOOPS_PER_S
 from sc2pool.render import MAP_PX, PANEL_PX, palette
 from sc2pool.render.ground import View, ground, lay_creep, lay_fog, playable, view_of
 from sc2pool.render.palette import Colour, shade

@@ -27,7 +27,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.commands import Commands
 from sc2pool.errors import UserCodeError
 from sc2pool.foreign import printable
-from sc2pool.protocol.game_time import LOOPS_PER_S
+from sc2pool.protocol import LOOPS_PER_S
 from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.definition import TaskDefinition, check_loops
 

@@ -20,8 +20,7 @@ from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.game import Game, ResetKind
 from sc2pool.game.program.installation import Installation, find_map
-from sc2pool.protocol import requests
-from sc2pool.protocol.game_time import LOOPS_PER_S
+from sc2pool.protocol import LOOPS_PER_S, requests
 from sc2pool.protocol.replies import FIRST_LOOP_MAX, Status
 from sc2pool.tasks.minigames.geometry import PlayableArea
 from tests.game.conftest import in_each_loop

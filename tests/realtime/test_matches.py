@@ -25,7 +25,7 @@ from sc2.player import Bot
 from sc2pool.config import Limits, PoolConfig
 from sc2pool.errors import UserCodeError
 from sc2pool.game.hang_detection import SILENCE_S
-from sc2pool.protocol.game_time import LOOPS_PER_S
+from sc2pool.protocol import LOOPS_PER_S
 from tests.support.installations import changed
 
 PERIOD_S = TellsLoops.step_mul / LOOPS_PER_S

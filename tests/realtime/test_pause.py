@@ -30,7 +30,7 @@ from sc2pool import PauseCallback, SC2GymEnv, SubprocSC2VecEnv
 from sc2pool.config import PoolConfig
 from sc2pool.errors import ClosedError, ConfigError, PauseError
 from sc2pool.pool.machine.run_dir import sweep
-from sc2pool.protocol.game_time import LOOPS_PER_S
+from sc2pool.protocol import LOOPS_PER_S
 from sc2pool.realtime.gate import PauseGate
 from tests.realtime.conftest import are_stopped, games, play_until_spares_are_held, states, step
 from tests.support.programs import PER_GAME, Trainer, assert_gone, has_ended

@@ -11,7 +11,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.doctor.checks.game import CATCHES_UP_ABOVE, FREEZES_BELOW
 from sc2pool.doctor.findings import Judgement, Section, differs, expect, ok, seconds
-from sc2pool.protocol.game_time import LOOPS_PER_S
+from sc2pool.protocol import LOOPS_PER_S
 
 FIRST_LOOP_MAX: Final = int(LOOPS_PER_S)
 """The latest usual loop of a real-time game's first observation."""

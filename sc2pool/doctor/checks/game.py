@@ -19,7 +19,7 @@ from sc2pool.doctor.findings import (
     yes_no,
 )
 from sc2pool.game.program.builds import known_faults
-from sc2pool.protocol.game_time import LOOPS_PER_S
+from sc2pool.protocol import LOOPS_PER_S
 
 KILL_SLOW_S: Final = 2.0
 GROWTH_BYTES: Final = MB

@@ -46,7 +46,7 @@ from sc2pool.pool.stepping.batch import (
     real_outcome,
     synthetic_outcome,
 )
-from sc2pool.protocol.game_time import LOOPS_PER_S
+from sc2pool.protocol import LOOPS_PER_S
 from sc2pool.tasks.opponents.results import CONTRADICTION, UNTOLD_END, outcome_of
 
 

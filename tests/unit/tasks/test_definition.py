@@ -16,7 +16,7 @@ from sc2pool.config import Computer, GameSetup, Limits
 from sc2pool.errors import ConfigError
 from sc2pool.players.factory import TaskPlayerSpec
 from sc2pool.players.task_spec import TaskSpec
-from sc2pool.protocol.game_time import LOOPS_PER_S
+from sc2pool.protocol import LOOPS_PER_S
 from sc2pool.tasks.definition import check_definition
 from sc2pool.tasks.in_flight import ActionInFlight
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon

@@ -1,8 +1,0 @@
-"""The game's unit of time. It has no imports, because workers without a game use it too."""
-
-from __future__ import annotations
-
-from typing import Final
-
-LOOPS_PER_S: Final = 22.4
-"""Game loops per second of real time, at the speed "faster", as in python-sc2 and pysc2."""
