@@ -5,7 +5,7 @@
     reset()      ──┘                                 (reset is begin in all envs, then recv)
 
 `Pool` checks its arguments and delegates: `stepping` tracks each env's step, `episodes` deals the
-episodes, `pauses` stops games, `calls` runs operations in the players' processes, and `instances`
+episodes, `calls` stops games and runs operations in the players' processes, and `instances`
 keeps the games alive. Rule: every env that was sent an action gets exactly one transition. It is
 real or, after a fault, synthetic and marked as such. After an interrupt (Ctrl-C) in any call, the
 next reset of all envs gives a working pool. A pool belongs to the process that made it.
@@ -31,12 +31,11 @@ from sc2pool.config import PoolConfig
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError
 from sc2pool.pool import actions as action_checks
-from sc2pool.pool.calls import Calls
+from sc2pool.pool.calls import Calls, Pauses
 from sc2pool.pool.episodes import Episodes, Request
 from sc2pool.pool.instances.system import REAL, System
 from sc2pool.pool.ipc.messages import Hello, Raised
 from sc2pool.pool.machine.watchdog import memory_warning
-from sc2pool.pool.pauses import Pauses
 from sc2pool.pool.queues.layout import Array, slot_layout
 from sc2pool.pool.runtime import Lifetime, Runtime
 from sc2pool.pool.statistics.stats import PoolStats
