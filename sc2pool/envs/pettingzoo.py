@@ -33,8 +33,8 @@ from sc2pool.integration import (
     resolve_task,
     whole_mask,
 )
+from sc2pool.pool.batch import Batch
 from sc2pool.pool.pool import Pool
-from sc2pool.pool.stepping.batch import Batch
 from sc2pool.utilities import Array, whole_number
 
 Step = tuple[

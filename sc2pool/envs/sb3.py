@@ -34,11 +34,11 @@ from sc2pool.envs.shared_keywords import (
 )
 from sc2pool.errors import ConfigError
 from sc2pool.players.operations import qualified
+from sc2pool.pool.batch import Batch
 from sc2pool.pool.episodes import check_options
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.statistics.stats import PoolStats
-from sc2pool.pool.stepping.batch import Batch
 from sc2pool.pool.vec_pool import VecPool, masks_of
 from sc2pool.processes.tree import usable_cores
 

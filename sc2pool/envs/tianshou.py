@@ -30,7 +30,7 @@ from sc2pool.integration import (
     make_players,
     seed_of_each,
 )
-from sc2pool.pool.stepping.batch import Batch
+from sc2pool.pool.batch import Batch
 from sc2pool.utilities import Array, whole_number
 
 EnvIds = int | Iterable[int] | None

@@ -33,7 +33,7 @@ from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import AWAITED, STOPPED, State
 from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.pickling import for_worker, to_result
-from sc2pool.pool.stepping.stepping import Stepping
+from sc2pool.pool.stepping import Stepping
 from sc2pool.render import FRAME_SHAPE
 
 _MOVING = (STOPPED - {State.HELD, State.PAUSED}) | {State.RESETTING}

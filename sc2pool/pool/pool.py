@@ -31,6 +31,7 @@ from sc2pool.config import PoolConfig
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError
 from sc2pool.pool import actions as action_checks
+from sc2pool.pool.batch import Batch
 from sc2pool.pool.calls import Calls, Pauses
 from sc2pool.pool.episodes import Episodes, Request
 from sc2pool.pool.instances.system import REAL, System
@@ -39,8 +40,7 @@ from sc2pool.pool.machine.watchdog import memory_warning
 from sc2pool.pool.queues.layout import Array, slot_layout
 from sc2pool.pool.runtime import Lifetime, Runtime
 from sc2pool.pool.statistics.stats import PoolStats
-from sc2pool.pool.stepping.batch import Batch
-from sc2pool.pool.stepping.stepping import Stepping
+from sc2pool.pool.stepping import Stepping
 from sc2pool.pool.vec_pool import agreed, refuse_to_travel
 from sc2pool.tasks.player import PlayerSpec
 

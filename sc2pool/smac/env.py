@@ -40,8 +40,8 @@ from sc2pool.integration import (
     smac_battle,
     state_names,
 )
+from sc2pool.pool.batch import Batch
 from sc2pool.pool.pool import Pool
-from sc2pool.pool.stepping.batch import Batch
 from sc2pool.smac import Scenario
 from sc2pool.utilities import Array, replacing, whole_number
 

@@ -18,7 +18,8 @@ from sc2pool.platform import LINUX
 if not LINUX:
     pytest.skip("the simulated machine is a Linux", allow_module_level=True)
 
-from sc2pool.pool import episodes
+from sc2pool.pool import episodes, stepping
+from sc2pool.pool.batch import Gatherer, synthetic_outcome
 from sc2pool.pool.calls import Calls
 from sc2pool.pool.episodes import EpisodeBook
 from sc2pool.pool.instances.event_loop import EventLoop
@@ -27,9 +28,7 @@ from sc2pool.pool.instances.workers import Worker
 from sc2pool.pool.queues.layout import SlotLayout
 from sc2pool.pool.queues.slots import Slot, SlotBatch, Slots
 from sc2pool.pool.queues.trainer_end import TrainerEnd
-from sc2pool.pool.stepping import stepping
-from sc2pool.pool.stepping.batch import Gatherer, synthetic_outcome
-from sc2pool.pool.stepping.stepping import Stepping
+from sc2pool.pool.stepping import Stepping
 from sc2pool.processes.uninterrupted import uninterrupted
 from tests.support.simulation.play import play
 from tests.support.simulation.schedule import Schedule, draw

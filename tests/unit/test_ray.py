@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
+from sc2pool.pool.batch import Batch
 from sc2pool.pool.queues.layout import space_layout
-from sc2pool.pool.stepping.batch import Batch
 from sc2pool.ray.pool.batches import together, truncation
 
 BOX = spaces.Box(-1, 1, (2,), np.float32)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from sc2pool.integration import SpaceLayout
-from sc2pool.pool.stepping.batch import Batch
+from sc2pool.pool.batch import Batch
 from sc2pool.utilities import Array
 
 

@@ -35,7 +35,7 @@ from sc2pool.integration import (
     refuse_to_travel,
     space_layout,
 )
-from sc2pool.pool.stepping.batch import Batch
+from sc2pool.pool.batch import Batch
 from sc2pool.ray.cluster import GAME_RESOURCE, Node, declares_games, nodes
 from sc2pool.ray.pool.actors import Actors, ResetArguments
 from sc2pool.ray.pool.batches import together, truncation

@@ -26,8 +26,8 @@ import ray
 
 from sc2pool import PoolStats
 from sc2pool.integration import make_players
+from sc2pool.pool.batch import Batch
 from sc2pool.pool.pool import Pool
-from sc2pool.pool.stepping.batch import Batch
 from sc2pool.ray.equal_nodes import NodeGame
 from sc2pool.utilities import Array
 

@@ -120,7 +120,7 @@ def test_torn_records_say_so_until_the_reset(monkeypatch: pytest.MonkeyPatch) ->
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("sc2pool.pool.stepping.stepping.Stepping.begin", interrupted)
+        patch.setattr("sc2pool.pool.stepping.Stepping.begin", interrupted)
         with pytest.raises(KeyboardInterrupt):
             env.reset()
     actions = np.zeros(N, np.int64)

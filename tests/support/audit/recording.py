@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from sc2pool.pool.stepping.batch import Batch
+from sc2pool.pool.batch import Batch
 from tests.support.audit.audited.task import Stamp
 from tests.support.audit.checker import Began, Mark, Received, Record, Sent
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from sc2pool.pool.batch import Batch
 from sc2pool.pool.episodes import episode_seed
-from sc2pool.pool.stepping.batch import Batch
 from tests.support.simulation.schedule import Schedule
 from tests.support.simulation.worker import FIELDS, WHOLE
 from tests.support.simulation.world import World

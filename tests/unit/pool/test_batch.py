@@ -7,17 +7,17 @@ import pytest
 from gymnasium import spaces
 
 from sc2pool.errors import Fault, FaultKind, Phase
-from sc2pool.pool.instances.seats import FaultReport
-from sc2pool.pool.queues.layout import space_layout
-from sc2pool.pool.queues.slots import Flag
-from sc2pool.pool.stepping.alignment import Alignment
-from sc2pool.pool.stepping.batch import (
+from sc2pool.pool.batch import (
     Gatherer,
     Outcome,
     fault_info,
     real_outcome,
     synthetic_outcome,
 )
+from sc2pool.pool.instances.seats import FaultReport
+from sc2pool.pool.queues.layout import space_layout
+from sc2pool.pool.queues.slots import Flag
+from sc2pool.pool.stepping import Alignment
 
 SPACE = spaces.Dict(a=spaces.Box(-10, 10, (2,), np.float32), b=spaces.Discrete(9))
 UNFIXED = spaces.Text(5)

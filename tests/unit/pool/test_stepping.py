@@ -21,7 +21,7 @@ from sc2pool.config import PoolConfig
 from sc2pool.pool.instances.instance import ACTIONS_KEPT
 from sc2pool.pool.instances.states import State
 from sc2pool.pool.pool import Pool
-from sc2pool.pool.stepping.stepping import Stage
+from sc2pool.pool.stepping import Stage
 from tests.support.simulation.play import NO_DISK, time_of
 from tests.support.simulation.schedule import Event, Schedule
 from tests.support.simulation.system import system

@@ -13,6 +13,19 @@ copied for all envs at once, and the records are updated when something else hap
   of the envs. So a seeded run that is stepped in lockstep does not depend on timing.
 - Real-time games whose episodes begin together are held at their first observations until all have
   reached theirs, because a game may have to be launched first.
+
+`Alignment` keeps real-time games aligned whose envs are stepped together:
+
+    env 0   observation ─────────────── action      the batch waits for the last observation:
+    env 1            observation ─────── action     an early env waits as long in every step
+    env 2                    observation ─ action
+
+Games that began together drift apart when one of them overruns a period, fails, or begins another
+episode. From then on an early game's actions are late by its lead. So the early game is delayed:
+one of its periods is made longer, by the whole game loops of its lead.
+
+Rules: `Alignment` is pure. An env's lead is its minimum over three batches, so one slow answer
+delays no env. The last env is never delayed.
 """
 
 from __future__ import annotations
@@ -22,11 +35,19 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
 
 from sc2pool.deadline import Deadline
+from sc2pool.pool.batch import (
+    Batch,
+    Gatherer,
+    Outcome,
+    fault_info,
+    real_outcome,
+    synthetic_outcome,
+)
 from sc2pool.pool.episodes import Episodes, Request
 from sc2pool.pool.instances.event_loop import EventLoop
 from sc2pool.pool.instances.instance import ACTIONS_KEPT, Instance
@@ -37,15 +58,6 @@ from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.queues.layout import Array, SlotLayout
 from sc2pool.pool.queues.slots import Flag
 from sc2pool.pool.queues.trainer_end import TrainerEnd
-from sc2pool.pool.stepping.alignment import Alignment
-from sc2pool.pool.stepping.batch import (
-    Batch,
-    Gatherer,
-    Outcome,
-    fault_info,
-    real_outcome,
-    synthetic_outcome,
-)
 from sc2pool.protocol import LOOPS_PER_S
 from sc2pool.tasks.opponents.results import CONTRADICTION, UNTOLD_END, outcome_of
 
@@ -604,3 +616,36 @@ class Stepping(Listener):
         """The mask that came with this row's newest observation; None without a mask."""
         queue = self._steps[env].queue
         return None if queue is None else queue.mask(row)
+
+
+_BATCHES: Final = 3
+
+
+class Alignment:
+    """The alignment of one pool's envs."""
+
+    def __init__(self, loops_per_s: float) -> None:
+        self._loops_per_s = loops_per_s
+        self._leads_s: list[list[float]] = []
+
+    def note(self, gaps_s: Sequence[float] | None) -> None:
+        """Note the lateness in a batch.
+
+        Args:
+            gaps_s: for each env, the time from its observation to its action. None unless all envs
+                were stepped together and no episode ended.
+        """
+        if gaps_s is None:
+            self._leads_s.clear()
+            return
+        last_s = min(gaps_s)
+        self._leads_s.append([gap_s - last_s for gap_s in gaps_s])
+
+    def delays_loops(self) -> list[int] | None:
+        """By how many loops to delay each env's next period; None if no env is delayed."""
+        if len(self._leads_s) < _BATCHES:
+            return None
+        leads_s = [min(of_env) for of_env in zip(*self._leads_s, strict=True)]
+        self._leads_s.clear()
+        loops = [int(lead_s * self._loops_per_s) for lead_s in leads_s]
+        return loops if any(loops) else None

@@ -1,1 +1,0 @@
-"""The stage of each env's step, and the batches of results."""
