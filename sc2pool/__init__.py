@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from sc2pool.envs.tianshou import SC2TianshouVectorEnv as SC2TianshouVectorEnv
     from sc2pool.envs.vector import SC2VectorEnv as SC2VectorEnv
     from sc2pool.errors import ConfigError as ConfigError, SC2PoolError as SC2PoolError
-    from sc2pool.pool.statistics.stats import PoolStats as PoolStats
+    from sc2pool.pool.statistics import PoolStats as PoolStats
     from sc2pool.ray.vec_env import RaySC2VecEnv as RaySC2VecEnv
     from sc2pool.realtime.async_off_policy import (
         AsyncDQN as AsyncDQN,
@@ -80,7 +80,7 @@ _NAMES = {
     "sc2pool.envs.tianshou": ("SC2TianshouVectorEnv",),
     "sc2pool.envs.vector": ("SC2VectorEnv",),
     "sc2pool.errors": ("ConfigError", "SC2PoolError"),
-    "sc2pool.pool.statistics.stats": ("PoolStats",),
+    "sc2pool.pool.statistics": ("PoolStats",),
     "sc2pool.ray.vec_env": ("RaySC2VecEnv",),
     "sc2pool.realtime.async_off_policy": ("AsyncDQN", "AsyncSAC", "AsyncTD3"),
     "sc2pool.realtime.async_ppo.learner": ("AsyncPPO",),

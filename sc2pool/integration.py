@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     )
     from sc2pool.pool.report.watch_page import listen
     from sc2pool.pool.runtime import warn_of_owner as warn_of_owner
-    from sc2pool.pool.statistics.measures import Rates as Rates
+    from sc2pool.pool.measures import Rates as Rates
     from sc2pool.pool.vec_pool import (
         VecPool as VecPool,
         refuse_to_travel as refuse_to_travel,
@@ -118,7 +118,7 @@ _NAMES = {
     "sc2pool.pool.report.merging": "merge_curves merge_stats stats_from_dict",
     "sc2pool.pool.report.watch_page": "listen_for_page=listen",
     "sc2pool.pool.runtime": "warn_of_owner",
-    "sc2pool.pool.statistics.measures": "Rates",
+    "sc2pool.pool.measures": "Rates",
     "sc2pool.pool.vec_pool": "VecPool refuse_to_travel whole_mask",
     "sc2pool.pretrained": "pretrained",
     "sc2pool.protocol": "LOOPS_PER_S",

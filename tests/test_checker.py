@@ -21,7 +21,7 @@ import pytest
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig, RestartPolicy
-from sc2pool.pool.statistics.stats import PoolEvent
+from sc2pool.pool.statistics import PoolEvent
 from tests.support.audit.audited.match_task import AuditMatch
 from tests.support.audit.audited.task import HARMS, LAST_LOOP, STEP_MUL, AuditTask, Stamp
 from tests.support.audit.audited.team_task import AuditTeam, AuditTeamMatch

@@ -24,7 +24,7 @@ from sc2pool.doctor.machine import Playable
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.foreign import printable
 from sc2pool.game.game import Game, ResetKind
-from sc2pool.pool.statistics.measures import Durations
+from sc2pool.pool.measures import Durations
 from sc2pool.protocol import replies, requests
 from sc2pool.protocol.replies import Status
 from sc2pool.tasks.minigames.geometry import PlayableArea

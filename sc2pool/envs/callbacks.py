@@ -21,8 +21,8 @@ from stable_baselines3.common.callbacks import BaseCallback
 from sc2pool.envs.sb3 import PoolVecEnv
 from sc2pool.envs.shared_keywords import whole_number
 from sc2pool.errors import ConfigError
-from sc2pool.pool.statistics.measures import Rates
-from sc2pool.pool.statistics.stats import PoolStats
+from sc2pool.pool.measures import Rates
+from sc2pool.pool.statistics import PoolStats
 from sc2pool.tasks.opponents.snapshots import SnapshotStore
 
 log = logging.getLogger("sc2pool")

@@ -21,7 +21,7 @@ from sc2pool.envs.shared_keywords import (
     make_players,
 )
 from sc2pool.pool.queues.layout import Array
-from sc2pool.pool.statistics.stats import PoolStats
+from sc2pool.pool.statistics import PoolStats
 from sc2pool.pool.vec_pool import whole_mask
 from sc2pool.tasks.registry import DEFAULT_TASK
 

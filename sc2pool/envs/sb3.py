@@ -38,7 +38,7 @@ from sc2pool.pool.batch import Batch
 from sc2pool.pool.episodes import check_options
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array
-from sc2pool.pool.statistics.stats import PoolStats
+from sc2pool.pool.statistics import PoolStats
 from sc2pool.pool.vec_pool import VecPool, masks_of
 from sc2pool.processes.tree import usable_cores
 

@@ -59,7 +59,7 @@ from sc2pool.pool.batch import Batch
 from sc2pool.pool.ipc.pickling import RemoteTraceback
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array, space_layout
-from sc2pool.pool.statistics.stats import PoolStats
+from sc2pool.pool.statistics import PoolStats
 from sc2pool.pool.vec_pool import masks_of
 
 Step = tuple[Any, Array, Array, Array, dict[str, Any]]

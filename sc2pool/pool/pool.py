@@ -39,7 +39,7 @@ from sc2pool.pool.ipc.messages import Hello, Raised
 from sc2pool.pool.machine.watchdog import memory_warning
 from sc2pool.pool.queues.layout import Array, slot_layout
 from sc2pool.pool.runtime import Lifetime, Runtime
-from sc2pool.pool.statistics.stats import PoolStats
+from sc2pool.pool.statistics import PoolStats
 from sc2pool.pool.stepping import Stepping
 from sc2pool.pool.vec_pool import agreed, refuse_to_travel
 from sc2pool.tasks.player import PlayerSpec

@@ -41,7 +41,7 @@ from sc2pool.pool.report.metrics import MetricsServer
 from sc2pool.pool.report.replays import ReplayFolder
 from sc2pool.pool.report.snapshot import Snapshots
 from sc2pool.pool.report.watch_page import WatchPage, open_watch_page
-from sc2pool.pool.statistics.stats import InstanceStats, PoolStats
+from sc2pool.pool.statistics import InstanceStats, PoolStats
 from sc2pool.processes.uninterrupted import submit, uninterrupted
 
 _CLOSE_GRACE_S = 2.0

@@ -12,7 +12,7 @@ from sc2pool.errors import ConfigError
 from sc2pool.pool.batch import Batch
 from sc2pool.pool.ipc.messages import Hello
 from sc2pool.pool.queues.layout import Array, mask_size
-from sc2pool.pool.statistics.stats import PoolStats
+from sc2pool.pool.statistics import PoolStats
 
 
 def refuse_to_travel(pool: object) -> Never:

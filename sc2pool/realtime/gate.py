@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ClosedError, ConfigError, FaultKind, GameFault, PauseError
-from sc2pool.pool.statistics.stats import PauseStats, PoolStats
+from sc2pool.pool.statistics import PauseStats, PoolStats
 from sc2pool.processes.guard import Guard
 from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree, created_at_s, is_alive
 from sc2pool.realtime.env import RealTimeEnv

@@ -23,7 +23,7 @@ from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
 from sc2pool.errors import ConfigError, SampleTimeoutError
 from sc2pool.pool.pool import Pool
-from sc2pool.pool.statistics.stats import PoolStats
+from sc2pool.pool.statistics import PoolStats
 from sc2pool.realtime.gate import pause_stats
 from sc2pool.realtime.sample_timeout import Discards, Fragment, check_fragment
 

@@ -22,7 +22,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sc2pool import AsyncPPO, PausableEnv, PauseCallback, PauseGate, RealTimeEnv
 from sc2pool.errors import ClosedError, ConfigError, FaultKind, GameFault, PauseError
-from sc2pool.pool.statistics.stats import PauseStats
+from sc2pool.pool.statistics import PauseStats
 from sc2pool.realtime import gate as gate_module
 from tests.support.programs import Trainer, has_ended
 

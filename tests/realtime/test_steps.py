@@ -17,7 +17,7 @@ from realtime_bots import RealtimeBot
 from realtime_tasks import InFlight, OneIsSlow, Short, TellsLoop, Unstoppable
 
 from sc2pool import SC2VectorEnv, SubprocSC2VecEnv
-from sc2pool.pool.statistics.measures import HeldSpares
+from sc2pool.pool.measures import HeldSpares
 from sc2pool.protocol import LOOPS_PER_S
 from tests.realtime.conftest import are_stopped, games, play_until_spares_are_held, states, step
 

@@ -22,7 +22,7 @@ from sc2pool.errors import ActionError, ConfigError, GameFault
 from sc2pool.game.game import Game
 from sc2pool.game.match import Match
 from sc2pool.game.program.installation import Installation
-from sc2pool.pool.statistics.measures import MatchResults
+from sc2pool.pool.measures import MatchResults
 from sc2pool.smac import StarCraft2Env, UnitType, own_scenario
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.teams.smac.battle_task import smac_task

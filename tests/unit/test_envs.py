@@ -37,7 +37,7 @@ from sc2pool.envs.shared_keywords import (
 )
 from sc2pool.errors import ConfigError
 from sc2pool.platform import WINDOWS
-from sc2pool.pool.statistics.stats import Counters, PoolStats
+from sc2pool.pool.statistics import Counters, PoolStats
 from sc2pool.protocol.compiled import STEP_PATH
 from sc2pool.tasks.minigames.defeat_roaches import DefeatRoaches
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon

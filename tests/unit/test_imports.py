@@ -69,13 +69,14 @@ MAY_IMPORT = {
 POOL_ROOMS = {
     "ipc": set(),
     "queues": {"ipc"},
-    "statistics": set(),
-    "report": {"ipc", "statistics"},
+    "measures": set(),
+    "statistics": {"measures"},
+    "report": {"ipc", "measures", "statistics"},
     "machine": {"queues", "report"},
     "worker": {"ipc", "queues", "report"},
     "instances": {"ipc", "queues", "statistics", "report", "machine"},
 }
-"""The folders of `pool`, and the other folders of `pool` that each may import."""
+"""The folders of `pool` and its statistics, and the other ones that each may import."""
 HEAVY = {
     "torch": ("envs/sb3.py", "realtime/", "cli/", "tasks/opponents/models.py"),
     "stable_baselines3": (
@@ -276,9 +277,10 @@ def test_the_stand_in_imports_nothing_heavy():
 def test_the_rooms_of_the_pool_import_one_way(own_room):
     allowed = {"sc2pool", "sc2pool.pool"}
     allowed |= {f"sc2pool.pool.{name}" for name in POOL_ROOMS[own_room] | {own_room}}
+    folder = (PACKAGE / "pool" / own_room).is_dir()
     wrong = [
         f"{file.name} imports {module}"
-        for file in (PACKAGE / "pool" / own_room).glob("*.py")
+        for file in (PACKAGE / "pool").glob(f"{own_room}/*.py" if folder else f"{own_room}.py")
         for module in imports(file)
         if module.startswith("sc2pool.pool") and ".".join(module.split(".")[:3]) not in allowed
     ]

@@ -29,7 +29,7 @@ from sc2pool.pool.report import fault_reports, stuck_hooks
 from sc2pool.pool.report.logs import log_instance
 from sc2pool.pool.report.replays import ReplayFolder
 from sc2pool.pool.report.stuck_hooks import StuckHook
-from sc2pool.pool.statistics.stats import Counters
+from sc2pool.pool.statistics import Counters
 
 
 class Recovery:

@@ -30,7 +30,7 @@ from sc2pool.pool.machine.watchdog import Verdict
 from sc2pool.pool.queues.slots import Flag
 from sc2pool.pool.report.logs import log_instance, log_launch
 from sc2pool.pool.report.replays import ReplayFolder
-from sc2pool.pool.statistics.stats import Counters
+from sc2pool.pool.statistics import Counters
 from sc2pool.processes.spawn import is_shortage
 from sc2pool.tasks.player import Episode
 

@@ -19,8 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sc2pool.pool.report.snapshot import STEPS_PER_S
-from sc2pool.pool.statistics.measures import (
+from sc2pool.pool.measures import (
     Durations,
     HeldSpares,
     Lateness,
@@ -28,7 +27,8 @@ from sc2pool.pool.statistics.measures import (
     RealtimeStats,
     summed,
 )
-from sc2pool.pool.statistics.stats import (
+from sc2pool.pool.report.snapshot import STEPS_PER_S
+from sc2pool.pool.statistics import (
     RETURNS_KEPT,
     InstanceStats,
     PauseStats,

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from sc2pool.errors import ConfigError
 from sc2pool.optional import how_to_install
-from sc2pool.pool.statistics.measures import Durations, MatchResults
-from sc2pool.pool.statistics.stats import InstanceStats, Metric, PoolStats
+from sc2pool.pool.measures import Durations, MatchResults
+from sc2pool.pool.statistics import InstanceStats, Metric, PoolStats
 from sc2pool.processes.spawn import start_thread
 
 if TYPE_CHECKING:

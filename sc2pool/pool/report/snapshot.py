@@ -16,9 +16,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from sc2pool.pool.measures import History, Rates
 from sc2pool.pool.report import live_files
-from sc2pool.pool.statistics.measures import History, Rates
-from sc2pool.pool.statistics.stats import Counters, InstanceStats, PoolStats, fault_count
+from sc2pool.pool.statistics import Counters, InstanceStats, PoolStats, fault_count
 
 RATE_WINDOW_S = 5.0
 EVENTS_IN_FILE = 20

@@ -29,7 +29,7 @@ from sc2pool.errors import (
     Phase,
 )
 from sc2pool.integration import merge_stats, restarts_exceeded, warn_of_owner
-from sc2pool.pool.statistics.stats import PoolEvent
+from sc2pool.pool.statistics import PoolEvent
 from sc2pool.ray.cluster import ANSWER_S, connection
 from sc2pool.ray.equal_nodes import check_agreement
 from sc2pool.ray.pool.node_games import Reply

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 import torch as th
 from stable_baselines3.common.policies import BaseModel
 
-from sc2pool.pool.statistics.measures import Durations
+from sc2pool.pool.measures import Durations
 
 _WAKE_UP_S: Final = 1.0
 """The longest single wait: on some systems Ctrl-C does not interrupt a wait without limit."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from sc2pool.pool.statistics.stats import PoolEvent
+from sc2pool.pool.statistics import PoolEvent
 from tests.support.audit.checker import Mark
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import psutil
 
-from sc2pool.pool.statistics.stats import InstanceStats
+from sc2pool.pool.statistics import InstanceStats
 
 
 def pid_of(instance: InstanceStats, target: str, games: int = 1) -> int | None:

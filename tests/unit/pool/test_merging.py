@@ -7,9 +7,9 @@ import json
 import pytest
 
 from sc2pool.errors import Fault, FaultKind, Phase
+from sc2pool.pool.measures import MatchResults
 from sc2pool.pool.report.merging import merge_curves, merge_stats, stats_from_dict
-from sc2pool.pool.statistics.measures import MatchResults
-from sc2pool.pool.statistics.stats import Counters, InstanceStats, PoolEvent, PoolStats
+from sc2pool.pool.statistics import Counters, InstanceStats, PoolEvent, PoolStats
 
 
 def row(seat: str, instance: int) -> InstanceStats:

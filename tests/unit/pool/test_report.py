@@ -24,6 +24,7 @@ from sc2pool.config import ReplayPolicy
 from sc2pool.errors import Fault, FaultKind, Phase
 from sc2pool.game.clock import Tick
 from sc2pool.players.replays import REPLAY, PlayedReplay
+from sc2pool.pool import statistics
 from sc2pool.pool.ipc.messages import Evidence
 from sc2pool.pool.report import fault_reports, live_files, snapshot
 from sc2pool.pool.report.fault_reports import FaultedInstance
@@ -34,8 +35,7 @@ from sc2pool.pool.report.loopback import (
 )
 from sc2pool.pool.report.replays import ReplayFolder
 from sc2pool.pool.report.snapshot import EVENTS_IN_FILE, Snapshots
-from sc2pool.pool.statistics import stats
-from sc2pool.pool.statistics.stats import Counters, InstanceStats
+from sc2pool.pool.statistics import Counters, InstanceStats
 from sc2pool.tasks.player import Episode, GameFacts
 from tests.support.systems import is_private
 
@@ -397,7 +397,7 @@ def test_the_file_is_written_only_while_it_is_requested(tmp_path):
 
 
 def test_who_looks_late_sees_the_whole_curve(tmp_path, now_s, monkeypatch):
-    monkeypatch.setattr(stats.time, "monotonic", lambda: now_s[0])
+    monkeypatch.setattr(statistics.time, "monotonic", lambda: now_s[0])
     live_files.prepare(tmp_path)
     counters = Counters()
     snapshots = Snapshots(counters, tmp_path)

@@ -11,7 +11,7 @@ import pytest
 from sc2pool.errors import Fault, FaultKind, Phase
 from sc2pool.game.clock import Tick
 from sc2pool.platform import WINDOWS
-from sc2pool.pool.statistics.measures import (
+from sc2pool.pool.measures import (
     MOST_OPPONENTS,
     NAMES_KEPT,
     OTHERS,
@@ -28,7 +28,7 @@ from sc2pool.pool.statistics.measures import (
     figures,
     summed,
 )
-from sc2pool.pool.statistics.stats import (
+from sc2pool.pool.statistics import (
     RETURNS_KEPT,
     Counters,
     PauseStats,
@@ -169,7 +169,7 @@ def test_figures_need_no_file_of_a_package():
     """If no descriptor is free, no module can be imported."""
     printed_by("""
 import sys
-from sc2pool.pool.statistics.measures import Durations
+from sc2pool.pool.measures import Durations
 before = set(sys.modules)
 Durations.of([1.0, 2.0])
 assert set(sys.modules) == before, set(sys.modules) - before

@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from sc2pool.errors import Fault
-from sc2pool.pool.statistics.measures import (
+from sc2pool.pool.measures import (
     DurationCounter,
     Durations,
     LatenessCounter,

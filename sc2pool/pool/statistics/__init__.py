@@ -1,1 +1,0 @@
-"""A pool's counters and measurements."""
