@@ -42,8 +42,8 @@ from sc2pool.pool.ipc.messages import Leave
 from sc2pool.pool.ipc.pickling import for_trainer, of_the_user
 from sc2pool.pool.machine.watchdog import Sample, Verdict, Watchdog
 from sc2pool.pool.queues.doorbell import CommonDoorbells, Doorbell, Waiter
-from sc2pool.pool.worker.doorbells import Doorbells
 from sc2pool.pool.worker.hosted_instance import HostedInstance, OwnTask
+from sc2pool.pool.worker.worker_end import Doorbells
 from sc2pool.tasks.player import PlayerSpec
 
 

@@ -231,7 +231,7 @@ WAITS = {
     ("pool/report/watch_page.py", "_child.wait"): KILLED,
     ("pool/runtime.py", "ending.result"): "what `close` does is bounded, each part by itself",
     ("pool/serial.py", "asyncio.gather"): "the loop is run for a limited time",
-    ("pool/worker/doorbells.py", "_block.wait"): BY_TRAINER,
+    ("pool/worker/worker_end.py", "_block.wait"): BY_TRAINER,
     ("pool/worker/hosted_instance.py", "asyncio.wait"): BY_TRAINER,
     ("pool/worker/hosted_instance.py", "task.result"): DONE,
     ("pool/worker/worker.py", "_ordered.wait"): BY_TRAINER,

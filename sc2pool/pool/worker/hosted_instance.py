@@ -30,8 +30,7 @@ from sc2pool.pool.ipc.pickling import describe, for_trainer, of_the_user, trace_
 from sc2pool.pool.queues import memory
 from sc2pool.pool.queues.layout import slot_layout
 from sc2pool.pool.queues.slots import Slot
-from sc2pool.pool.worker.doorbells import Doorbells
-from sc2pool.pool.worker.worker_end import WorkerEnd
+from sc2pool.pool.worker.worker_end import Doorbells, WorkerEnd
 from sc2pool.processes.spawn import is_shortage
 from sc2pool.tasks.player import Player, PlayerSpec
 from sc2pool.waiting import WorkerLoop

@@ -43,8 +43,8 @@ from sc2pool.pool.queues import memory
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.report import live_files
 from sc2pool.pool.report.stuck_hooks import HookWatch
-from sc2pool.pool.worker.doorbells import Doorbells
 from sc2pool.pool.worker.hosted_instance import HostedInstance, OwnTask, directory_of, until_done
+from sc2pool.pool.worker.worker_end import Doorbells
 from sc2pool.processes.spawn import leave_interrupts_to_parent, notice_children, start_thread
 from sc2pool.tasks.player import Player, PlayerSpec
 from sc2pool.waiting import WorkerLoop

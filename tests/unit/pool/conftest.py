@@ -24,8 +24,7 @@ from sc2pool.pool.queues.layout import SlotLayout, slot_layout
 from sc2pool.pool.queues.memory import map_memory
 from sc2pool.pool.queues.slots import Slot, Slots
 from sc2pool.pool.queues.trainer_end import TrainerEnd
-from sc2pool.pool.worker.doorbells import Doorbells
-from sc2pool.pool.worker.worker_end import WorkerEnd
+from sc2pool.pool.worker.worker_end import Doorbells, WorkerEnd
 from sc2pool.protocol import compiled
 from sc2pool.tasks.queue_pair import Transition
 from tests.unit.conftest import needs_compiled

@@ -28,8 +28,8 @@ from sc2pool.pool.ipc.channel import Channel
 from sc2pool.pool.ipc.messages import Start
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.worker import hosted_instance
-from sc2pool.pool.worker.doorbells import Doorbells, Ringing
 from sc2pool.pool.worker.hosted_instance import HostedInstance
+from sc2pool.pool.worker.worker_end import Doorbells, Ringing
 from sc2pool.protocol import compiled
 from sc2pool.tasks.queue_pair import Transition
 from tests.support.fuzz.transitions import Putting, compare, count_taken
@@ -76,7 +76,7 @@ def test_a_turn_has_one_ring(doorbells: Doorbells, doorbell: Doorbell):
     doorbells.ring()
     doorbells.ring()
     assert rings(doorbell) == 2
-    with mock.patch("sc2pool.pool.worker.doorbells._loop_and_turns") as loop_and_turns:
+    with mock.patch("sc2pool.pool.worker.worker_end._loop_and_turns") as loop_and_turns:
         _, turns = loop_and_turns.return_value = mock.Mock(), mock.Mock()
         doorbells._listen()
     doorbells.ring()
