@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from sc2pool.pool.machine.run_dir import living, trainer_of as trainer_of
     from sc2pool.pool.queues.layout import SpaceLayout as SpaceLayout, space_layout as space_layout
     from sc2pool.pool.report import live_files as live_files
-    from sc2pool.pool.report.merging import (
+    from sc2pool.pool.report.snapshot import (
         merge_curves as merge_curves,
         merge_stats as merge_stats,
         stats_from_dict as stats_from_dict,
@@ -115,7 +115,7 @@ _NAMES = {
     "sc2pool.pool.machine.run_dir": "living_runs=living trainer_of",
     "sc2pool.pool.queues.layout": "SpaceLayout space_layout",
     "sc2pool.pool.report.live_files": "live_files=",
-    "sc2pool.pool.report.merging": "merge_curves merge_stats stats_from_dict",
+    "sc2pool.pool.report.snapshot": "merge_curves merge_stats stats_from_dict",
     "sc2pool.pool.report.watch_page": "listen_for_page=listen",
     "sc2pool.pool.runtime": "warn_of_owner",
     "sc2pool.pool.measures": "Rates",

@@ -1,24 +1,56 @@
-"""A pool's statistics at one moment, read in any thread; the watchdog's thread adds rates.
+"""The statistics of a pool at one moment, and those of several pools as if they were one.
 
     take        ─► PoolStats: `Pool.stats`, Prometheus
     after_sample  ─► rates, `history`, and the run's live files while they are requested
+    merge_stats, merge_curves ─► the statistics and the curves of several pools
 
-The step path needs no lock, because the trainer's thread is the only writer. The step path writes
-single values (a state, two counters, an instance's sequence number), and each is read atomically.
-Collections (`Counters`) have a lock that no plain step takes. So two figures of one snapshot may be
-read at different moments, less than a millisecond apart. No decision depends on these figures.
+Snapshots are read in any thread; the watchdog's thread adds rates. The step path needs no lock,
+because the trainer's thread is the only writer. The step path writes single values (a state, two
+counters, an instance's sequence number), and each is read atomically. Collections (`Counters`) have
+a lock that no plain step takes. So two figures of one snapshot may be read at different moments,
+less than a millisecond apart. No decision depends on these figures.
+
+Rules of merging: counters are summed. Envs and spares are numbered consecutively, in the order of
+the pools. Times of events are converted to this process's clock. Percentiles of durations are
+approximate: they are the pools' percentiles, weighted by the pools' counts. `count` and `max` are
+exact.
+
+Curves have the time axis of the oldest pool. A pool's value at a time is its newest sample until
+then. Steps and steps per second are summed. All other figures are averaged; those that a model
+logs are the same in all its pools.
 """
 
 from __future__ import annotations
 
+import os
 import time
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from sc2pool.pool.measures import History, Rates
+from sc2pool.pool.measures import (
+    Durations,
+    HeldSpares,
+    History,
+    Lateness,
+    MatchResults,
+    Rates,
+    RealtimeStats,
+    summed,
+)
 from sc2pool.pool.report import live_files
-from sc2pool.pool.statistics import Counters, InstanceStats, PoolStats, fault_count
+from sc2pool.pool.statistics import (
+    RETURNS_KEPT,
+    Counters,
+    InstanceStats,
+    PauseStats,
+    PoolEvent,
+    PoolStats,
+    fault_count,
+)
 
 RATE_WINDOW_S = 5.0
 EVENTS_IN_FILE = 20
@@ -100,3 +132,219 @@ def _steps(row: InstanceStats) -> str:
 
 def _cpu(row: InstanceStats) -> str:
     return f"cpu {row.instance}"
+
+
+_SPARE = "spare"
+
+
+def merge_stats(
+    parts: Sequence[tuple[str, PoolStats]],
+    past: Sequence[PoolStats] = (),
+    losses: Sequence[PoolEvent] = (),
+    recoveries_s: Sequence[float] = (),
+) -> PoolStats:
+    """Merge the statistics of several pools.
+
+    Args:
+        parts: the node's name and the statistics of each pool, at least one.
+        past: the last statistics of pools that have ended. Only their counters are used.
+        losses: faults of whole pools, one event per env, numbered as in the result.
+        recoveries_s: the recovery times of those faults.
+    """
+    now_s = time.monotonic()
+    living = [part for _, part in parts]
+    every = [*living, *past]
+    first = living[0]
+    names = _names(living)
+    lost_s = Durations.of(recoveries_s) if recoveries_s else None
+    replacements = Counter(event.cause for event in losses)
+    for part in every:
+        replacements.update(part.replacements)
+    events = list(losses)
+    instances: list[InstanceStats] = []
+    for index, (node, part) in enumerate(parts):
+        for event in part.events:
+            seat = names.get((index, event.seat), event.seat)
+            number = event.instance * len(parts) + index
+            at_s = event.at_s - part.at_s + now_s
+            events.append(replace(event, seat=seat, instance=number, at_s=at_s))
+        for row in part.instances:
+            seat = names[index, row.seat]
+            lost = Counter(event.cause for event in losses if event.seat == seat)
+            own = dict(lost + Counter(row.replacements))
+            instances.append(
+                replace(
+                    row,
+                    seat=seat,
+                    instance=row.instance * len(parts) + index,
+                    replacements=own,
+                    faults=fault_count(own),
+                    node=node,
+                )
+            )
+    return PoolStats(
+        at_s=now_s,
+        uptime_s=max(part.uptime_s for part in every),
+        trainer_pid=os.getpid(),
+        task=first.task,
+        game_version=first.game_version,
+        base_build=first.base_build,
+        env_steps=sum(part.env_steps for part in every),
+        steps_per_s=_sum_of_known([part.steps_per_s for part in living]),
+        episodes=sum(part.episodes for part in every),
+        mean_return=_mean_return(living),
+        matches=summed(part.matches for part in every),
+        launches=sum(part.launches for part in every),
+        resets=sum(part.resets for part in every),
+        replacements=dict(replacements),
+        faults=fault_count(replacements),
+        reset_s={
+            kind: took
+            for kind in dict.fromkeys(kind for part in every for kind in part.reset_s)
+            if (took := _durations([part.reset_s.get(kind) for part in every]))
+        },
+        recovery_s=_durations([lost_s, *(part.recovery_s for part in every)]),
+        untold_ends=sum(part.untold_ends for part in every),
+        contradictions=sum(part.contradictions for part in every),
+        pauses=PauseStats(
+            sum(part.pauses.count for part in every),
+            sum(part.pauses.paused_s for part in every),
+            sum(part.pauses.loops for part in every),
+        ),
+        realtime=_realtime([part.realtime for part in living], names),
+        watchdog_cpu_s=sum(part.watchdog_cpu_s for part in every),
+        settled=first.settled,
+        events=sorted(events, key=lambda event: event.at_s),
+        instances=sorted(instances, key=lambda row: row.seat.startswith(_SPARE)),
+    )
+
+
+def _names(parts: Sequence[PoolStats]) -> dict[tuple[int, str], str]:
+    """The seats' names in the result, by the part's index and the seat's name in the part."""
+    seats = [(index, row.seat) for index, part in enumerate(parts) for row in part.instances]
+    envs = [seat for seat in seats if not seat[1].startswith(_SPARE)]
+    spares = [seat for seat in seats if seat[1].startswith(_SPARE)]
+    names = {seat: f"env {number}" for number, seat in enumerate(envs)}
+    return names | {seat: f"{_SPARE} {len(envs) + k}" for k, seat in enumerate(spares)}
+
+
+def _sum_of_known(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _mean_return(parts: Sequence[PoolStats]) -> float | None:
+    """The mean return of the newest episodes: the parts' means, weighted by their episodes."""
+    known = [
+        (part.mean_return, min(part.episodes, RETURNS_KEPT))
+        for part in parts
+        if part.mean_return is not None
+    ]
+    if not known:
+        return None
+    return sum(mean * count for mean, count in known) / sum(count for _, count in known)
+
+
+def _durations(parts: Sequence[Durations | None]) -> Durations | None:
+    known = [part for part in parts if part is not None]
+    count = sum(part.count for part in known)
+    if not count:
+        return None
+
+    def weighted(name: str) -> float:
+        return sum(float(getattr(part, name)) * part.count for part in known) / count
+
+    longest_s = max(part.max for part in known)
+    return Durations(count, weighted("p50"), weighted("p95"), weighted("p99"), longest_s)
+
+
+def _realtime(
+    parts: Sequence[RealtimeStats], names: Mapping[tuple[int, str], str]
+) -> RealtimeStats:
+    problems = [part.spares.problem for part in parts if part.spares.problem]
+    return RealtimeStats(
+        steps=sum(part.steps for part in parts),
+        gap_s=_durations([part.gap_s for part in parts]),
+        misses=sum(part.misses for part in parts),
+        lost_periods=sum(part.lost_periods for part in parts),
+        skipped_loops=sum(part.skipped_loops for part in parts),
+        envs={
+            names.get((index, seat), seat): late
+            for index, part in enumerate(parts)
+            for seat, late in part.envs.items()
+        },
+        spares=HeldSpares(
+            sum(part.spares.held for part in parts),
+            sum(part.spares.loops for part in parts),
+            problems[0] if problems else "",
+        ),
+    )
+
+
+def stats_from_dict(data: Mapping[str, Any]) -> PoolStats:
+    """The inverse of `PoolStats.as_dict`."""
+    late = data["realtime"]
+    realtime = {
+        **_lateness(late),
+        "envs": {seat: Lateness(**_lateness(one)) for seat, one in late["envs"].items()},
+        "spares": HeldSpares(**late["spares"]),
+    }
+    return PoolStats(
+        **{
+            **data,
+            "reset_s": {kind: Durations(**took) for kind, took in data["reset_s"].items()},
+            "recovery_s": _durations_of(data["recovery_s"]),
+            "matches": {name: MatchResults(**each) for name, each in data["matches"].items()},
+            "pauses": PauseStats(**data["pauses"]),
+            "realtime": RealtimeStats(**realtime),
+            "events": [PoolEvent(**event) for event in data["events"]],
+            "instances": [InstanceStats(**row) for row in data["instances"]],
+        }
+    )
+
+
+def _durations_of(data: Mapping[str, Any] | None) -> Durations | None:
+    return None if data is None else Durations(**data)
+
+
+def _lateness(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {**data, "gap_s": _durations_of(data["gap_s"])}
+
+
+Curves = Mapping[str, Any]
+"""See `History.as_dict`."""
+
+
+def merge_curves(parts: Sequence[tuple[float, Curves]]) -> dict[str, Any]:
+    """Merge the curves of several pools.
+
+    Args:
+        parts: each pool's uptime in seconds and its curves, at least one.
+    """
+    oldest_s, axis = max(parts, key=lambda part: part[0])
+    times_s = axis["at_s"]
+
+    def column(at_s: float, name: str | None) -> list[float]:
+        """The pools' values of a figure at a time; `name` None means the steps."""
+        found = []
+        for uptime_s, curves in parts:
+            values = curves["steps"] if name is None else curves["figures"].get(name)
+            newest = bisect_right(curves["at_s"], at_s - (oldest_s - uptime_s) + 1e-6) - 1
+            if values is not None and newest >= 0 and values[newest] is not None:
+                found.append(values[newest])
+        return found
+
+    names = dict.fromkeys(name for _, curves in parts for name in curves["figures"])
+    return {
+        "at_s": times_s,
+        "steps": [sum(column(at_s, None)) for at_s in times_s],
+        "figures": {
+            name: [_joined(name, column(at_s, name)) for at_s in times_s] for name in names
+        },
+    }
+
+
+def _joined(name: str, values: Sequence[float]) -> float | None:
+    if not values:
+        return None
+    return sum(values) if name == STEPS_PER_S else sum(values) / len(values)

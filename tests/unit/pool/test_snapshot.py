@@ -8,7 +8,7 @@ import pytest
 
 from sc2pool.errors import Fault, FaultKind, Phase
 from sc2pool.pool.measures import MatchResults
-from sc2pool.pool.report.merging import merge_curves, merge_stats, stats_from_dict
+from sc2pool.pool.report.snapshot import merge_curves, merge_stats, stats_from_dict
 from sc2pool.pool.statistics import Counters, InstanceStats, PoolEvent, PoolStats
 
 
