@@ -66,7 +66,7 @@ def _cause(way: str, seen: sc_pb.ResponseObservation) -> debug_pb2.DebugCommand:
 # ---- requests for a later loop (D01) ------------------------------------------------------------
 
 
-async def awaited_ends(lab: Lab) -> None:
+async def measure_awaited_ends(lab: Lab) -> None:
     """Request the observation of a later loop, and end the game before that loop."""
     samples: list[AwaitedEnd] = []
     wait_s = _SILENT_S if lab.patient else _SHORT_SILENT_S
@@ -154,7 +154,7 @@ def _answered(way: str, ahead: int, reply: sc_pb.Response, after_s: float) -> Aw
 # ---- observed ends (D02, D04) -------------------------------------------------------------------
 
 
-async def polled_ends(lab: Lab) -> None:
+async def measure_polled_ends(lab: Lab) -> None:
     """End games in real time, and observe them repeatedly, without waiting for a loop."""
     client = await lab.launch()
     samples = []
@@ -167,7 +167,7 @@ async def polled_ends(lab: Lab) -> None:
     lab.findings.note(checks.polled_end, samples)
 
 
-async def stepped_ends(lab: Lab) -> None:
+async def measure_stepped_ends(lab: Lab) -> None:
     """End games in lock-step, also by the map's timer."""
     client = await lab.launch()
     samples = []
@@ -243,7 +243,7 @@ async def _answers_after(client: Client, tags: Sequence[int]) -> dict[str, str]:
 # ---- ends of matches (D03) ----------------------------------------------------------------------
 
 
-async def match_ends(lab: Lab) -> None:
+async def measure_match_ends(lab: Lab) -> None:
     """End matches in real time and in lock-step; the host and the guest surrender in turns."""
     setup, path = lab.melee(participants=2)
     pair = await lab.pair()
@@ -302,12 +302,12 @@ async def _end_match(
 # ---- stops and the first loop, in real time (D16, D17) ------------------------------------------
 
 
-async def stops(lab: Lab) -> None:
+async def measure_stops(lab: Lab) -> None:
     """Stop real-time games, and compare the loops that they play afterwards with their pace."""
     client = await lab.launch()
     await client.begin(*lab.mini(realtime=True))
-    stops = [await _stop([client], stopped_s) for stopped_s in (1.0, 4.0)]
-    lab.findings.note(checks.stops, stops)
+    stopped = [await _stop([client], stopped_s) for stopped_s in (1.0, 4.0)]
+    lab.findings.note(checks.stops, stopped)
     client.close()
     setup, path = lab.melee(participants=2, realtime=True)
     pair = await lab.pair()
@@ -341,7 +341,7 @@ async def _stop(clients: Sequence[Client], stopped_s: float) -> Stop:
     )
 
 
-async def first_loops(lab: Lab) -> None:
+async def measure_first_loops(lab: Lab) -> None:
     """Measure a real-time game's first observed loop, alone and beside busy games."""
     client = await lab.launch()
     loops: dict[bool, list[int]] = {False: [], True: []}

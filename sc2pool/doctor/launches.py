@@ -42,7 +42,7 @@ _LONG_STEP: Final = 240
 # ---- closed sockets (D10) -----------------------------------------------------------------------
 
 
-async def closed_sockets(lab: Lab) -> None:
+async def measure_closed_sockets(lab: Lab) -> None:
     """Close the socket while each kind of request is pending; in the last case kill first."""
     setup, path = lab.mini()
     create = requests.create_game(setup, path, None)
@@ -114,7 +114,7 @@ async def _close_socket(lab: Lab, client: Client, pending: str, *, kill_first: b
 # ---- ends (D11) ---------------------------------------------------------------------------------
 
 
-async def ends(lab: Lab) -> None:
+async def measure_ends(lab: Lab) -> None:
     """End games in several ways, in several states."""
 
     async def launched(client: Client) -> None:
@@ -187,7 +187,7 @@ async def ends(lab: Lab) -> None:
 # ---- launches (D12) -----------------------------------------------------------------------------
 
 
-async def launches(lab: Lab) -> None:
+async def measure_launches(lab: Lab) -> None:
     """Launch games alone, together and a little apart; then let all of them join together."""
     measured = [await _launch(lab, 1, 0.0)]
     for number, apart_s in ((2, 0.0), (2, 0.0), (2, 0.5), (_crowd(), 0.0)):
@@ -242,7 +242,7 @@ async def _launch(lab: Lab, number: int, apart_s: float) -> Launched:
 # ---- speed (D24) --------------------------------------------------------------------------------
 
 
-async def speed(lab: Lab) -> None:
+async def measure_speed(lab: Lab) -> None:
     """Step one process for a while, and measure the CPU time of a loop in several windows."""
     client = await lab.launch()
     await client.begin(*lab.mining())

@@ -44,7 +44,7 @@ _LONG_PATH: Final = 261
 # ---- units by debug commands (D20) --------------------------------------------------------------
 
 
-async def debug_units(lab: Lab) -> None:
+async def measure_debug_units(lab: Lab) -> None:
     """Create a unit and kill it, and count the loops until each change is observed."""
     client = await lab.launch()
     await client.begin(*lab.mini())
@@ -76,7 +76,7 @@ async def _loops_until(client: Client, is_so: Callable[[set[int]], Any]) -> tupl
 # ---- installed maps (D21) -----------------------------------------------------------------------
 
 
-async def installed_maps(lab: Lab) -> None:
+async def measure_installed_maps(lab: Lab) -> None:
     """Load installed maps, restart them, and look for their units in the first loops."""
     appearances: list[Appearance] = []
     failures: dict[str, str] = {}
@@ -134,7 +134,7 @@ async def _appearance(client: Client, name: str, reset: str) -> Appearance:
     )
 
 
-async def waves(lab: Lab) -> None:
+async def measure_waves(lab: Lab) -> None:
     """Kill the last two enemies of a wave one by one, and those of the next in the same loop."""
     try:
         path = find_map(lab.installation, _WAVES_MAP)
@@ -167,7 +167,7 @@ async def _next_wave(client: Client, *, at_once: bool) -> int | None:
 # ---- odd maps (D22) -----------------------------------------------------------------------------
 
 
-async def odd_maps(lab: Lab) -> None:
+async def measure_odd_maps(lab: Lab) -> None:
     """Create games on files that are not maps, and on a good map with unusual paths."""
     _, good = lab.mini()
     opened: list[Opened] = []

@@ -44,7 +44,7 @@ _Played = tuple[list[sc_pb.Observation], list[sc_pb.Observation]]
 """The host's observations and the guest's."""
 
 
-async def match_bursts(lab: Lab) -> None:
+async def measure_match_bursts(lab: Lab) -> None:
     """Play one seed four times, in bursts and by single requests; then bursts in real time."""
     setup, path = lab.melee(participants=2)
     pair = await lab.pair()
@@ -116,7 +116,7 @@ def _difference(ours: _Played, theirs: _Played) -> str:
 # ---- processes that are used again (D13) --------------------------------------------------------
 
 
-async def matches_in_a_row(lab: Lab) -> None:
+async def measure_matches_in_a_row(lab: Lab) -> None:
     """Play up to `_MATCHES` short matches in the same two processes, as time permits."""
     setup, path = lab.melee(participants=2)
     pair = await lab.pair()
@@ -145,7 +145,7 @@ def _rss_bytes(pair: Pair) -> int:
 # ---- lost sides (D14) ---------------------------------------------------------------------------
 
 
-async def lost_sides(lab: Lab) -> None:
+async def measure_lost_sides(lab: Lab) -> None:
     """Lose the guest of a match in several ways, while the host steps."""
     losses: list[Loss] = []
     pair = await lab.pair()
@@ -211,7 +211,7 @@ async def _lose(lab: Lab, pair: Pair, way: str) -> Loss:
 # ---- pauses (D15) -------------------------------------------------------------------------------
 
 
-async def idle(lab: Lab) -> None:
+async def measure_idle(lab: Lab) -> None:
     """Send no requests for a while, after the launch and in a match."""
     pair = await lab.pair()
     pauses: list[Pause] = []
@@ -239,7 +239,7 @@ async def idle(lab: Lab) -> None:
 # ---- ports and other clients (D23) --------------------------------------------------------------
 
 
-async def ports(lab: Lab) -> None:
+async def measure_ports(lab: Lab) -> None:
     """Take a port of a match before the match begins."""
     setup, path = lab.melee(participants=2)
     measured: list[Taken] = []
@@ -270,7 +270,7 @@ async def ports(lab: Lab) -> None:
     lab.findings.note(checks.taken_ports, measured)
 
 
-async def second_client(lab: Lab) -> None:
+async def measure_second_client(lab: Lab) -> None:
     """Connect a second client to a game while it is idle, and while a request is pending."""
     client = await lab.launch()
     await client.begin(*lab.mini(realtime=True))

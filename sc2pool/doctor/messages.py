@@ -40,7 +40,7 @@ _IDS: Final = (None, 0, (1 << 32) - 1)
 # ---- delays (D19) -------------------------------------------------------------------------------
 
 
-async def action_delays(lab: Lab) -> None:
+async def measure_action_delays(lab: Lab) -> None:
     """Order a unit to move, alone, in a match and in real time, and wait for its order."""
     client = await lab.launch()
     delays: dict[str, int | None] = {}
@@ -83,7 +83,7 @@ async def _delay(client: Client, advance: Callable[[], Awaitable[None]]) -> int 
 # ---- ids (D26) ----------------------------------------------------------------------------------
 
 
-async def ids(lab: Lab) -> None:
+async def measure_ids(lab: Lab) -> None:
     """Send requests without an id, with the smallest id and with the largest id."""
     client = await lab.launch()
     returned: dict[str, int | None] = {}
@@ -101,7 +101,7 @@ async def ids(lab: Lab) -> None:
 # ---- replays (D27) ------------------------------------------------------------------------------
 
 
-async def replays(lab: Lab) -> None:
+async def measure_replays(lab: Lab) -> None:
     """Save replays in several states, and start a replay with several options."""
     client = await lab.launch()
     measured: list[Replayed] = []
@@ -157,7 +157,7 @@ async def _watched(client: Client, *, realtime: bool) -> str:
 # ---- texts beside good replies (D18) ------------------------------------------------------------
 
 
-async def warnings(lab: Lab) -> None:
+async def measure_warnings(lab: Lab) -> None:
     """Send requests of all kinds in every status, then repeat them in a game."""
     client = await lab.launch()
     setup, path = lab.mini()

@@ -51,7 +51,7 @@ _LONG_STEP: Final = 5_000
 # ---- restored state (D05) -----------------------------------------------------------------------
 
 
-async def restores(lab: Lab) -> None:
+async def measure_restores(lab: Lab) -> None:
     """Exhaust a mineral field, change units and upgrades, restart, and compare the beginnings."""
     client = await lab.launch()
     await client.begin(*lab.mining())
@@ -171,13 +171,13 @@ def _differences(before: dict[str, int], after: dict[str, int]) -> list[str]:
 # ---- computers and random races (D06, D07) ------------------------------------------------------
 
 
-async def computers(lab: Lab) -> None:
+async def measure_computers(lab: Lab) -> None:
     """Restart games against a computer of a random race, and create the same number."""
     setup, path = lab.melee(opponents=(VERY_EASY,))
     lab.findings.note(checks.computer_restarts, *await _beginnings(lab, setup, path))
 
 
-async def random_race(lab: Lab) -> None:
+async def measure_random_race(lab: Lab) -> None:
     """Restart and create games in which the own race is random, too."""
     setup, path = lab.melee(opponents=(VERY_EASY,), race=common_pb2.Random)
     lab.findings.note(checks.random_race, *await _beginnings(lab, setup, path))
@@ -225,7 +225,7 @@ async def _beginning(client: Client, *, restarted: bool) -> Beginning:
 # ---- many resets (D08) --------------------------------------------------------------------------
 
 
-async def many_resets(lab: Lab) -> None:
+async def measure_many_resets(lab: Lab) -> None:
     """Reset a game up to `_RESETS` times in each way, as time permits."""
     setup, path = lab.mini()
     client = await lab.launch()
@@ -277,7 +277,7 @@ def _left_by(lab: Lab, client: Client) -> dict[str, int]:
 # ---- limits (D25) -------------------------------------------------------------------------------
 
 
-async def limits(lab: Lab) -> None:
+async def measure_limits(lab: Lab) -> None:
     """Step a game, with a restart at each end, until it refuses to restart or the time is up.
 
     The loops are counted from the game's creation, over all restarts.
