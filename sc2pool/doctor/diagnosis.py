@@ -1,27 +1,41 @@
 """`examine_game`: makes all checks of the doctor, and returns the report.
 
-    machine, examine, stepping   measure the machine and the game
+    machine, stepping            measure the machine and a stepped game
     full, and its measurements   measure behaviour that the documentation leaves open
     checks                       judge a measurement, and give advice
     findings                     keep one judgement for each check, and write the report
 
-Rules: a missing, broken or hung game is a finding, and ends the measurements that need it. Ctrl-C
-and SIGTERM end the games before anything else.
+`examine` launches the games, within a time limit. The first game is stepped, and asked to exit at
+the end. The second game, whose launch finds all files cached, plays in real time and is killed. The
+measurements of `--full` launch other games.
+
+Rules: a missing, broken or hung game is a finding, and ends only the measurements that depend on
+it. Every launched game is closed, whatever happens. A game is never stopped while a request is in
+flight, and is always resumed. Ctrl-C and SIGTERM end the games before anything else.
 """
 
 from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import Final
 
+import psutil
+
+from sc2pool.config import Limits
+from sc2pool.deadline import Deadline
+from sc2pool.doctor import checks, full, stepping
 from sc2pool.doctor import findings as reports
-from sc2pool.doctor.checks import all_checks, game, machine
-from sc2pool.doctor.examine import FULL, QUICK, Plan, examine
-from sc2pool.doctor.findings import Finding, Findings, ProbeFailed
+from sc2pool.doctor.checks import BEHAVIOUR, INSTALLATION, MACHINE, TIMES, map_check
+from sc2pool.doctor.ends import ENDS
+from sc2pool.doctor.findings import Check, Finding, Findings, ProbeFailed
 from sc2pool.doctor.full import settled_by
+from sc2pool.doctor.lab import Lab, find_maps
+from sc2pool.doctor.launches import LAUNCHES
 from sc2pool.doctor.machine import (
     Playable,
     probe_installation,
@@ -29,8 +43,16 @@ from sc2pool.doctor.machine import (
     probe_maps,
     tasks_by_map,
 )
+from sc2pool.doctor.maps import MAPS
+from sc2pool.doctor.matches import MATCHES
+from sc2pool.doctor.messages import MESSAGES
+from sc2pool.doctor.resets import RESETS
+from sc2pool.doctor.stepping import durations, observe
+from sc2pool.game.game import Game
 from sc2pool.game.program.builds import settle, settled_on
 from sc2pool.game.program.installation import Installation
+from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree
+from sc2pool.protocol import requests
 from sc2pool.waiting import run_in_selector_loop
 
 FULL_S = 900.0
@@ -104,6 +126,17 @@ def examine_game(
     return Diagnosis(found, None if installation is None else installation.base_build)
 
 
+def all_checks(map_names: Iterable[str], *, full: bool = False) -> list[Check[...]]:
+    """The checks in the order of the report, with one for each of these maps.
+
+    Args:
+        map_names: the maps.
+        full: whether to include the checks of `--full`.
+    """
+    usual = [*INSTALLATION, *map(map_check, map_names), *MACHINE, *TIMES, *BEHAVIOUR]
+    return usual + ([*ENDS, *RESETS, *MATCHES, *LAUNCHES, *MAPS, *MESSAGES] if full else [])
+
+
 async def _examine_until_signalled(
     installation: Installation,
     playable: Playable | None,
@@ -133,9 +166,9 @@ async def _examine_until_signalled(
 
 def _note_room_for_games(findings: Findings) -> None:
     """Judge the machine's memory by the measured memory of a game."""
-    memory, growth = findings.measured(machine.memory), findings.measured(game.memory_growth)
+    memory, growth = findings.measured(checks.memory), findings.measured(checks.memory_growth)
     if memory is not None and growth is not None and "last_bytes" in growth:
-        findings.note(machine.memory, **{**memory, "game_bytes": growth["last_bytes"]})
+        findings.note(checks.memory, **{**memory, "game_bytes": growth["last_bytes"]})
 
 
 def _note_settled(installation: Installation, findings: Findings) -> None:
@@ -143,7 +176,168 @@ def _note_settled(installation: Installation, findings: Findings) -> None:
     before = settled_on(installation)
     facts = settled_by(findings, before)
     if facts != before:
-        with suppress(ProbeFailed), findings.trying(machine.settled):
+        with suppress(ProbeFailed), findings.trying(checks.settled):
             settle(installation, facts)
-    if findings.measured(machine.settled) is None:
-        findings.note(machine.settled, facts)
+    if findings.measured(checks.settled) is None:
+        findings.note(checks.settled, facts)
+
+
+READY_MARKERS: Final = ("Listening on:", "Startup Phase 3 complete. Ready for commands.")
+FIRST_LAUNCH_FACTOR: Final = 2
+"""A first launch may take this many times the limit, as in a pool."""
+AWAITED_LOOPS: Final = 20
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The extent of an examination."""
+
+    resets: int = 50
+    steps: int = 100
+    """The steps of each compared episode."""
+    watch_s: float = 2.0
+    """How long the game is watched in real time, and how long it is stopped."""
+    timeout_s: float = 600.0
+    """The time limit of the whole examination."""
+    limits: Limits = field(default_factory=Limits)
+    parts: frozenset[str] = frozenset()
+    """The names of the measurements of `--full` to make, from `full.PARTS`."""
+    patient: bool = True
+    """Whether the measurements of `--full` may take the time that a real game needs."""
+
+
+QUICK = Plan(resets=10, steps=40, watch_s=1.0)
+FULL = frozenset(part.name for part in full.PARTS)
+
+
+async def examine(
+    installation: Installation, playable: Playable | None, plan: Plan, findings: Findings
+) -> str:
+    """Launch games and note the measurements; without a playable map, only their launches.
+
+    Returns:
+        Why the remaining checks could not be made.
+    """
+    reasons = []
+    try:
+        async with asyncio.timeout(plan.timeout_s):
+            for part in (_examine_stepped, _examine_realtime, _examine_fully):
+                try:
+                    await part(installation, playable, plan, findings)
+                except ProbeFailed as failed:
+                    reasons.append(f"what it needs failed: see {str(failed)!r}")
+                    if str(failed) == checks.launch.name:
+                        break  # the next launch would fail, too
+    except TimeoutError:
+        findings.note_timeout(plan.timeout_s)
+        reasons.append("the time was up (--timeout)")
+    return reasons[0] if reasons else "no map to play was found"
+
+
+async def _examine_stepped(
+    installation: Installation, playable: Playable | None, plan: Plan, findings: Findings
+) -> None:
+    async with _launched(installation, plan, findings, checks.launch) as game:
+        findings.note(checks.version, game.version, game.base_build, installation.base_build)
+        findings.note(checks.proven_listener, game.listener_proven)
+        log = game.process.log_tail(lines=1000)
+        printed = [marker for marker in READY_MARKERS if marker in log]
+        missing = [marker for marker in READY_MARKERS if marker not in log]
+        findings.note(checks.ready_markers, printed, missing)
+        with findings.trying(checks.reply_ids):
+            reply = await game.request(requests.ping())
+            findings.note(checks.reply_ids, reply.HasField("id"))
+        if playable is not None:
+            await stepping.probe(game, playable, plan.steps, plan.resets, findings)
+
+
+async def _examine_realtime(
+    installation: Installation, playable: Playable | None, plan: Plan, findings: Findings
+) -> None:
+    async with _launched(installation, plan, findings, checks.launch_again) as game:
+        try:
+            if playable is not None:
+                await _probe_realtime(game, playable, plan.watch_s, findings)
+        finally:
+            begun_s = time.monotonic()
+            game.close()
+            took_s = time.monotonic() - begun_s
+            findings.note(checks.kill, took_s, gone=not psutil.pid_exists(game.pid))
+
+
+async def _examine_fully(
+    installation: Installation, playable: Playable | None, plan: Plan, findings: Findings
+) -> None:
+    if plan.parts:
+        maps = find_maps(installation, playable)
+        lab = Lab(installation, maps, findings, patient=plan.patient)
+        await full.measure(lab, plan.parts)
+
+
+@asynccontextmanager
+async def _launched(
+    installation: Installation,
+    plan: Plan,
+    findings: Findings,
+    check: Check[[int, float, float, float, float]],
+) -> AsyncIterator[Game]:
+    """Launch a game, note how long that took, and close it after the block."""
+    begun_s = time.monotonic()
+    with findings.trying(check):
+        # The launch's own deadline gives a more exact fault than the deadline of the examination.
+        limit_s = min(plan.limits.launch_s * FIRST_LAUNCH_FACTOR, 0.9 * plan.timeout_s)
+        game = await Game.launch(installation, plan.limits, deadline=Deadline.after(limit_s))
+        findings.note(check, *durations([time.monotonic() - begun_s]))
+    try:
+        yield game
+    finally:
+        game.close()
+
+
+async def _probe_realtime(
+    game: Game, playable: Playable, watch_s: float, findings: Findings
+) -> None:
+    """Begin an episode in real time, watch it, and stop it for a while."""
+    setup, map_path = playable
+    with findings.trying(checks.real_time):
+        await game.start_episode(replace(setup, realtime=True), map_path, None)
+        begin, begin_s = await _loop_at(game)
+        await asyncio.sleep(watch_s)
+        end, end_s = await _loop_at(game)
+        findings.note(checks.real_time, end - begin, end_s - begin_s)
+    with findings.trying(checks.awaited_loop):
+        now, now_s = await _loop_at(game)
+        asked = now + AWAITED_LOOPS
+        got, got_s = await _loop_at(game, asked)
+        findings.note(checks.awaited_loop, now, asked, got, got_s - now_s)
+    if end <= begin:
+        findings.note_unknown(checks.stop_and_go_on, "the game does not move by itself")
+        return
+    with findings.trying(checks.stop_and_go_on):
+        before, before_s = await _loop_at(game)
+        tree = ProcessTree(game.pid)
+        stopped_at_s = time.monotonic()
+        tree.stop(Deadline.after(STOPS_WITHIN_S))
+        try:
+            await asyncio.sleep(watch_s)
+        finally:
+            tree.resume()
+        stopped_s = time.monotonic() - stopped_at_s
+        at_once, _ = await _loop_at(game)
+        await asyncio.sleep(watch_s)
+        after, after_s = await _loop_at(game)
+        findings.note(
+            checks.stop_and_go_on,
+            loop_before=before,
+            loop_at_once=at_once,
+            loop_after=after,
+            stopped_s=stopped_s,
+            ran_s=after_s - before_s - stopped_s,
+            loops_per_s=(end - begin) / (end_s - begin_s),
+        )
+
+
+async def _loop_at(game: Game, game_loop: int | None = None) -> tuple[int, float]:
+    """The game's current loop, after a wait for `game_loop` if given, and the reply's time."""
+    answer = await observe(game, game_loop)
+    return answer.observation.game_loop, time.monotonic()

@@ -22,12 +22,6 @@ import psutil
 
 from sc2pool.deadline import Deadline
 from sc2pool.doctor import ends, launches, maps, matches, messages, resets
-from sc2pool.doctor.checks import ends as end_checks
-from sc2pool.doctor.checks import launches as launch_checks
-from sc2pool.doctor.checks import maps as map_checks
-from sc2pool.doctor.checks import matches as match_checks
-from sc2pool.doctor.checks import messages as message_checks
-from sc2pool.doctor.checks import resets as reset_checks
 from sc2pool.doctor.findings import Check, Findings, Grade
 from sc2pool.doctor.lab import Lab, NotPossible
 from sc2pool.errors import FaultKind, GameFault, SC2PoolError
@@ -50,37 +44,35 @@ class Part(NamedTuple):
 
 
 PARTS: Final = (
-    Part((reset_checks.restart_restores,), resets.measure_restores, 120.0, Lab.mining),
-    Part((end_checks.awaited_end,), ends.measure_awaited_ends, 240.0, Lab.mini),
-    Part((end_checks.polled_end,), ends.measure_polled_ends, 60.0, Lab.mini),
-    Part(
-        (end_checks.match_end, end_checks.match_results), ends.measure_match_ends, 120.0, Lab.melee
-    ),
-    Part((end_checks.stepped_end,), ends.measure_stepped_ends, 60.0, Lab.mini),
-    Part((match_checks.match_bursts,), matches.measure_match_bursts, 90.0, Lab.melee),
-    Part((end_checks.stops, end_checks.match_stops), ends.measure_stops, 60.0, Lab.mini),
-    Part((reset_checks.computer_restarts,), resets.measure_computers, 90.0, Lab.melee),
-    Part((reset_checks.random_race,), resets.measure_random_race, 90.0, Lab.melee),
-    Part((reset_checks.many_resets,), resets.measure_many_resets, 45.0, Lab.mini),
-    Part((launch_checks.closed_socket,), launches.measure_closed_sockets, 75.0, Lab.mini),
-    Part((launch_checks.ends,), launches.measure_ends, 90.0, Lab.mini),
-    Part((launch_checks.launches_at_once,), launches.measure_launches, 90.0, Lab.mini),
-    Part((match_checks.matches_in_a_row,), matches.measure_matches_in_a_row, 40.0, Lab.melee),
-    Part((match_checks.lost_side,), matches.measure_lost_sides, 90.0, Lab.melee),
-    Part((match_checks.idle,), matches.measure_idle, 60.0, Lab.melee),
-    Part((match_checks.taken_ports,), matches.measure_ports, 60.0, Lab.melee),
-    Part((match_checks.second_client,), matches.measure_second_client, 30.0, Lab.mini),
-    Part((message_checks.action_delay,), messages.measure_action_delays, 60.0, Lab.mini),
-    Part((map_checks.debug_units,), maps.measure_debug_units, 30.0, Lab.mini),
-    Part((map_checks.waves,), maps.measure_waves, 45.0),
-    Part((map_checks.installed_maps,), maps.measure_installed_maps, 75.0),
-    Part((map_checks.odd_maps,), maps.measure_odd_maps, 60.0, Lab.mini),
-    Part((message_checks.replays,), messages.measure_replays, 60.0, Lab.mini),
-    Part((launch_checks.speed,), launches.measure_speed, 60.0, Lab.mining),
-    Part((reset_checks.limits,), resets.measure_limits, 60.0, Lab.mining),
-    Part((end_checks.first_loop,), ends.measure_first_loops, 60.0, Lab.mini),
-    Part((message_checks.ids,), messages.measure_ids, 30.0),
-    Part((message_checks.warnings,), messages.measure_warnings, 60.0, Lab.mini),
+    Part((resets.restart_restores,), resets.measure_restores, 120.0, Lab.mining),
+    Part((ends.awaited_end,), ends.measure_awaited_ends, 240.0, Lab.mini),
+    Part((ends.polled_end,), ends.measure_polled_ends, 60.0, Lab.mini),
+    Part((ends.match_end, ends.match_results), ends.measure_match_ends, 120.0, Lab.melee),
+    Part((ends.stepped_end,), ends.measure_stepped_ends, 60.0, Lab.mini),
+    Part((matches.match_bursts,), matches.measure_match_bursts, 90.0, Lab.melee),
+    Part((ends.stops, ends.match_stops), ends.measure_stops, 60.0, Lab.mini),
+    Part((resets.computer_restarts,), resets.measure_computers, 90.0, Lab.melee),
+    Part((resets.random_race,), resets.measure_random_race, 90.0, Lab.melee),
+    Part((resets.many_resets,), resets.measure_many_resets, 45.0, Lab.mini),
+    Part((launches.closed_socket,), launches.measure_closed_sockets, 75.0, Lab.mini),
+    Part((launches.ends,), launches.measure_ends, 90.0, Lab.mini),
+    Part((launches.launches_at_once,), launches.measure_launches, 90.0, Lab.mini),
+    Part((matches.matches_in_a_row,), matches.measure_matches_in_a_row, 40.0, Lab.melee),
+    Part((matches.lost_side,), matches.measure_lost_sides, 90.0, Lab.melee),
+    Part((matches.idle,), matches.measure_idle, 60.0, Lab.melee),
+    Part((matches.taken_ports,), matches.measure_ports, 60.0, Lab.melee),
+    Part((matches.second_client,), matches.measure_second_client, 30.0, Lab.mini),
+    Part((messages.action_delay,), messages.measure_action_delays, 60.0, Lab.mini),
+    Part((maps.debug_units,), maps.measure_debug_units, 30.0, Lab.mini),
+    Part((maps.waves,), maps.measure_waves, 45.0),
+    Part((maps.installed_maps,), maps.measure_installed_maps, 75.0),
+    Part((maps.odd_maps,), maps.measure_odd_maps, 60.0, Lab.mini),
+    Part((messages.replays,), messages.measure_replays, 60.0, Lab.mini),
+    Part((launches.speed,), launches.measure_speed, 60.0, Lab.mining),
+    Part((resets.limits,), resets.measure_limits, 60.0, Lab.mining),
+    Part((ends.first_loop,), ends.measure_first_loops, 60.0, Lab.mini),
+    Part((messages.ids,), messages.measure_ids, 30.0),
+    Part((messages.warnings,), messages.measure_warnings, 60.0, Lab.mini),
 )
 """All measurements, in the order of their importance for pools."""
 
@@ -133,14 +125,14 @@ def _note_failure(part: Part, findings: Findings, detail: str, kind: FaultKind |
     findings.note_failure((left or part.checks)[0], detail, kind)
 
 
-_WITH_CHANCE: Final = (reset_checks.computer_restarts, reset_checks.random_race)
+_WITH_CHANCE: Final = (resets.computer_restarts, resets.random_race)
 """The checks of restarts in games with a computer or a random race."""
 
 
 def settled_by(findings: Findings, before: Settled) -> Settled:
     """The facts that the measurements settle; facts that were not measured stay unchanged."""
     facts: dict[str, Any] = {}
-    restores = findings.measured(reset_checks.restart_restores) or {}
+    restores = findings.measured(resets.restart_restores) or {}
     # Reported faults are about exhausted fields, so without one a restart is not proven faithful.
     if restores.get("differences") or restores.get("exhausted"):
         facts["restart_faithful"] = not restores["differences"]
@@ -151,17 +143,17 @@ def settled_by(findings: Findings, before: Settled) -> Settled:
     ]
     if False in games or len(games) == len(_WITH_CHANCE):
         facts["restart_with_computer"] = all(games)
-    bursts = findings.measured(match_checks.match_bursts) or {}
+    bursts = findings.measured(matches.match_bursts) or {}
     if not bursts.get("undetermined", True):
         facts["bursts_in_matches"] = not bursts["difference"]
-    ended = (findings.measured(end_checks.awaited_end) or {}).get("samples")
+    ended = (findings.measured(ends.awaited_end) or {}).get("samples")
     if ended:
         facts["silent_end"] = any(sample["after_s"] is None for sample in ended)
     stops = [
         stop
-        for check in (end_checks.stops, end_checks.match_stops)
+        for check in (ends.stops, ends.match_stops)
         for stop in (findings.measured(check) or {}).get("measured", ())
     ]
     if stops:
-        facts["after_stop"] = end_checks.after_stop(stops)
+        facts["after_stop"] = ends.after_stop(stops)
     return replace(before, **facts, measured=date.today().isoformat()) if facts else before

@@ -16,7 +16,7 @@ from typing import Final
 import psutil
 
 from sc2pool.config import GameSetup
-from sc2pool.doctor.checks import machine as checks
+from sc2pool.doctor import checks
 from sc2pool.doctor.findings import Findings, ProbeFailed
 from sc2pool.doctor.worker_check import probe_worker
 from sc2pool.errors import ConfigError

@@ -1,21 +1,23 @@
-"""Measures maps: installed maps, odd files, units by debug commands, waves.
+"""Maps and their scripts: installed maps, odd files, units by debug commands, waves.
 
-Rule: nothing is written into the installation; odd files are in the measurement's own folder.
+First the checks, which judge; then the measurements of `--full`, each for its checks.
+
+Rules: the checks are pure. Nothing is written into the installation; odd files are in the
+measurement's own folder.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from s2clientprotocol import common_pb2, debug_pb2, raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.config import Computer, GameSetup
-from sc2pool.doctor.checks import maps as checks
-from sc2pool.doctor.checks.maps import Appearance, Opened
+from sc2pool.doctor.findings import Judgement, Section, differs, expect, ok, shortened
 from sc2pool.doctor.lab import (
     Client,
     Lab,
@@ -29,6 +31,103 @@ from sc2pool.errors import ConfigError, GameFault
 from sc2pool.game.program.installation import MAP_SUFFIX, find_map
 from sc2pool.protocol import requests
 from sc2pool.protocol.replies import Status
+
+LATE_LOOPS: Final = 2
+"""The latest normal loop for the appearance of an episode's or a debug command's units."""
+
+MAPS = Section("maps and their scripts", needed=False)
+
+
+class Opened(TypedDict):
+    """An attempt to play a map, with one way of naming it."""
+
+    what: str
+    outcome: str
+    bad: bool
+    """Whether the game fails without naming the map as the cause."""
+
+
+class Appearance(TypedDict):
+    """The loops at which an installed map first shows the units of each side."""
+
+    map_name: str
+    reset: str
+    own: int | None
+    """None if the units do not appear."""
+    enemy: int | None
+
+
+@MAPS.check("D20 debug units", "how many loops until created or killed units are observed?")
+def debug_units(created: int | None, killed: int | None) -> Judgement:
+    told = [
+        f"{name} after {loops} loop(s)" if loops is not None else f"{name}: not seen"
+        for name, loops in (("created", created), ("killed", killed))
+    ]
+    late = created is None or killed is None or max(created, killed) > LATE_LOOPS
+    return expect(not late, ", ".join(told), "tests that change a game must step it further")
+
+
+@MAPS.check("D21 installed maps", "can they be loaded, and when do their units appear?")
+def installed_maps(appearances: Sequence[Appearance], failures: dict[str, str]) -> Judgement:
+    late: dict[str, int] = {}
+    for one in appearances:
+        loop = max(one["own"] or 0, one["enemy"] or 0)
+        if loop > LATE_LOOPS:
+            late[one["map_name"]] = max(loop, late.get(one["map_name"], 0))
+    empty = sorted({one["map_name"] for one in appearances if one["own"] is None})
+    names = {one["map_name"] for one in appearances}
+    told = [f"{name} fails: {shortened(words)}" for name, words in failures.items()]
+    if late:
+        many = "" if len(late) <= 3 else ", …"
+        listed = ", ".join(f"{name} at loop {loop}" for name, loop in list(late.items())[:3])
+        told.append(f"units of {len(late)} maps appear late: {listed}{many}")
+    if empty:
+        told.append(f"no own units within the time: {', '.join(empty)}")
+    told.append(f"{len(names)} loaded")
+    advice = "a task waits for its units" if late and not failures else ""
+    if failures:
+        advice = (
+            "a map that ends the game, or cannot be joined, may come from a newer editor, or its "
+            "file may be damaged"
+        )
+    return expect(not late and not failures, "; ".join(told), advice)
+
+
+@MAPS.check("D21 waves", "does a new wave come if the last two enemies die in the same loop?")
+def waves(usual_loops: int | None, same_loop_loops: int | None, watched_loops: int) -> Judgement:
+    """Judge the map's waves.
+
+    Args:
+        usual_loops: loops until a new wave if the last enemies die one by one, or None.
+        same_loop_loops: loops until a new wave if they die in the same loop, or None.
+        watched_loops: how many loops a wave was awaited.
+    """
+    if usual_loops is None:
+        return differs(
+            f"no wave comes within {watched_loops} loops, however they die",
+            "the map's script fails",
+        )
+    if same_loop_loops is None:
+        return differs(
+            f"no: the map stalls for {watched_loops} loops and more; one by one they are replaced "
+            f"after {usual_loops}",
+            "an episode may have no enemies until its end: this is a fault of the map, and lowers "
+            "a policy's score",
+        )
+    return ok(f"yes, after {same_loop_loops} loop(s); one by one after {usual_loops}")
+
+
+@MAPS.check("D22 odd maps", "what does the game say of a map that it cannot read?")
+def odd_maps(opened: Sequence[Opened]) -> Judgement:
+    told = [f"{one['what']}: {shortened(one['outcome'])}" for one in opened]
+    bad = [one["what"] for one in opened if one["bad"]]
+    return expect(
+        not bad,
+        "; ".join(told),
+        f"the game does not name the map as the cause ({', '.join(bad)}): after such a failure, "
+        "look at the map's file",
+    )
+
 
 _MARINE: Final = 48
 _FEW_LOOPS: Final = 30
@@ -60,7 +159,7 @@ async def measure_debug_units(lab: Lab) -> None:
     if new:
         await client.debug(debug_pb2.DebugCommand(kill_unit=debug_pb2.DebugKillUnit(tag=new)))
         killed, _ = await _loops_until(client, lambda tags: not tags & new)
-    lab.findings.note(checks.debug_units, created, killed)
+    lab.findings.note(debug_units, created, killed)
 
 
 async def _loops_until(client: Client, is_so: Callable[[set[int]], Any]) -> tuple[int | None, Any]:
@@ -96,7 +195,7 @@ async def measure_installed_maps(lab: Lab) -> None:
             failures[path.stem] = fault.detail.partition("\n")[0].rstrip(":;")
             client.close()
             client = None
-        lab.findings.note(checks.installed_maps, appearances, failures)
+        lab.findings.note(installed_maps, appearances, failures)
     if not appearances and not failures:
         raise NotPossible("no map is installed")
 
@@ -144,7 +243,7 @@ async def measure_waves(lab: Lab) -> None:
     await client.begin(GameSetup(_WAVES_MAP), path)
     usual = await _next_wave(client, at_once=False)
     same_loop = None if usual is None else await _next_wave(client, at_once=True)
-    lab.findings.note(checks.waves, usual, same_loop, _WAVE_LOOPS)
+    lab.findings.note(waves, usual, same_loop, _WAVE_LOOPS)
 
 
 async def _next_wave(client: Client, *, at_once: bool) -> int | None:
@@ -184,7 +283,7 @@ async def measure_odd_maps(lab: Lab) -> None:
             client = None
         outcome = outcome.replace(f"{lab.folder}{os.sep}", "")
         opened.append(Opened(what=what, outcome=outcome, bad=bad))
-        lab.findings.note(checks.odd_maps, opened)
+        lab.findings.note(odd_maps, opened)
 
 
 def _odd(lab: Lab, good: Path) -> Iterator[tuple[str, Path, bytes]]:

@@ -1,22 +1,24 @@
-"""Measures single messages: delays of actions, ids, replays, warnings in good replies.
+"""Single messages: delays of actions, ids, replays, warnings in good replies.
 
-Rule: `warnings` is the last measurement of a run, because it reports the ledger of the whole run.
+First the checks, which judge; then the measurements of `--full`, each for its checks.
+
+Rules: the checks are pure. `measure_warnings` is the last measurement of a run, because it reports
+the ledger of the whole run.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, TypedDict
 
 from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool import commands
 from sc2pool.commands import as_actions
-from sc2pool.doctor.checks import messages as checks
-from sc2pool.doctor.checks.messages import Replayed
+from sc2pool.doctor.findings import Judgement, Section, differs, expect, ok
 from sc2pool.doctor.lab import (
     WORKERS,
     Client,
@@ -29,6 +31,81 @@ from sc2pool.doctor.lab import (
 )
 from sc2pool.protocol import requests
 from sc2pool.protocol.replies import Status
+
+MESSAGES = Section("messages", needed=False)
+_FEW: Final = 3
+
+
+class Replayed(TypedDict):
+    """An attempt to save or start a replay."""
+
+    what: str
+    outcome: str
+    expected: bool
+
+
+@MESSAGES.check("D19 action delay", "how many loops until an action is observed?")
+def action_delay(loops: Mapping[str, int | None]) -> Judgement:
+    """Judge the loops until an action is observed, by kind of game; None if it never was."""
+    told = [f"{where}: {'never' if one is None else one}" for where, one in loops.items()]
+    return expect(
+        None not in loops.values(), ", ".join(told), "actions are lost: look at the game's log"
+    )
+
+
+@MESSAGES.check("D26 ids", "does a reply have the id of its request?")
+def ids(returned: Mapping[str, int | None], mistaken: Mapping[str, int]) -> Judgement:
+    """Judge the ids of replies.
+
+    Args:
+        returned: by the request's id, the id of its reply.
+        mistaken: counts of replies that do not fit their request, by description.
+    """
+    told = [f"{asked} → {'none' if got is None else got}" for asked, got in returned.items()]
+    odd = [f"{count} × {what}" for what, count in mistaken.items()]
+    lost = any(asked.isdigit() and got != int(asked) for asked, got in returned.items())
+    return expect(
+        not odd and not lost,
+        "; ".join([*odd, ", ".join(told)]),
+        "replies can be matched by their order only",
+    )
+
+
+@MESSAGES.check("D27 replays", "can replays be saved and started?")
+def replays(measured: Sequence[Replayed]) -> Judgement:
+    figure = "; ".join(f"{one['what']}: {one['outcome']}" for one in measured)
+    return expect(
+        all(one["expected"] for one in measured),
+        figure,
+        "replays cannot be relied upon; sc2pool replay may fail",
+    )
+
+
+@MESSAGES.check(
+    "D18 warnings", "are there texts in Response.error beside a reply that did its work?"
+)
+def warnings(
+    replies: int, texts: Mapping[str, int], answers: Mapping[str, Mapping[str, str]]
+) -> Judgement:
+    """Judge the texts in `Response.error`.
+
+    Args:
+        replies: the number of all replies of the run.
+        texts: the count of each text.
+        answers: by status and kind of request: "answered", or the game's words of refusal.
+    """
+    refused = sum(words != "answered" for kinds in answers.values() for words in kinds.values())
+    asked = sum(map(len, answers.values()))
+    figure = f"{replies:,} replies; {refused} of {asked} kinds of request are refused in a status"
+    if not texts:
+        return ok(f"no, in {figure}")
+    most = sorted(texts.items(), key=lambda item: -item[1])
+    listed = "; ".join(f"{count} × {text}" for text, count in most[:_FEW])
+    return differs(
+        f"yes, in {sum(texts.values())} of {figure}: {listed}{'; …' * (len(most) > _FEW)}",
+        "such a text is a warning, and the reply counts",
+    )
+
 
 _MOST_LOOPS: Final = 30
 _PLAIN: Final = "the player's view"
@@ -56,7 +133,7 @@ async def measure_action_delays(lab: Lab) -> None:
         pair = await lab.pair()
         await pair.begin(*lab.melee(participants=2))
         delays["match"] = await _delay(pair.host, lambda: pair.step(1))
-    lab.findings.note(checks.action_delay, delays)
+    lab.findings.note(action_delay, delays)
 
 
 async def _delay(client: Client, advance: Callable[[], Awaitable[None]]) -> int | None:
@@ -95,7 +172,7 @@ async def measure_ids(lab: Lab) -> None:
         reply = await client.reply(5.0)
         got = reply is not None and reply.HasField("id")
         returned["none" if number is None else str(number)] = reply.id if reply and got else None
-    lab.findings.note(checks.ids, returned, dict(lab.ledger.mistaken))
+    lab.findings.note(ids, returned, dict(lab.ledger.mistaken))
 
 
 # ---- replays (D27) ------------------------------------------------------------------------------
@@ -141,7 +218,7 @@ async def measure_replays(lab: Lab) -> None:
         works = what != _PLAIN or not refusal(reply)
         measured.append(Replayed(what=f"started with {what}", outcome=outcome, expected=works))
     await save("of a replay", works=False)
-    lab.findings.note(checks.replays, measured)
+    lab.findings.note(replays, measured)
 
 
 async def _watched(client: Client, *, realtime: bool) -> str:
@@ -188,7 +265,7 @@ async def measure_warnings(lab: Lab) -> None:
             await client.begin(setup, path)
         if time.monotonic() > until_s:
             break
-    lab.findings.note(checks.warnings, lab.ledger.replies, dict(lab.ledger.warnings), answers)
+    lab.findings.note(warnings, lab.ledger.replies, dict(lab.ledger.warnings), answers)
 
 
 def _everything() -> dict[str, sc_pb.Request]:

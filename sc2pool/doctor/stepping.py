@@ -18,7 +18,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool import commands
 from sc2pool.commands import as_actions
 from sc2pool.deadline import Deadline
-from sc2pool.doctor.checks import game as checks
+from sc2pool.doctor import checks
 from sc2pool.doctor.findings import Findings
 from sc2pool.doctor.machine import Playable
 from sc2pool.errors import FaultKind, GameFault

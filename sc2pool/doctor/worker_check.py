@@ -16,7 +16,7 @@ from contextlib import ExitStack, closing, suppress
 from typing import Final
 
 from sc2pool.deadline import Deadline
-from sc2pool.doctor.checks import machine as checks
+from sc2pool.doctor import checks
 from sc2pool.doctor.findings import Findings, ProbeFailed
 from sc2pool.pool.queues import memory
 from sc2pool.pool.queues.doorbell import Doorbell, Waiter

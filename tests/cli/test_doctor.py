@@ -22,8 +22,7 @@ import pytest
 
 from sc2pool.config import Limits
 from sc2pool.doctor import full
-from sc2pool.doctor.checks import all_checks
-from sc2pool.doctor.examine import Plan, examine
+from sc2pool.doctor.diagnosis import Plan, all_checks, examine
 from sc2pool.doctor.findings import Finding, Findings, Grade
 from sc2pool.doctor.lab import Lab, find_maps
 from sc2pool.doctor.machine import probe_installation, probe_maps, tasks_by_map

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.doctor import full, worker_check
-from sc2pool.doctor.checks import all_checks, game, machine
-from sc2pool.doctor.checks.ends import AwaitedEnd, Stop
-from sc2pool.doctor.checks.resets import Beginning
+from sc2pool.doctor import checks, full, worker_check
+from sc2pool.doctor.diagnosis import all_checks
+from sc2pool.doctor.ends import AwaitedEnd, Stop
 from sc2pool.doctor.findings import (
     Finding,
     Findings,
@@ -23,6 +22,7 @@ from sc2pool.doctor.findings import (
     exit_status,
 )
 from sc2pool.doctor.lab import Lab, Maps
+from sc2pool.doctor.resets import Beginning
 from sc2pool.doctor.stepping import beginning, first_difference
 from sc2pool.errors import FaultKind
 from sc2pool.game.program.builds import Settled
@@ -51,7 +51,7 @@ def test_a_child_that_lives_on_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> 
         for process in children:
             process.kill()
             process.wait()
-    (finding,) = findings.in_order([machine.worker], "")
+    (finding,) = findings.in_order([checks.worker], "")
     assert finding.judgement.outcome is Grade.FAILED
     assert finding.judgement.figure == "it lives on after it was killed"
 
@@ -220,8 +220,8 @@ def in_order(findings: Findings) -> list[Finding]:
 def broken() -> Findings:
     """The findings for a game that ends while it starts."""
     findings = Findings()
-    findings.note(machine.cores, 2, 8)
-    findings.note_failure(game.launch, LOG, FaultKind.LAUNCH_FAILED)
+    findings.note(checks.cores, 2, 8)
+    findings.note_failure(checks.launch, LOG, FaultKind.LAUNCH_FAILED)
     return findings
 
 
@@ -252,7 +252,7 @@ def test_checks_that_were_not_possible_share_their_reason() -> None:
 
 def test_differences_are_explained_and_no_failures() -> None:
     findings = Findings()
-    findings.note(game.restart_variety, 5, 1)
+    findings.note(checks.restart_variety, 5, 1)
     different = in_order(findings)
     text = as_text(different, 200)
     assert "→ every episode begins alike: give seed=…" in text
@@ -265,14 +265,14 @@ def test_differences_are_explained_and_no_failures() -> None:
 
 @pytest.mark.parametrize("width", [72, 80, 120])
 def test_no_line_is_wider_than_asked(width: int, broken: Findings) -> None:
-    broken.note(game.restart_variety, 5, 1)
+    broken.note(checks.restart_variety, 5, 1)
     assert max(map(len, as_text(in_order(broken), width).splitlines())) <= width
 
 
 def test_json_says_the_same(broken: Findings) -> None:
-    numpy = machine.Package(name="numpy", version="2.1.0", least="1.26")
-    broken.note(machine.python, (3, 12, 1), [numpy])
-    broken.note(game.restart, 2, 0.5, 0.75, 0.9, longest_s=1.0)
+    numpy = checks.Package(name="numpy", version="2.1.0", least="1.26")
+    broken.note(checks.python, (3, 12, 1), [numpy])
+    broken.note(checks.restart, 2, 0.5, 0.75, 0.9, longest_s=1.0)
     report = json.loads(as_json(in_order(broken)))
     assert report["works"] is False
     found = {check["name"]: check for check in report["checks"]}

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from sc2pool.doctor.checks import all_checks
-from sc2pool.doctor.checks.ends import AwaitedEnd, End, MatchEnd, Stop
-from sc2pool.doctor.checks.launches import Closed, Ended, Launched, Window
-from sc2pool.doctor.checks.machine import Package, map_check
-from sc2pool.doctor.checks.maps import Appearance, Opened
-from sc2pool.doctor.checks.matches import STOPPED, Loss, Pause, Taken
-from sc2pool.doctor.checks.resets import Beginning, Resets, Step
+from sc2pool.doctor.checks import Package, map_check
+from sc2pool.doctor.diagnosis import all_checks
+from sc2pool.doctor.ends import AwaitedEnd, End, MatchEnd, Stop
 from sc2pool.doctor.findings import Findings, Grade, Judgement, ProbeFailed
+from sc2pool.doctor.launches import Closed, Ended, Launched, Window
+from sc2pool.doctor.maps import Appearance, Opened
+from sc2pool.doctor.matches import STOPPED, Loss, Pause, Taken
+from sc2pool.doctor.resets import Beginning, Resets, Step
 from sc2pool.doctor.stepping import durations
 from sc2pool.errors import ConfigError, GameFault
 from sc2pool.game.program.builds import Settled
