@@ -10,7 +10,7 @@ Rules:
   when the due loop has come (see `clock`). No request waits in the game for a later loop, and no
   request is in flight when the step is over.
 - An event that the game reports once is delivered once, with the next observation that is used
-  (see `events`).
+  (see `PendingEvents`).
 - Any `GameFault` is final: the game is not repaired; the caller closes it and starts a new one.
 - The end of the game, in any form, is data and not an error (see `episode`).
 """
