@@ -27,25 +27,23 @@ BUILT_IN: dict[str, str] = {
     "MoveToBeaconImage": "sc2pool.tasks.minigames.move_to_beacon:MoveToBeaconImage",
     "CollectMineralShards": "sc2pool.tasks.minigames.collect_mineral_shards:CollectMineralShards",
     "FindAndDefeatZerglings": (
-        "sc2pool.tasks.minigames.zerglings.find_and_defeat_zerglings:FindAndDefeatZerglings"
+        "sc2pool.tasks.minigames.find_and_defeat_zerglings:FindAndDefeatZerglings"
     ),
-    "FindAndDefeatZerglingsImage": (
-        "sc2pool.tasks.minigames.zerglings.images:FindAndDefeatZerglingsImage"
-    ),
+    "FindAndDefeatZerglingsImage": "sc2pool.tasks.minigames.images:FindAndDefeatZerglingsImage",
     "DefeatRoaches": "sc2pool.tasks.minigames.defeat_roaches:DefeatRoaches",
     "DefeatZerglingsAndBanelings": (
-        "sc2pool.tasks.minigames.zerglings.defeat_zerglings_and_banelings:DefeatZerglingsAndBanelings"
+        "sc2pool.tasks.minigames.defeat_zerglings_and_banelings:DefeatZerglingsAndBanelings"
     ),
     "DefeatZerglingsAndBanelingsImage": (
-        "sc2pool.tasks.minigames.zerglings.images:DefeatZerglingsAndBanelingsImage"
+        "sc2pool.tasks.minigames.images:DefeatZerglingsAndBanelingsImage"
     ),
     "CollectMineralsAndGas": (
-        "sc2pool.tasks.minigames.towns.collect_minerals_and_gas:CollectMineralsAndGas"
+        "sc2pool.tasks.minigames.collect_minerals_and_gas:CollectMineralsAndGas"
     ),
-    "CollectMineralsAndGasImage": "sc2pool.tasks.minigames.towns.images:CollectMineralsAndGasImage",
-    "BuildMarines": "sc2pool.tasks.minigames.towns.build_marines:BuildMarines",
-    "BuildMarinesImage": "sc2pool.tasks.minigames.towns.images:BuildMarinesImage",
-    "MarineDuel": "sc2pool.tasks.duels.marine_duel:MarineDuel",
+    "CollectMineralsAndGasImage": "sc2pool.tasks.minigames.images:CollectMineralsAndGasImage",
+    "BuildMarines": "sc2pool.tasks.minigames.build_marines:BuildMarines",
+    "BuildMarinesImage": "sc2pool.tasks.minigames.images:BuildMarinesImage",
+    "MarineDuel": "sc2pool.tasks.marine_duel:MarineDuel",
     "Melee": "sc2pool.tasks.melee:Melee",
     "MeleeImage": "sc2pool.tasks.melee:MeleeImage",
 }

@@ -225,7 +225,7 @@ def test_other_bots_are_refused(given, told, duel):
 def test_a_program_without_bots_does_not_load_python_sc2():
     printed_by(
         "import sys\n"
-        "from sc2pool.tasks.duels.marine_duel import MarineDuel\n"
+        "from sc2pool.tasks.marine_duel import MarineDuel\n"
         "from sc2pool.tasks.opponents.resolve import resolve\n"
         "resolve(MarineDuel.scripted, MarineDuel)\n"
         "assert 'sc2' not in sys.modules"

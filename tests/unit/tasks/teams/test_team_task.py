@@ -14,7 +14,7 @@ from gymnasium import spaces
 
 import sc2standin
 from sc2pool.errors import ConfigError
-from sc2pool.tasks.duels.marine_duel import MarineDuel
+from sc2pool.tasks.marine_duel import MarineDuel
 from sc2pool.tasks.registry import SMAC, resolve
 from sc2pool.tasks.teams.smac.battle_task import SmacTask, smac_task
 from sc2pool.tasks.teams.smac.duel import smac_duel

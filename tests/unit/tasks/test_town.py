@@ -11,9 +11,7 @@ from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool import commands
-from sc2pool.tasks.minigames.geometry import PlayableArea
-from sc2pool.tasks.minigames.scripted import collect_minerals_and_gas
-from sc2pool.tasks.minigames.towns.collect_minerals_and_gas import (
+from sc2pool.tasks.minigames.collect_minerals_and_gas import (
     BUILD_DEPOT,
     BUILD_REFINERY,
     GATHER_GAS,
@@ -23,8 +21,10 @@ from sc2pool.tasks.minigames.towns.collect_minerals_and_gas import (
     WAIT,
     CollectMineralsAndGas,
 )
-from sc2pool.tasks.minigames.towns.images import BuildMarinesImage, CollectMineralsAndGasImage
-from sc2pool.tasks.minigames.towns.town import (
+from sc2pool.tasks.minigames.geometry import PlayableArea
+from sc2pool.tasks.minigames.images import BuildMarinesImage, CollectMineralsAndGasImage
+from sc2pool.tasks.minigames.scripted import collect_minerals_and_gas
+from sc2pool.tasks.minigames.town import (
     BARRACKS,
     COMMAND_CENTER,
     FOOTPRINTS,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sc2pool import commands
 from sc2pool.commands import Commands
-from sc2pool.tasks.minigames.towns.town import (
+from sc2pool.tasks.minigames.town import (
     BARRACKS,
     COMMAND_CENTER,
     MINERAL_FIELD,

@@ -13,9 +13,9 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from sc2pool.commands import Commands
+from sc2pool.tasks.minigames import town_steps as steps
 from sc2pool.tasks.minigames.geometry import PlayableArea
-from sc2pool.tasks.minigames.towns import steps
-from sc2pool.tasks.minigames.towns.town import REFINERY, TOWN_SIZE, Town
+from sc2pool.tasks.minigames.town import REFINERY, TOWN_SIZE, Town
 from sc2pool.tasks.task import Task
 
 WAIT, GATHER_MINERALS, TRAIN_SCV, BUILD_DEPOT, BUILD_REFINERY, GATHER_GAS = range(6)
