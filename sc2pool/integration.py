@@ -81,7 +81,7 @@ if TYPE_CHECKING:
         spelled,
     )
     from sc2pool.tasks.teams.smac_battle import smac_battle as smac_battle
-    from sc2pool.tasks.teams.smacv2.config import (
+    from sc2pool.tasks.teams.smacv2 import (
         observation_names as observation_names,
         state_names as state_names,
     )
@@ -134,7 +134,7 @@ _NAMES = {
         "built_in_name resolve_task=resolve scripted_player spelled_task=spelled"
     ),
     "sc2pool.tasks.teams.smac_battle": "smac_battle",
-    "sc2pool.tasks.teams.smacv2.config": "observation_names state_names",
+    "sc2pool.tasks.teams.smacv2": "observation_names state_names",
     "sc2pool.tasks.teams.team_task": "agents_of row_space",
 }
 """The names by the modules that define them: `name`, `name=name_there`, or `module=`."""

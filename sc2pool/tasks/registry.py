@@ -78,9 +78,9 @@ SMACV2 = (
 
 PLACES: dict[str, str] = (
     BUILT_IN
-    | {name: f"sc2pool.tasks.teams.smac.battle_task:{name}" for name in SMAC}
-    | {name: f"sc2pool.tasks.teams.smac.duel:{name}" for name in SMAC_DUELS}
-    | {name: f"sc2pool.tasks.teams.smacv2.config:{name}" for name in SMACV2}
+    | {name: f"sc2pool.tasks.teams.battle_task:{name}" for name in SMAC}
+    | {name: f"sc2pool.tasks.teams.duel:{name}" for name in SMAC_DUELS}
+    | {name: f"sc2pool.tasks.teams.smacv2:{name}" for name in SMACV2}
 )
 """The `module:Class` of each built-in task, by the task's name."""
 GROUPS: dict[str, tuple[str, ...]] = {

@@ -21,7 +21,7 @@ from sc2pool.tasks.definition import check_definition
 from sc2pool.tasks.in_flight import ActionInFlight
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 from sc2pool.tasks.task import Task
-from sc2pool.tasks.teams.smac.battle_task import smac_task
+from sc2pool.tasks.teams.battle_task import smac_task
 
 # ---- class attributes ----------------------------------------------------------------------------
 

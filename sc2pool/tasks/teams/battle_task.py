@@ -1,6 +1,6 @@
 """A team's battle as a task (`BattleTask`), and a task for each of SMAC's maps (`SmacTask`).
 
-    from sc2pool.tasks.teams.smac.battle_task import smac_task
+    from sc2pool.tasks.teams.battle_task import smac_task
     class Sparse(smac_task("3m")):
         rules = Rules(reward_sparse=True)
 
@@ -24,11 +24,20 @@ from sc2pool.commands import Commands
 from sc2pool.config import Computer
 from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.protocol.observed import Observed
-from sc2pool.tasks.teams.smac import actions, features
-from sc2pool.tasks.teams.smac.battle import DRAWN, LOST, WON, Battle, Bools, Ground
-from sc2pool.tasks.teams.smac.features import Features, Sizes
-from sc2pool.tasks.teams.smac.scenarios import SCENARIOS, Contest, Rules, Scenario, check_rules
-from sc2pool.tasks.teams.smac.scripted import Heuristic
+from sc2pool.tasks.teams import features
+from sc2pool.tasks.teams.battle import (
+    DRAWN,
+    LOST,
+    WON,
+    Battle,
+    Bools,
+    Ground,
+    as_commands,
+    available,
+)
+from sc2pool.tasks.teams.features import Features, Sizes
+from sc2pool.tasks.teams.scenarios import SCENARIOS, Contest, Rules, Scenario, check_rules
+from sc2pool.tasks.teams.scripted import Heuristic
 from sc2pool.tasks.teams.team_task import TeamTask
 
 STEP_MUL = 8
@@ -41,7 +50,7 @@ _RESULTS = {WON: sc2api_pb2.Victory, DRAWN: sc2api_pb2.Tie, LOST: sc2api_pb2.Def
 class BattleTask(TeamTask):
     """One battle.
 
-    Action space: `Discrete(6 + enemies)`, see `actions`. Observation space: a Box, see `features`.
+    Action space: `Discrete(6 + enemies)`, see `battle`. Observation space: a Box, see `features`.
 
     Attributes:
         scenario: the units of both sides and the time limit. The agents, spaces, map, race,
@@ -140,7 +149,7 @@ class BattleTask(TeamTask):
         if self.last_action is not None:
             self._steps += 1
             self.battle.update(self.lazy_observation)
-        self._masks = actions.available(self.battle, self.ground)
+        self._masks = available(self.battle, self.ground)
         self._last_actions = self._one_hot(self.last_action)
         self._seen_by_agents = features.observations(
             self.battle, self.ground, self._masks, self._last_actions, self._elapsed
@@ -189,10 +198,10 @@ class BattleTask(TeamTask):
 
     def act(self, action: Sequence[int]) -> Commands:
         if not self.rules.heuristic_ai:
-            return actions.as_commands(self.battle, self._masks, [int(one) for one in action])
+            return as_commands(self.battle, self._masks, [int(one) for one in action])
         only_available = self.rules.heuristic_rest
         chosen = self._heuristic.actions(self._masks, only_available=only_available)
-        return actions.as_commands(self.battle, np.ones_like(self._masks), chosen)
+        return as_commands(self.battle, np.ones_like(self._masks), chosen)
 
     @property
     def _elapsed(self) -> float:
@@ -258,7 +267,7 @@ def _made(
 class SmacTask(BattleTask):
     """One battle of a scenario of SMAC.
 
-    Action space: `Discrete(6 + enemies)`, see `actions`. Observation space: a Box, see `features`.
+    Action space: `Discrete(6 + enemies)`, see `battle`. Observation space: a Box, see `features`.
     """
 
     scenario: ClassVar[Scenario]

@@ -20,10 +20,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from sc2pool.tasks.teams.smac.actions import FIRST_TARGET, NOTHING
-from sc2pool.tasks.teams.smac.battle import Army, Battle, Bools
-from sc2pool.tasks.teams.smac.features import Sizes
-from sc2pool.tasks.teams.smac.scenarios import MEDIVAC
+from sc2pool.tasks.teams.battle import FIRST_TARGET, NOTHING, Army, Battle, Bools
+from sc2pool.tasks.teams.features import Sizes
+from sc2pool.tasks.teams.scenarios import MEDIVAC
 from sc2pool.units import Floats, distances
 
 NORTH, SOUTH, EAST, WEST = 2, 3, 4, 5

@@ -30,9 +30,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from sc2pool.tasks.teams.smac.actions import FIRST_MOVE, FIRST_TARGET, N_MOVES
-from sc2pool.tasks.teams.smac.battle import Army, Battle, Bools, Ground
-from sc2pool.tasks.teams.smac.scenarios import Contest, Rules
+from sc2pool.tasks.teams.battle import (
+    FIRST_MOVE,
+    FIRST_TARGET,
+    N_MOVES,
+    Army,
+    Battle,
+    Bools,
+    Ground,
+)
+from sc2pool.tasks.teams.scenarios import Contest, Rules
 from sc2pool.units import Floats
 
 Features = NDArray[np.float32]

@@ -22,7 +22,7 @@ from s2clientprotocol import raw_pb2
 
 from sc2pool.errors import ConfigError
 from sc2pool.protocol.observed import Observed
-from sc2pool.tasks.teams.smac.battle import (
+from sc2pool.tasks.teams.battle import (
     DRAWN,
     LOST,
     WON,
@@ -34,9 +34,9 @@ from sc2pool.tasks.teams.smac.battle import (
     side_of,
     units_of,
 )
-from sc2pool.tasks.teams.smac.battle_task import SmacTask, made_task
-from sc2pool.tasks.teams.smac.scenarios import SCENARIOS, Contest, Rules, Scenario
-from sc2pool.tasks.teams.smac.scripted import EAST, NORTH, choose
+from sc2pool.tasks.teams.battle_task import SmacTask, made_task
+from sc2pool.tasks.teams.scenarios import SCENARIOS, Contest, Rules, Scenario
+from sc2pool.tasks.teams.scripted import EAST, NORTH, choose
 
 SUFFIX = "_duel"
 """Not `_vs`, which in SMAC's names means that the sides differ."""

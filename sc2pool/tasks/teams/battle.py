@@ -1,12 +1,23 @@
-"""Both sides' units in arrays, step by step: living units, the battle's outcome, rewards.
+"""A battle: both sides' units in arrays, step by step, and the actions of the agents.
 
-Source: `StarCraft2Env.init_units`, `update_units`, `only_medivac_left` and `reward_battle`. Rules:
-a unit keeps its number for the whole battle. A unit that is not in an observation is dead. The last
+`Battle` knows the living units, the battle's outcome and the rewards. Source:
+`StarCraft2Env.init_units`, `update_units`, `only_medivac_left` and `reward_battle`. Rules: a unit
+keeps its number for the whole battle. A unit that is not in an observation is dead. The last
 shield, cooldown and position of a dead unit are kept, but not read.
 
 `Ground` holds the map's grids as SMAC reads them: where a unit can move, and how high the ground
 is. Source: `StarCraft2Env._launch`, `can_move`, `get_surrounding_points`. Rule: units cannot move
 outside the map, but an agent's observation of such a place is 1.
+
+`available` tells which actions each agent can take, and `as_commands` turns actions into commands:
+
+    0           nothing: the only action of dead agents, and only of them
+    1           stop
+    2 to 5      move north, south, east, west
+    6 + i       attack enemy i; for a medivac, heal ally i
+
+Source: `StarCraft2Env.get_avail_agent_actions` and `get_agent_action`. Rule: an unavailable action
+gives no command, where SMAC raises an AssertionError.
 """
 
 from __future__ import annotations
@@ -19,11 +30,13 @@ from numpy.typing import NDArray
 from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from sc2pool import commands
+from sc2pool.commands import Commands
 from sc2pool.errors import ConfigError
 from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.minigames.geometry import bytes_of, walkable_of
-from sc2pool.tasks.teams.smac.scenarios import MEDIVAC, Contest, Group, Rules, Scenario, UnitType
-from sc2pool.units import Floats, health, shield, weapon_cooldown, with_tags
+from sc2pool.tasks.teams.scenarios import MEDIVAC, Contest, Group, Rules, Scenario, UnitType
+from sc2pool.units import Floats, distances, health, shield, weapon_cooldown, with_tags
 
 Bools = NDArray[np.bool_]
 
@@ -314,3 +327,61 @@ class Ground:
         """The indices of the cells at some places, clipped to the map."""
         x, y = np.moveaxis(np.clip(places, 0, np.subtract(self.size, 1)), -1, 0)
         return x, y
+
+
+NOTHING, STOP, FIRST_MOVE, N_MOVES = 0, 1, 2, len(MOVES)
+FIRST_TARGET = FIRST_MOVE + N_MOVES
+
+_MOVE, _ATTACK, _STOP, _HEAL = 16, 23, 4, 386
+"""SMAC orders these specific abilities, not the general ones of `commands`."""
+
+
+def available(battle: Battle, ground: Ground) -> Bools:
+    """The available actions of each agent, (agents, actions)."""
+    allies, enemies = battle.allies, battle.enemies
+    n_actions = FIRST_TARGET + battle.scenario.n_targets
+    masks = np.zeros((len(allies.tags), n_actions), dtype=np.bool_)
+    masks[:, STOP] = True
+    length = battle.rules.move_amount
+    masks[:, FIRST_MOVE:FIRST_TARGET] = ground.can_move(allies.positions, length)
+    enemy_targets = slice(FIRST_TARGET, FIRST_TARGET + len(enemies.tags))
+    masks[:, enemy_targets] = _in_range(battle, enemies) & enemies.alive
+    medivacs = allies.medivacs
+    if medivacs.any():
+        masks[medivacs, FIRST_TARGET:] = False
+        healed = _in_range(battle, allies)[medivacs] & allies.alive & ~medivacs
+        masks[medivacs, FIRST_TARGET : FIRST_TARGET + len(allies.tags)] = healed
+    dead = ~allies.alive
+    masks[dead] = False
+    masks[dead, NOTHING] = True
+    return masks
+
+
+def as_commands(battle: Battle, masks: Bools, actions: Sequence[int]) -> Commands:
+    """The commands of a step, in the order of the agents; none for unavailable actions."""
+    allies, enemies = battle.allies, battle.enemies
+    length = battle.rules.move_amount
+    heals = allies.medivacs
+    orders = []
+    for agent, action in enumerate(actions):
+        if action == NOTHING or not masks[agent, action]:
+            continue
+        tag = [allies.tags[agent]]
+        if action == STOP:
+            orders.append(commands.command(_STOP, tag))
+        elif action < FIRST_TARGET:
+            ahead = MOVES[action - FIRST_MOVE] * length
+            x, y = allies.turned(allies.positions[agent] + ahead).tolist()
+            orders.append(commands.command(_MOVE, tag, (x, y)))
+        elif heals[agent]:
+            orders.append(commands.command(_HEAL, tag, allies.tags[action - FIRST_TARGET]))
+        else:
+            orders.append(commands.command(_ATTACK, tag, enemies.tags[action - FIRST_TARGET]))
+    return orders
+
+
+def _in_range(battle: Battle, targets: Army) -> Bools:
+    """Whether each unit of a side is in range of each agent, (agents, units)."""
+    apart = distances(battle.allies.positions, targets.positions)
+    near: Bools = apart <= battle.reach[:, None]
+    return near
