@@ -65,7 +65,7 @@ if TYPE_CHECKING:
         after_each_training_step as after_each_training_step,
         log_growth as log_growth,
     )
-    from sc2pool.tasks.definition import TaskDefinition as TaskDefinition
+    from sc2pool.tasks.task import TaskDefinition as TaskDefinition
     from sc2pool.tasks.minigames.scores import scores_of as scores_of
     from sc2pool.tasks.opponents.models import SavedModel as SavedModel, save_model as save_model
     from sc2pool.tasks.opponents.policies import Policy as Policy
@@ -124,7 +124,7 @@ _NAMES = {
     "sc2pool.protocol.compiled": "STEP_PATH",
     "sc2pool.protocol.game_time": "LOOPS_PER_S",
     "sc2pool.realtime.rllib": "after_each_training_step log_growth",
-    "sc2pool.tasks.definition": "TaskDefinition",
+    "sc2pool.tasks.task": "TaskDefinition",
     "sc2pool.tasks.minigames.scores": "scores_of",
     "sc2pool.tasks.opponents.models": "SavedModel save_model",
     "sc2pool.tasks.opponents.policies": "Policy",

@@ -33,8 +33,8 @@ from sc2pool.game.match import Match
 from sc2pool.players.episode_results import as_one_episode, is_last
 from sc2pool.players.sides import PlayedSide, ProtoSide, RunningSide, rows_of
 from sc2pool.protocol.observed import Observed
-from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.queue_pair import QueuePair, Transition
+from sc2pool.tasks.task import TaskDefinition
 from sc2pool.tasks.teams.team_task import agents_of
 
 

@@ -35,11 +35,9 @@ from sc2pool.game.game import Game, Step
 from sc2pool.game.match import Match
 from sc2pool.players.episode_results import is_last
 from sc2pool.protocol.observed import Observed
-from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.driven_task import DrivenTask
-from sc2pool.tasks.episode_rules import as_result, awaited
+from sc2pool.tasks.episode_rules import DrivenTask, as_result, awaited
 from sc2pool.tasks.queue_pair import QueuePair, Transition
-from sc2pool.tasks.task import Task
+from sc2pool.tasks.task import Task, TaskDefinition
 from sc2pool.tasks.teams.team_task import TeamTask, agents_of
 
 

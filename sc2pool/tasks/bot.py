@@ -32,9 +32,9 @@ from sc2.game_state import GameState
 from sc2.protocol import ConnectionAlreadyClosedError, ProtocolError
 
 from sc2pool.errors import ConfigError
-from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.episode_rules import EpisodeRules, awaited
 from sc2pool.tasks.queue_pair import PolicyPair, QueuePair
+from sc2pool.tasks.task import TaskDefinition
 
 
 class RLBotAI(TaskDefinition, BotAI):

@@ -26,12 +26,11 @@ from sc2pool.errors import ConfigError
 from sc2pool.protocol.observed import Observed
 from sc2pool.tasks import registry
 from sc2pool.tasks.bot import RLBotAI
-from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.driven_task import DrivenTask
+from sc2pool.tasks.episode_rules import DrivenTask
 from sc2pool.tasks.opponents.policies import Policy, PredictPair
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import QueuePair
-from sc2pool.tasks.task import Task
+from sc2pool.tasks.task import Task, TaskDefinition
 
 
 class PolicyBot(BotAI):

@@ -19,7 +19,7 @@ from sc2pool.optional import needed_for
 if TYPE_CHECKING:
     from typing import Any
 
-    from sc2pool.tasks.definition import TaskDefinition
+    from sc2pool.tasks.task import TaskDefinition
 
 BUILT_IN: dict[str, str] = {
     "MoveToBeacon": "sc2pool.tasks.minigames.move_to_beacon:MoveToBeacon",
@@ -134,7 +134,7 @@ def resolve(task: str | type[TaskDefinition]) -> type[TaskDefinition]:
             definition is incomplete.
         MissingPackageError: the task needs a package that is not installed.
     """
-    from sc2pool.tasks.definition import TaskDefinition, check_definition  # noqa: PLC0415
+    from sc2pool.tasks.task import TaskDefinition, check_definition  # noqa: PLC0415
 
     found: object = task
     if isinstance(task, str):

@@ -17,10 +17,9 @@ from sc2pool.errors import ConfigError
 from sc2pool.players.factory import TaskPlayerSpec
 from sc2pool.players.task_spec import TaskSpec
 from sc2pool.protocol.game_time import LOOPS_PER_S
-from sc2pool.tasks.definition import check_definition
 from sc2pool.tasks.in_flight import ActionInFlight
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
-from sc2pool.tasks.task import Task
+from sc2pool.tasks.task import Task, check_definition
 from sc2pool.tasks.teams.battle_task import smac_task
 
 # ---- class attributes ----------------------------------------------------------------------------
