@@ -46,9 +46,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
 from sc2pool.errors import ConfigError
-from sc2pool.realtime.acting.actor import Actor, Played
-from sc2pool.realtime.acting.exchange import Signal, Weights
-from sc2pool.realtime.acting.learner import ActsWhileLearning
+from sc2pool.realtime.acting import Actor, ActsWhileLearning, Played, Signal, Weights
 from sc2pool.realtime.async_ppo.model_state import copied
 
 _MAX_QUEUED: Final = 1_000

@@ -241,7 +241,7 @@ WAITS = {
     ("processes/uninterrupted.py", "submit.result"): "what is done there is bounded by itself",
     ("processes/with_parent.py", "poll.poll"): ITS_THREAD,
     ("ray/cluster.py", "Socket.recv"): "the connection has a timeout",
-    ("realtime/acting/actor.py", "_thread.join"): "it ends after its step, which has a deadline",
+    ("realtime/acting.py", "_thread.join"): "it ends after its step, which has a deadline",
     ("pool/ipc/child_process.py", "_process.wait"): KILLED,
     ("realtime/screen/virtual_display.py", "_server.wait"): KILLED,
     ("realtime/screen/program.py", "_process.wait"): KILLED,

@@ -16,9 +16,7 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
-from sc2pool.realtime.acting.actor import Actor, Played
-from sc2pool.realtime.acting.exchange import Weights
-from sc2pool.realtime.acting.late import LateActions
+from sc2pool.realtime.acting import Actor, LateActions, Played, Weights
 from sc2pool.realtime.async_ppo.exchange import ExchangedStep, RolloutStore
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import torch as th
 from numpy.typing import NDArray
 
-from sc2pool.realtime.acting.exchange import Signal
+from sc2pool.realtime.acting import Signal
 
 
 class ExchangedStep(NamedTuple):

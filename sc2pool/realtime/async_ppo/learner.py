@@ -29,8 +29,7 @@ from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 
 from sc2pool.errors import ConfigError
-from sc2pool.realtime.acting.exchange import Weights
-from sc2pool.realtime.acting.learner import ActsWhileLearning
+from sc2pool.realtime.acting import ActsWhileLearning, Weights
 from sc2pool.realtime.async_ppo import decoupled
 from sc2pool.realtime.async_ppo.actor import PPOActor
 from sc2pool.realtime.async_ppo.exchange import RolloutStore
