@@ -1,7 +1,6 @@
 """Reinforcement learning in real time, on games that do not wait for actions.
 
 env.py               the base class for a live program as a gymnasium.Env
-game_process.py      the end of a game's process, and a clock that stops with it
 gate.py              pauses a game: stops its processes, or presses its pause key
 sb3.py               a callback for SB3 that pauses games during updates
 rllib.py             a callback for RLlib that does the same

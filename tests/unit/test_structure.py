@@ -243,7 +243,7 @@ WAITS = {
     ("ray/cluster.py", "Socket.recv"): "the connection has a timeout",
     ("realtime/acting.py", "_thread.join"): "it ends after its step, which has a deadline",
     ("pool/ipc/child_process.py", "_process.wait"): KILLED,
-    ("realtime/screen/virtual_display.py", "_server.wait"): KILLED,
+    ("realtime/screen/program.py", "_server.wait"): KILLED,
     ("realtime/screen/program.py", "_process.wait"): KILLED,
     ("players/bot_sides.py", "asyncio.wait"): BY_TRAINER,
     ("players/bot_sides.py", "turn.result"): DONE,
