@@ -36,11 +36,11 @@ from sc2pool.integration import (
     space_layout,
 )
 from sc2pool.pool.stepping.batch import Batch
+from sc2pool.ray.actors import Actors, ResetArguments
+from sc2pool.ray.batches import together, truncation
 from sc2pool.ray.cluster import GAME_RESOURCE, Node, declares_games, nodes
-from sc2pool.ray.pool.actors import Actors, ResetArguments
-from sc2pool.ray.pool.batches import together, truncation
-from sc2pool.ray.pool.node_games import About, Book, Reply
-from sc2pool.ray.pool.remote_games import RemoteGames
+from sc2pool.ray.node_games import About, Book, Reply
+from sc2pool.ray.remote_games import RemoteGames
 from sc2pool.utilities import Array, Deadline, pickle_for_worker
 
 _FREE_S = 3.0

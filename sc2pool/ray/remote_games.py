@@ -21,7 +21,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from sc2pool import PoolStats
 from sc2pool.errors import ConfigError, SC2PoolError
 from sc2pool.ray.cluster import GAME_RESOURCE, Node, nodes
-from sc2pool.ray.pool.node_games import About, NodeGames, Reply
+from sc2pool.ray.node_games import About, NodeGames, Reply
 from sc2pool.utilities import Deadline
 
 _POLL_S = 0.2
