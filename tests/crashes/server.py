@@ -26,9 +26,9 @@ import torch._dynamo  # an optimizer imports it, which takes seconds
 
 import sc2pool.cli.bench.own_game
 import sc2pool.cli.doctor
-import sc2pool.cli.playing.play
-import sc2pool.cli.playing.record
-import sc2pool.cli.playing.replay
+import sc2pool.cli.play
+import sc2pool.cli.record
+import sc2pool.cli.replay
 import sc2pool.cli.training.train
 import sc2pool.cli.tune  # noqa: F401
 from sc2pool.cli.main import main

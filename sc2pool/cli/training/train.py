@@ -31,10 +31,10 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from sc2pool import PauseCallback, PoolStatsCallback, SubprocSC2VecEnv
 from sc2pool.cli.bench.measuring import version_of
+from sc2pool.cli.drawing import draw_curve, references_for
 from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.table import duration, is_standin
 from sc2pool.cli.training.algorithms import ALGORITHMS
-from sc2pool.cli.training.curve import draw_curve, references_for
 from sc2pool.cli.training.episodes import WINDOW, EpisodeLog
 from sc2pool.cli.training.evaluation import Evaluation
 from sc2pool.cli.training.logs import WandbOutput, open_logger

@@ -11,8 +11,8 @@ import gymnasium
 import numpy as np
 
 from sc2pool import SubprocSC2VecEnv
-from sc2pool.cli.playing.chosen_player import RANDOM, SCRIPTED, ChosenPlayer
-from sc2pool.cli.playing.episodes import play_episodes
+from sc2pool.cli.chosen_player import RANDOM, SCRIPTED, ChosenPlayer
+from sc2pool.cli.play import play_episodes
 from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.table import duration, game_name
 from sc2pool.datasets import EpisodeCollector, MinariWriter, check_dataset, folder_of

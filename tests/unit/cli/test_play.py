@@ -10,15 +10,14 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNormalize
 
 import sc2pool
-from sc2pool.cli.playing.chosen_player import (
+from sc2pool.cli.chosen_player import (
     ChosenPlayer,
     find_player,
     playable_model,
     scripted_function,
 )
-from sc2pool.cli.playing.episodes import Ended
-from sc2pool.cli.playing.play import summary
-from sc2pool.cli.playing.record import check_recordable, env_spec_of
+from sc2pool.cli.play import Ended, summary
+from sc2pool.cli.record import check_recordable, env_spec_of
 from sc2pool.errors import ConfigError
 from sc2pool.pretrained import pretrained
 from sc2pool.tasks.minigames.scores import ON_THE_STANDIN, PUBLISHED
