@@ -110,7 +110,6 @@ HEAVY = {
         "players/unit_sorter.py",
         "players/bot_sides.py",
         "tasks/minigames/move_to_beacon_bot.py",
-        "tasks/policy_bot.py",
     ),
     "matplotlib": ("cli/",),
     "prometheus_client": ("pool/report/metrics.py",),
