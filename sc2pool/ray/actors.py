@@ -32,8 +32,7 @@ from sc2pool.integration import merge_stats, restarts_exceeded, warn_of_owner
 from sc2pool.pool.statistics.stats import PoolEvent
 from sc2pool.ray.cluster import ANSWER_S, connection
 from sc2pool.ray.equal_nodes import check_agreement
-from sc2pool.ray.node_games import Reply
-from sc2pool.ray.remote_games import LostError, NoPlaceError, Reborn, RemoteGames
+from sc2pool.ray.node_games import LostError, NoPlaceError, Reborn, RemoteGames, Reply
 from sc2pool.utilities import Deadline
 
 log = logging.getLogger(__name__)

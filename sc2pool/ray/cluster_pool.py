@@ -39,8 +39,7 @@ from sc2pool.pool.stepping.batch import Batch
 from sc2pool.ray.actors import Actors, ResetArguments
 from sc2pool.ray.batches import together, truncation
 from sc2pool.ray.cluster import GAME_RESOURCE, Node, declares_games, nodes
-from sc2pool.ray.node_games import About, Book, Reply
-from sc2pool.ray.remote_games import RemoteGames
+from sc2pool.ray.node_games import About, Book, RemoteGames, Reply
 from sc2pool.utilities import Array, Deadline, pickle_for_worker
 
 _FREE_S = 3.0
