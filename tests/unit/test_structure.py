@@ -138,7 +138,7 @@ WALL_CLOCKS = {
     ("doctor/full.py", "date.today"): "the day of a measurement, for people",
     ("cli/training/options.py", "time.strftime"): "a run folder's name, for people",
     (
-        "cli/training/logs.py",
+        "cli/training/progress.py",
         "time.time",
     ): "when a figure was logged, as TensorBoard shows it",
     ("pool/report/live_files.py", "time.time"): "the age of a file, by the clock of its times",
