@@ -55,9 +55,8 @@ if TYPE_CHECKING:
     from sc2pool.realtime.gate import PausableEnv as PausableEnv, PauseGate as PauseGate
     from sc2pool.realtime.sb3 import PauseCallback as PauseCallback
     from sc2pool.realtime.screen.window import GameWindow as GameWindow
-    from sc2pool.tasks.bot import RLBotAI as RLBotAI
+    from sc2pool.tasks.bot import PolicyBot as PolicyBot, RLBotAI as RLBotAI
     from sc2pool.tasks.opponents.snapshots import SnapshotStore as SnapshotStore
-    from sc2pool.tasks.policy_bot import PolicyBot as PolicyBot
     from sc2pool.tasks.task import Task as Task
     from sc2pool.tasks.teams.team_task import TeamTask as TeamTask
 
@@ -88,9 +87,8 @@ _NAMES = {
     "sc2pool.realtime.gate": ("PausableEnv", "PauseGate"),
     "sc2pool.realtime.sb3": ("PauseCallback",),
     "sc2pool.realtime.screen.window": ("GameWindow",),
-    "sc2pool.tasks.bot": ("RLBotAI",),
+    "sc2pool.tasks.bot": ("PolicyBot", "RLBotAI"),
     "sc2pool.tasks.opponents.snapshots": ("SnapshotStore",),
-    "sc2pool.tasks.policy_bot": ("PolicyBot",),
     "sc2pool.tasks.task": ("Task",),
     "sc2pool.tasks.teams.team_task": ("TeamTask",),
 }

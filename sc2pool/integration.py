@@ -65,7 +65,7 @@ if TYPE_CHECKING:
         after_each_training_step as after_each_training_step,
         log_growth as log_growth,
     )
-    from sc2pool.tasks.definition import TaskDefinition as TaskDefinition
+    from sc2pool.tasks.task import TaskDefinition as TaskDefinition
     from sc2pool.tasks.minigames.scores import scores_of as scores_of
     from sc2pool.tasks.opponents.models import SavedModel as SavedModel, save_model as save_model
     from sc2pool.tasks.opponents.policies import Policy as Policy
@@ -81,7 +81,7 @@ if TYPE_CHECKING:
         spelled,
     )
     from sc2pool.tasks.teams.smac_battle import smac_battle as smac_battle
-    from sc2pool.tasks.teams.smacv2.config import (
+    from sc2pool.tasks.teams.smacv2 import (
         observation_names as observation_names,
         state_names as state_names,
     )
@@ -124,7 +124,7 @@ _NAMES = {
     "sc2pool.protocol": "LOOPS_PER_S",
     "sc2pool.protocol.compiled": "STEP_PATH",
     "sc2pool.realtime.rllib": "after_each_training_step log_growth",
-    "sc2pool.tasks.definition": "TaskDefinition",
+    "sc2pool.tasks.task": "TaskDefinition",
     "sc2pool.tasks.minigames.scores": "scores_of",
     "sc2pool.tasks.opponents.models": "SavedModel save_model",
     "sc2pool.tasks.opponents.policies": "Policy",
@@ -134,7 +134,7 @@ _NAMES = {
         "built_in_name resolve_task=resolve scripted_player spelled_task=spelled"
     ),
     "sc2pool.tasks.teams.smac_battle": "smac_battle",
-    "sc2pool.tasks.teams.smacv2.config": "observation_names state_names",
+    "sc2pool.tasks.teams.smacv2": "observation_names state_names",
     "sc2pool.tasks.teams.team_task": "agents_of row_space",
 }
 """The names by the modules that define them: `name`, `name=name_there`, or `module=`."""

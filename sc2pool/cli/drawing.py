@@ -1,23 +1,35 @@
-"""Shared parts of all pictures: the canvas, the colours, plain axes, bars of CPU time.
+"""The pictures that the command draws: learning curves, and a pool's rates by the number of games.
+
+    new_figure, save, tidy   the parts that all pictures share
+    draw_curve               returns over env steps, with published scores as horizontal lines
+    draw_sizes               rates and CPU time over the number of games, for `bench`
 
 Rules: pictures are drawn off screen (no display, no global pyplot state), so this works in any
 thread. A file is replaced atomically, so a viewer never reads half a picture. A `matplotlibrc` in
 the current folder is ignored, because it may be another user's and could make matplotlib run LaTeX.
-The colours are Okabe and Ito's, which people with any colour vision can distinguish.
+The colours are Okabe and Ito's, which people with any colour vision can distinguish. The lines of a
+learning curve differ in colour and in dashes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+from numpy.typing import NDArray
 
+from sc2pool.cli.bench.advice import Measured
 from sc2pool.cli.bench.measuring import ROLES
+from sc2pool.cli.training.episodes import WINDOW, EpisodeRow
+from sc2pool.integration import TaskDefinition, built_in_name, scores_of
 from sc2pool.utilities import replacing
 
 if matplotlib.matplotlib_fname() == "matplotlibrc":
@@ -68,3 +80,241 @@ def stack_cpu(axes: Axes, place: float, cpu_us: Mapping[str, float], width: floa
         axes.bar(place, cpu_us[role], width, bottom, color=ROLE_COLOURS[role])
         bottom += cpu_us[role]
     return bottom
+
+
+LABEL_GAP = 0.05
+"""Minimum distance between two labels beside the axes, as a fraction of the axes' height."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A score to compare with, drawn as a horizontal line."""
+
+    label: str
+    score: float
+    colour: str
+    dashes: tuple[float, ...]
+    """Lengths of dash, gap, dash, gap, …"""
+
+
+@dataclass(frozen=True)
+class Label:
+    """A text beside the axes, at the height of its value."""
+
+    text: str
+    value: float
+    colour: str
+    bold: bool = False
+
+
+def references_for(task: type[TaskDefinition]) -> list[Reference]:
+    """The published scores of a built-in task; an empty list for other tasks.
+
+    A user's task on the same map may have another reward, so its returns are not comparable.
+    """
+    scores = scores_of(task.map_name).published if built_in_name(task) else None
+    if scores is None:
+        return []
+    return [
+        Reference("random", scores.random_mean, GREY, (1, 1.5)),
+        Reference("human", scores.human, GREEN, (5, 2)),
+        Reference("grandmaster", scores.grandmaster, VERMILION, (8, 2, 2, 2)),
+        Reference("FullyConv agent", scores.agent_best_mean, PURPLE, (2, 2)),
+    ]
+
+
+def draw_curve(
+    path: Path,
+    episodes: Sequence[EpisodeRow],
+    title: str,
+    game: str,
+    references: Sequence[Reference] = (),
+) -> None:
+    """Write the learning curve as a PNG file, without the episodes that a fault cut short.
+
+    Args:
+        episodes: the episodes in the order of their ends; may be empty.
+        game: the game's name, for the note on the points.
+        references: scores to compare with.
+    """
+    whole = [episode for episode in episodes if not episode.fault]
+    steps = np.array([episode.total_steps for episode in whole], dtype=np.int64)
+    returns = np.array([episode.episode_return for episode in whole], dtype=np.float64)
+    mean = rolling_mean(returns, WINDOW)
+    # Games of equal length end together; one point for all of them avoids a staircase.
+    last_of_step = np.diff(steps, append=-1) != 0
+
+    figure, axes = new_curve(title, "episode return")
+    axes.plot(steps, returns, ".", color=SKY, alpha=0.4, markersize=5, markeredgewidth=0)
+    axes.plot(steps[last_of_step], mean[last_of_step], color=BLUE, linewidth=2.2, zorder=4)
+    axes.plot(steps[-1:], mean[-1:], "o", color=BLUE, markersize=5, zorder=5, clip_on=False)
+    axes.set_xlim(0, max(1, int(steps.max(initial=0))))
+    axes.set_ylim(*value_range(returns, references))
+    for reference in references:
+        axes.axhline(
+            reference.score,
+            color=reference.colour,
+            linewidth=1.4,
+            linestyle=(0, reference.dashes),
+            zorder=3,
+        )
+    add_labels(axes, labels_for(mean, references))
+    if references:
+        note = f"dashed lines: StarCraft II, SC2LE paper, 2017; points: {game}"
+        figure.text(0.99, 0.01, note, color=GREY, fontsize=8, ha="right")
+    save(figure, path)
+
+
+def new_curve(title: str, what: str) -> tuple[Figure, Axes]:
+    """An empty picture of `what` over env steps, with room for labels beside the axes."""
+    figure = new_figure(9, 5.2, dpi=120)
+    axes = figure.add_axes((0.085, 0.115, 0.69, 0.785))
+    axes.set_title(title, loc="left", fontsize=11)
+    axes.set_xlabel("env steps")
+    axes.set_ylabel(what)
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    tidy(axes, grid="both")
+    return figure, axes
+
+
+def rolling_mean(values: NDArray[np.float64], window: int) -> NDArray[np.float64]:
+    """Mean of each value and up to `window - 1` values before it."""
+    sums = np.cumsum(np.concatenate([[0.0], values]))
+    ends = np.arange(1, len(values) + 1)
+    starts = np.maximum(ends - window, 0)
+    means: NDArray[np.float64] = (sums[ends] - sums[starts]) / (ends - starts)
+    return means
+
+
+def value_range(
+    returns: NDArray[np.float64], references: Sequence[Reference]
+) -> tuple[float, float]:
+    """Limits of the y axis: all values and zero, with a margin."""
+    values = [0.0, *returns, *(reference.score for reference in references)]
+    low, high = min(values), max(values)
+    margin = 0.04 * (high - low) or 1.0
+    return low - margin, high + margin
+
+
+def labels_for(mean: NDArray[np.float64], references: Sequence[Reference]) -> list[Label]:
+    """The labels beside the axes."""
+    labels = [Label(f"{r.label}  {r.score:g}", r.score, r.colour) for r in references]
+    if len(mean):
+        text = f"mean of last {WINDOW}:  {mean[-1]:.1f}"
+        labels.append(Label(text, float(mean[-1]), BLUE, bold=True))
+    return labels
+
+
+def add_labels(axes: Axes, labels: Sequence[Label]) -> None:
+    """Write the labels to the right of the axes, each tied to its height by a thin line."""
+    low, high = axes.get_ylim()
+    ordered = sorted(labels, key=lambda label: label.value)
+    heights = [(label.value - low) / (high - low) for label in ordered]
+    for label, height, place in zip(ordered, heights, spread(heights, LABEL_GAP), strict=True):
+        axes.annotate(
+            label.text,
+            xy=(1.0, height),
+            xytext=(1.045, place),
+            xycoords="axes fraction",
+            textcoords="axes fraction",
+            color=label.colour,
+            fontsize=9,
+            fontweight="bold" if label.bold else "normal",
+            verticalalignment="center",
+            arrowprops={
+                "arrowstyle": "-",
+                "color": label.colour,
+                "linewidth": 0.8,
+                "shrinkA": 1,
+                "shrinkB": 0,
+                "relpos": (0, 0.5),
+            },
+            annotation_clip=False,
+        )
+
+
+def spread(heights: Sequence[float], gap: float) -> list[float]:
+    """Move heights apart until neighbours are at least `gap` from each other.
+
+    Args:
+        heights: ascending.
+        gap: the minimum distance.
+
+    Returns:
+        The new heights, ascending. Heights that are too close form a group around their common
+        centre, so that no height moves further than necessary.
+    """
+    groups: list[list[float]] = []
+    for height in heights:
+        groups.append([height])
+        while len(groups) > 1 and _top(groups[-2], gap) + gap > _bottom(groups[-1], gap):
+            last = groups.pop()
+            groups[-1] += last
+    return [_bottom(group, gap) + gap * k for group in groups for k in range(len(group))]
+
+
+def _bottom(group: Sequence[float], gap: float) -> float:
+    return sum(group) / len(group) - gap * (len(group) - 1) / 2
+
+
+def _top(group: Sequence[float], gap: float) -> float:
+    return sum(group) / len(group) + gap * (len(group) - 1) / 2
+
+
+def draw_sizes(path: Path, measured: Sequence[Measured], cores: int, title: str) -> None:
+    """Write the PNG file; `measured` has the smallest pool first."""
+    figure = new_figure(10, 4.2)
+    rates, costs = figure.subplots(1, 2)
+    tidy(rates, "env steps a second")
+    tidy(costs, "CPU time of a step, µs")
+    _draw_rates(rates, measured)
+    _draw_costs(costs, measured, cores)
+    for axes in (rates, costs):
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        axes.set_xticks(range(len(measured)), [str(one.n) for one in measured])
+        axes.set_xlabel("games")
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11)
+    figure.tight_layout(w_pad=3)
+    save(figure, path)
+
+
+def _draw_rates(axes: Axes, measured: Sequence[Measured]) -> None:
+    places = range(len(measured))
+    one_game = measured[0].steps_per_s / measured[0].n
+    linear = [one.n * one_game for one in measured]
+    axes.plot(places, linear, color=GREY, linewidth=1.4, linestyle="--", label="n × one game")
+    for place, one in zip(places, measured, strict=True):
+        axes.vlines(place, min(one.rounds.rates), max(one.rounds.rates), color=SKY, linewidth=5)
+        axes.annotate(
+            f"{one.steps_per_s:,.0f}",
+            (place, one.steps_per_s),
+            (6, -12),
+            textcoords="offset points",
+            fontsize=8.5,
+        )
+    axes.plot(
+        places,
+        [one.steps_per_s for one in measured],
+        "o-",
+        color=BLUE,
+        linewidth=2.2,
+        label="measured, min to max of the rounds",
+    )
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False, fontsize=8.5, loc="upper left")
+
+
+def _draw_costs(axes: Axes, measured: Sequence[Measured], cores: int) -> None:
+    for place, one in enumerate(measured):
+        axes.annotate(
+            f"{one.cores_busy:.1f} of {cores}\ncores busy",
+            (place, stack_cpu(axes, place, one.rounds.cpu_us_by_role(), 0.6)),
+            (0, 3),
+            textcoords="offset points",
+            ha="center",
+            fontsize=8,
+        )
+    axes.margins(y=0.35)
+    handles = [axes.bar([0], [0], color=colour, label=r) for r, colour in ROLE_COLOURS.items()]
+    axes.legend(handles=handles, frameon=False, fontsize=8.5, loc="upper right", ncols=3)

@@ -1,5 +1,8 @@
 """The command's arguments: a parser for each subcommand, which sets the function to run.
 
+`Parser` has a method for each kind of option, so that a default is written in one place. Its error
+messages have two lines: the error, and the command that shows the help.
+
 `--print-completion SHELL` prints a script with which the shell completes the command.
 
 Rule: a subcommand's modules are imported when it runs.
@@ -9,28 +12,143 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, TypeAlias
 
 from sc2pool import __version__
-from sc2pool.cli.arguments import integer, numbers_of_games, positive_number
-from sc2pool.cli.options import (
-    Commands,
-    Parser,
-    add_game,
-    add_player,
-    add_ray,
-    add_task_alone,
-    add_which_pool,
-)
+from sc2pool.cli.arguments import hint, integer, numbers_of_games, positive_number
 from sc2pool.cli.running.top_table import NAMES
 from sc2pool.cli.training.algorithms import ALGORITHMS, MODES
 from sc2pool.errors import MissingPackageError
-from sc2pool.integration import MOST_GAMES, TASK_GROUPS
-from sc2pool.utilities import needed_for
+from sc2pool.integration import DEFAULT_TASK, MOST_GAMES, TASK_GROUPS, spelled_task
+from sc2pool.utilities import called, needed_for
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse's parser, without the usage text before every error message."""
+
+    def flag(self, name: str, help: str, *, default: bool | None = False) -> None:
+        """Add an option without a value."""
+        self.add_argument(name, action="store_true", default=default, help=help)
+
+    def number(
+        self,
+        name: str,
+        help: str,
+        default: int | None = None,
+        *,
+        low: int = 1,
+        high: int | None = None,
+        metavar: str | None = None,
+    ) -> None:
+        """Add an option that is a whole number; the help names its default."""
+        if default is not None:
+            help = f"{help} (default: {default:,})"
+        self.add_argument(
+            name, type=integer(low, high), default=default, metavar=metavar, help=help
+        )
+
+    def path(self, name: str, metavar: str, help: str) -> None:
+        """Add an option that is a file or a folder."""
+        self.add_argument(name, type=Path, metavar=metavar, help=help)
+
+    def error(self, message: str) -> NoReturn:
+        """End with exit code 2."""
+        chosen = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
+        if chosen:
+            message += hint(chosen[1], chosen[2].replace("'", "").split(", "))
+        name, space, rest = self.prog.partition(" ")
+        command = called(name) if name == "sc2pool" else name  # else `scripts/train`'s
+        self.exit(2, f"{self.prog}: {message}\n  see {command}{space}{rest} --help\n")
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Like argparse's method, but the subcommand's parser reports its unknown options."""
+        found, rest = super().parse_known_args(args, namespace)
+        if rest:
+            given = rest[0].partition("=")[0]
+            self.error(f"unknown argument {given}{hint(given, self._option_string_actions)}")
+        return found, rest
+
+
+Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
+"""The subcommands of the command; each is a parser."""
+
+
+def add_task(command: Parser, default: str = DEFAULT_TASK) -> None:
+    """Add `--task`, which is None if it is not given.
+
+    Args:
+        default: the default task, in words, for the help.
+    """
+    command.add_argument(
+        "--task",
+        type=spelled_task,
+        metavar="NAME|MODULE:CLASS",
+        help=f"a built-in task, or one of your own (default: {default})",
+    )
+
+
+def add_task_alone(command: Parser) -> None:
+    """Add the task as an option and as a positional argument; see `task_of`."""
+    add_task(command)
+    command.add_argument(
+        "task_alone", nargs="?", type=spelled_task, metavar="TASK", help="the same, without --task"
+    )
+
+
+def add_player(command: Parser) -> None:
+    """Add the player, the task and the game, and how actions are chosen."""
+    command.add_argument(
+        "player",
+        metavar="RUN|MODEL|NAME|scripted|random",
+        help="a run's folder; a model that SB3 has saved, such as runs/…/model.zip; a task's name, "
+        "for the policy that comes with sc2pool; the task's scripted player; or a random one",
+    )
+    add_task(command, "the run's own")
+    add_game(command)
+    command.number("--seed", "makes the episodes repeatable (default: none)", low=0, high=2**32 - 1)
+    command.flag("--stochastic", "draw actions, as in training and in matches")
+
+
+def add_game(command: Parser, default: str | None = None) -> None:
+    """Add `--game`, which selects the game."""
+    command.add_argument(
+        "--game",
+        default=default,
+        metavar="auto|real|standin|PATH",
+        help="auto: StarCraft II if it is installed, else the stand-in; real: never the "
+        "stand-in; standin: always; PATH: this installation (default: auto)",
+    )
+
+
+def add_ray(command: argparse._ActionsContainer, what: str) -> None:
+    """Add `--ray`, which names a Ray cluster.
+
+    Args:
+        what: the option's effect, for the help.
+    """
+    command.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        help=f"{what}: auto for the cluster with a node on this machine, or its head's HOST:PORT",
+    )
+
+
+def add_which_pool(command: Parser) -> None:
+    """Add the options that choose one of several running pools."""
+    which = command.add_mutually_exclusive_group()
+    which.add_argument("--pid", type=integer(1), help="the pool of this process")
+    add_ray(which, "all pools on the nodes of this Ray cluster")
+    which.add_argument(
+        "--run", dest="run_dir", type=Path, metavar="DIR", help="the pool with this run directory"
+    )
+
 
 SHELLS = ("bash", "zsh")
 _STAND_IN_S = 120.0
@@ -152,7 +270,7 @@ def add_play(commands: Commands) -> None:
         "task's scripted player or the game's own computer. Replay, video and GIF are of the first "
         "episode.",
     )
-    play.set_defaults(run=run_player("playing.play"))
+    play.set_defaults(run=run_player("play"))
     add_player(play)
     play.number("--episodes", "number of episodes, or of matches", 10)
     play.number("--n", "number of games", 1, high=MOST_GAMES)
@@ -179,7 +297,7 @@ def add_record(commands: Commands) -> None:
         description="Let a trained model, the task's scripted player or a random one play, and "
         "write the episodes as a dataset in Minari's format. Ctrl-C saves and ends.",
     )
-    record.set_defaults(run=run_player("playing.record"))
+    record.set_defaults(run=run_player("record"))
     add_player(record)
     record.add_argument(
         "--dataset",
@@ -226,7 +344,7 @@ def add_replay(commands: Commands) -> None:
         description="Describe a replay, or draw it as an animated picture. The game must be the "
         "one that wrote the replay: the stand-in for a replay of the stand-in.",
     )
-    replay.set_defaults(run=run_of("playing.replay"))
+    replay.set_defaults(run=run_of("replay"))
     replay.add_argument("replay", type=Path, metavar="REPLAY.SC2Replay")
     replay.add_argument(
         "picture", type=Path, nargs="?", metavar="PICTURE.gif", help="the file to write"
@@ -392,7 +510,7 @@ def run_player(module: str) -> Callable[[argparse.Namespace], int]:
     """Like `run_of`, but finds the player first, because torch and SB3 take seconds to import."""
 
     def run(args: argparse.Namespace) -> int:
-        from sc2pool.cli.playing.chosen_player import find_player  # noqa: PLC0415
+        from sc2pool.cli.chosen_player import find_player  # noqa: PLC0415
 
         args.chosen = find_player(args.player, args.task, args.game)
         return run_of(module)(args)

@@ -33,11 +33,15 @@ from stable_baselines3.common.vec_env import VecMonitor
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.cli.arguments import check_writable, find_game, task_class, task_of
-from sc2pool.cli.playing.episodes import play_episodes
+from sc2pool.cli.play import play_episodes
 from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.table import duration, game_name
-from sc2pool.cli.training.algorithms import ALGORITHMS, check_algorithm
-from sc2pool.cli.training.hyperparameters import Hyperparameters, read_hyperparameters
+from sc2pool.cli.training.algorithms import (
+    ALGORITHMS,
+    Hyperparameters,
+    check_algorithm,
+    read_hyperparameters,
+)
 from sc2pool.cli.training.model import ScaledRewards, arguments_for, check_device, policy_for
 from sc2pool.cli.training.run_folder import reserved
 from sc2pool.errors import ActionError, ConfigError, SC2PoolError

@@ -12,8 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sc2pool.datasets.collector import EpisodeCollector
-    from sc2pool.datasets.minari_writer import MinariWriter, check_dataset, folder_of
+    from sc2pool.datasets.recording import EpisodeCollector, MinariWriter, check_dataset, folder_of
 
 __all__ = ["EpisodeCollector", "MinariWriter", "check_dataset", "folder_of"]
 
@@ -21,5 +20,4 @@ __all__ = ["EpisodeCollector", "MinariWriter", "check_dataset", "folder_of"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = "collector" if name == "EpisodeCollector" else "minari_writer"
-    return getattr(import_module(f"sc2pool.datasets.{home}"), name)
+    return getattr(import_module("sc2pool.datasets.recording"), name)

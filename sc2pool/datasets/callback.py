@@ -8,8 +8,7 @@ import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sc2pool.datasets.collector import EpisodeCollector, over_leaves
-from sc2pool.datasets.minari_writer import MinariWriter
+from sc2pool.datasets.recording import EpisodeCollector, MinariWriter, over_leaves
 from sc2pool.errors import ConfigError
 
 

@@ -31,11 +31,11 @@ from sc2pool.pool.serial import serial_system, without_deadlines
 from sc2pool.pool.vec_pool import VecPool
 from sc2pool.processes.tree import usable_cores
 from sc2pool.protocol.compiled import STEP_PATH, warn_if_hidden
-from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.opponents.policies import BotOpponent
 from sc2pool.tasks.opponents.resolve import resolve as resolve_opponent
 from sc2pool.tasks.player import PlayerSpec
 from sc2pool.tasks.registry import DEFAULT_TASK, resolve
+from sc2pool.tasks.task import TaskDefinition
 
 GameChoice = str | os.PathLike[str]
 """The keyword `game`: "auto", "real", "standin" or the path of an installation."""

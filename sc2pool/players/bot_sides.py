@@ -26,10 +26,10 @@ from sc2pool.players.match_episode import PlayedSide, TaskSide, blamed_on_oppone
 from sc2pool.players.replays import LastHeld
 from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.bot import RLBotAI
-from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.driven_task import note_delay
+from sc2pool.tasks.episode_rules import note_delay
 from sc2pool.tasks.opponents.policies import PlainBot
 from sc2pool.tasks.queue_pair import QueuePair, Transition
+from sc2pool.tasks.task import TaskDefinition
 
 
 class TurnPair(QueuePair):

@@ -66,8 +66,8 @@ from sc2pool.errors import FaultKind, GameFault, UserCodeError
 from sc2pool.game.game import Game, Step
 from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.bot import RLBotAI
-from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.queue_pair import QueuePair
+from sc2pool.tasks.task import TaskDefinition
 
 
 def new_bot(definition: type[TaskDefinition], pair: QueuePair) -> RLBotAI:

@@ -50,12 +50,10 @@ from sc2pool.errors import ActionError, ConfigError, GameFault, ObservationError
 from sc2pool.game.game import Game, Step
 from sc2pool.game.match import Match
 from sc2pool.protocol.observed import Observed
-from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.driven_task import DrivenTask
-from sc2pool.tasks.episode_rules import as_result, awaited
+from sc2pool.tasks.episode_rules import DrivenTask, as_result, awaited
 from sc2pool.tasks.opponents.results import CONTRADICTION, OPPONENT, RESULT, UNTOLD_END
 from sc2pool.tasks.queue_pair import QueuePair, Transition
-from sc2pool.tasks.task import Task
+from sc2pool.tasks.task import Task, TaskDefinition
 from sc2pool.tasks.teams.team_task import TeamTask, agents_of
 
 

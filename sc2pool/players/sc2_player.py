@@ -41,11 +41,10 @@ from sc2pool.players.match_episode import (
 )
 from sc2pool.players.replays import REPLAY, Chooser, LastHeld, PlayedReplay
 from sc2pool.players.task_spec import TaskSpec
-from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.opponents.policies import PlainBot
 from sc2pool.tasks.player import Episode, GameFacts, Player
 from sc2pool.tasks.queue_pair import QueuePair, Transition
-from sc2pool.tasks.task import Task
+from sc2pool.tasks.task import Task, TaskDefinition
 from sc2pool.tasks.teams.team_task import agents_of, row_space
 
 if TYPE_CHECKING:

@@ -71,7 +71,7 @@ from sc2pool.ray.cluster import (
     resources_of,
 )
 from sc2pool.ray.equal_nodes import NodeGame, check_agreement
-from sc2pool.ray.pool.node_games import end_with_node
+from sc2pool.ray.node_games import end_with_node
 from sc2pool.realtime.rllib import RLlibPauseCallback
 from sc2pool.utilities import whole_number
 

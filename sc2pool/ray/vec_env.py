@@ -9,7 +9,7 @@ from sc2pool.config import PoolConfig, is_number
 from sc2pool.errors import ConfigError
 from sc2pool.integration import EnvFns, GameChoice, PoolVecEnv, TaskChoice, games_of_one_row
 from sc2pool.ray.cluster import connect
-from sc2pool.ray.pool.cluster_pool import ClusterPool
+from sc2pool.ray.cluster_pool import ClusterPool
 from sc2pool.utilities import whole_number
 
 NODE_TIMEOUT_S = 600.0

@@ -46,10 +46,15 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
 from sc2pool.errors import ConfigError
-from sc2pool.realtime.acting.actor import Actor, Played
-from sc2pool.realtime.acting.exchange import Signal, Weights
-from sc2pool.realtime.acting.learner import ActsWhileLearning, short_collections
-from sc2pool.realtime.async_ppo.model_state import copied
+from sc2pool.realtime.acting import (
+    Actor,
+    ActsWhileLearning,
+    Played,
+    Signal,
+    Weights,
+    short_collections,
+)
+from sc2pool.realtime.async_ppo.update_process import copied
 
 _MAX_QUEUED: Final = 1_000
 """Number of steps of all envs that may wait for the learner: 450 MB for 8 envs with four frames of

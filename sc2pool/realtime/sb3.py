@@ -16,7 +16,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from sc2pool.errors import ConfigError
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.statistics import PauseStats
-from sc2pool.realtime.acting.learner import ActsWhileLearning
+from sc2pool.realtime.acting import ActsWhileLearning
 from sc2pool.realtime.gate import pause_stats
 
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sc2pool.tasks.teams.smac.battle_task import smac_task
-from sc2pool.tasks.teams.smac.duel import smac_duel
-from sc2pool.tasks.teams.smac.scenarios import (
+from sc2pool.tasks.teams.battle_task import smac_task
+from sc2pool.tasks.teams.duel import smac_duel
+from sc2pool.tasks.teams.scenarios import (
     UNIT_TYPES,
     ZERO_SUM,
     Rules,
@@ -23,7 +23,7 @@ from sc2pool.tasks.teams.smac.scenarios import (
     UnitType,
     own_scenario,
 )
-from sc2pool.tasks.teams.smacv2.config import example_config, smacv2_task
+from sc2pool.tasks.teams.smacv2 import example_config, smacv2_task
 
 if TYPE_CHECKING:
     from typing import Any

@@ -57,7 +57,7 @@ class StarCraft2Env:
             `capability_config` it is a map of SMACv2, such as "10gen_terran". It may also be a
             scenario of your own map, from `sc2pool.smac.own_scenario`.
         capability_config: how SMACv2's teams and places are drawn, in SMACv2's format; see
-            `sc2pool.tasks.teams.smacv2.config`.
+            `sc2pool.tasks.teams.smacv2`.
         step_mul: game loops per env step.
         episode_limit: a battle's time limit in env steps; None for the scenario's own limit.
         difficulty: the built-in opponent's level, "1" to "9" or "A".
@@ -69,7 +69,7 @@ class StarCraft2Env:
         game: see `SubprocSC2VecEnv`.
         config: see `SubprocSC2VecEnv`.
         rules: SMAC's and SMACv2's other options, such as `obs_last_action` or `heuristic_ai`, by
-            name; see `sc2pool.tasks.teams.smac.scenarios.Rules`. The defaults are SMAC's. For a
+            name; see `sc2pool.tasks.teams.scenarios.Rules`. The defaults are SMAC's. For a
             scenario of SMACv2 that is given by its name alone, they are those of its example
             config. `window_size_x`, `window_size_y`, `debug`, `kill_unit_step_mul` and
             `num_fov_actions` have no effect. `game_version` may be None or "latest".

@@ -1,8 +1,4 @@
-"""`RLBotAI`: a task written with python-sc2's `BotAI`.
-
-The user writes `act`, `observe` and `reward`, and can use all of BotAI. sc2pool defines `on_step`,
-which puts a transition on the queue pair and gets the next action. Python-sc2 calls `on_step`; the
-learner, in another process or thread, calls `env.step()`. Neither blocks the other.
+"""Bots of python-sc2: `RLBotAI`, a task written as a bot, and `PolicyBot`, which plays a policy.
 
     class Walker(RLBotAI):
         map_name = "MoveToBeacon"
@@ -12,9 +8,21 @@ learner, in another process or thread, calls `env.step()`. Neither blocks the ot
         def act(self, action): ...
         def observe(self): ...
 
-Rules: each episode has a new object. Every hook may be `async`. No attribute shadows one of
+The user of `RLBotAI` writes `act`, `observe` and `reward`, and can use all of BotAI. sc2pool
+defines `on_step`, which puts a transition on the queue pair and gets the next action. Python-sc2
+calls `on_step`; the learner, in another process or thread, calls `env.step()`. Neither blocks the
+other. Rules: each episode has a new object. Every hook may be `async`. No attribute shadows one of
 BotAI's. The same class plays in the pool and, with `QueuePair.local()` or a policy, under
 python-sc2's `run_game`.
+
+    run_game(map, [Bot(Race.Terran, PolicyBot(MoveToBeacon, PPO.load("model.zip")))], …)
+
+In `PolicyBot` the policy's own task class makes the policy's observations and turns its actions
+into commands, as in the pool. A `Task` is driven by `DrivenTask`, an `RLBotAI` by the bot itself.
+Rules: each game has a new task object. The hooks are called in the pool's order, at the same game
+loops, so the same game and the same policy give the same actions. A `Task` can
+`await self.game.request(…)`. Neither SB3 nor torch is imported: a policy is any object with SB3's
+`predict`.
 """
 
 from __future__ import annotations
@@ -27,14 +35,19 @@ from typing import Any
 
 from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2.bot_ai import BotAI
+from sc2.client import Client
 from sc2.data import Result
 from sc2.game_state import GameState
 from sc2.protocol import ConnectionAlreadyClosedError, ProtocolError
 
 from sc2pool.errors import ConfigError
-from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.episode_rules import EpisodeRules, awaited
+from sc2pool.protocol.observed import Observed
+from sc2pool.tasks import registry
+from sc2pool.tasks.episode_rules import DrivenTask, EpisodeRules, awaited
+from sc2pool.tasks.opponents.policies import Policy, PredictPair
+from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import PolicyPair, QueuePair
+from sc2pool.tasks.task import Task, TaskDefinition
 
 
 class RLBotAI(TaskDefinition, BotAI):
@@ -131,3 +144,199 @@ class RLBotAI(TaskDefinition, BotAI):
     def _pair(self) -> QueuePair:
         assert self.queue_pair is not None
         return self.queue_pair
+
+
+class PolicyBot(BotAI):
+    """Plays a policy, under `run_game` or in a ladder's package.
+
+    Wrappers around the env (VecNormalize, VecFrameStack) are not applied here: pass a policy whose
+    `predict` applies them.
+
+    Args:
+        task: a built-in task's name, or a subclass of `Task` or `RLBotAI`. Its map, race and
+            opponents are not used: `run_game` chooses them.
+        policy: a trained SB3 model, or another object with SB3's `predict`.
+        deterministic: whether the policy returns its best action instead of a random one.
+
+    Attributes:
+        game_version: the game's version; empty before the first game.
+
+    Raises:
+        ConfigError: the task is unknown, or the policy is for another action space.
+    """
+
+    def __init__(
+        self, task: str | type[TaskDefinition], policy: Policy, *, deterministic: bool = True
+    ) -> None:
+        super().__init__()
+        self._definition = registry.resolve(task)
+        self._policy = policy
+        self._deterministic = deterministic
+        self._pair = PredictPair(policy, self._definition.action_space, deterministic)
+        self._games = 0
+        self.game_version = ""
+        self._episode: TaskEpisode | None = None
+        self._bot: RLBotAI | None = None
+        space, wanted = getattr(policy, "action_space", None), self._definition.action_space
+        if space is not None and space != wanted:
+            raise ConfigError(
+                f"the policy acts in {space}, the task {self._definition.__name__} in {wanted}"
+            )
+
+    @property
+    def steps(self) -> int:
+        """Actions taken in this game."""
+        return self._pair.steps
+
+    @property
+    def episode_return(self) -> float:
+        """The sum of the task's rewards in this game."""
+        return self._pair.episode_return
+
+    async def on_before_start(self) -> None:
+        """Make the task object of the game that begins."""
+        definition = self._definition
+        self._pair = PredictPair(self._policy, definition.action_space, self._deterministic)
+        self._episode = self._bot = None
+        if issubclass(definition, RLBotAI):
+            self._bot = definition(self._pair)
+            started: TaskDefinition = self._bot
+        else:
+            task = definition()
+            assert isinstance(task, Task), "a definition is one or the other"
+            self._episode = TaskEpisode(
+                task, self._pair, self.client, self.game_info._proto, realtime=self.realtime
+            )
+            started = task
+        started.episode = Episode(self._games)
+        started.options = {}
+        pong = await self.client._execute(ping=sc_pb.RequestPing())
+        started.game_version = self.game_version = pong.ping.game_version
+        self._games += 1
+        if self._bot is not None:
+            self._prepare_bot(self._bot)
+            await self._bot.on_before_start()
+
+    async def on_start(self) -> None:
+        if self._episode is not None:
+            await self._episode.start(self.state)
+        elif self._bot is not None:
+            self._bot._prepare_first_step()
+            await self._bot.on_start()
+
+    async def on_step(self, iteration: int) -> None:
+        if self._episode is not None:
+            await self._episode.step(self.state)
+        elif self._bot is not None:
+            if iteration:  # the first was prepared for `on_start`
+                self._bot._prepare_step(self.state, self._map())
+            await self._bot.issue_events()
+            await self._bot.on_step(iteration)
+            await self._bot._after_step()
+
+    async def on_end(self, game_result: Result) -> None:
+        if self._episode is not None:
+            await self._episode.end()
+        elif self._bot is not None:
+            await self._bot.on_end(game_result)
+
+    def _prepare_bot(self, bot: RLBotAI) -> None:
+        """Prepare the `RLBotAI` in the way that python-sc2 has prepared this bot."""
+        bot._initialize_variables()
+        bot._prepare_start(
+            self.client,
+            self.player_id,
+            self.game_info,
+            self.game_data,
+            realtime=self.realtime,
+            base_build=self.base_build,
+        )
+        bot._prepare_step(self.state, self._map())
+
+    def _map(self) -> sc_pb.Response:
+        return sc_pb.Response(game_info=self.game_info._proto)
+
+
+class TaskEpisode:
+    """Drives one task object."""
+
+    def __init__(
+        self,
+        task: Task,
+        pair: QueuePair,
+        client: Client,
+        game_info: sc_pb.ResponseGameInfo,
+        *,
+        realtime: bool,
+    ) -> None:
+        self._task = task
+        self._pair = pair
+        self._client = client
+        self._realtime = realtime
+        self._game_info = game_info
+        self._driven = DrivenTask(task)
+
+    async def start(self, state: GameState) -> None:
+        """Take the first observation and call the task's `on_start`."""
+        observed = Observed.of(state.response_observation)
+        game = ClientGame(self._client, realtime=self._realtime)
+        await self._driven.begin(game, observed, self._game_info)
+
+    async def step(self, state: GameState) -> None:
+        """Put the transition of this state; then act, or leave the game if the episode is over."""
+        self._client.game_step = self._task.step_mul  # for python-sc2's own loop
+        observed_s = time.monotonic()
+        await self._put(Observed.of(state.response_observation), game_ended=False)
+        if self._driven.rules.over:
+            await self._client.leave()
+            return
+        commands = await self._driven.turn(await self._pair.get_action())
+        if self._realtime:
+            self._task.delay_s = time.monotonic() - observed_s
+        self._task.action_results = ()
+        if commands:
+            try:
+                reply = await self._client._execute(action=sc_pb.RequestAction(actions=commands))
+            except ProtocolError as error:
+                if not error.is_game_over_error:  # in real time the game may end at any moment
+                    raise
+            else:
+                self._task.action_results = tuple(reply.action.result)
+
+    async def end(self) -> None:
+        """Put the last transition, from the game's final state."""
+        if self._driven.rules.over or not self._driven.rules.begun:
+            return
+        observed = self._task.lazy_observation
+        # python-sc2 ends the game without the last observation, so request it here. Not by
+        # `client.observation`: it expects the result again, which the game reports only once.
+        with suppress(ProtocolError, ConnectionAlreadyClosedError):
+            response = await self._client._execute(observation=sc_pb.RequestObservation())
+            observed = Observed.of(response.observation)
+        await self._put(observed, game_ended=True)
+
+    async def _put(self, observed: Observed, *, game_ended: bool) -> None:
+        self._pair.put(await self._driven.transition(observed, game_ended=game_ended))
+
+
+class ClientGame:
+    """A task's `game` if the game belongs to python-sc2."""
+
+    def __init__(self, client: Client, *, realtime: bool) -> None:
+        self._client = client
+        self.realtime = realtime
+
+    @property
+    def result(self) -> int | None:
+        """The own player's `Result`, once the game has ended with one."""
+        results = self._client._game_result or {}
+        result = results.get(self._client._player_id)
+        return None if result is None else int(result.value)
+
+    async def request(self, request: sc_pb.Request) -> sc_pb.Response:
+        """Send a request. Like `Game.request`, it returns a refusal as a reply with `error`."""
+        kind = str(request.WhichOneof("request"))
+        try:
+            return await self._client._execute(**{kind: getattr(request, kind)})
+        except ProtocolError as error:
+            return sc_pb.Response(error=[str(error)])

@@ -33,10 +33,10 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool import commands
 from sc2pool.commands import Commands
 from sc2pool.config import Computer
+from sc2pool.tasks.minigames import town_steps as steps
 from sc2pool.tasks.minigames.geometry import PlayableArea, bits_of, bytes_of, walkable_of
 from sc2pool.tasks.minigames.move_to_beacon import IMAGE_SIZE
-from sc2pool.tasks.minigames.towns import steps
-from sc2pool.tasks.minigames.towns.town import (
+from sc2pool.tasks.minigames.town import (
     BARRACKS,
     COMMAND_CENTER,
     GEYSER,

@@ -19,7 +19,7 @@ from sc2pool.optional import needed_for
 if TYPE_CHECKING:
     from typing import Any
 
-    from sc2pool.tasks.definition import TaskDefinition
+    from sc2pool.tasks.task import TaskDefinition
 
 BUILT_IN: dict[str, str] = {
     "MoveToBeacon": "sc2pool.tasks.minigames.move_to_beacon:MoveToBeacon",
@@ -27,25 +27,23 @@ BUILT_IN: dict[str, str] = {
     "MoveToBeaconImage": "sc2pool.tasks.minigames.move_to_beacon:MoveToBeaconImage",
     "CollectMineralShards": "sc2pool.tasks.minigames.collect_mineral_shards:CollectMineralShards",
     "FindAndDefeatZerglings": (
-        "sc2pool.tasks.minigames.zerglings.find_and_defeat_zerglings:FindAndDefeatZerglings"
+        "sc2pool.tasks.minigames.find_and_defeat_zerglings:FindAndDefeatZerglings"
     ),
-    "FindAndDefeatZerglingsImage": (
-        "sc2pool.tasks.minigames.zerglings.images:FindAndDefeatZerglingsImage"
-    ),
+    "FindAndDefeatZerglingsImage": "sc2pool.tasks.minigames.images:FindAndDefeatZerglingsImage",
     "DefeatRoaches": "sc2pool.tasks.minigames.defeat_roaches:DefeatRoaches",
     "DefeatZerglingsAndBanelings": (
-        "sc2pool.tasks.minigames.zerglings.defeat_zerglings_and_banelings:DefeatZerglingsAndBanelings"
+        "sc2pool.tasks.minigames.defeat_zerglings_and_banelings:DefeatZerglingsAndBanelings"
     ),
     "DefeatZerglingsAndBanelingsImage": (
-        "sc2pool.tasks.minigames.zerglings.images:DefeatZerglingsAndBanelingsImage"
+        "sc2pool.tasks.minigames.images:DefeatZerglingsAndBanelingsImage"
     ),
     "CollectMineralsAndGas": (
-        "sc2pool.tasks.minigames.towns.collect_minerals_and_gas:CollectMineralsAndGas"
+        "sc2pool.tasks.minigames.collect_minerals_and_gas:CollectMineralsAndGas"
     ),
-    "CollectMineralsAndGasImage": "sc2pool.tasks.minigames.towns.images:CollectMineralsAndGasImage",
-    "BuildMarines": "sc2pool.tasks.minigames.towns.build_marines:BuildMarines",
-    "BuildMarinesImage": "sc2pool.tasks.minigames.towns.images:BuildMarinesImage",
-    "MarineDuel": "sc2pool.tasks.duels.marine_duel:MarineDuel",
+    "CollectMineralsAndGasImage": "sc2pool.tasks.minigames.images:CollectMineralsAndGasImage",
+    "BuildMarines": "sc2pool.tasks.minigames.build_marines:BuildMarines",
+    "BuildMarinesImage": "sc2pool.tasks.minigames.images:BuildMarinesImage",
+    "MarineDuel": "sc2pool.tasks.marine_duel:MarineDuel",
     "Melee": "sc2pool.tasks.melee:Melee",
     "MeleeImage": "sc2pool.tasks.melee:MeleeImage",
 }
@@ -80,9 +78,9 @@ SMACV2 = (
 
 PLACES: dict[str, str] = (
     BUILT_IN
-    | {name: f"sc2pool.tasks.teams.smac.battle_task:{name}" for name in SMAC}
-    | {name: f"sc2pool.tasks.teams.smac.duel:{name}" for name in SMAC_DUELS}
-    | {name: f"sc2pool.tasks.teams.smacv2.config:{name}" for name in SMACV2}
+    | {name: f"sc2pool.tasks.teams.battle_task:{name}" for name in SMAC}
+    | {name: f"sc2pool.tasks.teams.duel:{name}" for name in SMAC_DUELS}
+    | {name: f"sc2pool.tasks.teams.smacv2:{name}" for name in SMACV2}
 )
 """The `module:Class` of each built-in task, by the task's name."""
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -136,7 +134,7 @@ def resolve(task: str | type[TaskDefinition]) -> type[TaskDefinition]:
             definition is incomplete.
         MissingPackageError: the task needs a package that is not installed.
     """
-    from sc2pool.tasks.definition import TaskDefinition, check_definition  # noqa: PLC0415
+    from sc2pool.tasks.task import TaskDefinition, check_definition  # noqa: PLC0415
 
     found: object = task
     if isinstance(task, str):

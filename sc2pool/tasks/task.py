@@ -1,4 +1,7 @@
-"""`Task`: a task written directly on the protobuf observation, which is the fast way.
+"""`Task`, the base class of a task, and `TaskDefinition`, which it shares with `RLBotAI`.
+
+A definition names a game and its spaces. `Task` is written directly on the protobuf observation,
+which is the fast way:
 
     class Greedy(Task):
         map_name = "MoveToBeacon"
@@ -11,28 +14,195 @@
         def observe(self):            # self.lazy_observation -> observation
             return np.array(...)
 
-Rules: each episode has a new object. Every hook may be `async`. Hooks read the newest observation:
+Rules: a definition consists of class attributes, because it is read before a game is launched. Each
+episode has a new object. Every hook may be `async`. Hooks read the newest observation:
 `self.lazy_observation` decodes only the parts that are read, `self.observation` the whole message.
 """
 
 from __future__ import annotations
 
 import asyncio
-from abc import abstractmethod
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Mapping
+from enum import Enum
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from gymnasium import spaces
+from s2clientprotocol import common_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.commands import Commands
-from sc2pool.errors import UserCodeError
+from sc2pool.config import Computer, GameSetup, race_number
+from sc2pool.errors import ConfigError, UserCodeError
 from sc2pool.foreign import printable
+from sc2pool.optional import needed_for
 from sc2pool.protocol import LOOPS_PER_S
 from sc2pool.protocol.observed import Observed
-from sc2pool.tasks.definition import TaskDefinition, check_loops
 
 if TYPE_CHECKING:
     from sc2pool.game.game import Game
+    from sc2pool.tasks.player import Episode
+
+
+class TaskDefinition(ABC):
+    """The class attributes of a task.
+
+    Attributes:
+        map_name: file name of the map without suffix, or a path to a `.SC2Map` file.
+        observation_space: the space of the values that `observe()` returns.
+        action_space: the space of the actions that `act()` takes.
+        step_mul: game loops per env step. (22.4 loops are one second of real time.) A pool may
+            override `step_mul` and `max_loops`. The object then has the pool's values.
+        max_loops: an episode of this many game loops is truncated. None for no limit.
+        race_requested: the learner's race, a `common_pb2.Race` value or python-sc2's `Race`.
+        players: the number of players, 1 or 2. With 2 each env is a match: two games that play each
+            other. Both sides have a task object of this class.
+        opponents: built-in opponents of a task for one player. Empty for the mini-games, whose
+            enemies belong to the map.
+        disable_fog: whether the whole map is visible.
+        restart: "auto" begins an episode by restart_game where that is proven to restore
+            everything. "never" creates a game for each episode, which takes longer.
+        metadata: as in `gymnasium.Env`. Without `render_fps`, frames are shown in real time.
+        render_mode: None, or one of the metadata's `render_modes`.
+
+    A task may have a method `action_masks()`: which actions are possible now, a bool array of
+    shape (n,) for `Discrete(n)`, (sum(nvec),) for `MultiDiscrete(nvec)`, as sb3-contrib's
+    MaskablePPO expects it, or None where every action is possible. It is not defined here: a task
+    has masks if it has the method.
+    """
+
+    map_name: ClassVar[str]
+    observation_space: spaces.Space[Any]
+    action_space: spaces.Space[Any]
+    step_mul: ClassVar[int] = 8
+    max_loops: ClassVar[int | None] = None
+    race_requested: ClassVar[int | Enum] = common_pb2.Terran
+    players: ClassVar[int] = 1
+    opponents: ClassVar[tuple[Computer, ...]] = ()
+    disable_fog: ClassVar[bool] = False
+    restart: ClassVar[str] = "auto"
+    metadata: Mapping[str, Any] = {"render_modes": ["human", "rgb_array"]}
+    render_mode: str | None = None
+    max_episode_steps: int | None = None
+    """An episode of this many env steps is truncated; `SC2VectorEnv` sets it."""
+
+    episode: Episode
+    """This episode: its number in the run, and its seed."""
+    game_version: str = ""
+    """The game's version; empty before the task is played."""
+    last_action: Any = None
+    """The action before the newest observation; None before the episode's first."""
+    delay_s: float = 0.0
+    """In real time, the seconds from an observation to the action that answered it; else 0."""
+    options: Mapping[str, Any]
+    """The options of this episode's reset; empty if there were none."""
+
+    score_change: float = 0.0
+    """The change of the game's score in the last step; 0 at the episode's start."""
+
+    @abstractmethod
+    def observe(self) -> Any:
+        """Return the learner's observation. May be `async`.
+
+        Returns:
+            An element of the observation space: its shape and dtype, no NaN. Any other value raises
+            `ObservationError` in the trainer, and an exception raises `UserCodeError` there.
+        """
+
+    def reward(self) -> float | Awaitable[float]:
+        """Return the reward of the last step; by default the change of the game's score."""
+        return self.score_change
+
+    def terminated(self) -> bool | Awaitable[bool]:
+        """True if the task ends the episode here. The game's own end is handled without it."""
+        return False
+
+    def info(self) -> dict[str, Any] | Awaitable[dict[str, Any]]:
+        """Return further facts about this step, for the `info` dict; by default none.
+
+        Keys that begin with `sc2pool.` are reserved for the pool: here they raise `UserCodeError`.
+        """
+        return {}
+
+    def render(self) -> Any:
+        """Draw a frame of the game as it is now; see `sc2pool.render.frame.draw`.
+
+        Returns:
+            uint8, (480, 640, 3). A task's own `render` may return another shape, the same for
+            every frame.
+
+        Raises:
+            MissingPackageError: Pillow is not installed.
+        """
+        with needed_for("render()"):  # only a rendered task needs Pillow
+            from sc2pool.render.frame import draw  # noqa: PLC0415
+
+        game_info, observation = self._seen()
+        figures: dict[str, object] = {}
+        if self.game_version:  # empty under python-sc2's own `run_game`
+            figures = {"episode": self.episode.number, "game": self.game_version}
+        return draw(
+            game_info,
+            observation,
+            title=type(self).__name__,
+            max_loops=self.max_loops,
+            figures=figures,
+        )
+
+    def _seen(self) -> tuple[sc_pb.ResponseGameInfo, sc_pb.Observation]:
+        """The map's description and the newest observation, as the game sent them."""
+        raise NotImplementedError
+
+    @classmethod
+    def check_values(cls) -> None:
+        """Check the values of the class attributes. Subclasses with more attributes extend it.
+
+        Raises:
+            ConfigError: a value is wrong.
+        """
+        check_loops("step_mul", cls.step_mul)
+        if cls.max_loops is not None:
+            check_loops("max_loops", cls.max_loops)
+        if cls.restart not in ("auto", "never"):
+            raise ConfigError(f"restart must be 'auto' or 'never', got {cls.restart!r}")
+        modes = cls.metadata.get("render_modes", ())
+        if not isinstance(modes, list | tuple):
+            raise ConfigError(f"metadata['render_modes'] must be a list of names, got {modes!r}")
+        cls.game_setup()
+
+    @classmethod
+    def game_setup(cls) -> GameSetup:
+        """The map, players and options of the task's game.
+
+        Raises:
+            ConfigError: `race_requested` is not a race, `opponents` are not `Computer`s, `players`
+                is neither 1 nor 2, or a task of two players has `opponents`.
+        """
+        opponents = cls.opponents
+        if type(cls.players) is not int or cls.players not in (1, 2):
+            raise ConfigError(f"players must be 1 or 2, got {cls.players!r}")
+        if not (
+            isinstance(opponents, list | tuple)
+            and all(isinstance(opponent, Computer) for opponent in opponents)
+        ):
+            raise ConfigError(
+                f"opponents must be a tuple of sc2pool.config.Computer, got {opponents!r}"
+            )
+        if cls.players > 1 and opponents:
+            raise ConfigError(
+                f"a task of two players has no opponents of its own, got {opponents!r}; the env's "
+                f"opponent may be a Computer"
+            )
+        return GameSetup(
+            map_name=cls.map_name,
+            race=race_number(cls.race_requested),
+            opponents=tuple(opponents),
+            disable_fog=cls.disable_fog,
+            participants=cls.players,
+            restart=cls.restart,
+        )
+
 
 _LOOKS_PER_LOOP = 20
 """How often per game loop `advance` requests an observation in real time before it gives up."""
@@ -128,3 +298,44 @@ class Task(TaskDefinition):
             The unit commands of this step; None or an empty list for no command. Any other value,
             or an exception, raises `UserCodeError` in the trainer.
         """
+
+
+def check_definition(cls: type[TaskDefinition]) -> None:
+    """Check the class attributes before any game is launched.
+
+    Raises:
+        ConfigError: an attribute is missing or has a wrong value.
+    """
+    for name, kind in (
+        ("map_name", str),
+        ("observation_space", spaces.Space),
+        ("action_space", spaces.Space),
+        ("disable_fog", bool),
+        ("metadata", Mapping),
+    ):
+        value = getattr(cls, name, None)
+        if not isinstance(value, kind):
+            raise ConfigError(
+                f"task {cls.__name__}: class attribute {name!r} must be a {kind.__name__}, "
+                f"got {value!r}"
+            )
+    masks = getattr(cls, "action_masks", None)
+    if masks is not None and not callable(masks):
+        raise ConfigError(f"task {cls.__name__}: action_masks must be a method, got {masks!r}")
+    missing = ", ".join(sorted(f"{hook}()" for hook in cls.__abstractmethods__))
+    if missing:
+        raise ConfigError(f"task {cls.__name__} must define {missing}")
+    try:
+        cls.check_values()
+    except ConfigError as error:
+        raise ConfigError(f"task {cls.__name__}: {error}") from None
+
+
+def check_loops(name: str, loops: object) -> None:
+    """Check a number of game loops.
+
+    Raises:
+        ConfigError: not a whole number of at least 1.
+    """
+    if isinstance(loops, bool) or not isinstance(loops, Integral) or loops < 1:
+        raise ConfigError(f"{name} must be a whole number of at least 1, got {loops!r}")

@@ -20,8 +20,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from sc2pool.cli.bench.measuring import markdown
-from sc2pool.cli.drawing import BLUE, GREEN, GREY, SKY, new_figure, save, tidy
-from sc2pool.cli.training.curve import rolling_mean
+from sc2pool.cli.drawing import BLUE, GREEN, GREY, SKY, new_figure, rolling_mean, save, tidy
 from sc2pool.cli.training.episodes import EpisodeRow, read_episodes
 from sc2pool.tasks.minigames.scores import ON_THE_STANDIN, PUBLISHED, StandInScores
 

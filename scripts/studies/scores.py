@@ -20,7 +20,7 @@ from gymnasium import spaces
 
 import sc2pool
 from sc2pool.cli.bench.measuring import markdown, tell
-from sc2pool.cli.playing.chosen_player import scripted_player
+from sc2pool.cli.chosen_player import scripted_player
 from sc2pool.tasks.minigames.scores import PUBLISHED, PublishedScores
 from sc2pool.tasks.minigames.scripted import SCRIPTED
 from sc2pool.tasks.registry import resolve

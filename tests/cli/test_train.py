@@ -26,8 +26,8 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sc2pool.cli.stop import Stop, Stopped
+from sc2pool.cli.training.algorithms import Hyperparameters, read_hyperparameters
 from sc2pool.cli.training.episodes import read_episodes
-from sc2pool.cli.training.hyperparameters import Hyperparameters, read_hyperparameters
 from sc2pool.cli.training.model import make_model
 from sc2pool.cli.training.options import TrainOptions
 from sc2pool.cli.training.run_folder import read_steps, reserved

@@ -26,14 +26,14 @@ import torch._dynamo  # an optimizer imports it, which takes seconds
 
 import sc2pool.cli.bench.own_game
 import sc2pool.cli.doctor
-import sc2pool.cli.playing.play
-import sc2pool.cli.playing.record
-import sc2pool.cli.playing.replay
+import sc2pool.cli.play
+import sc2pool.cli.record
+import sc2pool.cli.replay
 import sc2pool.cli.training.train
 import sc2pool.cli.tune  # noqa: F401
 from sc2pool.cli.main import main
 from sc2pool.cli.training import progress
-from sc2pool.datasets import minari_writer
+from sc2pool.datasets import recording
 from sc2standin.command import main as standin
 
 LIMIT_S = 300.0
@@ -92,7 +92,7 @@ def run(request: dict[str, Any], scratch: Path) -> dict[str, Any]:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     progress.Recorder._on_step = saving(progress.Recorder._on_step)
-    minari_writer.SHARD_STEPS = SHARD_STEPS
+    recording.SHARD_STEPS = SHARD_STEPS
     print(json.dumps("ready"), flush=True)
     for line in sys.stdin:
         print(json.dumps(run(json.loads(line), Path(sys.argv[1]))), flush=True)

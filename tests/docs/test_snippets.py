@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from sc2pool.cli.parser import make_parser
-from sc2pool.cli.training.hyperparameters import read_hyperparameters
+from sc2pool.cli.training.algorithms import read_hyperparameters
 from sc2pool.cli.training.model import check_arguments
 from sc2pool.game.program.installation import write_stand_in
 from sc2pool.tasks.registry import BUILT_IN

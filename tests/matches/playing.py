@@ -13,10 +13,10 @@ from sc2pool.deadline import Deadline
 from sc2pool.game.program.installation import find, find_map
 from sc2pool.players.factory import TaskPlayerSpec
 from sc2pool.players.task_spec import TaskSpec
-from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.duels.marine_duel import MarineDuel
+from sc2pool.tasks.marine_duel import MarineDuel
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import QueuePair, Transition
+from sc2pool.tasks.task import TaskDefinition
 
 Policy = Callable[[Any], Any]
 Rows = list[list[Transition]]

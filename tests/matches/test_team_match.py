@@ -13,8 +13,8 @@ from sc2pool.players.sc2_player import SC2Player
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.registry import resolve
-from sc2pool.tasks.teams.smac.duel import smac_duel
-from sc2pool.tasks.teams.smac.scenarios import Rules
+from sc2pool.tasks.teams.duel import smac_duel
+from sc2pool.tasks.teams.scenarios import Rules
 from sc2pool.tasks.teams.team_task import row_space
 from tests.matches.playing import Against, RecordedRows, always, play, player_of
 

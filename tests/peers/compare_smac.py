@@ -28,8 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from sc2pool.deadline import Deadline
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import Transition
-from sc2pool.tasks.teams.smac.battle_task import BattleTask, smac_task
-from sc2pool.tasks.teams.smac.scenarios import SCENARIOS, Rules
+from sc2pool.tasks.teams.battle_task import BattleTask, smac_task
+from sc2pool.tasks.teams.scenarios import SCENARIOS, Rules
 from tests.matches.playing import RecordedRows, player_of
 from tests.peers.clients import default_python, prepare
 from tests.peers.run_smac import ENVIRONMENT, PACKAGES, SOURCE, installation, smac_output

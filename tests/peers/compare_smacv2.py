@@ -21,15 +21,16 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from sc2pool.tasks.teams.smac.scenarios import Rules
-from sc2pool.tasks.teams.smacv2.config import (
+from sc2pool.tasks.teams.scenarios import Rules
+from sc2pool.tasks.teams.smacv2 import (
     EXAMPLE_RULES,
+    MAPS,
     SCENARIOS,
+    Drawn,
     RandomTeamsTask,
     example_config,
     smacv2_task,
 )
-from sc2pool.tasks.teams.smacv2.teams import MAPS, Drawn
 from tests.peers.clients import ENVIRONMENTS
 from tests.peers.compare_smac import (
     Compared,

@@ -21,7 +21,7 @@ from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.realtime.env import RealTimeEnv
 from sc2pool.realtime.screen import window as module
 from sc2pool.realtime.screen.capture import fitted, shrunk
-from sc2pool.realtime.screen.virtual_display import VirtualDisplay
+from sc2pool.realtime.screen.program import VirtualDisplay
 from sc2pool.realtime.screen.window import GameWindow
 
 pytest.importorskip("mss")

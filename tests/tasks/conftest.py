@@ -12,9 +12,9 @@ import pytest
 from sc2pool.envs.sb3 import SubprocSC2VecEnv
 from sc2pool.game.program.installation import Installation
 from sc2pool.smac import StarCraft2Env
-from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.queue_pair import Transition
 from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.task import TaskDefinition
 from tests.matches import playing
 from tests.matches.playing import Policy
 

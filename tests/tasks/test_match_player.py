@@ -13,7 +13,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.config import Computer
 from sc2pool.errors import FaultKind, GameFault, ObservationError, UserCodeError
 from sc2pool.players.sc2_player import SC2Player
-from sc2pool.tasks.duels.marine_duel import (
+from sc2pool.tasks.marine_duel import (
     FOCUS_NEAREST,
     FOCUS_WEAKEST,
     HOLD,

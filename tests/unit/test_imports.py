@@ -109,7 +109,6 @@ HEAVY = {
         "players/bots.py",
         "players/bot_sides.py",
         "tasks/minigames/move_to_beacon_bot.py",
-        "tasks/policy_bot.py",
     ),
     "matplotlib": ("cli/",),
     "prometheus_client": ("pool/report/metrics.py",),
@@ -239,7 +238,7 @@ from sc2pool.envs.shared_keywords import make_players
 from sc2pool.integration import find_installation, live_files, make_players, task_spec
 from sc2pool.pool.pool import Pool, agreed
 from sc2pool.tasks.registry import resolve
-from sc2pool.tasks.teams.smacv2.config import state_names
+from sc2pool.tasks.teams.smacv2 import state_names
 """
     assert private_names(source, ("cli",)) == [
         "sc2pool.foreign",
@@ -248,7 +247,7 @@ from sc2pool.tasks.teams.smacv2.config import state_names
         "sc2pool.integration.task_spec",
         "sc2pool.pool.pool.agreed",
         "sc2pool.tasks.registry.resolve",
-        "sc2pool.tasks.teams.smacv2.config.state_names",
+        "sc2pool.tasks.teams.smacv2.state_names",
     ]
 
 

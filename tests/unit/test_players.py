@@ -45,7 +45,7 @@ from sc2pool.players.operations import (
 )
 from sc2pool.players.replays import Chooser, LastHeld
 from sc2pool.players.view import KINDS, UNITS_SHOWN, map_of, view_of
-from sc2pool.tasks.duels.marine_duel import MarineDuel
+from sc2pool.tasks.marine_duel import MarineDuel
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.teams.team_task import TeamTask

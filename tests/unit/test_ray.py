@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 from sc2pool.pool.batch import Batch
 from sc2pool.pool.queues.layout import space_layout
-from sc2pool.ray.pool.batches import together, truncation
+from sc2pool.ray.batches import together, truncation
 
 BOX = spaces.Box(-1, 1, (2,), np.float32)
 PAIR = spaces.Dict({"a": BOX, "b": spaces.Discrete(5)})

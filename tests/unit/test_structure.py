@@ -138,7 +138,7 @@ WALL_CLOCKS = {
     ("doctor/full.py", "date.today"): "the day of a measurement, for people",
     ("cli/training/options.py", "time.strftime"): "a run folder's name, for people",
     (
-        "cli/training/logs.py",
+        "cli/training/progress.py",
         "time.time",
     ): "when a figure was logged, as TensorBoard shows it",
     ("pool/report/live_files.py", "time.time"): "the age of a file, by the clock of its times",
@@ -241,9 +241,9 @@ WAITS = {
     ("processes/uninterrupted.py", "submit.result"): "what is done there is bounded by itself",
     ("processes/with_parent.py", "poll.poll"): ITS_THREAD,
     ("ray/cluster.py", "Socket.recv"): "the connection has a timeout",
-    ("realtime/acting/actor.py", "_thread.join"): "it ends after its step, which has a deadline",
+    ("realtime/acting.py", "_thread.join"): "it ends after its step, which has a deadline",
     ("pool/ipc/child_process.py", "_process.wait"): KILLED,
-    ("realtime/screen/virtual_display.py", "_server.wait"): KILLED,
+    ("realtime/screen/program.py", "_server.wait"): KILLED,
     ("realtime/screen/program.py", "_process.wait"): KILLED,
     ("players/bot_sides.py", "asyncio.wait"): BY_TRAINER,
     ("players/bot_sides.py", "turn.result"): DONE,
@@ -320,6 +320,7 @@ NOT_ONE_MODULE = {
     "test_structure.py": "rules of the whole package and of its tests",
     "test_tiers.py": "the options --tier and --game of tests/conftest.py",
     "pool/test_rows.py": "envs of several rows, through the whole pool",
+    "tasks/test_zerglings.py": "the two mini-games with zerglings, and their images",
     "tasks/test_real_messages.py": "recorded messages, through everything that reads messages",
 }
 CLOCKS = {"monotonic", "perf_counter", "thread_time", "process_time"}

@@ -67,7 +67,7 @@ def _run(args: argparse.Namespace, task: str, game: Path) -> int:
         print(f"\n{as_text(measured, resets)}\n")
         print("\n".join(said))
     if args.png is not None:
-        from sc2pool.cli.bench.picture import draw_sizes  # noqa: PLC0415 - slow to import
+        from sc2pool.cli.drawing import draw_sizes  # noqa: PLC0415 - slow to import
 
         draw_sizes(args.png, measured, machine["cores"], f"{task}, game version {version}")
     return 0

@@ -25,8 +25,7 @@ from rich.live import Live
 from rich.text import Text
 
 from sc2pool.cli.running import top_table as table
-from sc2pool.cli.running.cluster_run import ClusterRun
-from sc2pool.cli.running.runs import Run, choose
+from sc2pool.cli.running.runs import ClusterRun, Run, choose
 from sc2pool.cli.table import open_console
 from sc2pool.errors import ConfigError
 from sc2pool.utilities import WINDOWS, printable

@@ -24,8 +24,7 @@ from http.server import BaseHTTPRequestHandler
 from importlib import resources
 from typing import Any
 
-from sc2pool.cli.running.cluster_run import ClusterRun
-from sc2pool.cli.running.runs import Run, choose
+from sc2pool.cli.running.runs import ClusterRun, Run, choose
 from sc2pool.cli.table import is_standin
 from sc2pool.errors import ConfigError
 from sc2pool.integration import listen_for_page, live_files

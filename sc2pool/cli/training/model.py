@@ -26,8 +26,10 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sc2pool.cli.arguments import hint
-from sc2pool.cli.training.algorithms import ALGORITHMS, MODES, Algorithm
-from sc2pool.cli.training.hyperparameters import (
+from sc2pool.cli.training.algorithms import (
+    ALGORITHMS,
+    MODES,
+    Algorithm,
     Hyperparameters,
     number_of,
     whole_number_of,

@@ -30,10 +30,11 @@ from sc2pool.cli.training.algorithms import (
     LEAST_BETWEEN,
     MODES,
     PARTS,
+    Hyperparameters,
     check_algorithm,
     choose_self_play,
+    read_hyperparameters,
 )
-from sc2pool.cli.training.hyperparameters import Hyperparameters, read_hyperparameters
 from sc2pool.cli.training.run_folder import (
     CONFIG_FILE,
     Description,
@@ -233,7 +234,7 @@ def check_model(model: Path, task: type[TaskDefinition]) -> None:
     Print a warning if the model was trained on normalised observations.
     """
     # Imported here, because only a resumed run needs numpy.
-    from sc2pool.cli.playing.chosen_player import say_if_normalized  # noqa: PLC0415
+    from sc2pool.cli.chosen_player import say_if_normalized  # noqa: PLC0415
     from sc2pool.integration import SavedModel, row_space  # noqa: PLC0415
 
     saved = SavedModel(model.stem, model)

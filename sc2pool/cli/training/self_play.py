@@ -29,10 +29,9 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from sc2pool import SnapshotCallback, SnapshotStore
-from sc2pool.cli.drawing import BLUE, GREEN, GREY, save
+from sc2pool.cli.drawing import BLUE, GREEN, GREY, Label, add_labels, new_curve, save
 from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.training.algorithms import ALGORITHMS, LATEST_SHARE, MODES, SHARED
-from sc2pool.cli.training.curve import Label, add_labels, new_curve
 from sc2pool.cli.training.episodes import keep_rows, read_rows, write_rows
 from sc2pool.cli.training.evaluation import SEED, filmed
 from sc2pool.cli.training.options import TrainOptions

@@ -31,13 +31,12 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from sc2pool import PauseCallback, PoolStatsCallback, SubprocSC2VecEnv
 from sc2pool.cli.bench.measuring import version_of
+from sc2pool.cli.drawing import draw_curve, references_for
 from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.table import duration, is_standin
 from sc2pool.cli.training.algorithms import ALGORITHMS
-from sc2pool.cli.training.curve import draw_curve, references_for
 from sc2pool.cli.training.episodes import WINDOW, EpisodeLog
 from sc2pool.cli.training.evaluation import Evaluation
-from sc2pool.cli.training.logs import WandbOutput, open_logger
 from sc2pool.cli.training.model import (
     ScaledRewards,
     check_arguments,
@@ -46,7 +45,14 @@ from sc2pool.cli.training.model import (
     make_model,
 )
 from sc2pool.cli.training.options import TrainOptions
-from sc2pool.cli.training.progress import SAVE_EVERY_S, Recorder, open_display, score
+from sc2pool.cli.training.progress import (
+    SAVE_EVERY_S,
+    Recorder,
+    WandbOutput,
+    open_display,
+    open_logger,
+    score,
+)
 from sc2pool.cli.training.run_folder import (
     BEST_MODEL_FILE,
     CURVE_FILE,

@@ -2,7 +2,7 @@
 
 actor.py      observe ─ act ─ observe ─ act ─ observe ─ act ─ …     a thread; it steps the env
                   │ rollouts                    ▲ weights
-exchange.py       ▼                             │                   the data between the threads
+                  ▼                             │
 learner.py    callbacks ─► update ──────────────┴─► callbacks ─► …  `AsyncPPO.learn`
 
 decoupled.py       the update: PPO's loss, corrected for data of an older policy

@@ -29,13 +29,10 @@ from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 
 from sc2pool.errors import ConfigError
-from sc2pool.realtime.acting.exchange import Weights
-from sc2pool.realtime.acting.learner import ActsWhileLearning, short_collections
+from sc2pool.realtime.acting import ActsWhileLearning, Weights, short_collections
 from sc2pool.realtime.async_ppo import decoupled
-from sc2pool.realtime.async_ppo.actor import PPOActor
-from sc2pool.realtime.async_ppo.exchange import RolloutStore
-from sc2pool.realtime.async_ppo.model_state import copied
-from sc2pool.realtime.async_ppo.update_process import UpdateProcess
+from sc2pool.realtime.async_ppo.actor import PPOActor, RolloutStore
+from sc2pool.realtime.async_ppo.update_process import UpdateProcess, copied
 
 ActorKind = Literal["thread", "process"]
 

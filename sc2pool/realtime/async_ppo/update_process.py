@@ -1,29 +1,44 @@
-"""The learner's updates in a child process: the trainer's end and the child's.
+"""The learner's updates in a child process: the trainer's end, the child's, and the model's state.
 
-    trainer   model ── its state (`model_state`) ──► model.train()   update process
-                    ◄── changes, log records ──
+    trainer   Packed       ──────────► Unpacked    update process
+                                          │ train
+    trainer   Packed.adopt ◄────────── Unpacked.changes, log records
 
 `ChildProcess` carries the messages, and raises an exception of `train` here. Rules: the child
 process has the model without its env. Each update sends the model's whole state. So changes that
 the user or a callback makes to the model reach the child process. It sends back the changes of
 `train`, and keeps no model between updates.
+
+The model is sent as one pickle. So the process has all changes of the user: parameters, frozen
+parameters, the optimizer, and the user's attributes. Modules, parameters, buffers and optimizers
+are numbered in the order in which they are pickled. The trainer changes its own objects in place,
+so the user's references to them stay valid. Rules: env, logger and attributes that cannot be
+pickled are not sent. An attribute is replaced only if it has changed.
+
+`copied` copies a policy for the actor.
 """
 
 from __future__ import annotations
 
+import copyreg
+import io
+import pickle
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, TypeVar
 
+import cloudpickle
 import numpy as np
 import torch as th
 from stable_baselines3 import PPO
 from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.utils import set_random_seed
+from torch import nn
+from torch.nn.utils.parametrize import is_parametrized
 
 from sc2pool.errors import LearnerError
-from sc2pool.realtime.async_ppo.model_state import Packed, Unpacked
 from sc2pool.utilities import ChildProcess, answer, pickle_script_by_value
 
 
@@ -110,3 +125,219 @@ def _update(state: bytes) -> Updated:
         name: (value, logger.name_to_excluded[name]) for name, value in logger.name_to_value.items()
     }
     return Updated(unpacked.changes(), logged)
+
+
+_STAYS: Final = frozenset({"env", "_vec_normalize_env", "_logger", "_actor"})
+"""Attributes of a model that stay in the trainer."""
+_INPUTS: Final = frozenset({"rollout_buffer"})
+"""Attributes that an update only reads; the trainer fills them before each update."""
+P = TypeVar("P", bound=BasePolicy)
+_OBJECTS = (nn.Module, th.optim.Optimizer)
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
+    """Pickles a model, or a part of one.
+
+    Args:
+        model: the model, pickled without its attributes in `left_out`.
+        numbers: numbers to write in place of objects, by the objects' ids. None to collect objects
+            in `parts`.
+
+    Attributes:
+        parts: the collected objects: the model, and its modules, tensors and optimizers.
+    """
+
+    def __init__(
+        self,
+        file: io.BytesIO,
+        model: PPO | None = None,
+        left_out: frozenset[str] = _STAYS,
+        numbers: Mapping[int, int] | None = None,
+    ) -> None:
+        super().__init__(file)
+        self.parts: list[Any] = []
+        self._model = model
+        self._left_out = left_out
+        self._numbers = numbers
+        self._met: set[int] = set()
+
+    def persistent_id(self, value: Any) -> int | None:
+        if self._numbers is not None:
+            return self._numbers.get(id(value))
+        is_part = value is self._model or isinstance(value, _OBJECTS) or _holds_values(value)
+        if is_part and id(value) not in self._met:
+            self._met.add(id(value))
+            self.parts.append(value)  # keeps it alive, so no other object gets its id
+        return None
+
+    def reducer_override(self, value: Any) -> Any:
+        if value is self._model:
+            kept = {k: v for k, v in vars(value).items() if k not in self._left_out}
+            return copyreg.__newobj__, (type(value),), kept  # type: ignore[attr-defined]
+        if isinstance(value, nn.Module) and is_parametrized(value):
+            # torch allows a copy of such a module, but no pickle.
+            return copyreg.__newobj__, (type(value),), vars(value)  # type: ignore[attr-defined]
+        return super().reducer_override(value)
+
+
+class _Unpickler(pickle.Unpickler):
+    """Unpickles data of `_Pickler`; a number `i` becomes `parts[i]`."""
+
+    def __init__(self, data: bytes, parts: list[Any]) -> None:
+        super().__init__(io.BytesIO(data))
+        self._parts = parts
+
+    def persistent_load(self, number: int) -> Any:
+        return self._parts[number]
+
+
+def _holds_values(value: Any) -> bool:
+    """True for a writable tensor: a parameter, a buffer, an optimizer's average."""
+    return (
+        isinstance(value, th.Tensor)
+        and value.is_leaf
+        and value.layout is th.strided
+        and 0 not in value.stride()
+    )
+
+
+def copied(policy: P) -> P:
+    """A copy of the policy with all changes of the user, without optimizers.
+
+    Raises:
+        Exception: the error of pickling it, with a note.
+    """
+    file = io.BytesIO()
+    attributes = (value for module in policy.modules() for value in vars(module).values())
+    optimizers = {id(value): 0 for value in attributes if isinstance(value, th.optim.Optimizer)}
+    try:
+        _Pickler(file, numbers=optimizers).dump(policy)
+    except Exception as error:
+        error.add_note(
+            "the actor uses a copy of the policy, which is made by pickle; the policy's "
+            "__getstate__ can leave out attributes that cannot be pickled"
+        )
+        raise
+    copy: P = _Unpickler(file.getvalue(), [None]).load()
+    return copy
+
+
+class Packed:
+    """A model's state for one update, and the objects in it.
+
+    Args:
+        model: the model to send.
+        with_inputs: whether to send the rollout buffer, which an update needs.
+
+    Attributes:
+        data: the pickled state, for `Unpacked`.
+
+    Raises:
+        Exception: the error of pickling the policy, with a note.
+    """
+
+    def __init__(self, model: PPO, *, with_inputs: bool = True) -> None:
+        left_out = _STAYS if with_inputs else _STAYS | _INPUTS
+        try:
+            pickler, self.data = _dump(model, left_out)
+        except Exception:
+            unfit = {name for name, value in vars(model).items() if not _can_travel(model, value)}
+            try:
+                pickler, self.data = _dump(model, left_out | (unfit - {"policy"}))
+            except Exception as error:
+                error.add_note("an update in a child process pickles the model's policy")
+                raise
+        self._parts = pickler.parts
+
+    def adopt(self, changes: bytes) -> None:
+        """Apply the changes of an update to the model."""
+        tensors, entries = pickle.loads(changes)
+        with th.no_grad():
+            for number, (value, requires_grad) in tensors.items():
+                tensor = self._parts[number].requires_grad_(requires_grad)
+                if tensor.shape == value.shape:
+                    tensor.copy_(value)
+                else:
+                    tensor.data = value
+        for number, changed in entries.items():
+            attributes = vars(self._parts[number])
+            for name, data in changed.items():
+                if data is None:
+                    attributes.pop(name, None)
+                else:
+                    attributes[name] = _Unpickler(data, self._parts).load()
+
+
+def _dump(model: PPO, left_out: frozenset[str]) -> tuple[_Pickler, bytes]:
+    file = io.BytesIO()
+    pickler = _Pickler(file, model, left_out)
+    pickler.dump(model)
+    pickler.dump(pickler.parts)  # written as references, because all were pickled above
+    return pickler, file.getvalue()
+
+
+def _can_travel(model: PPO, value: Any) -> bool:
+    try:
+        _Pickler(io.BytesIO(), numbers={id(model): 0}).dump(value)
+    except Exception:
+        return False
+    return True
+
+
+class Unpacked:
+    """A model in the process that computes its update.
+
+    Args:
+        data: `Packed.data`.
+
+    Attributes:
+        model: the model, without env and logger.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        unpickler = pickle.Unpickler(io.BytesIO(data))
+        self.model: PPO = unpickler.load()
+        self._parts: list[Any] = unpickler.load()
+        for name in _STAYS:
+            vars(self.model)[name] = None
+        self._numbers = {id(part): number for number, part in enumerate(self._parts)}
+        self._before = dict(self._entries())
+
+    def changes(self) -> bytes:
+        """The changes since this object was made, for `Packed.adopt`."""
+        tensors, storages = {}, set()
+        for number, part in enumerate(self._parts):
+            if _holds_values(part):
+                # For pickle, a parameter and its data are two tensors in the same memory.
+                place = part.untyped_storage().data_ptr(), part.storage_offset(), part.shape
+                if place not in storages:
+                    storages.add(place)
+                    tensors[number] = part.detach(), part.requires_grad
+        entries: dict[int, dict[str, bytes | None]] = {}
+        now = dict(self._entries())
+        for number, name in self._before.keys() - now.keys():
+            entries.setdefault(number, {})[name] = None
+        for (number, name), data in now.items():
+            if data is not None and data != self._before.get((number, name)):
+                entries.setdefault(number, {})[name] = data
+        return pickle.dumps((tensors, entries), protocol=pickle.HIGHEST_PROTOCOL)
+
+    def _entries(self) -> Iterator[tuple[tuple[int, str], bytes | None]]:
+        """The pickled attributes of all parts, each with its part's number and its name.
+
+        None in place of an attribute that cannot be pickled.
+        """
+        for number, part in enumerate(self._parts):
+            if isinstance(part, th.Tensor):
+                continue
+            apart = _STAYS | _INPUTS if part is self.model else frozenset()
+            for name, value in vars(part).items():
+                if name in apart:
+                    continue
+                file = io.BytesIO()
+                try:
+                    _Pickler(file, numbers=self._numbers).dump(value)
+                except Exception:
+                    yield (number, name), None
+                else:
+                    yield (number, name), file.getvalue()

@@ -10,7 +10,7 @@ from typing import Final
 
 from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.platform import WINDOWS
-from sc2pool.realtime.screen.open_window import OpenWindow
+from sc2pool.realtime.screen.capture import OpenWindow
 
 if WINDOWS:
     from ctypes import wintypes

@@ -27,10 +27,18 @@ from sc2pool.optional import require
 from sc2pool.platform import WINDOWS
 from sc2pool.processes.filelock import try_lock, unlock_and_remove
 from sc2pool.realtime.screen import desktop
-from sc2pool.realtime.screen.capture import Area, Capture, Frame, fitted, shrunk
-from sc2pool.realtime.screen.open_window import OpenWindow, described, listed, the_one
-from sc2pool.realtime.screen.program import Program, find_program
-from sc2pool.realtime.screen.virtual_display import VirtualDisplay
+from sc2pool.realtime.screen.capture import (
+    Area,
+    Capture,
+    Frame,
+    OpenWindow,
+    described,
+    fitted,
+    listed,
+    shrunk,
+    the_one,
+)
+from sc2pool.realtime.screen.program import Program, VirtualDisplay, find_program
 from sc2pool.realtime.screen.x11 import X11Screen
 
 PRESS_S: Final = 0.1

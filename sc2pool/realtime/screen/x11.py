@@ -8,8 +8,7 @@ from typing import Any
 
 from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.optional import needed_for
-from sc2pool.realtime.screen.capture import Area
-from sc2pool.realtime.screen.open_window import OpenWindow
+from sc2pool.realtime.screen.capture import Area, OpenWindow
 
 
 class X11Screen:

@@ -13,6 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sc2pool.tasks.minigames import build_marines as marines
+from sc2pool.tasks.minigames import collect_minerals_and_gas as resources
+from sc2pool.tasks.minigames import defeat_zerglings_and_banelings as banelings
+from sc2pool.tasks.minigames import find_and_defeat_zerglings as zerglings
 from sc2pool.tasks.minigames.collect_mineral_shards import N_MARINES, VALUES_PER_MARINE
 from sc2pool.tasks.minigames.defeat_roaches import (
     FOCUS_WEAKEST,
@@ -22,10 +26,6 @@ from sc2pool.tasks.minigames.defeat_roaches import (
     ROACH_DAMAGE,
 )
 from sc2pool.tasks.minigames.geometry import nearest_direction
-from sc2pool.tasks.minigames.towns import build_marines as marines
-from sc2pool.tasks.minigames.towns import collect_minerals_and_gas as resources
-from sc2pool.tasks.minigames.zerglings import defeat_zerglings_and_banelings as banelings
-from sc2pool.tasks.minigames.zerglings import find_and_defeat_zerglings as zerglings
 
 Observation = NDArray[np.float32]
 

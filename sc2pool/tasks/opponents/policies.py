@@ -27,9 +27,9 @@ from gymnasium import spaces
 
 from sc2pool.config import race_number
 from sc2pool.errors import ActionError, ConfigError
-from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import PolicyPair, QueuePair, Transition
+from sc2pool.tasks.task import TaskDefinition
 
 if TYPE_CHECKING:
     from sc2.bot_ai import BotAI

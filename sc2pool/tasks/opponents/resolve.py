@@ -43,7 +43,7 @@ from sc2pool.tasks.queue_pair import QueuePair
 from sc2pool.tasks.teams.team_task import TeamTask, agents_of
 
 if TYPE_CHECKING:
-    from sc2pool.tasks.definition import TaskDefinition
+    from sc2pool.tasks.task import TaskDefinition
 
 
 class Opponent(Protocol):

@@ -12,10 +12,10 @@ from typing import Any
 
 from sc2pool.config import Computer
 from sc2pool.errors import ConfigError
-from sc2pool.tasks.teams.smac.battle_task import BattleTask, smac_task
-from sc2pool.tasks.teams.smac.scenarios import SCENARIOS, Rules, Scenario
-from sc2pool.tasks.teams.smacv2.config import SCENARIOS as RANDOM_TEAMS
-from sc2pool.tasks.teams.smacv2.config import smacv2_task
+from sc2pool.tasks.teams.battle_task import BattleTask, smac_task
+from sc2pool.tasks.teams.scenarios import SCENARIOS, Rules, Scenario
+from sc2pool.tasks.teams.smacv2 import SCENARIOS as RANDOM_TEAMS
+from sc2pool.tasks.teams.smacv2 import smacv2_task
 
 _DIFFICULTIES = {name: number for number, name in enumerate("123456789A", start=1)}
 """The API's numbers of the built-in opponent's levels, by SMAC's names."""

@@ -27,8 +27,7 @@ from gymnasium import spaces
 
 from sc2pool.commands import Commands
 from sc2pool.errors import ConfigError
-from sc2pool.tasks.definition import TaskDefinition
-from sc2pool.tasks.task import Task
+from sc2pool.tasks.task import Task, TaskDefinition
 
 
 class TeamTask(Task):

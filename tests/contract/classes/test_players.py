@@ -20,7 +20,7 @@ from sc2.player import Bot
 from sc2pool import SC2GymEnv, SubprocSC2VecEnv
 from sc2pool.errors import ConfigError
 from sc2pool.pool.measures import MatchResults
-from sc2pool.tasks.duels.marine_duel import MarineDuel
+from sc2pool.tasks.marine_duel import MarineDuel
 from tests.contract.conftest import without_workers
 from tests.matches.duel_bots import ATTACK, WAIT, DuelBot, PlainDuelBot
 from tests.tiers import is_long

@@ -18,7 +18,7 @@ from sc2pool.config import PoolConfig
 from sc2pool.errors import ConfigError
 from sc2pool.pool.measures import MatchResults
 from sc2pool.pool.report.loopback import MOST_CONNECTIONS
-from sc2pool.tasks.duels.marine_duel import HOLD, MarineDuel
+from sc2pool.tasks.marine_duel import HOLD, MarineDuel
 
 pytest.importorskip("prometheus_client", reason="the extra `metrics` is not installed")
 from prometheus_client.parser import text_string_to_metric_families

@@ -22,7 +22,7 @@ from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig, RecyclePolicy
 from sc2pool.errors import UserCodeError
 from sc2pool.game.hang_detection import MatchSide
-from sc2pool.tasks.duels.marine_duel import HOLD, MarineDuel
+from sc2pool.tasks.marine_duel import HOLD, MarineDuel
 from tests.matches.duel_bots import WAIT, DuelBot, DuelTask, PlainDuelBot
 from tests.support.programs import assert_gone
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sc2pool.cli.training.hyperparameters import Hyperparameters
+from sc2pool.cli.training.algorithms import Hyperparameters
 from sc2pool.cli.training.options import TrainOptions
 
 

@@ -15,10 +15,10 @@ from PIL import Image
 from rich.console import Console
 
 from sc2pool import shell
-from sc2pool.cli.playing.picture import frame_of, write_picture
+from sc2pool.cli.drawing import draw_curve, references_for, rolling_mean, spread
+from sc2pool.cli.gif import frame_of, write_picture
 from sc2pool.cli.stop import check_said
 from sc2pool.cli.table import NONE, duration, make_table, size
-from sc2pool.cli.training.curve import draw_curve, references_for, rolling_mean, spread
 from sc2pool.cli.training.episodes import EpisodeRow
 from sc2pool.cli.training.progress import Bar, Figures, Lines, open_display
 from sc2pool.shell import called, quoted

@@ -27,8 +27,7 @@ from sc2pool.cli.arguments import (
 from sc2pool.cli.main import main
 from sc2pool.cli.parser import SHELLS, make_parser
 from sc2pool.cli.stop import Stop, Stopped, say
-from sc2pool.cli.training.algorithms import ALGORITHMS
-from sc2pool.cli.training.hyperparameters import Hyperparameters
+from sc2pool.cli.training.algorithms import ALGORITHMS, Hyperparameters
 from sc2pool.cli.training.options import TrainOptions
 from sc2pool.errors import ConfigError
 from sc2pool.platform import WINDOWS

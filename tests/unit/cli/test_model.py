@@ -18,10 +18,11 @@ from sc2pool.cli.training.algorithms import (
     ALGORITHMS,
     MODES,
     SHARED,
+    Hyperparameters,
     check_algorithm,
     choose_self_play,
+    read_hyperparameters,
 )
-from sc2pool.cli.training.hyperparameters import Hyperparameters, read_hyperparameters
 from sc2pool.cli.training.model import (
     ScaledRewards,
     arguments_for,

@@ -23,7 +23,7 @@ from sc2pool.cli.training.episodes import (
     read_rows,
     write_rows,
 )
-from sc2pool.cli.training.logs import ProgressTable, Tolerant, open_logger
+from sc2pool.cli.training.progress import ProgressTable, Tolerant, open_logger
 from sc2pool.cli.training.train import Saver
 from sc2pool.errors import ConfigError
 

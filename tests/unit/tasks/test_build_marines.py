@@ -6,8 +6,7 @@ import pytest
 from s2clientprotocol import raw_pb2
 
 from sc2pool import commands
-from sc2pool.tasks.minigames.scripted import build_marines
-from sc2pool.tasks.minigames.towns.build_marines import (
+from sc2pool.tasks.minigames.build_marines import (
     BUILD_BARRACKS,
     BUILD_DEPOT,
     GATHER_MINERALS,
@@ -16,7 +15,8 @@ from sc2pool.tasks.minigames.towns.build_marines import (
     WAIT,
     BuildMarines,
 )
-from sc2pool.tasks.minigames.towns.town import (
+from sc2pool.tasks.minigames.scripted import build_marines
+from sc2pool.tasks.minigames.town import (
     BARRACKS,
     COMMAND_CENTER,
     MINERAL_FIELD,

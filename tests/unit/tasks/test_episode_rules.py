@@ -12,9 +12,9 @@ import pytest
 from gymnasium import spaces
 
 from sc2pool.errors import ObservationError, UserCodeError
-from sc2pool.tasks.definition import TaskDefinition
 from sc2pool.tasks.episode_rules import EpisodeRules, how_it_ends
 from sc2pool.tasks.queue_pair import PolicyPair, QueuePair, Transition
+from sc2pool.tasks.task import TaskDefinition
 
 # ---- rules of episodes ---------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from sc2pool.protocol.observed import Observed
 from sc2pool.tasks import melee
 from sc2pool.tasks.melee import Front, Home, Melee, MeleeImage, play_melee
 from sc2pool.tasks.minigames.geometry import PlayableArea
-from sc2pool.tasks.minigames.towns.town import (
+from sc2pool.tasks.minigames.town import (
     BARRACKS,
     COMMAND_CENTER,
     GEYSER,

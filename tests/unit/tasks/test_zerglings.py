@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from sc2pool import commands
-from sc2pool.tasks.minigames.scripted import find_and_defeat_zerglings
-from sc2pool.tasks.minigames.zerglings.defeat_zerglings_and_banelings import (
+from sc2pool.tasks.minigames.defeat_zerglings_and_banelings import (
     ENEMY_BANELINGS,
     FALL_BACK,
     FIRE_AT_WILL,
@@ -16,7 +15,7 @@ from sc2pool.tasks.minigames.zerglings.defeat_zerglings_and_banelings import (
     SPREAD,
     DefeatZerglingsAndBanelings,
 )
-from sc2pool.tasks.minigames.zerglings.find_and_defeat_zerglings import (
+from sc2pool.tasks.minigames.find_and_defeat_zerglings import (
     ENEMY_ZERGLINGS,
     FOCUS_NEAREST,
     FOCUS_WEAKEST,
@@ -27,13 +26,14 @@ from sc2pool.tasks.minigames.zerglings.find_and_defeat_zerglings import (
     FindAndDefeatZerglings,
     SearchMemory,
 )
-from sc2pool.tasks.minigames.zerglings.find_and_defeat_zerglings import (
+from sc2pool.tasks.minigames.find_and_defeat_zerglings import (
     FIRST_WALK as FIRST_WALK_OF_THE_SEARCH,
 )
-from sc2pool.tasks.minigames.zerglings.images import (
+from sc2pool.tasks.minigames.images import (
     DefeatZerglingsAndBanelingsImage,
     FindAndDefeatZerglingsImage,
 )
+from sc2pool.tasks.minigames.scripted import find_and_defeat_zerglings
 
 # ---- FindAndDefeatZerglings ----------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ from sc2pool.tasks.opponents.resolve import InTurn, resolve
 from sc2pool.tasks.opponents.snapshots import SnapshotStore
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import Transition
-from sc2pool.tasks.teams.smac.duel import smac_duel
+from sc2pool.tasks.teams.duel import smac_duel
 from sc2pool.tasks.teams.team_task import TeamTask
 from tests.unit.conftest import printed_by
 from tests.unit.tasks.opponents.conftest import FOUR, SEEN, SHOWN, answer
@@ -225,7 +225,7 @@ def test_other_bots_are_refused(given, told, duel):
 def test_a_program_without_bots_does_not_load_python_sc2():
     printed_by(
         "import sys\n"
-        "from sc2pool.tasks.duels.marine_duel import MarineDuel\n"
+        "from sc2pool.tasks.marine_duel import MarineDuel\n"
         "from sc2pool.tasks.opponents.resolve import resolve\n"
         "resolve(MarineDuel.scripted, MarineDuel)\n"
         "assert 'sc2' not in sys.modules"

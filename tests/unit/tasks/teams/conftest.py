@@ -11,8 +11,8 @@ from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.protocol.observed import Observed
-from sc2pool.tasks.teams.smac.battle import Battle, Ground
-from sc2pool.tasks.teams.smac.scenarios import SCENARIOS, Rules
+from sc2pool.tasks.teams.battle import Battle, Ground
+from sc2pool.tasks.teams.scenarios import SCENARIOS, Rules
 
 FIRST_COPY = 2057
 """The first number of a map's own unit types."""

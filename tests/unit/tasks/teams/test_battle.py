@@ -9,10 +9,19 @@ import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.errors import ConfigError
-from sc2pool.tasks.teams.smac.actions import NOTHING, STOP, as_commands, available
-from sc2pool.tasks.teams.smac.battle import DRAWN, LOST, WON, Battle, Ground
-from sc2pool.tasks.teams.smac.features import Sizes, observations, state
-from sc2pool.tasks.teams.smac.scenarios import SCENARIOS, Rules
+from sc2pool.tasks.teams.battle import (
+    DRAWN,
+    LOST,
+    NOTHING,
+    STOP,
+    WON,
+    Battle,
+    Ground,
+    as_commands,
+    available,
+)
+from sc2pool.tasks.teams.features import Sizes, observations, state
+from sc2pool.tasks.teams.scenarios import SCENARIOS, Rules
 from tests.unit.tasks.teams.conftest import (
     FIRST_COPY,
     enemies,

@@ -13,13 +13,12 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.registry import SMAC_DUELS, resolve
-from sc2pool.tasks.teams.smac.actions import as_commands, available
-from sc2pool.tasks.teams.smac.battle import DRAWN, LOST, WON, Battle
-from sc2pool.tasks.teams.smac.battle_task import smac_task
-from sc2pool.tasks.teams.smac.duel import DUELS, SmacDuel, begun, smac_duel
-from sc2pool.tasks.teams.smac.features import Sizes, observations, state
-from sc2pool.tasks.teams.smac.scenarios import SCENARIOS, ZERO_SUM, Rules
-from sc2pool.tasks.teams.smac.scripted import EAST, NORTH, SOUTH, WEST, Heuristic, choose, towards
+from sc2pool.tasks.teams.battle import DRAWN, LOST, WON, Battle, as_commands, available
+from sc2pool.tasks.teams.battle_task import smac_task
+from sc2pool.tasks.teams.duel import DUELS, SmacDuel, begun, smac_duel
+from sc2pool.tasks.teams.features import Sizes, observations, state
+from sc2pool.tasks.teams.scenarios import SCENARIOS, ZERO_SUM, Rules
+from sc2pool.tasks.teams.scripted import EAST, NORTH, SOUTH, WEST, Heuristic, choose, towards
 from tests.unit.tasks.teams.conftest import (
     FIRST_COPY,
     Seen,

@@ -15,11 +15,10 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.registry import SMACV2, resolve
-from sc2pool.tasks.teams.smac.actions import available
-from sc2pool.tasks.teams.smac.battle import LOST, WON, Battle, Ground
-from sc2pool.tasks.teams.smac.battle_task import smac_task
-from sc2pool.tasks.teams.smac.features import Sizes, observations, state
-from sc2pool.tasks.teams.smac.scenarios import (
+from sc2pool.tasks.teams.battle import LOST, WON, Battle, Ground, available
+from sc2pool.tasks.teams.battle_task import smac_task
+from sc2pool.tasks.teams.features import Sizes, observations, state
+from sc2pool.tasks.teams.scenarios import (
     MARAUDER,
     MARINE,
     MEDIVAC,
@@ -29,9 +28,14 @@ from sc2pool.tasks.teams.smac.scenarios import (
     Rules,
     UnitType,
 )
-from sc2pool.tasks.teams.smacv2.config import (
+from sc2pool.tasks.teams.smacv2 import (
     EXAMPLE_RULES,
+    MAPS,
     SCENARIOS,
+    RandomTeams,
+    begun,
+    copy_ids,
+    create,
     example_config,
     observation_names,
     random_teams,
@@ -39,7 +43,6 @@ from sc2pool.tasks.teams.smacv2.config import (
     state_names,
     terran_outcome,
 )
-from sc2pool.tasks.teams.smacv2.teams import MAPS, RandomTeams, begun, copy_ids, create
 from tests.unit.tasks.teams.conftest import observed, unit
 
 # ---- hand-built battles --------------------------------------------------------------------------

@@ -14,12 +14,12 @@ from gymnasium import spaces
 
 import sc2standin
 from sc2pool.errors import ConfigError
-from sc2pool.tasks.duels.marine_duel import MarineDuel
+from sc2pool.tasks.marine_duel import MarineDuel
 from sc2pool.tasks.registry import SMAC, resolve
-from sc2pool.tasks.teams.smac.battle_task import SmacTask, smac_task
-from sc2pool.tasks.teams.smac.duel import smac_duel
-from sc2pool.tasks.teams.smac.scenarios import SCENARIOS, Rules
-from sc2pool.tasks.teams.smacv2.config import smacv2_task
+from sc2pool.tasks.teams.battle_task import SmacTask, smac_task
+from sc2pool.tasks.teams.duel import smac_duel
+from sc2pool.tasks.teams.scenarios import SCENARIOS, Rules
+from sc2pool.tasks.teams.smacv2 import smacv2_task
 from sc2pool.tasks.teams.team_task import TeamTask, agents_of, row_space
 from sc2standin.map_reader.real_map import read_scenario
 

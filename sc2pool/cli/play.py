@@ -1,0 +1,285 @@
+"""`sc2pool play`: plays episodes or matches of a trained model, and prints the results.
+
+With `--against`, the model draws its actions, as in training; otherwise it plays its best actions.
+Replay, video and GIF show the first episode.
+
+`play_episodes`, which `record` and `tune` use too, plays episodes of a policy on a pool, and yields
+the result of each as soon as it has ended. Rules: each game plays its share of the episodes, so
+short episodes do not count more than long ones. An episode that a fault cut short is yielded, does
+not count in a mean, and is played again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from s2clientprotocol import common_pb2, sc2api_pb2
+
+from sc2pool import SubprocSC2VecEnv
+from sc2pool.cli.arguments import check_file
+from sc2pool.cli.chosen_player import (
+    SCRIPTED,
+    ChosenPlayer,
+    playable_model,
+    say_if_normalized,
+    scripted_function,
+)
+from sc2pool.cli.stop import Stop, say
+from sc2pool.cli.table import game_name
+from sc2pool.cli.training.video import Film, Video
+from sc2pool.config import Computer, PoolConfig, ReplayPolicy
+from sc2pool.errors import ConfigError
+from sc2pool.integration import LOOPS_PER_S, Policy, PoolVecEnv, TaskDefinition, VecPool
+from sc2pool.utilities import printable, replacing, require
+
+VIDEOS = (".mp4", ".mkv", ".mov", ".avi")
+"""Suffixes of containers that can hold H.264, the videos' codec."""
+_FIRST_ONLY = 1 << 60
+"""`ReplayPolicy.every` that keeps only the first episode: only 0 is a multiple."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Play the episodes, and write the files."""
+    chosen: ChosenPlayer = args.chosen
+    check_files(args)
+    with Stop().handling(), ExitStack() as opened:
+        folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
+        env = make_games(args, chosen, folder)
+        opened.callback(env.close)
+        loops = env.get_attr("step_mul", [0])[0] if args.watch else None
+        version = game_name(env.stats().game_version)
+        print(printable(f"{chosen.task.__name__}, {chosen.name}, {version}", None))
+        films = films_of(args, env.pool)
+        for film in films:
+            opened.callback(film.close)
+        ended = play_episodes(
+            env,
+            chosen.policy(args.seed),
+            args.episodes,
+            deterministic=not (args.stochastic or args.against),
+            loops=loops,
+            watchers=films,
+        )
+        episodes = list(shown(ended))
+        print(printable(summary(episodes, opponent_of(args)), None))
+        files = [path for path in (args.video, args.gif) if path is not None]
+        written = [file for file, film in zip(files, films, strict=True) if not film.failed]
+        if args.replay is not None:
+            files.append(args.replay)
+            written += [args.replay] if save_replay(episodes, args.replay) else []
+        for file in written:
+            print(printable(f"  {file}", None))
+        return 0 if written == files else 2
+
+
+def check_files(args: argparse.Namespace) -> None:
+    """Raise `ConfigError` if a file cannot be written."""
+    for option, suffixes in (("replay", []), ("video", VIDEOS), ("gif", [".gif"])):
+        if (path := getattr(args, option)) is not None:
+            check_file(path, f"--{option}", suffixes)
+    if args.video is not None:
+        require("--video", "imageio_ffmpeg")
+
+
+def make_games(args: argparse.Namespace, chosen: ChosenPlayer, replays: Path) -> PoolVecEnv[Any]:
+    """The pool of games; replays are written to the folder `replays`."""
+    keep = ReplayPolicy(replays, every=_FIRST_ONLY, best=False) if args.replay else None
+    task, opponent = against(args, chosen.task)
+    return SubprocSC2VecEnv(
+        n=min(args.n, args.episodes),
+        task=task,
+        game=chosen.game,
+        seed=args.seed,
+        realtime=args.realtime,
+        render_mode="human" if args.watch else "rgb_array",
+        config=PoolConfig(replays=keep),
+        opponent=opponent,
+    )
+
+
+def against(args: argparse.Namespace, task: type[TaskDefinition]) -> tuple[Any, Any]:
+    """The task, with the computer of `--opponent`, and the opponent if it has two players."""
+    if args.opponent is not None:
+        race, difficulty = args.opponent
+        computer = Computer(
+            race=_value(common_pb2.Race, race), difficulty=_value(sc2api_pb2.Difficulty, difficulty)
+        )
+        if task.players == 2:
+            return task, computer
+        if not task.opponents:
+            raise ConfigError(f"--opponent {race} {difficulty}: {task.__name__} has no opponent")
+        return type(task.__name__, (task,), {"opponents": (computer,)}), None
+    if args.against is None:
+        return task, None
+    if task.players == 1:
+        raise ConfigError(f"--against {args.against}: {task.__name__} has one player")
+    if args.against == SCRIPTED:
+        return task, scripted_function(task)
+    path = playable_model(args.against)
+    say_if_normalized(path)
+    return task, str(path)
+
+
+def opponent_of(args: argparse.Namespace) -> str | None:
+    """The opponent's name for the summary; None without one."""
+    if args.opponent is not None:
+        return f"the computer ({' '.join(args.opponent)})"
+    return args.against  # type: ignore[no-any-return]
+
+
+def _value(kind: Any, name: str) -> int:
+    """The enum's value with this name, in any case."""
+    for known, number in kind.items():
+        if known.lower() == name.lower():
+            return int(number)
+    raise ConfigError(f"--opponent: {name!r} is none of {', '.join(kind.keys())}")
+
+
+def films_of(args: argparse.Namespace, pool: VecPool) -> list[Film]:
+    """The films for `--video` and `--gif`."""
+    fps = float(pool.metadata["render_fps"])
+    films: list[Film] = []
+    if args.video is not None:
+        films.append(Video(args.video, pool, fps))
+    if args.gif is not None:
+        from sc2pool.cli.gif import GifFilm  # noqa: PLC0415 - needs Pillow
+
+        films.append(GifFilm(args.gif, pool, fps))
+    return films
+
+
+def shown(episodes: Iterator[Ended]) -> Iterator[Ended]:
+    """Print each episode, and pass it on."""
+    print("episode     return   steps  end")
+    for number, ended in enumerate(episodes, 1):
+        figures = f"{number:7d} {ended.episode_return:10.2f} {ended.steps:7d}  {ended.end}"
+        print(printable(figures, None), flush=True)
+        yield ended
+
+
+def save_replay(episodes: list[Ended], replay: Path) -> bool:
+    """Move the first episode's replay to `replay`; print the reason and return False if not."""
+    key = "sc2pool.replay"
+    saved = next((one.info[key] for one in episodes if key in one.info), None)
+    if saved is None:
+        say(f"cannot write {replay}: the game did not save its first episode")
+        return False
+    try:
+        replay.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(replay) as unfinished:
+            shutil.move(saved, unfinished)
+    except OSError as error:
+        say(f"cannot write {replay}: {error.strerror or error}")
+        return False
+    return True
+
+
+def summary(episodes: list[Ended], opponent: str | None) -> str:
+    """The mean return, and the results of matches, without episodes that a fault cut short."""
+    whole = [episode for episode in episodes if episode.whole]
+    returns = np.array([episode.episode_return for episode in whole])
+    count = f"{len(whole)} episode{'s' * (len(whole) != 1)}"
+    words = f"mean return {returns.mean():.2f} ± {returns.std():.2f} over {count}"
+    if opponent is None:
+        return words
+    results = Counter(episode.end for episode in whole)
+    undecided = len(whole) - results["win"] - results["loss"]
+    ties = f", {undecided} undecided" if undecided else ""
+    return (
+        f"won {results['win']} of {len(whole)} matches against {opponent}, "
+        f"lost {results['loss']}{ties}; {words}"
+    )
+
+
+class Ended(NamedTuple):
+    """An episode that has ended."""
+
+    episode_return: float
+    """The sum of the first player's rewards."""
+    steps: int
+    end: str
+    """The match's result; without one, the reason of the end."""
+    whole: bool
+    """Whether no fault cut the episode short."""
+    info: dict[str, Any]
+    """The episode's last info."""
+
+
+class Watcher(Protocol):
+    """An observer of everything that is played."""
+
+    def begin(self, observations: Any, /) -> None:
+        """All rows have begun an episode."""
+        ...
+
+    def step(self, actions: Any, observations: Any, rewards: Any, over: Any, infos: Any, /) -> None:
+        """All rows have made a step with these actions and results of `VecEnv.step`."""
+        ...
+
+
+def play_episodes(
+    env: PoolVecEnv[Any],
+    policy: Policy,
+    episodes: int,
+    *,
+    deterministic: bool,
+    loops: int | None = None,
+    watchers: Sequence[Watcher] = (),
+) -> Iterator[Ended]:
+    """Play this number of whole episodes.
+
+    Args:
+        env: the games, not reset yet.
+        deterministic: whether the policy plays its best actions instead of drawing them.
+        loops: the game loops of a step, to play at the game's own pace; None for full speed.
+        watchers: observers of the episodes.
+    """
+    torch.set_num_threads(1)  # the networks are small; the games need the cores
+    games, first_rows = env.pool.n, range(0, env.num_envs, env.pool.rows)
+    left = [(episodes + game) // games for game in range(games)]
+    masks = "action_masks" in inspect.signature(policy.predict).parameters
+    masks = masks and env.has_attr("action_masks")
+    returns, steps = np.zeros(env.num_envs), np.zeros(env.num_envs, int)
+    seen, over, state = env.reset(), np.ones(env.num_envs, bool), None
+    next_step = time.monotonic()
+    for watcher in watchers:
+        watcher.begin(seen)
+    while any(left):
+        more = {"action_masks": np.stack(env.env_method("action_masks"))} if masks else {}
+        actions, state = policy.predict(
+            seen, state=state, episode_start=over, deterministic=deterministic, **more
+        )
+        seen, rewards, over, infos = env.step(actions)
+        for watcher in watchers:
+            watcher.step(actions, seen, rewards, over, infos)
+        returns += rewards
+        steps += 1
+        for game, row in enumerate(first_rows):
+            if over[row] and left[game]:
+                end, whole = end_of(infos[row])
+                left[game] -= whole
+                yield Ended(float(returns[row]), int(steps[row]), end, whole, infos[row])
+        returns[over] = steps[over] = 0
+        if loops is not None:
+            next_step += loops / LOOPS_PER_S
+            time.sleep(max(0.0, next_step - time.monotonic()))
+
+
+def end_of(info: dict[str, Any]) -> tuple[str, bool]:
+    """The end of the episode with this last info, in words, and whether no fault cut it short."""
+    if "sc2pool.fault" in info:
+        return f"fault: {info['sc2pool.fault']['kind']}", False
+    if "sc2pool.result" in info:
+        return info["sc2pool.result"], True
+    return "time limit" if info["TimeLimit.truncated"] else "ended", True

@@ -1,0 +1,134 @@
+"""`sc2pool record`: plays episodes of several games and writes them as a dataset."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from contextlib import closing
+
+import gymnasium
+import numpy as np
+
+from sc2pool import SubprocSC2VecEnv
+from sc2pool.cli.chosen_player import RANDOM, SCRIPTED, ChosenPlayer
+from sc2pool.cli.play import play_episodes
+from sc2pool.cli.stop import Stop, say
+from sc2pool.cli.table import duration, game_name
+from sc2pool.datasets import EpisodeCollector, MinariWriter, check_dataset, folder_of
+from sc2pool.errors import ConfigError
+from sc2pool.integration import TaskDefinition, agents_of, built_in_name, space_layout
+
+SAY_EVERY_S = 5.0
+
+
+def run(args: argparse.Namespace) -> int:
+    """Record the dataset."""
+    chosen: ChosenPlayer = args.chosen
+    dataset = args.dataset or default_id(chosen)
+    check_recordable(chosen.task)
+    check_dataset(dataset, resume=args.resume)
+    stop = Stop()
+    with stop.handling():
+        games = SubprocSC2VecEnv(n=args.n, task=chosen.task, game=chosen.game, seed=args.seed)
+        with closing(games) as env, stop.polite():
+            version = game_name(env.stats().game_version)
+            about = {
+                "algorithm_name": chosen.name,
+                "description": f"{chosen.task.__name__}, played on {version}",
+            }
+            try:
+                with closing(
+                    MinariWriter(
+                        dataset,
+                        env.observation_space,
+                        env.action_space,
+                        env_spec=env_spec_of(chosen),
+                        about=about,
+                        resume=args.resume,
+                    )
+                ) as writer:
+                    say(f"{chosen.task.__name__}, {chosen.name}, {version}\n  to {writer.folder}")
+                    began_s = time.monotonic()
+                    fill(writer, env, chosen, args, stop)
+            except OSError as error:
+                raise ConfigError(
+                    f"--dataset {dataset}: cannot be written to {folder_of(dataset)} "
+                    f"({error.strerror or error})"
+                ) from error
+    taken = duration(time.monotonic() - began_s)
+    episodes = "1 episode" if writer.episodes == 1 else f"{writer.episodes:,} episodes"
+    say(f"{writer.steps:,} steps in {episodes}, {taken}")
+    say(f'to read it: minari.load_dataset("{dataset}")')
+    return stop.exit_code
+
+
+def check_recordable(task: type[TaskDefinition]) -> None:
+    """Raise `ConfigError` for a space whose values are not arrays of one shape."""
+    for name in ("observation_space", "action_space"):
+        space = getattr(task, name)
+        if not space_layout(space, 0).fixed:
+            raise ConfigError(
+                f"{task.__name__}: {name} {space} cannot be recorded, only Box, Discrete, "
+                "MultiDiscrete, MultiBinary, and Dict and Tuple of these"
+            )
+
+
+def fill(
+    writer: MinariWriter,
+    env: SubprocSC2VecEnv,
+    chosen: ChosenPlayer,
+    args: argparse.Namespace,
+    stop: Stop,
+) -> None:
+    """Play until the dataset has the steps; whole episodes are written, whatever ends this.
+
+    Raises:
+        OSError: the dataset cannot be written.
+    """
+    if writer.steps >= args.steps:  # with --resume
+        return
+    seed = seed_of_this_part(args.seed, writer.episodes)
+    if seed != args.seed:
+        env.seed(seed)
+    collector = EpisodeCollector(writer.add, keeps_faulty=args.keep_faulty)
+    policy = chosen.policy(seed)
+    first_steps = writer.steps
+    began_s = said_s = time.monotonic()
+    try:
+        for _ in play_episodes(
+            env, policy, sys.maxsize, deterministic=not args.stochastic, watchers=[collector]
+        ):
+            if writer.steps >= args.steps or stop.signal is not None:
+                break
+            now_s = time.monotonic()
+            if now_s - said_s >= SAY_EVERY_S:
+                said_s = now_s
+                rate = (writer.steps - first_steps) / (now_s - began_s)
+                say(f"{writer.steps:,} / {args.steps:,} steps · {rate:,.0f} steps/s")
+    finally:
+        writer.flush()
+
+
+def seed_of_this_part(seed: int | None, episodes: int) -> int | None:
+    """The seed of a part of a recording that begins after this number of episodes.
+
+    With the seed of the first part, the same episodes would be recorded again.
+    """
+    if seed is None or not episodes:
+        return seed
+    return int(np.random.SeedSequence([seed, episodes]).generate_state(1)[0])
+
+
+def default_id(chosen: ChosenPlayer) -> str:
+    """The dataset's name if none is given."""
+    name = chosen.name if chosen.name in (RANDOM, SCRIPTED) else "model"
+    return f"sc2pool/{chosen.task.__name__}/{name}-v0"
+
+
+def env_spec_of(chosen: ChosenPlayer) -> gymnasium.envs.registration.EnvSpec | None:
+    """The spec with which Minari can make the env; None without an env of one row in gymnasium."""
+    task = chosen.task
+    alone = task.players == 1 and agents_of(task) == 1
+    name = built_in_name(task)
+    return gymnasium.spec(f"sc2pool/{name}-v0") if alone and name else None

@@ -1,0 +1,362 @@
+"""The games of one node: a pool in a Ray actor, and the driver's end, which starts and calls it.
+
+    driver: RemoteGames ── a call, one array each way ──► node: NodeGames ─► Pool ─► workers, games
+
+Rules of the node: it finds its own installation of the game. The process imports neither torch nor
+Stable-Baselines3. When it ends in any way, the pool's workers and games end too, as with any
+trainer's process. It ends as soon as its node ends. Without this rule, an idle actor of a killed
+raylet would live on with its games until its next call (seen for 20 s with Ray 2.60). It then ends
+without closing its pool: closing would make a waiting call raise, as if the trainer had closed the
+pool.
+
+Rules of the driver: every wait for a place has a deadline. A call has no time limit, because the
+node's pool has its own limits. But after the limit of a step the actor must answer another
+question, which a stopped process does not. A node's exception is raised here with the same type and
+a note that names the node. If an actor does not answer, any error of Ray becomes `LostError`, and
+the actor is killed. The caller then needs a new actor.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import ray
+from ray.exceptions import ActorUnavailableError, GetTimeoutError, RayError, RayTaskError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from sc2pool import PoolStats
+from sc2pool.errors import ConfigError, SC2PoolError
+from sc2pool.integration import make_players
+from sc2pool.pool.batch import Batch
+from sc2pool.pool.pool import Pool
+from sc2pool.ray.cluster import GAME_RESOURCE, Node, nodes
+from sc2pool.ray.equal_nodes import NodeGame
+from sc2pool.utilities import Array, Deadline
+
+
+@dataclass(frozen=True)
+class About:
+    """A node's description of its pool.
+
+    Attributes:
+        played: the facts that must be the same on all nodes.
+        stats: the pool's first statistics.
+        metadata: the envs' metadata.
+        render_mode: the envs' render mode.
+        strict: whether actions are checked.
+        is_task: whether the envs play a task. If not, they are the user's.
+    """
+
+    played: NodeGame
+    stats: PoolStats
+    metadata: Mapping[str, Any]
+    render_mode: str | None
+    strict: bool
+    is_task: bool
+
+
+class Book(NamedTuple):
+    """The seeds of the next episodes; see `Pool.seed`."""
+
+    seed: Sequence[int] | None
+    seeded: int | None
+
+
+class Reply(NamedTuple):
+    """The result of a step or a reset."""
+
+    batch: Batch
+    masks: Sequence[Array | None] | None
+    """The action mask of each env; None for envs without masks."""
+
+
+class NodeGames:
+    """A pool on a node. Ray makes an actor of it."""
+
+    def __init__(self) -> None:
+        self._pool: Pool | None = None
+        self._folders: list[Path] = []
+        end_with_node(self._folders)
+
+    def where(self) -> str:
+        """Ray's id of the node."""
+        return str(ray.get_runtime_context().get_node_id())
+
+    def open(self, keywords: bytes) -> About:
+        """Start the games.
+
+        Args:
+            keywords: the pickled keywords of `make_players`.
+
+        Raises:
+            ConfigError: a keyword is wrong, this node lacks the game, or the task has several
+                learning players.
+        """
+        players = make_players(**pickle.loads(keywords))
+        players.require_one_row("RaySC2VecEnv")
+        self._pool = pool = players.make_pool()
+        self._folders.append(pool.run_dir)
+        stats = pool.stats()
+        return About(
+            NodeGame.of(pool, stats),
+            stats,
+            pool.metadata,
+            pool.render_mode,
+            pool.strict,
+            players.is_task,
+        )
+
+    def reset(
+        self,
+        book: Book | None,
+        seeds: Sequence[int | None] | None,
+        options: Sequence[Mapping[str, Any]] | None,
+    ) -> Reply:
+        """Begin an episode in every env."""
+        if book is not None:
+            self._opened().seed(*book)
+        return self._reply(self._opened().reset(seeds, options))
+
+    def step(self, actions: Any) -> Reply:
+        """Step every env."""
+        self._opened().send(actions)
+        return self._reply(self._opened().recv())
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        """Call a method of the pool."""
+        return getattr(self._opened(), name)(*arguments)
+
+    def close(self) -> None:
+        """End the games."""
+        if self._pool is not None:
+            self._pool.close()
+
+    def _opened(self) -> Pool:
+        assert self._pool is not None, "open comes first"
+        return self._pool
+
+    def _reply(self, batch: Batch) -> Reply:
+        pool = self._opened()
+        masks = [pool.action_mask(env) for env in range(pool.n)]
+        return Reply(batch, None if all(mask is None for mask in masks) else masks)
+
+
+_CHECK_S = 0.1
+
+
+def end_with_node(folders: Sequence[Path]) -> None:
+    """End this actor's process when its raylet ends.
+
+    Args:
+        folders: the folders to remove then. The caller may add to them later.
+    """
+    raylet_pid = os.getppid()
+
+    def wait() -> None:
+        while os.getppid() == raylet_pid:
+            time.sleep(_CHECK_S)
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+        os._exit(1)
+
+    threading.Thread(target=wait, name="end with node", daemon=True).start()
+
+
+_POLL_S = 0.2
+_ANSWER_S = 10.0
+"""Time limit for a working actor's answer to the question whether it is alive."""
+_HEALTH = "health"
+"""The concurrency group of that question: its own thread answers, not the games' thread."""
+_Actor = ray.remote(concurrency_groups={_HEALTH: 1})(NodeGames)
+"""Made only once, because Ray keeps its data about each such class for ever."""
+
+
+class LostError(SC2PoolError):
+    """The actor, or its node, has died."""
+
+
+class NoPlaceError(SC2PoolError):
+    """No node had room for the actor within the deadline."""
+
+
+class Reborn(NamedTuple):
+    """The first reply of a replaced actor, and the fault of its predecessor, for the infos."""
+
+    fault: dict[str, Any]
+    reply: Reply
+
+
+@dataclass(eq=False)
+class RemoteGames:
+    """The games of one actor.
+
+    Attributes:
+        index: the actor's index, from 0.
+        first: its first env in the whole pool.
+        n: the number of its envs.
+        games: the number of its games, including spares.
+        keywords: see `NodeGames.open`.
+        node: the actor's node.
+        declared: whether the actor reserves games. It is fixed at construction, even if all nodes
+            that declare games die later.
+        patience_s: how long a call may take before the actor is asked whether it is alive.
+        about: the actor's description of its pool, from the start of its games.
+        losses_s: monotonic times of the deaths of earlier actors.
+        attributes: the values that `set_attr` has set, by env and name.
+        newest: the last good reply.
+        reborn: the first reply of a new actor that no batch has shown yet. Else None.
+        stats: the newest statistics. After the actor's death, those of the dead actor until its
+            successor begins.
+        past: the last statistics of dead actors.
+        has_place: whether the actor runs, so that it can be called.
+    """
+
+    index: int
+    first: int
+    n: int
+    games: int
+    keywords: bytes
+    node: Node
+    declared: bool
+    patience_s: float
+    about: About = field(init=False)
+    losses_s: list[float] = field(default_factory=list)
+    attributes: dict[tuple[int, str], Any] = field(default_factory=dict)
+    newest: Reply | None = None
+    reborn: Reborn | None = None
+    stats: PoolStats | None = None
+    past: list[PoolStats] = field(default_factory=list)
+    has_place: bool = False
+    _actor: Any = None
+
+    @property
+    def rows(self) -> slice:
+        """The actor's rows in a batch of all envs."""
+        return slice(self.first, self.first + self.n)
+
+    def create(self, node: Node | None) -> Any:
+        """Request the actor from Ray.
+
+        Args:
+            node: the actor's node. None for any node with room.
+
+        Returns:
+            A reference that is ready once the actor has its place.
+        """
+        there = node and NodeAffinitySchedulingStrategy(node.node_id, soft=False)
+        self._actor = _Actor.options(
+            num_cpus=0,
+            resources={GAME_RESOURCE: self.games} if self.declared else {},
+            scheduling_strategy=there or "DEFAULT",
+            max_restarts=0,
+            max_task_retries=0,
+        ).remote()
+        return self._actor.where.remote()
+
+    def placed(self, reference: Any, deadline: Deadline) -> None:
+        """Wait until the actor has its place.
+
+        Raises:
+            NoPlaceError: the actor has no place at the deadline.
+            LostError: the node died during the wait.
+        """
+        self.has_place = False
+        try:
+            node_id = ray.get(reference, timeout=deadline.remaining_s())
+        except GetTimeoutError:
+            self.kill()
+            raise NoPlaceError from None
+        except RayError as error:
+            raise self._lost(error) from error
+        self.has_place = True
+        self.node = next((node for node in nodes() if node.node_id == node_id), self.node)
+
+    def count_anew(self) -> None:
+        """Begin with the first statistics of a new actor, which are in `about`."""
+        if self.stats is not None:
+            self.past.append(self.stats)
+        self.stats = self.about.stats
+
+    def place_anew(self, deadline: Deadline) -> None:
+        """Make the actor again on any node that has room, or gets room before the deadline.
+
+        Raises:
+            NoPlaceError: no node had room within the deadline.
+        """
+        while not deadline.expired():
+            # Let Ray choose the node for declared games. Choose it here by CPUs, which games do not
+            # reserve.
+            best = None if self.declared else max(nodes(), key=lambda node: node.cpus, default=None)
+            if self.declared or (best is not None and best.cpus):
+                with suppress(LostError):
+                    return self.placed(self.create(best), deadline)
+            time.sleep(_POLL_S)
+        raise NoPlaceError
+
+    def submit(self, method: str, *arguments: Any) -> Any:
+        """Begin a call of a method of `NodeGames`; returns Ray's reference to the result."""
+        return getattr(self._actor, method).remote(*arguments)
+
+    def result(self, reference: Any) -> Any:
+        """The result of a call.
+
+        Raises:
+            LostError: the actor has died, or is stopped.
+            Exception: the call raised it.
+        """
+        while True:
+            try:
+                return ray.get(reference, timeout=self.patience_s)
+            except GetTimeoutError:
+                self._require_answer()
+            except RayTaskError as error:
+                raise self._told(error) from error
+            except RayError as error:
+                raise self._lost(error) from error
+
+    def _require_answer(self) -> None:
+        try:
+            asked = self._actor.where.options(concurrency_group=_HEALTH).remote()
+            ray.get(asked, timeout=_ANSWER_S)
+        except RayError as error:
+            raise self._lost(error) from error
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        """`submit`, then `result`."""
+        return self.result(self.submit(method, *arguments))
+
+    def _lost(self, error: RayError) -> LostError:
+        self.kill()
+        if isinstance(error, ActorUnavailableError | GetTimeoutError):
+            why = "they no longer answer"
+        else:
+            why = str(error).strip().partition("\n")[0] or type(error).__name__
+        return LostError(f"the games of node {self.node.name} are gone: {why}")
+
+    def _told(self, error: RayTaskError) -> BaseException:
+        cause: object = error.cause
+        if not isinstance(cause, BaseException):
+            return SC2PoolError(f"node {self.node.name}: {error}")
+        where = f"node {self.node.name}"
+        if type(cause) is ConfigError:
+            return ConfigError(f"{where}: {cause}")
+        if self.first:
+            where += f", where env {self.first} is env 0"
+        cause.add_note(f"on {where}")
+        return cause
+
+    def kill(self) -> None:
+        """Kill the actor and its games; may be called again."""
+        self.has_place = False
+        if self._actor is not None:
+            with suppress(RayError, ValueError):
+                ray.kill(self._actor, no_restart=True)

@@ -1,0 +1,632 @@
+"""Acting while learning: what every algorithm needs whose actor keeps stepping the env.
+
+    ActsWhileLearning   the base class of the algorithms
+    Actor               a thread that steps all envs of a `VecEnv` with its own copy of the policy
+    LateActions         actions for games whose policy is late
+    Weights, Gaps       what the actor's and the learner's threads exchange, beside the steps
+    frozen              `VecNormalize`'s statistics, while the actor steps the env
+
+Rules of the actor:
+- The actor does the same work as SB3's `collect_rollouts` between an observation and its action. It
+  runs no callback, and does not wait for the learner, except as its exchange says.
+- While the thread runs, no other thread uses the env.
+- An error of the env ends the thread, and the learner raises it.
+- The thread ends when the learner releases `exchange.learning`, and cleans up by itself. Ctrl-C
+  reaches only the main thread, and may interrupt the learner's own clean-up at any line.
+- With `LateActions` a second thread chooses, and this one plays late actions in the meantime.
+- `VecNormalize`'s statistics change only where `_exchange` returns True.
+
+Late actions are played in the game's periods in which the policy is still computing:
+
+    env.step   ──a0──│──a0──│──a1──│──a1──│──a1──│──a2──│      an action in every period
+    policy     ─────choose a1─────►  ─────choose a2──────►     in a thread of its own
+
+A step of an env in real time lasts until the period's end, so the period is kept if the next step
+begins in time. The actor waits for the policy for `late_after_s`. Then it plays a *late action*
+until the policy's action is there: the policy's last action again, a given one, or the result of a
+function.
+
+Late steps are stored unchanged, one period each:
+
+- Off-policy algorithms learn from any action. Each transition has the observation at its period's
+  beginning, the action that was played, and the reward of that period. The Q-value assumes that
+  later actions are chosen without a delay. Late periods must not be folded into the transition of
+  the action that was chosen before them. This action has no effect on their rewards, and the next
+  observation does not show it, so its Q-value would not depend on it.
+- `AsyncPPO` learns the value of late observations, but no probability: the policy has not chosen
+  these actions. Their importance weight is 0. The policy's next action keeps the observation that
+  the policy saw, which its log-prob is for. Its advantage counts the rewards of the late periods
+  after it, so a repeated action gets the credit for all periods in which it was played.
+
+The two threads exchange, beside the steps:
+
+    actor ◄─ WeightVersion ◄─ Weights ◄── learner   the newest policy
+    actor ── gap ──► Gaps ──► learner's log         how long each game waited for its action
+
+Rules: published weights are never modified, so the actor never mixes two versions. Every gap is
+recorded, including those of dropped steps.
+
+SB3 updates `VecNormalize`'s statistics in every step. Here the actor's thread steps, while the
+learner may read them at any moment: `EvalCallback` copies them, `CheckpointCallback` saves them.
+Rules: the statistics change only in `commit`, so all observations between two commits are
+normalised alike. A reader gets mean, variance and count of the same moment. A copy or a pickle is
+of SB3's own class.
+"""
+
+from __future__ import annotations
+
+import copy
+import gc
+import math
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, nullcontext, suppress
+from typing import Any, Final, Generic, Literal, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.policies import BaseModel, BasePolicy
+from stable_baselines3.common.running_mean_std import RunningMeanStd
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize
+
+from sc2pool.errors import ConfigError
+from sc2pool.pool.measures import Durations
+
+
+class Exchange(Protocol):
+    """Where an actor puts its steps."""
+
+    learning: threading.Lock
+    """The learner holds this lock while the actor acts. Its release ends the actor. No interrupt
+    can come between the end of a lock's `with` block and its release."""
+
+    def wake_actor(self) -> None:
+        """Wake an actor that waits for the learner, so that it checks `learning` now."""
+
+    def fail(self, error: BaseException) -> None:
+        """Note the actor's error, which the learner raises after all earlier steps."""
+
+
+class Choice(Protocol):
+    """The policy's choice for all n envs; an algorithm adds the data for its learner."""
+
+    @property
+    def played(self) -> NDArray[Any]:
+        """The actions as the envs receive them."""
+
+
+class Played:
+    """The values that `VecEnv.step` returned, copied, because an env may reuse the memory."""
+
+    def __init__(self, new_observations: Any, rewards: Any, dones: Any, infos: Any) -> None:
+        self.new_observations = copied_observations(new_observations)
+        self.rewards: NDArray[Any] = np.array(rewards)
+        self.dones: NDArray[np.bool_] = np.array(dones)
+        self.infos: list[dict[str, Any]] = infos
+
+
+C = TypeVar("C", bound=Choice)
+
+
+class Actor(ABC, Generic[C]):
+    """Steps all envs with the newest weights while `exchange.learning` is held.
+
+    Args:
+        env: the envs, already reset.
+        policy: the actor's own copy of the module that chooses actions.
+        weights: holds the newest weights of that module.
+        exchange: receives the steps.
+        observations: the envs' newest observations, with a first axis of n.
+        normalize: the env's `VecNormalize`, or None.
+        late: the actions to play while the policy is late, or None to wait for the policy.
+
+    Attributes:
+        observations: the envs' newest observations.
+        gaps: the time from each observation to its action.
+        late_steps: number of steps with late actions. A step of all envs counts once.
+        weights: as given.
+    """
+
+    def __init__(
+        self,
+        env: VecEnv,
+        policy: BaseModel,
+        weights: Weights,
+        exchange: Exchange,
+        *,
+        observations: Any,
+        normalize: VecNormalize | None,
+        late: LateActions | None,
+    ) -> None:
+        policy.set_training_mode(False)
+        self.observations = copied_observations(observations)
+        self.weights = weights
+        self.gaps = Gaps()
+        self.late_steps = 0
+        self._env = env
+        self._policy = policy
+        self._exchanged = exchange
+        self._normalize = normalize
+        self._late = late
+        self._chosen: C | None = None
+        self._n_late = 0
+        self._stream = _own_stream(policy.device)
+        self._loaded = COPIED
+        self._observed_at_s: float | None = None
+        self._update_ran = False
+        self._thread = threading.Thread(target=self._run, name="sc2pool-actor", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread; call this while `exchange.learning` is held."""
+        self._thread.start()
+
+    def finish(self) -> None:
+        """Wait until the thread has ended; `exchange.learning` must have been released."""
+        self._exchanged.wake_actor()
+        with suppress(RuntimeError):  # an interrupt came before the thread started
+            self._thread.join()
+
+    @abstractmethod
+    def _choose(self, observations: Any) -> C:
+        """Choose actions; maybe called in another thread than `_exchange`."""
+
+    @abstractmethod
+    def _choose_late(self, chosen: C, played: NDArray[Any]) -> C:
+        """A choice of late actions.
+
+        Args:
+            chosen: the last choice of the policy.
+            played: the late actions, as the envs receive them.
+        """
+
+    @abstractmethod
+    def _exchange(self, choice: C, played: Played) -> bool:
+        """Pass the step to the learner; return True to let `VecNormalize`'s statistics change.
+
+        `self.observations` are still those before the step.
+        """
+
+    def _run(self) -> None:
+        with nullcontext() if self._late is None else Chooser() as chooser:
+            try:
+                with frozen(self._normalize) as commit:
+                    while self._exchanged.learning.locked():
+                        if self._step(chooser):
+                            commit()
+            except BaseException as error:
+                self._exchanged.fail(error)
+
+    def _step(self, chooser: Chooser | None) -> bool:
+        choice = self._next_choice(chooser)
+        self._record_gap()
+        returned = self._env.step(choice.played)
+        self._observed_at_s = time.monotonic()
+        self._update_ran = self.gaps.updating
+        return self._exchange(choice, Played(*returned))
+
+    def _next_choice(self, chooser: Chooser | None) -> C:
+        observations = self.observations
+        if self._late is None or chooser is None:
+            return self._choose_with_newest_weights(observations)
+        timeout_s = None if self._chosen is None else self._late.after_s
+        choice = chooser.chosen_within(
+            timeout_s, lambda: self._choose_with_newest_weights(observations)
+        )
+        if choice is None:
+            assert self._chosen is not None, "the first choice is awaited"
+            self._n_late += 1
+            self.late_steps += 1
+            actions = self._late.actions(self._chosen.played, self._n_late)
+            return self._choose_late(self._chosen, actions)
+        self._chosen, self._n_late = choice, 0
+        return choice
+
+    def _choose_with_newest_weights(self, observations: Any) -> C:
+        with nullcontext() if self._stream is None else th.cuda.stream(self._stream):
+            if self.weights.newest is not self._loaded:
+                self._load_newest_weights()
+            return self._choose(observations)
+
+    def _load_newest_weights(self) -> None:
+        # This reference keeps the version's memory alive during the copy to the device.
+        self._loaded = self.weights.newest
+        self._policy.load_state_dict(self._loaded.state)
+
+    def _record_gap(self) -> None:
+        if self._observed_at_s is not None:
+            gap_s = time.monotonic() - self._observed_at_s
+            self.gaps.record(gap_s, self._update_ran or self.gaps.updating)
+
+
+def _own_stream(device: th.device) -> Any:
+    """A CUDA stream for the actor: in the learner's stream, actions would wait for updates."""
+    if device.type != "cuda":
+        return None
+    return th.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+
+def copied_observations(observations: Any) -> Any:
+    """A copy of a batch of observations, because an env may reuse the memory."""
+    if isinstance(observations, dict):
+        return {key: np.array(value) for key, value in observations.items()}
+    return np.array(observations)
+
+
+A = TypeVar("A", bound=Actor[Any])
+
+
+@contextmanager
+def short_collections() -> Iterator[None]:
+    """Exempt all objects that exist now from garbage collection in the block.
+
+    Torch and SB3 alone bring 200,000 objects. A collection that looks at all of them stops every
+    thread for 0.1 s or longer, which is more than a decision period of most games.
+    """
+    theirs = gc.get_freeze_count()  # the program has frozen its objects itself
+    if not theirs:
+        gc.collect()
+        gc.freeze()
+    try:
+        yield
+    finally:
+        if not theirs:
+            gc.unfreeze()
+
+
+class ActsWhileLearning(BaseAlgorithm, Generic[A]):
+    """Holds the actor of a running `learn`; put this class before SB3's in the list of bases.
+
+    Args:
+        args: see SB3's class.
+        late_after_s: how long the envs may wait for the policy's actions, in seconds. Then they get
+            late actions, and the policy's actions as soon as these are there. Choose less than a
+            period of the game, which must be kept by the env's `step`. None: the envs wait for the
+            policy.
+        on_late: the late actions. `"repeat"` plays the last actions of the policy once more. An
+            action of the action space, for example a no-op, is played by all envs. A function gets
+            the last actions of the policy, as the envs received them, with a first axis of n, and
+            the number of late steps since then, from 1 on. It returns the actions in the same
+            shape.
+        kwargs: see SB3's class.
+
+    Raises:
+        ConfigError: invalid `late_after_s` or `on_late`.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        late_after_s: float | None = None,
+        on_late: OnLate = "repeat",
+        **kwargs: Any,
+    ) -> None:
+        self.late_after_s = late_after_s
+        self.on_late = on_late
+        self._actor: A | None = None
+        check_late_actions(late_after_s, on_late, None)
+        super().__init__(*args, **kwargs)
+        check_late_actions(late_after_s, on_late, getattr(self, "action_space", None))
+
+    def _warm_up(self, policy: BasePolicy) -> None:
+        """Let the actor's policy choose once, because the first choice of a policy takes longer.
+
+        Call it before the envs are reset, because a game in real time would not wait.
+        """
+        policy.predict(
+            batch_space(self.observation_space, self.n_envs).sample(), deterministic=True
+        )
+
+    def _late_actions(self) -> LateActions | None:
+        if self.late_after_s is None:
+            return None
+        return LateActions(self.late_after_s, self.on_late)
+
+    def _end_actor(self) -> None:
+        """Wait until the actor has ended, if there is one.
+
+        Then model and env are as after the `learn` of SB3. If an interrupt ends the wait, the next
+        `learn` waits again.
+        """
+        actor = self._actor
+        if actor is None:
+            return
+        actor.finish()
+        self._adopt(actor)
+        self._actor = None
+
+    def _adopt(self, actor: A) -> None:
+        """Take over the observations of an actor that has ended."""
+        if self._last_obs is not None:  # else `set_env` has given the model another env
+            self._last_obs = actor.observations
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "_actor"]
+
+
+OnLate = Literal["repeat"] | int | NDArray[Any] | Callable[[NDArray[Any], int], NDArray[Any]]
+"""See `ActsWhileLearning`."""
+T = TypeVar("T")
+
+
+class LateActions:
+    """The late actions of a training.
+
+    Args:
+        after_s: how long the envs may wait for the policy's actions.
+        on_late: see `ActsWhileLearning`.
+    """
+
+    def __init__(self, after_s: float, on_late: OnLate) -> None:
+        self.after_s = after_s
+        self._on_late = on_late
+
+    def actions(self, chosen: NDArray[Any], n_late: int) -> NDArray[Any]:
+        """The actions for all envs in the late step number `n_late` after the policy's actions.
+
+        Raises:
+            ConfigError: the user's function returned another shape than that of `chosen`.
+        """
+        if isinstance(self._on_late, str):
+            return chosen
+        if not callable(self._on_late):
+            return np.broadcast_to(np.asarray(self._on_late, chosen.dtype), chosen.shape).copy()
+        actions = np.asarray(self._on_late(chosen, n_late))
+        if actions.shape != chosen.shape:
+            raise ConfigError(
+                f"on_late must return actions of shape {chosen.shape}, got {actions.shape}"
+            )
+        return actions
+
+
+def check_late_actions(
+    after_s: float | None, on_late: OnLate, action_space: spaces.Space[Any] | None
+) -> None:
+    """Raise `ConfigError` if late actions cannot be made from these settings.
+
+    Args:
+        after_s: see `ActsWhileLearning`.
+        on_late: see `ActsWhileLearning`.
+        action_space: the space of one env's actions; None if it is not known yet.
+    """
+    if after_s is None:
+        if not isinstance(on_late, str) or on_late != "repeat":
+            raise ConfigError(f"on_late={on_late!r} needs late_after_s, which is None")
+        return
+    if not (isinstance(after_s, int | float) and 0 < after_s < math.inf):
+        raise ConfigError(f"late_after_s is a number of seconds above 0, got {after_s!r}")
+    if callable(on_late) or action_space is None:
+        return
+    if isinstance(on_late, str):
+        is_valid = on_late == "repeat"
+    else:
+        is_valid = action_space.contains(np.asarray(on_late, action_space.dtype))
+    if not is_valid:
+        raise ConfigError(
+            f'on_late is "repeat", an action of {action_space}, or a function; got {on_late!r}'
+        )
+
+
+class Chooser:
+    """Makes the policy's choices in a thread of its own; a context manager that ends the thread."""
+
+    def __init__(self) -> None:
+        self._executor = ThreadPoolExecutor(1, "sc2pool-chooser")
+        self._pending: Future[Any] | None = None
+
+    def chosen_within(self, timeout_s: float | None, choose: Callable[[], T]) -> T | None:
+        """The result of the pending call of `choose`, or None if it is not there in time.
+
+        If no call is pending, begin one.
+
+        Args:
+            timeout_s: None to wait until the result is there.
+            choose: called in the other thread.
+
+        Raises:
+            Exception: the error of `choose`.
+        """
+        if self._pending is None:
+            self._pending = self._executor.submit(choose)
+        pending: Future[T] = self._pending
+        wait([pending], timeout_s)
+        if not pending.done():
+            return None
+        self._pending = None
+        return pending.result(0)
+
+    def __enter__(self) -> Chooser:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._executor.shutdown()
+
+
+_WAKE_UP_S: Final = 1.0
+"""The longest single wait: on some systems Ctrl-C does not interrupt a wait without limit."""
+_MAX_GAPS: Final = 1 << 16
+"""How many of the newest gaps are kept between two log records."""
+
+
+class Signal:
+    """Wakes a thread that waits now or later; one thread gives the signal, one waits.
+
+    The signal is a lock that the giver releases. A `threading.Condition` is written in Python: an
+    interrupt inside it could leave the other thread blocked for ever.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lock.acquire(timeout=0)
+
+    def give(self) -> None:
+        if self._lock.locked():
+            self._lock.release()
+
+    def wait_briefly(self) -> None:
+        """Wait for the signal, for at most `_WAKE_UP_S`."""
+        self._lock.acquire(timeout=_WAKE_UP_S)
+
+
+class WeightVersion(NamedTuple):
+    """A copy of all parameters and buffers of the acting module after `number` updates."""
+
+    number: int
+    state: dict[str, th.Tensor]
+
+
+COPIED: Final = WeightVersion(0, {})
+"""The weights that the actor's module was made with."""
+
+
+class Weights:
+    """The newest version of the policy's weights; written by the learner, read by the actor.
+
+    Args:
+        policy: the learner's module.
+        copied: the actor's copy of it. If a callback has changed the policy since, the policy's
+            weights are published.
+    """
+
+    def __init__(self, policy: BaseModel, copied: BaseModel) -> None:
+        self.newest = COPIED
+        if not _has_equal_state(policy, copied):
+            self.publish(policy)
+
+    def publish(self, policy: BaseModel) -> None:
+        """Make a copy of this policy's weights the newest version."""
+        state = copy.deepcopy(
+            {
+                # A module's own `get_extra_state` may return anything.
+                name: value.detach() if isinstance(value, th.Tensor) else value
+                for name, value in policy.state_dict().items()
+            }
+        )
+        if policy.device.type == "cuda":
+            # The actor reads the copy in its own CUDA stream, which does not wait for this one.
+            th.cuda.current_stream(policy.device).synchronize()
+        self.newest = WeightVersion(self.newest.number + 1, state)
+
+
+class Gaps:
+    """The gaps from an observation to its action; written by the actor, read by the learner."""
+
+    def __init__(self) -> None:
+        self.updating = False
+        """True while the learner updates the policy."""
+        self._recorded: deque[tuple[float, bool]] = deque(maxlen=_MAX_GAPS)
+
+    @contextmanager
+    def update(self) -> Iterator[None]:
+        """Mark the block as an update of the learner."""
+        self.updating = True
+        try:
+            yield
+        finally:
+            self.updating = False
+
+    def record(self, gap_s: float, during_update: bool) -> None:
+        """Record one gap, and whether an update ran at its beginning or end."""
+        self._recorded.append((gap_s, during_update))
+
+    def drain(self) -> dict[str, float]:
+        """p50, p99 and maximum of the gaps since the last call, in seconds, by log name."""
+        recorded = [self._recorded.popleft() for _ in range(len(self._recorded))]
+        return {
+            **_percentiles("gap_s", [gap_s for gap_s, _ in recorded]),
+            **_percentiles("update_gap_s", [gap_s for gap_s, in_update in recorded if in_update]),
+        }
+
+
+def _has_equal_state(one: BaseModel, other: BaseModel) -> bool:
+    pairs = zip(one.state_dict().values(), other.state_dict().values(), strict=True)
+    return all(isinstance(a, th.Tensor) and th.equal(a, b) for a, b in pairs)
+
+
+def _percentiles(name: str, seconds: Sequence[float]) -> dict[str, float]:
+    if not seconds:
+        return {}
+    took = Durations.of(seconds)
+    return {f"{name}_p50": took.p50, f"{name}_p99": took.p99, f"{name}_max": took.max}
+
+
+class FrozenStatistics(RunningMeanStd):
+    """Running statistics that collect new samples, and apply them only in `commit`."""
+
+    def __init__(self, running: RunningMeanStd) -> None:
+        self._lock = threading.Lock()
+        self._collected = running.copy()
+        self.mean, self.var, self.count = running.mean, running.var, running.count
+
+    def update(self, arr: NDArray[Any]) -> None:
+        """Collect a batch, with the samples along the first axis."""
+        self._collected.update(arr)
+
+    def commit(self) -> None:
+        """Update the statistics with all samples collected so far."""
+        collected = self._collected.copy()
+        with self._lock:
+            self.mean, self.var, self.count = collected.mean, collected.var, collected.count
+
+    def __reduce__(self) -> tuple[Callable[..., RunningMeanStd], tuple[Any, ...]]:
+        with self._lock:
+            return _running_statistics, (self.mean, self.var, self.count)
+
+    @property
+    def running(self) -> RunningMeanStd:
+        """These statistics as an object of SB3's class."""
+        function, arguments = self.__reduce__()
+        return function(*arguments)
+
+
+def _running_statistics(mean: Any, var: Any, count: float) -> RunningMeanStd:
+    running = RunningMeanStd(shape=np.shape(mean))
+    running.mean, running.var, running.count = np.array(mean), np.array(var), count
+    return running
+
+
+@contextmanager
+def frozen(normalize: VecNormalize | None) -> Iterator[Callable[[], None]]:
+    """Freeze the statistics in the block; yield a function that commits the collected samples.
+
+    After the block the statistics are of SB3's class again, with all samples committed.
+    """
+    statistics: list[FrozenStatistics] = []
+
+    def freeze(running: RunningMeanStd) -> FrozenStatistics:
+        statistics.append(FrozenStatistics(running))
+        return statistics[-1]
+
+    def commit() -> None:
+        for each in statistics:
+            each.commit()
+
+    if normalize is None:
+        yield commit
+        return
+    _replace_statistics(normalize, freeze)
+    try:
+        yield commit
+    finally:
+        commit()
+        _replace_statistics(normalize, lambda each: each.running)
+
+
+def _replace_statistics(
+    normalize: VecNormalize, replacement: Callable[[Any], RunningMeanStd]
+) -> None:
+    """Replace each of the statistics of `normalize` by the result of `replacement`."""
+    if normalize.norm_obs:
+        obs_rms = normalize.obs_rms
+        if isinstance(obs_rms, dict):
+            normalize.obs_rms = {key: replacement(value) for key, value in obs_rms.items()}
+        else:
+            normalize.obs_rms = replacement(obs_rms)
+    normalize.ret_rms = replacement(normalize.ret_rms)

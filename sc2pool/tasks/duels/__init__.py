@@ -1,1 +1,0 @@
-"""Built-in tasks of two players."""

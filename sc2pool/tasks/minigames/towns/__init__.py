@@ -1,1 +1,0 @@
-"""The mini-games with an economy: a town that gathers, builds and trains."""

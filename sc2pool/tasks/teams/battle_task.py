@@ -1,0 +1,303 @@
+"""A team's battle as a task (`BattleTask`), and a task for each of SMAC's maps (`SmacTask`).
+
+    from sc2pool.tasks.teams.battle_task import smac_task
+    class Sparse(smac_task("3m")):
+        rules = Rules(reward_sparse=True)
+
+Rules: a dead side terminates the episode, and the contest's time limit truncates it. (SMAC calls
+both terminated.) Each episode is a new game of the pool. SMAC plays one long game and kills all
+units between episodes. The map's own script creates SMAC's units, and the task creates the units of
+SMACv2's random teams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from gymnasium import spaces
+from s2clientprotocol import sc2api_pb2
+
+from sc2pool.commands import Commands
+from sc2pool.config import Computer
+from sc2pool.errors import ConfigError, FaultKind, GameFault
+from sc2pool.protocol.observed import Observed
+from sc2pool.tasks.teams import features
+from sc2pool.tasks.teams.battle import (
+    DRAWN,
+    LOST,
+    WON,
+    Battle,
+    Bools,
+    Ground,
+    as_commands,
+    available,
+)
+from sc2pool.tasks.teams.features import Features, Sizes
+from sc2pool.tasks.teams.scenarios import SCENARIOS, Contest, Rules, Scenario, check_rules
+from sc2pool.tasks.teams.scripted import Heuristic
+from sc2pool.tasks.teams.team_task import TeamTask
+
+STEP_MUL = 8
+"""SMAC's game loops per env step."""
+_LOOPS_FOR_UNITS = 100
+"""Game loops within which all units must exist. SMAC waits for ever, SMACv2 for 1000 loops."""
+_RESULTS = {WON: sc2api_pb2.Victory, DRAWN: sc2api_pb2.Tie, LOST: sc2api_pb2.Defeat}
+
+
+class BattleTask(TeamTask):
+    """One battle.
+
+    Action space: `Discrete(6 + enemies)`, see `battle`. Observation space: a Box, see `features`.
+
+    Attributes:
+        scenario: the units of both sides and the time limit. The agents, spaces, map, race,
+            opponent and `max_loops` are derived from the scenario and the rules, unless the class
+            defines them itself.
+        rules: SMAC's options.
+        tells_deaths: whether each step's info has `battle_won`, `dead_allies` and `dead_enemies`,
+            as in SMAC. Otherwise only an episode's last info has them, because an info costs time.
+    """
+
+    scenario: ClassVar[Contest]
+    rules: ClassVar[Rules] = Rules()
+    sizes: ClassVar[Sizes]
+    tells_deaths: ClassVar[bool] = False
+
+    battle: Battle
+    ground: Ground
+    _steps = 0
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if not hasattr(cls, "scenario"):
+            return
+        own, scenario = vars(cls), cls.scenario
+        inherited = {"scenario", "rules", "step_mul"}.isdisjoint(own)
+        if inherited:
+            return
+        check_rules(cls.rules)
+        cls.sizes = sizes = Sizes(scenario, cls.rules)
+        made = {
+            "agents": scenario.agents,
+            "action_space": spaces.Discrete(sizes.n_actions),
+            "observation_space": spaces.Box(-1.0, 1.0, (sizes.observation,), np.float32),
+            # Unbounded, because a weapon's cooldown can be longer than SMAC's divisor.
+            "state_space": spaces.Box(-np.inf, np.inf, (sizes.state,), np.float32),
+            "max_loops": scenario.limit * cls.step_mul,
+        }
+        if "scenario" in own:
+            made |= cls.game_of(scenario)
+        for name, value in made.items():
+            if name not in own:
+                setattr(cls, name, value)
+
+    @staticmethod
+    def game_of(scenario: Contest) -> dict[str, Any]:
+        """The class attributes of a scenario's map, race and opponent."""
+        return {
+            "map_name": scenario.map_name,
+            "race_requested": scenario.kinds[0].race,
+            "opponents": (Computer(scenario.enemy_kinds[0].race, sc2api_pb2.VeryHard),),
+        }
+
+    async def begin_with_units(self, begun: Callable[[Observed], Battle | None]) -> None:
+        """Begin the battle with the first observation that shows all units.
+
+        Args:
+            begun: returns the battle of an observation, or None if units are missing.
+
+        Raises:
+            GameFault: SETUP_FAILED; units were missing for too long.
+        """
+        for _ in range(_LOOPS_FOR_UNITS):
+            battle = begun(self.lazy_observation)
+            if battle is not None:
+                self.begin(battle)
+                return
+            # The map's script, or the game, may create the units some loops after the start. The
+            # time limit begins then.
+            self.lazy_observation = (await self.game.step([], 1)).observed
+            if self.max_loops is not None:
+                self.max_loops += 1  # type: ignore[misc]  # only of this episode's object
+        raise self.not_the_units()
+
+    def begin(self, battle: Battle) -> None:
+        """Begin the battle, whose units are complete."""
+        self.battle = battle
+        self._heuristic = Heuristic(battle)
+
+    def not_the_units(self) -> GameFault:
+        """The fault if units are missing. Another game process may have them."""
+        return GameFault(
+            FaultKind.SETUP_FAILED,
+            f"the map {self.map_name!r} has not the units of the scenario {self.scenario.name!r}: "
+            f"{self.scenario.n_agents} of the team and {self.scenario.n_enemies} enemies",
+        )
+
+    def outcome(self) -> int | None:
+        """The battle's outcome: WON, DRAWN or LOST; None if the battle continues."""
+        return self.battle.outcome()
+
+    def result(self) -> int | None:
+        outcome = self.outcome()
+        return None if outcome is None else _RESULTS[outcome]
+
+    def observe(self) -> Features:
+        if self.last_action is not None:
+            self._steps += 1
+            self.battle.update(self.lazy_observation)
+        self._masks = available(self.battle, self.ground)
+        self._last_actions = self._one_hot(self.last_action)
+        self._seen_by_agents = features.observations(
+            self.battle, self.ground, self._masks, self._last_actions, self._elapsed
+        )
+        return self._seen_by_agents
+
+    def state(self) -> Features:
+        """The whole battle, see `features`."""
+        return features.state(
+            self.battle, self.ground, self._last_actions, self._elapsed, self._seen_by_agents
+        )
+
+    def reward(self) -> float:
+        """The step's reward.
+
+        It is the sum of the damage dealt (health and shield), `reward_death_value` for each kill,
+        and `reward_win` for a victory. Without `reward_only_positive`, the team's damage and deaths
+        times `reward_negative_scale` are subtracted. With `reward_scale` the sum is divided by the
+        best return and multiplied by `reward_scale_rate`.
+        """
+        rules, outcome = self.rules, self.outcome()
+        reward = self.battle.reward
+        if outcome == WON:
+            reward = 1.0 if rules.reward_sparse else reward + rules.reward_win
+        elif outcome == LOST:
+            reward = -1.0 if rules.reward_sparse else reward + rules.reward_defeat
+        if rules.reward_scale:
+            reward /= self.battle.largest_reward / rules.reward_scale_rate
+        return reward
+
+    def terminated(self) -> bool:
+        return self.outcome() is not None
+
+    def info(self) -> dict[str, Any]:
+        outcome = self.outcome()
+        if not (self.tells_deaths or outcome is not None or self._at_limit()):
+            return {}
+        return {
+            "battle_won": outcome == WON,
+            "dead_allies": int((~self.battle.allies.alive).sum()),
+            "dead_enemies": int((~self.battle.enemies.alive).sum()),
+        }
+
+    def action_masks(self) -> Bools:
+        return self._masks
+
+    def act(self, action: Sequence[int]) -> Commands:
+        if not self.rules.heuristic_ai:
+            return as_commands(self.battle, self._masks, [int(one) for one in action])
+        only_available = self.rules.heuristic_rest
+        chosen = self._heuristic.actions(self._masks, only_available=only_available)
+        return as_commands(self.battle, np.ones_like(self._masks), chosen)
+
+    @property
+    def _elapsed(self) -> float:
+        return self._steps / self.scenario.limit
+
+    def _at_limit(self) -> bool:
+        in_loops = self.max_loops is not None and self.lazy_observation.game_loop >= self.max_loops
+        return in_loops or self._steps == self.max_episode_steps
+
+    def _one_hot(self, taken: Sequence[int] | None) -> Features:
+        last = np.zeros((self.scenario.n_agents, self.sizes.n_actions), dtype=np.float32)
+        if taken is not None:
+            last[np.arange(len(last)), np.asarray(taken, dtype=np.intp)] = 1.0
+        return last
+
+
+Made = TypeVar("Made", bound=BattleTask)
+
+
+def made_task(
+    base: type[Made],
+    name: str,
+    scenario: Contest,
+    rules: Rules | None,
+    *,
+    doc: str,
+    module: str,
+) -> type[Made]:
+    """The class for a scenario; the same object for the same arguments.
+
+    Args:
+        base: the base class.
+        name: the class's name.
+        scenario: the class's scenario.
+        rules: the options. None for the rules of the base.
+        doc: the class's docstring.
+        module: the module in which the class is found by its name.
+
+    Raises:
+        ConfigError: the rules have another type.
+    """
+    if rules is not None:
+        check_rules(rules)
+    return _made(base, name, scenario, rules, doc=doc, module=module)  # type: ignore[return-value]
+
+
+@cache
+def _made(
+    base: type[BattleTask],
+    name: str,
+    scenario: Contest,
+    rules: Rules | None,
+    *,
+    doc: str,
+    module: str,
+) -> type[BattleTask]:
+    members: dict[str, Any] = {"__module__": module, "__doc__": doc, "scenario": scenario}
+    if rules is not None:
+        members["rules"] = rules
+    return type(name, (base,), members)
+
+
+class SmacTask(BattleTask):
+    """One battle of a scenario of SMAC.
+
+    Action space: `Discrete(6 + enemies)`, see `battle`. Observation space: a Box, see `features`.
+    """
+
+    scenario: ClassVar[Scenario]
+
+    async def on_start(self) -> None:
+        self.ground = Ground.of(self.game_info)
+        await self.begin_with_units(partial(Battle.begun, self.scenario, self.rules))
+
+
+def smac_task(name: str | Scenario, rules: Rules | None = None) -> type[SmacTask]:
+    """The task of a scenario, with SMAC's default options or others.
+
+    Args:
+        name: SMAC's name of the scenario, or a scenario from `own_scenario`.
+        rules: the options. None for SMAC's defaults.
+
+    Raises:
+        ConfigError: SMAC has no such map, or the rules have another type.
+    """
+    scenario = SCENARIOS.get(name) if isinstance(name, str) else name
+    if not isinstance(scenario, Scenario):
+        raise ConfigError(f"no scenario {name!r}; SMAC has {', '.join(SCENARIOS)}")
+    whose = "SMAC's scenario" if isinstance(name, str) else "The scenario"
+    sides = f"{scenario.n_agents} agents, {scenario.n_enemies} enemies"
+    doc = f"{whose} {scenario.name}: {sides}."
+    return made_task(SmacTask, scenario.name, scenario, rules, doc=doc, module=__name__)
+
+
+def __getattr__(name: str) -> type[SmacTask]:
+    """The tasks by their names, most of which are not Python names: `….battle_task:3m`."""
+    if name in SCENARIOS:
+        return smac_task(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

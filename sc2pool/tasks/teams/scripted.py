@@ -1,0 +1,124 @@
+"""Scripted players: SMAC's, which sees the whole battle, and one that sees as an agent.
+
+    Heuristic   soldiers attack the nearest enemy until it is dead. Medivacs heal the nearest hurt
+                ally that is not a medivac, until it is dead or unhurt.
+    choose      soldiers attack the nearest enemy in range, else walk to the nearest visible one.
+                Medivacs heal the nearest hurt ally in range, else walk to the nearest ally. Agents
+                that see no unit walk ahead.
+
+`Heuristic` follows `StarCraft2Env.get_agent_action_heuristic`. Rules: its units attack and heal
+from any distance, and the game lets them walk there. With `heuristic_rest` they do so only if the
+action is available. Otherwise they move towards their target, along the axis on which it is further
+away, without regard to obstacles. SMAC's code tries to exclude medivacs from the targets of
+marauders, which cannot hit them. But it never recognises an enemy medivac, and nor does this.
+
+`choose` has no memory. It reads a vector of `features`, with any options.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sc2pool.tasks.teams.battle import FIRST_TARGET, NOTHING, Army, Battle, Bools
+from sc2pool.tasks.teams.features import Sizes
+from sc2pool.tasks.teams.scenarios import MEDIVAC
+from sc2pool.units import Floats, distances
+
+NORTH, SOUTH, EAST, WEST = 2, 3, 4, 5
+
+
+class Heuristic:
+    """Chooses the actions of one battle's agents."""
+
+    def __init__(self, battle: Battle) -> None:
+        self._battle = battle
+        self._targets: list[int | None] = [None] * len(battle.allies.tags)
+
+    def actions(self, masks: Bools, *, only_available: bool) -> list[int]:
+        """One action per agent, which may be an unavailable one.
+
+        Args:
+            masks: the available actions of each agent.
+            only_available: whether an agent walks towards its target if the target is out of range.
+                Otherwise the agent gets the unavailable action.
+        """
+        allies, enemies = self._battle.allies, self._battle.enemies
+        hurt = allies.alive & (allies.health < allies.full_health) & ~allies.medivacs
+        chosen = []
+        for agent in range(len(allies.tags)):
+            heals = bool(allies.medivacs[agent])
+            others, wanted = (allies, hurt) if heals else (enemies, enemies.alive)
+            target = self._target(agent, others, wanted) if allies.alive[agent] else None
+            if target is None:
+                chosen.append(NOTHING)
+                continue
+            action = FIRST_TARGET + target
+            if only_available and not masks[agent, action]:
+                action = towards(others.positions[target] - allies.positions[agent])
+            chosen.append(action)
+        return chosen
+
+    def _target(self, agent: int, others: Army, wanted: Bools) -> int | None:
+        """The agent's last target if it is still wanted, else the nearest wanted unit."""
+        target = self._targets[agent]
+        if target is None or not wanted[target]:
+            apart = distances(self._battle.allies.positions[agent : agent + 1], others.positions)[0]
+            apart = np.where(wanted, apart, np.inf)
+            target = int(apart.argmin()) if wanted.any() else None
+            self._targets[agent] = target
+        return target
+
+
+def towards(offset: Floats) -> int:
+    """The move along the axis on which an offset is longer; north or south if both are equal."""
+    x, y = offset.tolist()
+    if abs(x) > abs(y):
+        return EAST if x > 0 else WEST
+    return NORTH if y > 0 else SOUTH
+
+
+Vector = NDArray[np.float32]
+_DISTANCE, _OFFSET, _HEALTH = 1, slice(2, 4), 4
+"""Their indices in an agent's observation of another unit. Number 0 is 1 for a possible target."""
+
+
+def choose(observation: Vector, sizes: Sizes, ahead: int) -> int:
+    """An action, which is available unless a cliff blocks it.
+
+    Args:
+        observation: one agent's observation.
+        sizes: the sizes of the observation's parts.
+        ahead: the move towards the enemy's end.
+    """
+    if not observation.any():
+        return NOTHING  # the agent is dead
+    scenario, rules = sizes.scenario, sizes.rules
+    first, last = sizes.move, sizes.move + scenario.n_enemies * sizes.enemy
+    enemies = observation[first:last].reshape(-1, sizes.enemy)
+    kinds = scenario.kinds
+    own = observation[sizes.observation - rules.obs_timestep_number - scenario.n_types :]
+    if MEDIVAC not in kinds or not own[kinds.index(MEDIVAC)]:
+        return _approach(enemies, enemies[:, 0] > 0, ahead)
+    allies = observation[last : last + (scenario.n_agents - 1) * sizes.ally]
+    allies = allies.reshape(-1, sizes.ally)
+    # Medivacs are the last agents, so all other agents have the same index in every medivac's list.
+    types = 4 + rules.obs_all_health * (1 + sizes.shield_of_allies)
+    healed = (allies[:, 0] > 0) & (allies[:, types + kinds.index(MEDIVAC)] == 0)
+    in_cells = allies[:, _DISTANCE] * rules.sight_of(MEDIVAC)
+    healed &= in_cells <= rules.reach_of(MEDIVAC)
+    if rules.obs_all_health:
+        healed &= allies[:, _HEALTH] < 1
+    return _approach(allies, healed, ahead)
+
+
+def _approach(units: Vector, targets: NDArray[np.bool_], ahead: int) -> int:
+    """Act on the nearest target, else walk to the nearest visible unit, else ahead."""
+    distance = units[:, _DISTANCE]
+    if targets.any():
+        return FIRST_TARGET + int(np.where(targets, distance, np.inf).argmin())
+    seen = distance > 0
+    if not seen.any():
+        return ahead
+    nearest = int(np.where(seen, distance, np.inf).argmin())
+    return towards(units[nearest, _OFFSET].astype(np.float64))

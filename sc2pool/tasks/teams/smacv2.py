@@ -1,0 +1,621 @@
+"""SMACv2's battles of random teams: the draw of the teams, their configuration, and the tasks.
+
+    SubprocSC2VecEnv("terran_5_vs_5")       SMACv2's name of a scenario, one of its example configs
+    SubprocSC2VecEnv("10gen_terran")        a map's name: ten units on either side
+    smacv2_task("10gen_terran", capability_config)
+
+`RandomTeams` draws both sides' units and their places, and numbers the agents:
+
+    team        each unit's type is drawn by weight; a team of only exceptions is drawn again
+    enemies     the same team; if there are more of them, the rest is drawn as a second team
+    reflect     the agents anywhere west of the middle, the enemies at the same places in the east
+    surrounded  the agents in the middle; the enemies in 1 to 4 groups on the map's diagonals
+
+The map has its own types for the team's units, which act only on orders. They are the last nine of
+the game's types, in the order of the standard types' names. The enemies have standard types.
+Sources: `smacv2/env/starcraft2/distributions.py`; `StarCraft2Env._init_ally_unit_types`,
+`_create_new_team` and `init_units`. Rules: a draw depends only on its random generator. Agents are
+numbered by type and place, enemies in the game's order. Types are never looked up by name, because
+names depend on the game's language.
+
+`random_teams` reads and checks SMACv2's dictionary `capability_config`:
+
+    {
+        "n_units": 5,
+        "n_enemies": 5,
+        "team_gen": {
+            "dist_type": "weighted_teams",
+            "unit_types": ["marine", "marauder", "medivac"],
+            "weights": [0.45, 0.45, 0.1],
+            "exception_unit_types": ["medivac"],
+            "observe": True,
+        },
+        "start_positions": {
+            "dist_type": "surrounded_and_reflect", "p": 0.5, "map_x": 32, "map_y": 32,
+        },
+    }
+
+Source: `smacv2/env/starcraft2/distributions.py` and `smacv2/examples/configs`. Rule: all wrong,
+missing or unknown values raise here. SMACv2 finds them in the first battle or not at all. A part
+may repeat `n_units` and `n_enemies`, as in SMACv2's documentation.
+
+`observation_names` and `state_names` are SMACv2's names of the numbers of observations and states.
+Source: `StarCraft2Env.build_obs_feature_names` and `build_state_feature_names`. Rules: the names
+are in the order of `sc2pool.tasks.teams.features`. The names of an observation are those for
+agent 0.
+
+`RandomTeamsTask` is a battle. Rules: its teams and places are drawn from the episode's seed, so an
+episode can be repeated. The task creates the units by debug commands, as SMACv2 does. A Terran side
+is beaten when only medivacs are left; if both sides are beaten, the team has lost. Each battle's
+rewards are scaled by its own best return, so that episodes do not depend on each other. SMACv2
+scales all battles by the best return of its first one. So does `StarCraft2Env`, which is SMACv2's
+interface.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, Literal, get_args
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from s2clientprotocol import common_pb2, debug_pb2, raw_pb2
+from s2clientprotocol import sc2api_pb2 as sc_pb
+
+from sc2pool.errors import ConfigError
+from sc2pool.foreign import printable
+from sc2pool.game.game import Game
+from sc2pool.protocol.observed import Observed
+from sc2pool.tasks.teams.battle import (
+    LOST,
+    WON,
+    Army,
+    Battle,
+    Ground,
+    by_type_and_place,
+    units_of,
+)
+from sc2pool.tasks.teams.battle_task import BattleTask, made_task
+from sc2pool.tasks.teams.features import N_AROUND, N_HEIGHTS, Sizes
+from sc2pool.tasks.teams.scenarios import (
+    BANELING,
+    COLOSSUS,
+    HYDRALISK,
+    MARAUDER,
+    MARINE,
+    MEDIVAC,
+    STALKER,
+    ZEALOT,
+    ZERGLING,
+    Contest,
+    Rules,
+    UnitType,
+)
+from sc2pool.units import Floats
+
+MAP_NAME = "32x32_flat"
+MAP_CELLS = 32
+"""Width and height of the map."""
+LIMIT = 200
+"""Env steps after which a battle is over."""
+MAPS: dict[str, tuple[UnitType, ...]] = {
+    "10gen_terran": (MARINE, MARAUDER, MEDIVAC),
+    "10gen_protoss": (STALKER, ZEALOT, COLOSSUS),
+    "10gen_zerg": (ZERGLING, HYDRALISK, BANELING),
+}
+"""The types of each of SMACv2's maps, in the order in which SMACv2 numbers them. All are the same
+map of the game."""
+
+_BESIDE_MIDDLE = 1.0
+"""The least distance of agents from the middle, along x, in cells. According to SMACv2, units that
+are created in one place block each other."""
+_OFFSET = 2.0
+"""The least distance of enemies from the middle, along both axes, for the same reason."""
+_DIAGONALS = ((0, 0), (0, 1), (1, 1), (1, 0))
+"""The corners of the map, in lengths of the map."""
+
+Placing = Literal["surrounded_and_reflect", "reflect_position", "surrounded"]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The draw for a battle.
+
+    Attributes:
+        allies: the type of each of the team's units.
+        enemies: the type of each of the enemy's units.
+        ally_places, enemy_places: the units' first positions, (n, 2).
+    """
+
+    allies: tuple[UnitType, ...]
+    enemies: tuple[UnitType, ...]
+    ally_places: Floats
+    enemy_places: Floats
+
+
+@dataclass(frozen=True)
+class RandomTeams(Contest):
+    """How battles of random teams are drawn.
+
+    Attributes:
+        kinds: all possible types. A battle may have fewer.
+        drawn_kinds: the types that are drawn.
+        weights: the probability of each drawn type.
+        exceptions: the types that do not form a team by themselves.
+        placing: how places are drawn.
+        p_reflect: with `surrounded_and_reflect`, the probability of reflected places.
+        area: width and height of the part of the map on which units begin.
+    """
+
+    drawn_kinds: tuple[UnitType, ...]
+    weights: tuple[float, ...]
+    exceptions: frozenset[UnitType]
+    placing: Placing
+    p_reflect: float
+    area: tuple[float, float]
+
+    def draw(self, rng: np.random.Generator) -> Drawn:
+        """The teams and places of a battle."""
+        team = self._team(rng, self.n_agents)
+        more = self.n_enemies - self.n_agents
+        enemies = (*team, *self._team(rng, more)) if more > 0 else team[: self.n_enemies]
+        reflects = self.placing == "reflect_position" or (
+            self.placing == "surrounded_and_reflect" and rng.random() <= self.p_reflect
+        )
+        places = self._reflected(rng) if reflects else self._surrounded(rng)
+        return Drawn(team, enemies, *places)
+
+    def _team(self, rng: np.random.Generator, n: int) -> tuple[UnitType, ...]:
+        while True:
+            chosen = rng.choice(len(self.drawn_kinds), size=n, p=self.weights)
+            team = tuple(self.drawn_kinds[i] for i in chosen)
+            if not self.exceptions.issuperset(team):
+                return team
+
+    def _reflected(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        width, height = self.area
+        n, m = self.n_agents, self.n_enemies
+        allies = rng.uniform((0, 0), (width / 2 - _BESIDE_MIDDLE, height), (n, 2))
+        enemies = np.column_stack([width - allies[:m, 0], allies[:m, 1]])
+        if m > n:
+            more = rng.uniform((width / 2, 0), (width, height), (m - n, 2))
+            enemies = np.concatenate([enemies, more])
+        return allies, enemies
+
+    def _surrounded(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        middle = np.divide(self.area, 2)
+        n_groups = int(rng.integers(1, len(_DIAGONALS) + 1))
+        members = rng.multinomial(self.n_enemies, np.full(n_groups, 1 / n_groups))
+        share = rng.uniform(size=(n_groups, 1))
+        chosen = rng.choice(len(_DIAGONALS), size=n_groups, replace=False)
+        corners = np.array(_DIAGONALS)[chosen]
+        nearest = middle + np.where(corners == 1, _OFFSET, -_OFFSET)
+        groups = nearest * share + corners * self.area * (1 - share)
+        return np.tile(middle, (self.n_agents, 1)), np.repeat(groups, members, axis=0)
+
+
+_COPIED = sorted({kind for kinds in MAPS.values() for kind in kinds}, key=lambda kind: kind.name)
+"""The types of which the map has copies for the team, in the copies' order."""
+_TEAM, _ENEMY = 1, 2
+"""The numbers of the players."""
+_first_copies: WeakKeyDictionary[Game, int] = WeakKeyDictionary()
+"""The id of the first copy, which is the same in all episodes of a game process."""
+
+
+async def copy_ids(game: Game) -> dict[UnitType, int]:
+    """The id of the team's copy of each type on this map."""
+    first = _first_copies.get(game)
+    if first is None:
+        asked = sc_pb.Request(data=sc_pb.RequestData(unit_type_id=True))
+        first = len((await game.request(asked)).data.units) - len(_COPIED)
+        _first_copies[game] = first
+    return {kind: first + i for i, kind in enumerate(_COPIED)}
+
+
+async def create(game: Game, drawn: Drawn, copies: dict[UnitType, int]) -> None:
+    """Let the game create both sides with its next loop.
+
+    Raises:
+        ConfigError: the game refuses, because the map lacks the types or places.
+    """
+    own = [copies[kind] for kind in drawn.allies]
+    others = [kind.id for kind in drawn.enemies]
+    units = [
+        *_births(_TEAM, own, drawn.ally_places),
+        *_births(_ENEMY, others, drawn.enemy_places),
+    ]
+    reply = await game.request(sc_pb.Request(debug=sc_pb.RequestDebug(debug=units)))
+    if reply.error:
+        words = printable(", ".join(reply.error))
+        raise ConfigError(f"the game does not create the units: {words}")
+
+
+def _births(player: int, unit_types: Sequence[int], places: Floats) -> list[debug_pb2.DebugCommand]:
+    return [
+        debug_pb2.DebugCommand(
+            create_unit=debug_pb2.DebugCreateUnit(
+                unit_type=unit_type, owner=player, pos=common_pb2.Point2D(x=x, y=y), quantity=1
+            )
+        )
+        for unit_type, (x, y) in zip(unit_types, places.tolist(), strict=True)
+    ]
+
+
+def begun(
+    teams: RandomTeams, rules: Rules, copies: dict[UnitType, int], observed: Observed
+) -> Battle | None:
+    """The battle of an observation; None if units are still missing."""
+    own = sorted(units_of(observed, raw_pb2.Self), key=by_type_and_place)
+    enemies = units_of(observed, raw_pb2.Enemy)
+    if (len(own), len(enemies)) != (teams.n_agents, teams.n_enemies):
+        return None
+    allies = _side(own, teams.kinds, {copies[kind]: i for i, kind in enumerate(teams.kinds)})
+    others = _side(enemies, teams.kinds, {kind.id: i for i, kind in enumerate(teams.kinds)})
+    if allies is None or others is None:
+        return None
+    return Battle(teams, rules, allies, others, observed, recovery_counts=False)
+
+
+def _side(
+    units: Sequence[raw_pb2.Unit], kinds: tuple[UnitType, ...], index_of: dict[int, int]
+) -> Army | None:
+    """The units as a side; None if a unit has another type."""
+    if any(unit.unit_type not in index_of for unit in units):
+        return None
+    return Army(units, kinds, [index_of[unit.unit_type] for unit in units])
+
+
+MOST_UNITS = 100
+"""The largest number of units of a side. SMACv2's largest scenario has 23."""
+_PLACINGS: tuple[Placing, ...] = get_args(Placing)
+_COUNTS = ("n_units", "n_enemies")
+_LEAST_SHARE = 0.001
+"""The least sum of the weights of types that are not exceptions. A team of only exceptions is drawn
+again, which takes about 1,000 draws with this share and one unit."""
+_TOLERANCE = 1e-6
+"""The largest difference between 1 and the sum of the weights."""
+
+
+def example_config(map_name: str, n_units: int, n_enemies: int) -> dict[str, Any]:
+    """The capability config of SMACv2's example for a map, with these numbers of units.
+
+    Raises:
+        ConfigError: the map is not one of random teams.
+    """
+    types = [kind.name for kind in _kinds_of(map_name)]
+    # Only Protoss teams may consist of the rare type alone.
+    exceptions = {} if map_name == "10gen_protoss" else {"exception_unit_types": [types[2]]}
+    return {
+        "n_units": n_units,
+        "n_enemies": n_enemies,
+        "team_gen": {
+            "dist_type": "weighted_teams",
+            "unit_types": types,
+            "weights": [0.45, 0.45, 0.1],
+            "observe": True,
+            **exceptions,
+        },
+        "start_positions": {
+            "dist_type": "surrounded_and_reflect",
+            "p": 0.5,
+            "map_x": MAP_CELLS,
+            "map_y": MAP_CELLS,
+        },
+    }
+
+
+def random_teams(name: str, map_name: str, config: Mapping[str, Any]) -> RandomTeams:
+    """The random teams of a capability config, on a map such as "10gen_terran".
+
+    Raises:
+        ConfigError: a value is wrong, missing, unknown, or impossible here.
+    """
+    kinds = _kinds_of(map_name)
+    whole = _Part("capability_config", config)
+    n_units, n_enemies = (whole.count(key) for key in _COUNTS)
+    counts = dict(zip(_COUNTS, (n_units, n_enemies), strict=True))
+    team = whole.part("team_gen", counts)
+    team.choice("dist_type", ("weighted_teams",))
+    drawn = team.types("unit_types", kinds)
+    exceptions = frozenset(team.types("exception_unit_types", kinds, default=()))
+    weights = team.weights("weights", len(drawn))
+    observe = team.flag("observe")
+    team.finish()
+    shares = zip(drawn, weights, strict=True)
+    if math.fsum(weight for kind, weight in shares if kind not in exceptions) < _LEAST_SHARE:
+        raise ConfigError(
+            f"{team.where}.exception_unit_types must leave types with at least {_LEAST_SHARE} of "
+            f"the weights: {[kind.name for kind in drawn]} with weights {list(weights)}"
+        )
+    places = whole.part("start_positions", counts)
+    placing: Placing = places.choice("dist_type", _PLACINGS)
+    # The other two placings ignore "p", but SMACv2 allows it for them.
+    needed = placing == "surrounded_and_reflect"
+    p_reflect = places.number("p", 1.0, default=None if needed else 0.0)
+    area = places.number("map_x", MAP_CELLS), places.number("map_y", MAP_CELLS)
+    places.finish()
+    whole.finish()
+    # Medivacs heal allies.
+    n_targets = max(n_enemies, n_units) if MEDIVAC in kinds else n_enemies
+    return RandomTeams(
+        name=name,
+        map_name=MAP_NAME,
+        limit=LIMIT,
+        kinds=kinds,
+        enemy_kinds=kinds,
+        n_agents=n_units,
+        n_enemies=n_enemies,
+        n_targets=n_targets,
+        n_types=len(kinds),
+        shows_types=observe,
+        agents=tuple(f"agent_{i}" for i in range(n_units)),  # types differ between battles
+        drawn_kinds=drawn,
+        weights=weights,
+        exceptions=exceptions,
+        placing=placing,
+        p_reflect=p_reflect,
+        area=area,
+    )
+
+
+def _kinds_of(map_name: str) -> tuple[UnitType, ...]:
+    kinds = MAPS.get(map_name)
+    if kinds is None:
+        raise ConfigError(f"random teams play on one of {', '.join(MAPS)}, got {map_name!r}")
+    return kinds
+
+
+class _Part:
+    """A dictionary that is read key by key, and its place in the config for error messages."""
+
+    def __init__(self, where: str, value: object) -> None:
+        if not isinstance(value, Mapping):
+            raise ConfigError(f"{where} must be a dictionary, got {value!r:.60}")
+        self.where = where
+        self._left = dict(value)
+
+    def take(self, key: str) -> Any:
+        if key not in self._left:
+            raise ConfigError(f"{self.where}.{key} is missing")
+        return self._left.pop(key)
+
+    def count(self, key: str) -> int:
+        value = self.take(key)
+        if type(value) is not int or not 1 <= value <= MOST_UNITS:
+            raise ConfigError(f"{self.where}.{key} must be 1 to {MOST_UNITS}, got {value!r}")
+        return value
+
+    def number(self, key: str, most: float, default: float | None = None) -> float:
+        """A number from 0 to `most`; required unless it has a default."""
+        value = self._left.pop(key, default) if default is not None else self.take(key)
+        if type(value) not in (int, float) or not 0 <= value <= most:
+            raise ConfigError(f"{self.where}.{key} must be 0 to {most:g}, got {value!r}")
+        return float(value)
+
+    def flag(self, key: str) -> bool:
+        value = self.take(key)
+        if type(value) is not bool:
+            raise ConfigError(f"{self.where}.{key} must be True or False, got {value!r}")
+        return value
+
+    def choice(self, key: str, choices: Sequence[Any]) -> Any:
+        value = self.take(key)
+        if value not in choices:
+            raise ConfigError(
+                f"{self.where}.{key} must be one of {', '.join(choices)}, got {value!r}"
+            )
+        return value
+
+    def types(
+        self, key: str, kinds: Sequence[UnitType], default: Sequence[str] | None = None
+    ) -> tuple[UnitType, ...]:
+        """The types of a list of names, in which each occurs once."""
+        names = self.take(key) if default is None or key in self._left else default
+        by_name = {kind.name: kind for kind in kinds}
+        if isinstance(names, str) or not isinstance(names, Sequence | set | frozenset):
+            raise ConfigError(f"{self.where}.{key} must be a list of names, got {names!r}")
+        unknown = [name for name in names if name not in by_name]
+        if unknown:
+            raise ConfigError(
+                f"{self.where}.{key} must be made of {', '.join(by_name)}, which this map has; got "
+                f"{unknown[0]!r}"
+            )
+        if len(set(names)) < len(names) or (default is None and not names):
+            raise ConfigError(f"{self.where}.{key} must have each type once, got {list(names)}")
+        return tuple(by_name[name] for name in names)
+
+    def weights(self, key: str, n: int) -> tuple[float, ...]:
+        """A list of `n` probabilities, scaled to the sum 1."""
+        values = self.take(key)
+        is_list = isinstance(values, Sequence) and not isinstance(values, str)
+        if not is_list or not all(type(v) in (int, float) and 0 <= v <= 1 for v in values):
+            raise ConfigError(f"{self.where}.{key} must be a list of shares, got {values!r}")
+        if len(values) != n:
+            raise ConfigError(f"{self.where}.{key} must be {n}, one for each type, got {values!r}")
+        if abs(math.fsum(values) - 1) > _TOLERANCE:
+            raise ConfigError(
+                f"{self.where}.{key} must have the sum 1, got {values!r}: {math.fsum(values):g}"
+            )
+        return tuple(value / math.fsum(values) for value in values)
+
+    def part(self, key: str, counts: Mapping[str, int]) -> _Part:
+        """A dictionary within this one. Its repeated `counts` are checked and removed."""
+        part = _Part(f"{self.where}.{key}", self.take(key))
+        for name, count in counts.items():
+            if part._left.pop(name, count) != count:
+                raise ConfigError(f"{part.where}.{name} must be {count}, as in {self.where}")
+        return part
+
+    def finish(self) -> None:
+        if self._left:
+            raise ConfigError(f"{self.where} has unknown keys: {', '.join(map(str, self._left))}")
+
+
+_DIRECTIONS = ("north", "south", "east", "west")
+
+
+def observation_names(sizes: Sizes) -> list[str]:
+    """The name of each number of an agent's observation."""
+    scenario, rules = sizes.scenario, sizes.rules
+    names = [f"move_action_{direction}" for direction in _DIRECTIONS]
+    names += [f"pathing_grid_{i}" for i in range(N_AROUND * rules.obs_pathing_grid)]
+    names += [f"terrain_height_{i}" for i in range(N_HEIGHTS * rules.obs_terrain_height)]
+    for enemy in range(scenario.n_enemies):
+        names += _seen("enemy", "shootable", enemy, sizes, shield=sizes.shield_of_enemies)
+    for ally in range(1, scenario.n_agents):
+        names += _seen("ally", "visible", ally, sizes, shield=sizes.shield_of_allies)
+        if rules.obs_last_action:
+            names += _last_actions(ally, sizes)
+    if rules.sees_own_health:
+        names += ["own_health", *["own_shield"] * sizes.shield_of_allies]
+    names += ["own_pos_x", "own_pos_y"] * rules.obs_own_pos
+    names += [f"own_unit_type_bit_{i}" for i in range(scenario.n_types)]
+    return names + ["timestep"] * rules.obs_timestep_number
+
+
+def state_names(sizes: Sizes) -> list[str]:
+    """The name of each number of the state.
+
+    Raises:
+        NotImplementedError: the state consists of all agents' observations.
+    """
+    scenario, rules = sizes.scenario, sizes.rules
+    if rules.obs_instead_of_state:
+        raise NotImplementedError("a state of all agents' observations has no names, as in SMACv2")
+    names = []
+    for i in range(scenario.n_agents):
+        names += [f"ally_{word}_{i}" for word in ("health", "cooldown")]
+        names += _place_and_rest("ally", i, sizes, shield=sizes.shield_of_allies)
+    for i in range(scenario.n_enemies):
+        names += [f"enemy_health_{i}"]
+        names += _place_and_rest("enemy", i, sizes, shield=sizes.shield_of_enemies)
+    if rules.state_last_action:
+        for i in range(scenario.n_agents):
+            names += _last_actions(i, sizes)
+    return names + ["timestep"] * rules.state_timestep_number
+
+
+def _seen(whose: str, first: str, i: int, sizes: Sizes, *, shield: int) -> Iterator[str]:
+    """The names of an agent's observation of another unit."""
+    for word in (first, "distance", "relative_x", "relative_y"):
+        yield f"{whose}_{word}_{i}"
+    if sizes.rules.obs_all_health:
+        yield f"{whose}_health_{i}"
+        yield from [f"{whose}_shield_{i}"] * shield
+    yield from _types(whose, i, sizes)
+
+
+def _place_and_rest(whose: str, i: int, sizes: Sizes, *, shield: int) -> Iterator[str]:
+    for word in ("relative_x", "relative_y"):
+        yield f"{whose}_{word}_{i}"
+    yield from [f"{whose}_shield_{i}"] * shield
+    yield from _types(whose, i, sizes)
+
+
+def _types(whose: str, i: int, sizes: Sizes) -> Iterator[str]:
+    for bit in range(sizes.scenario.n_types):
+        yield f"{whose}_unit_type_{i}_bit_{bit}"
+
+
+def _last_actions(i: int, sizes: Sizes) -> Iterator[str]:
+    for action in range(sizes.n_actions):
+        yield f"ally_last_action_{i}_action_{action}"
+
+
+EXAMPLE_RULES = Rules(obs_own_pos=True, use_unit_ranges=True)
+"""The options of SMACv2's example configs."""
+_SIZES = ((5, 5), (10, 10), (10, 11), (20, 20), (20, 23))
+SCENARIOS: dict[str, tuple[str, int, int]] = {
+    **{
+        f"{map_name.removeprefix('10gen_')}_{n}_vs_{m}": (map_name, n, m)
+        for map_name in MAPS
+        for n, m in _SIZES
+    },
+    **{map_name: (map_name, 10, 10) for map_name in MAPS},
+}
+"""SMACv2's scenarios by name: map, units and enemies. A map's own name stands for ten each."""
+
+
+class RandomTeamsTask(BattleTask):
+    """One battle of random teams.
+
+    Action space: `Discrete(6 + enemies)`. For Terran teams `6 + allies` if there are more allies.
+    Observation space: a Box.
+
+    Attributes:
+        tells_best_return: whether each info has `max_reward`, the best return before scaling.
+    """
+
+    scenario: ClassVar[RandomTeams]
+    rules: ClassVar[Rules] = EXAMPLE_RULES
+    tells_best_return: ClassVar[bool] = False
+
+    async def on_start(self) -> None:
+        self.ground = Ground.of(self.game_info)
+        copies = await copy_ids(self.game)
+        await create(self.game, self.draw(), copies)
+        await self.begin_with_units(partial(begun, self.scenario, self.rules, copies))
+
+    def draw(self) -> Drawn:
+        """The teams and places of this episode."""
+        return self.scenario.draw(np.random.default_rng(self.episode.seed))
+
+    def outcome(self) -> int | None:
+        if MEDIVAC not in self.scenario.kinds:
+            return self.battle.outcome()
+        return terran_outcome(self.battle)
+
+    def info(self) -> dict[str, Any]:
+        info = super().info()
+        if self.tells_best_return:
+            info["max_reward"] = self.battle.largest_reward
+        return info
+
+
+def terran_outcome(battle: Battle) -> int | None:
+    """The outcome of a battle of Terran teams; None if the battle continues."""
+    allies, enemies = (
+        (side.alive & ~side.medivacs).any() for side in (battle.allies, battle.enemies)
+    )
+    if not allies:
+        return LOST
+    return None if enemies else WON
+
+
+def smacv2_task(
+    name: str, capability_config: Mapping[str, Any] | None = None, rules: Rules | None = None
+) -> type[RandomTeamsTask]:
+    """The task of random teams.
+
+    Args:
+        name: a scenario, such as "terran_5_vs_5", or a map, such as "10gen_terran".
+        capability_config: SMACv2's dictionary. With one, `name` must be a map. None for the
+            scenario's own config.
+        rules: the options. None for the options of SMACv2's example configs.
+
+    Raises:
+        ConfigError: the scenario is unknown, the config is wrong or impossible here, or the rules
+            have another type.
+    """
+    if capability_config is not None:
+        return _made(random_teams(name, name, capability_config), rules)
+    if name not in SCENARIOS:
+        raise ConfigError(f"no scenario {name!r}; SMACv2 has {', '.join(SCENARIOS)}")
+    map_name, n, m = SCENARIOS[name]
+    return _made(random_teams(name, map_name, example_config(map_name, n, m)), rules)
+
+
+def _made(teams: RandomTeams, rules: Rules | None) -> type[RandomTeamsTask]:
+    sides = f"{teams.n_agents} agents, {teams.n_enemies} enemies"
+    doc = f"SMACv2's random teams, {teams.name}: {sides}."
+    return made_task(RandomTeamsTask, teams.name, teams, rules, doc=doc, module=__name__)
+
+
+def __getattr__(name: str) -> type[RandomTeamsTask]:
+    """The tasks by their names, some of which are not Python names: `….task:10gen_zerg`."""
+    if name in SCENARIOS:
+        return smacv2_task(name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
