@@ -234,10 +234,16 @@ def forged() -> dict[str, Calls]:
     core = np._core if hasattr(np, "_core") else np.core
     made = Calls(core.multiarray._reconstruct, np.ndarray, (0,), b"b")
     made.call += ((1, (1,), np.dtype("O"), False, [address]),)
+    # Without its flags, the type of objects takes an array's bytes as they are.
+    unflagged = Calls(np.dtype, "O8", False, True, state=(3, "|", None, None, None, -1, -1, 0))
+    content = (1, (1,), unflagged, False, bytes(address))
     return {
         "ndarray": Calls(np.ndarray, (1,), np.dtype("O"), address),
         "frombuffer": Calls(core.numeric._frombuffer, address, np.dtype("O"), (1,), "C"),
         "state": made,
+        "flags": Calls(core.multiarray._reconstruct, np.ndarray, (0,), b"b", state=content),
+        "flags-buffer": Calls(core.numeric._frombuffer, address, unflagged, (1,), "C"),
+        "flags-scalar": Calls(core.multiarray.scalar, unflagged, bytes(address)),
         "strides": Calls(np.ndarray, (1 << 40,), np.dtype("f4"), address, 0, (0,)),
         "scalar": Calls(core.multiarray.scalar, np.dtype("O"), bytes(address)),
         "longer": Calls(core.numeric._frombuffer, address, np.dtype("f4"), (1 << 30, 1 << 34), "C"),
