@@ -39,6 +39,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin import mpq
 from sc2standin.game_time import LOOPS_PER_S
+from sc2standin.map_reader.fields import MAX_SIDE_CELLS
 from sc2standin.simulation.game import Game, Quirks
 
 RECORDED: Final = frozenset({"action", "debug"})
@@ -193,10 +194,11 @@ def read(content: bytes) -> Replay:
 
 def _quirks(spent: list[tuple[float, float, int]], late_loops: int, *, waves_stall: bool) -> Quirks:
     """The odd rules in a file; raises TypeError or ValueError."""
-    deposits = tuple((float(x), float(y), left) for x, y, left in spent)
-    numbers = (late_loops, *(left for _x, _y, left in deposits))
-    if not all(_is_count(number) for number in numbers):
+    places = [one for x, y, _left in spent for one in (x, y)]
+    counts = [late_loops, *(left for _x, _y, left in spent)]
+    if not (all(map(_is_place, places)) and all(map(_is_count, counts))):
         raise ValueError("its odd rules have wrong numbers")
+    deposits = tuple((float(x), float(y), left) for x, y, left in spent)
     return Quirks(deposits, late_loops, bool(waves_stall))
 
 
@@ -212,6 +214,11 @@ def _described(real: bytes) -> str:
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         return f"; it does not say of which game ({error})"
     return f": {'; '.join([f'{title}, version {version}, {seconds} s', *players]):.1000}"
+
+
+def _is_place(number: object) -> bool:
+    """Whether it can be a coordinate on a map."""
+    return isinstance(number, int | float) and 0 <= number <= MAX_SIDE_CELLS
 
 
 def _is_count(number: object) -> bool:

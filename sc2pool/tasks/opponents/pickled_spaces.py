@@ -6,6 +6,9 @@ A pickle says which functions to call with which arguments. The trainer reads an
 soon as the user has named it. Even numpy's own functions would be unsafe: with arguments from the
 file they can read any memory. So calls are only recorded. The records of spaces, arrays and numbers
 are then checked part by part, and gymnasium and numpy get only checked values.
+
+Rule: only single values are hashed. Python computes the hash of a tuple from its parts, without a
+limit: a few bytes can name a tuple whose hash takes years, and deep levels end the process.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import pickle
 import pickletools
 from collections.abc import Callable, Mapping
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from gymnasium import spaces
@@ -35,6 +38,7 @@ _TYPES: Final[Mapping[str, np.dtype[Any]]] = {
 }
 """The types of numbers, by their names in a pickle."""
 _MARK: Final = object()
+_Container = TypeVar("_Container", list[Any], set[Any], dict[Any, Any])
 
 
 class _Noted:
@@ -47,8 +51,12 @@ class _Noted:
         items: the items that the pickle would set on the result.
     """
 
-    def __init__(self, function: tuple[str, str], arguments: Any) -> None:
-        self.module, self.name = function
+    def __init__(self, function: Any, arguments: Any) -> None:
+        match function:
+            case (str(module), str(name)):
+                self.module, self.name = module, name
+            case _:
+                raise pickle.UnpicklingError(f"expected a function, got {shown(function)}")
         self.arguments = arguments
         self.state: Any = None
         self.items: dict[Any, Any] = {}
@@ -100,16 +108,25 @@ class _Machine:
         del self.stack[at:]
         return parts
 
+    def extend(self, parts: list[Any]) -> None:
+        """Add values to the list on top of the stack."""
+        self._last(list).extend(parts)
+
     def add(self, parts: list[Any]) -> None:
-        """Add values to the list or set on top of the stack."""
-        last = self.stack[-1]
-        (last.extend if isinstance(last, list) else last.update)(parts)
+        """Add values to the set on top of the stack."""
+        self._last(set).update(map(_single, parts))
 
     def set_items(self, parts: list[Any]) -> None:
         """Add alternating keys and values to the dict on top of the stack."""
         last = self.stack[-1]
-        held = last.items if isinstance(last, _Noted) else last
-        held.update(zip(parts[::2], parts[1::2], strict=True))
+        held = last.items if isinstance(last, _Noted) else self._last(dict)
+        held.update(zip(map(_single, parts[::2]), parts[1::2], strict=True))
+
+    def _last(self, kind: type[_Container]) -> _Container:
+        last = self.stack[-1]
+        if not isinstance(last, kind):
+            raise pickle.UnpicklingError(f"expected a {kind.__name__}, got {shown(last)}")
+        return last
 
     def remember(self, index: int | None) -> None:
         """Store the last value in the memo under `index`; None for the next free index."""
@@ -129,6 +146,13 @@ class _Machine:
         """Record the state of the object that a call would have made."""
         state = self.stack.pop()
         self.stack[-1].state = state
+
+
+def _single(value: Any) -> Any:
+    """The value, which is to be hashed."""
+    if not isinstance(value, str | bytes | int | float | None):
+        raise pickle.UnpicklingError(f"expected a single value, got {shown(value)}")
+    return value
 
 
 _CONSTANTS: Final = {
@@ -151,11 +175,11 @@ _ACTIONS: Final[Mapping[str, Callable[[_Machine, Any], None]]] = {
     "TUPLE1": lambda machine, _: machine.combine(1),
     "TUPLE2": lambda machine, _: machine.combine(2),
     "TUPLE3": lambda machine, _: machine.combine(3),
-    "FROZENSET": lambda machine, _: machine.stack.append(frozenset(machine.marked())),
-    "APPENDS": lambda machine, _: machine.add(machine.marked()),
+    "FROZENSET": lambda machine, _: machine.stack.append(frozenset(map(_single, machine.marked()))),
+    "APPENDS": lambda machine, _: machine.extend(machine.marked()),
     "ADDITEMS": lambda machine, _: machine.add(machine.marked()),
     "SETITEMS": lambda machine, _: machine.set_items(machine.marked()),
-    "APPEND": lambda machine, _: machine.stack[-2].append(machine.stack.pop()),
+    "APPEND": lambda machine, _: machine.extend([machine.stack.pop()]),
     "SETITEM": lambda machine, _: machine.set_items([machine.stack.pop(-2), machine.stack.pop()]),
     "MEMOIZE": _Machine.remember,
     "BINPUT": _Machine.remember,

@@ -311,6 +311,22 @@ def test_damaged_and_forged_files_are_refused(offline):
         assert reply.start_replay.error == StartError.InvalidReplayData
 
 
+@pytest.mark.parametrize("number", ["1" + 400 * "0", "1e999", "NaN", "-1", "[]", "257"])
+def test_a_deposit_at_a_place_that_no_map_has_is_refused(offline, number):
+    """A whole number of 400 digits is in JSON, but is no `float`."""
+    offline.start()
+    files = mpyq.MPQArchive(io.BytesIO(offline.replay())).extract()
+    named = {name.decode(): content for name, content in files.items()}
+    episode = json.loads(named["sc2pool.episode.json"])
+    episode["quirks"] = {"spent": [["place", 1, 0]], "late_loops": 0, "waves_stall": False}
+    content = json.dumps(episode).replace('"place"', number).encode()
+    forged = mpq.pack(named | {"sc2pool.episode.json": content})
+    reply = offline.start_replay(forged)
+    assert not reply.error, "an exception"
+    assert reply.start_replay.error == StartError.InvalidReplayData
+    assert "not a replay of the stand-in: " in reply.start_replay.error_details
+
+
 def real_replay(metadata: object) -> bytes:
     """The beginning of a replay of StarCraft II, and the file in it that is read."""
     told = b"\x05\x12\0\x02,StarCraft II replay\x1b11"

@@ -361,6 +361,7 @@ def test_policy_kwargs_that_would_run(text):
     [
         ("MoveToBeacon: {", "is not YAML: "),
         ("default: {n_steps: !!int many}", "is not YAML: "),
+        ("[" * 100_000, "is not YAML: more than 50 levels"),
         ("- a\n- list", r"expected sections, one for each task, got \['a', 'list'\]"),
         ("Chess: {}", "has no section MoveToBeacon and no section default; it has Chess"),
         ("{}", "it has none"),

@@ -26,8 +26,9 @@ from sc2pool.tasks.registry import resolve
 # ---- the chosen model ----------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("name", ["MoveToBeacon", "movetobeacon"])
 def test_a_folder_does_not_hide_a_pretrained_policy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In a folder of several users, another user can have made that folder."""
     planted = tmp_path / "MoveToBeacon"
@@ -35,7 +36,7 @@ def test_a_folder_does_not_hide_a_pretrained_policy(
     (planted / "model.zip").write_text("what runs code when it is loaded")
     monkeypatch.chdir(tmp_path)
     bundled = str(pretrained()["MoveToBeacon"].path)
-    assert find_player("movetobeacon", None, None).name == bundled
+    assert find_player(name, None, None).name == bundled
     assert playable_model("./MoveToBeacon") == Path("MoveToBeacon/model.zip")
 
 

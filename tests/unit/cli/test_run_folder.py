@@ -110,6 +110,8 @@ def test_no_archive(tmp_path):
     ("content", "why"),
     [
         ("{", "is not a run's description: Expecting property name"),
+        ("[" * 100_000, "is not a run's description: "),
+        ('{"options": {}, "hyperparameters": ' + "[" * 100_000, "is not a run's description: "),
         ("[1]", "is not a run's description: it has no options"),
         ("{}", "is not a run's description: it has no options"),
         ('{"options": []}', "is not a run's description: it has no options"),

@@ -234,10 +234,16 @@ def forged() -> dict[str, Calls]:
     core = np._core if hasattr(np, "_core") else np.core
     made = Calls(core.multiarray._reconstruct, np.ndarray, (0,), b"b")
     made.call += ((1, (1,), np.dtype("O"), False, [address]),)
+    # Without its flags, the type of objects takes an array's bytes as they are.
+    unflagged = Calls(np.dtype, "O8", False, True, state=(3, "|", None, None, None, -1, -1, 0))
+    content = (1, (1,), unflagged, False, bytes(address))
     return {
         "ndarray": Calls(np.ndarray, (1,), np.dtype("O"), address),
         "frombuffer": Calls(core.numeric._frombuffer, address, np.dtype("O"), (1,), "C"),
         "state": made,
+        "flags": Calls(core.multiarray._reconstruct, np.ndarray, (0,), b"b", state=content),
+        "flags-buffer": Calls(core.numeric._frombuffer, address, unflagged, (1,), "C"),
+        "flags-scalar": Calls(core.multiarray.scalar, unflagged, bytes(address)),
         "strides": Calls(np.ndarray, (1 << 40,), np.dtype("f4"), address, 0, (0,)),
         "scalar": Calls(core.multiarray.scalar, np.dtype("O"), bytes(address)),
         "longer": Calls(core.numeric._frombuffer, address, np.dtype("f4"), (1 << 30, 1 << 34), "C"),
@@ -258,6 +264,42 @@ def test_a_file_chooses_no_memory_to_read(saved, kind):
     )
     told = printed_by(program)
     assert re.search("expected (an array|the type of a number|[0-9]+ numbers), got", told), told
+
+
+TWOS = b")\x94" + b"".join(b"h" + bytes([one]) + b"\x86\x94" for one in range(99))
+"""Opcodes of a pickle: tuples within each other, each of which names the former one twice."""
+LEVELS = b")" + 150_000 * b"\x85"
+"""Opcodes of a pickle: a tuple of deep levels."""
+
+
+@pytest.mark.parametrize("part", [TWOS, LEVELS], ids=["twos", "levels"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(b"\x8f(", b"\x90", id="member-of-set"),
+        pytest.param(b"(", b"\x91", id="member-of-frozenset"),
+        pytest.param(b"}(", b"\x90", id="member-of-dict"),
+        pytest.param(b"}(", b"Nu", id="key-of-dict"),
+        pytest.param(b"\x8f(N", b"u", id="item-of-set"),
+        pytest.param(b"}", b"Ns", id="one-key-of-dict"),
+        pytest.param(b"\x8c\x10gymnasium.spaces", b"\x93)R", id="name-of-function"),
+    ],
+)
+def test_no_hash_of_what_a_file_nests_is_computed(saved, part, before, after):
+    """Computed by Python, it would take years, or end the process with SIGSEGV."""
+    path = saved()
+    pickled = base64.b64encode(b"\x80\x04" + before + part + after + b".").decode()
+    with zipfile.ZipFile(path) as archive:
+        data = json.loads(archive.read("data"))
+    data["observation_space"] = {":serialized:": pickled}
+    rewrite_archive(path, {"data": json.dumps(data)})
+    program = (
+        "from pathlib import Path; from sc2pool.errors import ConfigError;"
+        "from sc2pool.tasks.opponents.models import SavedModel\n"
+        f"try: SavedModel('m', Path({str(path)!r})).read_spaces()\n"
+        "except ConfigError as error: print(error)"
+    )
+    assert "UnpicklingError: expected a " in printed_by(program)
 
 
 def test_a_space_with_too_many_parts(saved):
