@@ -53,7 +53,10 @@ class Activity(NamedTuple):
     cpu_s: float
     """CPU time used."""
     waited_s: float
-    """Time for which it was ready to run and waited for a processor; 0 if unknown."""
+    """Time for which it was ready to run and waited for a processor; 0 if unknown. The system
+    counts a wait when it ends."""
+    is_ready: bool = False
+    """True if it ran, or waited for a processor, at the instant of the reading."""
 
 
 class Doing(NamedTuple):
@@ -80,8 +83,16 @@ def doing(before: Sequence[Activity], after: Sequence[Activity], lasted_s: float
     pairs = list(zip(before, after, strict=True))
     return Doing(
         sum(now.cpu_s - then.cpu_s for then, now in pairs) / lasted_s,
-        max(now.waited_s - then.waited_s for then, now in pairs) / lasted_s,
+        max(_waited_share(then, now, lasted_s) for then, now in pairs),
     )
+
+
+def _waited_share(then: Activity, now: Activity, lasted_s: float) -> float:
+    """The share of the time for which a process waited for a processor."""
+    idle = now.cpu_s - then.cpu_s < IDLE_CPU_SHARE * lasted_s
+    if idle and then.is_ready and now.is_ready:
+        return 1.0  # it still waits, so this wait is not in `waited_s`
+    return (now.waited_s - then.waited_s) / lasted_s
 
 
 def unless_stalled(deadline: Deadline, grace_s: float) -> Deadline:

@@ -391,8 +391,9 @@ def process_table(root_pid: int) -> PsutilTable:
 def waited_s(pid: int) -> float:
     """The total time for which a process's threads were ready to run and waited for a CPU.
 
-    0 if the process has ended, or if the system does not report it. This reads a file per thread,
-    so call it for a process whose answer is late, not in each sample.
+    The system counts a wait when it ends, so one that goes on is missing. 0 if the process has
+    ended, or if the system does not report it. This reads a file per thread, so call it for a
+    process whose answer is late, not in each sample.
     """
     waited_ns = 0
     if LINUX:
@@ -401,6 +402,21 @@ def waited_s(pid: int) -> float:
                 with suppress(OSError, ValueError, IndexError):
                     waited_ns += int((thread / "schedstat").read_text().split()[1])
     return waited_ns / 1e9
+
+
+def is_ready(pid: int) -> bool:
+    """True if one of a process's threads runs on a CPU, or waits for one, at this instant.
+
+    False if the process has ended, or if the system does not report it. It reads as many files as
+    `waited_s`.
+    """
+    if LINUX:
+        with suppress(OSError):
+            for thread in Path(f"/proc/{pid}/task").iterdir():
+                with suppress(OSError):
+                    if (thread / "stat").read_bytes().rpartition(b") ")[2].startswith(b"R"):
+                        return True
+    return False
 
 
 def active_s(pid: int) -> float:

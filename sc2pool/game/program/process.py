@@ -54,7 +54,7 @@ from sc2pool.game.program.installation import Installation
 from sc2pool.game.program.lease import HOST, PortLease
 from sc2pool.platform import WINDOWS
 from sc2pool.processes.spawn import describe_exit, is_shortage, start_thread, watch_exit
-from sc2pool.processes.tree import UNREADABLE, descendants, kill_tree, waited_s
+from sc2pool.processes.tree import UNREADABLE, descendants, is_ready, kill_tree, waited_s
 from sc2pool.processes.uninterrupted import uninterrupted
 from sc2pool.processes.with_parent import die_with_parent, end_with_this_process, is_follower
 
@@ -220,7 +220,11 @@ class GameProcess:
     def activity(self) -> Activity:
         """The activity of the game and its children so far; zeros after the game's end."""
         family = self.family()
-        return Activity(_cpu_seconds(family), sum(waited_s(process.pid) for process in family))
+        return Activity(
+            _cpu_seconds(family),
+            sum(waited_s(process.pid) for process in family),
+            any(is_ready(process.pid) for process in family),
+        )
 
     def rss_bytes(self) -> int:
         """Resident memory of the game and its children; 0 after the game's end."""

@@ -27,7 +27,7 @@ from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
 from sc2pool.pool.ipc.messages import Raised
 from sc2pool.pool.ipc.pickling import RemoteTraceback, describe, original
 from sc2pool.processes.spawn import describe_exit, leave_interrupts_to_parent
-from sc2pool.processes.tree import active_s
+from sc2pool.processes.tree import active_s, is_ready
 from sc2pool.processes.uninterrupted import uninterrupted
 from sc2pool.processes.with_parent import Follower, start_follower
 
@@ -108,7 +108,8 @@ class ChildProcess:
         now_s = active_s(self._process.pid)
         while not self._channel.readable(_SILENT_S / _CHECKS):
             before_s, now_s = now_s, active_s(self._process.pid)
-            silent = silent + 1 if now_s == before_s else 0
+            did_nothing = now_s == before_s and not is_ready(self._process.pid)
+            silent = silent + 1 if did_nothing else 0
             if silent == _CHECKS:
                 raise self._error(
                     f"{self._name} (pid {self._process.pid}) has used no CPU time for "

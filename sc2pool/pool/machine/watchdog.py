@@ -30,7 +30,7 @@ from sc2pool.errors import FaultKind
 from sc2pool.game.hang_detection import IDLE_CPU_SHARE, Activity, MatchSide, doing
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.processes.spawn import start_thread
-from sc2pool.processes.tree import Processes, ProcessRow, process_table, waited_s
+from sc2pool.processes.tree import Processes, ProcessRow, is_ready, process_table, waited_s
 
 log = logging.getLogger("sc2pool")
 
@@ -90,6 +90,8 @@ class Sample:
     waited_s: float | None = None
     """How long its processes were ready to run and waited for a CPU; None unless half of `limit_s`
     has passed without the reply."""
+    is_ready: bool = False
+    """True if one of its processes ran, or waited for a CPU. False if `waited_s` is None."""
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,7 @@ def _hung(_: Sample, previous: Sample | None, now: Sample, __: RecyclePolicy) ->
 
 
 def _activity(sample: Sample) -> Activity:
-    return Activity(cpu_s(sample), sample.waited_s or 0.0)
+    return Activity(cpu_s(sample), sample.waited_s or 0.0, sample.is_ready)
 
 
 def _grown(first: Sample, _: Sample | None, now: Sample, policy: RecyclePolicy) -> Verdict | None:
@@ -363,7 +365,7 @@ def take_sample(watched: Watched, processes: Processes) -> Sample:
     if since_s is None or sample.at_s - since_s <= watched.limit_s / 2:
         return sample
     pids = [watched.worker_pid, *watched.game_pids]
-    return replace(sample, waited_s=sum(map(waited_s, pids)))
+    return replace(sample, waited_s=sum(map(waited_s, pids)), is_ready=any(map(is_ready, pids)))
 
 
 def _resources(watched: Watched, processes: Processes) -> Sample:

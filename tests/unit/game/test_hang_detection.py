@@ -124,6 +124,20 @@ class TestInRealTime:
         assert not detector.silent
 
 
+@pytest.mark.parametrize(
+    ("then", "now", "starved"),
+    [
+        (Activity(1.0, 1.0, True), Activity(1.0, 1.0, True), True),
+        (Activity(1.0, 1.0, True), Activity(1.0, 1.0, False), False),
+        (Activity(1.0, 1.0, False), Activity(1.0, 1.0, True), False),
+        (Activity(1.0, 1.0, True), Activity(3.0, 1.0, True), False),
+    ],
+    ids=["waits all the time", "no more", "only now", "computes"],
+)
+def test_a_wait_that_the_system_has_not_counted_yet(then, now, starved):
+    assert hang_detection.doing([then], [now], 2.0).is_starved == starved
+
+
 def test_of_several_processes_work_adds_up_and_the_hungriest_is_starved():
     before = [Activity(1.0, 1.0), Activity(2.0, 0.0)]
     did = hang_detection.doing(before, [Activity(1.2, 1.1), Activity(2.3, 1.6)], 2.0)

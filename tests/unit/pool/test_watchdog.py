@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import closing
@@ -13,6 +15,7 @@ import pytest
 
 from sc2pool.config import RecyclePolicy
 from sc2pool.errors import FaultKind
+from sc2pool.platform import LINUX
 from sc2pool.pool.machine.watchdog import (
     ProcessSample,
     Sample,
@@ -166,6 +169,29 @@ def test_decide(first, previous, now, policy, expected):
         assert verdict.kind == (None if expected == SOFT else expected)
 
 
+def late(sample: Sample, waited_s: float | None, *, is_ready: bool = False) -> Sample:
+    """Long past its limit, with what the system says of the waits for a processor."""
+    return replace(awaited(sample, 80.0), waited_s=waited_s, is_ready=is_ready)
+
+
+@pytest.mark.parametrize(
+    ("previous", "now", "starved"),
+    [
+        (late(BEFORE, 3.0), late(NOW, 3.6), True),
+        (late(BEFORE, 3.0), late(NOW, 3.4), False),
+        (late(BEFORE, 3.0, is_ready=True), late(NOW, 3.0, is_ready=True), True),
+        (late(BEFORE, 3.0), late(NOW, 3.0, is_ready=True), False),
+        (late(BEFORE, None), late(NOW, 3.0), False),
+    ],
+    ids=["much of the time", "little", "still", "only now", "unknown"],
+)
+def test_a_process_that_waits_for_a_processor_is_starved_not_hung(previous, now, starved):
+    verdict = decide(BEFORE, previous, now, POLICY)
+    assert verdict.starved == starved
+    assert verdict.kind == (None if starved else HUNG)
+    assert ("the machine is too busy" in verdict.detail) == starved
+
+
 def test_verdicts_name_their_figures():
     verdict = decide(BEFORE, BEFORE, game(NOW, rss_bytes=4321 * MB), POLICY)
     assert verdict == Verdict(
@@ -209,6 +235,40 @@ def test_the_thread_sees_a_stopped_process_and_rings(child):
 def test_the_thread_sees_an_idle_process_hang(child):
     with closing(watch(Watched(3, child.pid, [], awaited_since_s=0.0, limit_s=0.1))) as dog:
         assert next_verdict(dog).kind is FaultKind.HUNG
+
+
+SPINS = (sys.executable, "-S", "-c", "while True: pass")
+
+
+@pytest.fixture
+def starved():
+    """A process that wants to run; another one has the only processor that it may use."""
+    core = min(os.sched_getaffinity(0))
+    with subprocess.Popen(SPINS) as busy, subprocess.Popen(SPINS) as process:
+        for one in (busy, process):
+            os.sched_setaffinity(one.pid, {core})
+        os.sched_setscheduler(process.pid, os.SCHED_IDLE, os.sched_param(0))
+        yield process
+        process.kill()
+        busy.kill()
+
+
+@pytest.mark.skipif(not LINUX, reason="only Linux tells who waits for a processor")
+def test_the_thread_does_not_take_a_starved_process_for_hung(starved):
+    """It seldom runs, so the system has not counted most of its waits when a sample is taken."""
+    watched = Watched(3, starved.pid, [], awaited_since_s=0.0, limit_s=0.1)
+    verdicts: list[Verdict] = []
+    with (
+        closing(Watchdog(lambda: [watched], UNLIMITED, interval_s=0.2)) as dog,
+        closing(Waiter.create()) as waiter,
+    ):
+        waiter.add_doorbell(dog.doorbell, None)
+        while len(verdicts) < 10:
+            assert waiter.wait(10.0) == [None]
+            dog.doorbell.quiet()
+            verdicts += dog.verdicts()
+    assert {verdict.kind for verdict in verdicts} == {None}
+    assert all(verdict.starved for verdict in verdicts)
 
 
 def test_thread_survives_errors_of_inspection(child, caplog):
