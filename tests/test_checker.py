@@ -371,7 +371,7 @@ class Bad:
     def play(
         self, batches: Iterator[list[Record]], checker: Checker, at_least: int
     ) -> list[Record]:
-        """Play so many batches, and more until all harm is settled; the checker finds nothing."""
+        """Play at least this many batches, and until all harm is settled; expect no violation."""
         played: list[Record] = []
         violations: list[Any] = []
         while self.batch < at_least or not self.ledger.settled():

@@ -163,7 +163,7 @@ class Routes:
     def _farthest_straight(self, start: Point, ahead: list[int]) -> Point:
         """The middle of the last of these cells to which a unit can walk straight."""
         blocks = self.blocks
-        good, bad = 0, len(ahead)  # the next cell of a way can always be reached
+        good, bad = 0, len(ahead)  # the next cell of the path is always reachable
         step = 1
         while good + step < bad:
             end = blocks.middle(ahead[good + step])

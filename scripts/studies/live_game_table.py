@@ -398,7 +398,7 @@ def play_async_gym_agents(folder: Path, seed: int, _: float) -> None:
     from stable_baselines3 import PPO  # noqa: PLC0415
 
     class Spaces(gymnasium.Env[Any, Any]):
-        """In place of a second game, of which it needs only the spaces."""
+        """Used in place of a second game, because only the spaces are needed."""
 
         observation_space = SuperTuxEnv.observation_space
         action_space = SuperTuxEnv.action_space

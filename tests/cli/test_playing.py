@@ -169,7 +169,7 @@ def test_a_file_that_cannot_be_written(play):
 
 
 def test_files_that_cannot_be_made_after_the_game(play, tmp_path):
-    """Their names leave no room for the unfinished file's."""
+    """The names are so long that the longer name of an unfinished file is not allowed."""
     files = {"replay": ".SC2Replay", "gif": ".gif", "video": ".mp4"}
     named = {
         kind: tmp_path / f"{'a' * (250 - len(suffix))}{suffix}" for kind, suffix in files.items()

@@ -321,7 +321,7 @@ def test_it_searches_goes_on_and_writes_the_best(tune, tmp_path):
 
 
 class Broken(MoveToBeacon):
-    """A task of a user's, with a mistake."""
+    """A user's task with a mistake."""
 
     def reward(self):
         raise RuntimeError("a mistake of the task")

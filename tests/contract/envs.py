@@ -90,7 +90,7 @@ class Sampling(gymnasium.Env):
 
 
 class Words(spaces.Space):
-    """A space that is not gymnasium's."""
+    """A space of another class than gymnasium's."""
 
     def sample(self, **_: Any) -> str:
         return "word"

@@ -325,7 +325,7 @@ class Writing(Command):
                 assert not self.has_written(ended), f"lost: the new {name}"
 
     def has_written(self, ended: Ended) -> bool:
-        """Whether the command says that it has written its files."""
+        """True if the command reports that it has written its files."""
         return ended.status in self.statuses
 
     def check_resumed(self, *, all_figures: bool) -> None:
@@ -432,7 +432,7 @@ def play(
     ended = run_part(run, command, command.begin(), action=action, change=change, clock_s=clock_s)
     if action == FILL:
         assert ended.status >= 0, f"odd: {ended}"
-    else:  # a part may have fewer changes than the undisturbed one
+    else:  # a part may have fewer changes than the undisturbed run
         killed = [] if action == NOTHING else [-signal.SIGKILL]
         assert ended.status in (*command.statuses, *killed), f"odd: {ended}"
     check(command, lambda: command.check(ended))

@@ -174,7 +174,7 @@ class Grows(Short):
 
 
 class Blind(Short):
-    """Never looks at the state."""
+    """Never reads the observation."""
 
     def on_start(self) -> None:
         pass
@@ -345,7 +345,7 @@ class Counter(Short):
 
 
 class Hanging(gymnasium.Env[Any, Any]):
-    """An environment of the user's that hangs in every call but `reset` and `step`.
+    """An env of the user that hangs in every call except `reset` and `step`.
 
     Args:
         log: where it writes a line before it hangs; None for one that does not hang.

@@ -35,7 +35,7 @@ CLASSES = [(DQN, AsyncDQN), (SAC, AsyncSAC), (TD3, AsyncTD3)]
 
 @pytest.fixture(autouse=True)
 def no_thread_is_left() -> Iterator[None]:
-    uninterrupted(lambda: None)  # this thread stays for as long as the process
+    uninterrupted(lambda: None)  # this thread lives as long as the process
     before = set(threading.enumerate())
     yield
     assert [thread for thread in threading.enumerate() if thread not in before] == []

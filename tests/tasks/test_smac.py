@@ -33,7 +33,7 @@ from sc2pool.tasks.teams.team_task import row_space
 from tests.matches.playing import RecordedRows, new_player
 
 LONG = {"25m", "27m_vs_30m", "bane_vs_bane", "2c_vs_64zg"}
-"""Scenarios of so many units that a few steps must do."""
+"""Scenarios with many units, of which the test plays only a few steps."""
 TERRAN = {"marauder": 2, "marine": 7, "medivac": 1}
 
 

@@ -78,7 +78,7 @@ class WeaponType:
 
     @cached_property
     def longest_range(self) -> float:
-        """The greatest distance of a target during an attack with either weapon."""
+        """The larger sum of range and slop of both weapons, in cells."""
         own = self.range + self.range_slop
         return own if self.other is None else max(own, self.other.longest_range)
 
@@ -103,7 +103,7 @@ class WeaponType:
         return max(usable, key=lambda one: hit(one, target), default=self)
 
     def _can_hit(self, target: UnitType) -> bool:
-        if self.targets == data_pb.Weapon.Any or target.strides:  # it is so tall that both hit it
+        if self.targets == data_pb.Weapon.Any or target.strides:  # a tall unit, which both hit
             return True
         return target.flies != (self.targets == data_pb.Weapon.Ground)
 

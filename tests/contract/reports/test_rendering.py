@@ -321,7 +321,7 @@ def test_sb3_records_all_games_in_one_picture(vec_task, tmp_path):
         frames.append(made.render())
     recorder.close()
     assert frames[0].shape == (2 * HEIGHT, WIDTH, 3)
-    assert_video_shows(tmp_path, frames[:5])  # the one before the first step is one more
+    assert_video_shows(tmp_path, frames[:5])  # plus the frame before the first step
 
 
 @without_workers

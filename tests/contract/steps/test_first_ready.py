@@ -21,7 +21,7 @@ from tests.contract.envs import Counting, Gated
 from tests.support.vec_pool import TASK, N, check_vec_pool
 
 AT_ONCE_S = 5.0
-"""Well below the gate's own limit."""
+"""Well below the time limit of the gate."""
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def shared(gate):
 
 @pytest.fixture
 def pool(shared, gate):
-    """Its envs are at the beginning of an episode, before the first step."""
+    """A pool whose envs are at the beginning of an episode, before the first step."""
     shared.reset()
     gate.unlink(missing_ok=True)
     shared.set_attr(range(3), "actions", [])

@@ -176,7 +176,7 @@ def test_ctrl_c_in_a_hook(serial):
 
 
 class Pondering(MoveToBeacon):
-    """Stands at a breakpoint in its first step."""
+    """Waits in its first step, as at a breakpoint."""
 
     stood = False
 
@@ -286,7 +286,7 @@ def test_an_env_whose_close_raises_leaves_no_descriptor(monkeypatch):
         with pytest.raises(ValueError, match="of the user's own"):
             env.close()
         del env
-        gc.collect()  # until then the traceback does
+        gc.collect()  # until then the traceback refers to it
         return psutil.Process().num_fds()
 
     assert descriptors_after_one() == descriptors_after_one()

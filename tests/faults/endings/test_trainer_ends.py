@@ -84,7 +84,7 @@ def test_killed_while_workers_import(
     try:
         assert_gone([min(workers, key=psutil.Process.create_time)])
     finally:
-        for worker in workers:  # the second may not have been armed by then
+        for worker in workers:  # the second worker's lifeline may not be armed
             with suppress(psutil.NoSuchProcess):
                 worker.kill()
 

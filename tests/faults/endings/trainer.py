@@ -54,7 +54,7 @@ def train(pool: Pool) -> None:
 
 
 def play_on_a_full_disk(pool: Pool) -> None:
-    """Its games fail, one after the other, and nothing about it can be written to a file."""
+    """Its games fail, one after the other, and no file about the faults can be written."""
     told = []
     for env in range(pool.n):
         pool.send([harm_action("game KILL") if env == other else 0 for other in range(pool.n)])

@@ -190,7 +190,7 @@ def test_descriptors_run_out_for_a_while(begun: MakeEnv, limited: Limited) -> No
 
 
 def test_descriptors_run_out_for_good(begun: MakeEnv, limited: Limited) -> None:
-    """A typed error, and everything is ended."""
+    """The pool raises an error of a documented type, and all processes end."""
     env = begun(config=PoolConfig(restart=RestartPolicy(per_env=2)))
     children = psutil.Process().children(recursive=True)
     processes_of(env, 0)["worker"].kill()

@@ -234,7 +234,7 @@ def spared(make_env: MakeEnv) -> Callable[..., SubprocSC2VecEnv]:
 
 
 def strike_spares(env: SubprocSC2VecEnv, wait_for: Callable[..., None]) -> int:
-    """Kills the games of all spares that have one; waits for their workers' reports; the number."""
+    """Kills the games of all spares, waits for the workers' reports, and returns their number."""
     struck = [instance for instance in env.stats().instances[N:] if instance.pid]
     for instance in struck:
         game = psutil.Process(instance.pid)

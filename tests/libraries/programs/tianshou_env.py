@@ -30,7 +30,7 @@ DICT = spaces.Dict({"a": spaces.Box(0, 1, (2,)), "b": spaces.Discrete(3)})
 
 @pytest.fixture
 def make() -> Iterator[Make]:
-    """Makes a vector env of functions, or with the constructor's words.
+    """Makes a vector env of functions, or with the constructor's arguments.
 
     By default a serial one: `tests/contract` shows that workers play the same.
     """

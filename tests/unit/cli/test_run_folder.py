@@ -259,7 +259,7 @@ def test_users_who_share_a_folder_share_its_lock(tmp_path, monkeypatch):
         os.umask(before)
     refused = PermissionError(
         errno.EACCES, "Permission denied"
-    )  # as with another umask; root has all rights
+    )  # as with another umask; root may write anyway
     monkeypatch.setattr(filelock, "try_lock", Mock(side_effect=refused))
     told = r"/training\.lock may not be opened \(Permission denied\): it is another user's"
     with pytest.raises(ConfigError, match=told), reserved(tmp_path):

@@ -100,7 +100,7 @@ def test_several_processes_are_told_apart(runs, temp):
 
 
 def test_one_in_another_temp_folder_is_found(runs, tmp_path_factory, monkeypatch, wait_for):
-    """The pid of its process is enough."""
+    """The pid of the pool's process is enough."""
     runs[1].close()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("other")))
     with pytest.raises(ConfigError, match="no pool of yours is running"):
