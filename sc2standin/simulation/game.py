@@ -308,7 +308,7 @@ class Game:
         """Carry out the deeds that are due; returns the loop at which the next ones are."""
         loop, due = self.world.loop, self._asked
         self._asked = []
-        if self.delay_loops:  # otherwise all deeds are due, and come from one player
+        if self.delay_loops:  # without a delay, one player's deeds are all due
             self._asked = [one for one in due if one.due > loop]
             due = sorted((one for one in due if one.due <= loop), key=attrgetter("player"))
         for one in due:

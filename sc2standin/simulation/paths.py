@@ -22,7 +22,7 @@ Fields: the distances are those of the shortest way along free cells. A field gr
 until it reaches the farthest unit that needs it. It is kept, so all units with the same goal share
 it, and a unit near the goal costs little.
 
-Detours: `Routes` decide for each unit, because the obstacles in its way may change. Cliffs do not
+Detours: `Routes` find the way of each unit separately, because obstacles may change. Cliffs do not
 change, so a way is found once for each pair of cells and kept, also from one episode to the next. A
 unit's way then costs one look into a table. Without a way a unit walks to the cliff, and slides
 along it.

@@ -125,7 +125,7 @@ def read_record(folder: Path) -> list[Step]:
     steps = []
     for number, file in enumerate(sorted(folder.glob("*.csv"))):
         lines = file.read_text().splitlines(keepends=True)
-        whole = (line for line in lines if line.endswith("\n"))  # the last may be cut
+        whole = (line for line in lines if line.endswith("\n"))  # the last line may be incomplete
         for at_s, episode, gap_s, missed, reward, died, unattended in csv.reader(whole):
             steps.append(
                 Step(
@@ -169,7 +169,7 @@ def return_after(steps: Sequence[Step], end_s: float) -> float | None:
     ended = sorted(
         (episode[-1].at_s, sum(step.reward for step in episode))
         for episode in episodes
-        if episode[-1].at_s <= end_s and episode[-1].at_s < newest  # the newest is not over
+        if episode[-1].at_s <= end_s and episode[-1].at_s < newest  # the newest episode is not over
     )
     return mean(total for _, total in ended[-LAST_EPISODES:]) if ended else None
 

@@ -47,7 +47,7 @@ class PlayingPool(Trainer):
 
     def __exit__(self, *_: object) -> None:
         try:
-            self.process.communicate(timeout=300)  # it ends as its standard input does
+            self.process.communicate(timeout=300)  # ends when its standard input is closed
         finally:
             super().__exit__()
 

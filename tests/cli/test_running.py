@@ -366,7 +366,7 @@ def in_browser(address: str, folder: Path) -> Games:
     done = run(
         CHROMIUM,
         "--headless",
-        "--no-sandbox",  # it does not start as root otherwise
+        "--no-sandbox",  # as root, Chromium needs this option
         "--disable-gpu",
         "--disable-breakpad",
         "--disable-dev-shm-usage",

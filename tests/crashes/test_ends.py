@@ -370,7 +370,7 @@ class Examining(Writing):
         return ["doctor", "--full", *flags(timeout=2, game=self.game, out=self.folder)]
 
     def has_written(self, ended: Ended) -> bool:
-        return "the report is in" in ended.complaints  # its exit code is 1 also on a full disk
+        return "the report is in" in ended.complaints  # on a full disk its exit code is 1, too
 
 
 class Installing(Command):

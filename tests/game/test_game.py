@@ -65,7 +65,7 @@ class TestEpisodes:
         async with playing(fake()) as game:
             assert game.version == "fake"
             assert game.base_build == 99999
-            assert game.listener_proven != WINE  # which does not report it
+            assert game.listener_proven != WINE  # Wine does not report the listener
             assert game.player_id == 1
             assert psutil.pid_exists(game.pid)
             assert "at your service" in game.process.log_tail()

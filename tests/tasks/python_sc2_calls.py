@@ -205,7 +205,7 @@ class Calls(RLBotAI):
             return
         self._name, call = self._left.pop(0)
         if self._name == "client.quit" and not in_pool:
-            return  # it ends the game's process, and with it `run_game`
+            return  # this call would end the game and `run_game`
         random.seed(1)  # python-sc2 chooses among places at random
         try:
             value = call(self)

@@ -117,7 +117,7 @@ def test_a_battle_that_smacs_scripted_player_wins(smac, tmp_path):
     env.reset()
     total, terminated = 0.0, False
     while not terminated:
-        reward, terminated, info = env.step([0] * 5)  # only dead agents may do this
+        reward, terminated, info = env.step([0] * 5)  # only dead agents may choose action 0
         total += reward
     assert info["battle_won"]
     assert info["dead_enemies"] == 5

@@ -192,7 +192,7 @@ class UnitType:
     refuses: tuple[str, ...] = ()
     """Names of the abilities on its command card that the stand-in refuses."""
     variant_of: UnitType | None = None
-    """The type that an upgrade or a buff has changed into this one."""
+    """The original type, if this is its variant after an upgrade or a buff."""
     buff_id: int = 0
     """The buff that units of this type show, 0 for none."""
 

@@ -316,7 +316,7 @@ def test_sb3_records_all_games_in_one_picture(vec_task, tmp_path):
     recorder = VecVideoRecorder(made, str(tmp_path), lambda step: step == 0, video_length=4)
     recorder.reset()
     frames = [made.render()]
-    for _ in range(5):  # its episodes are three steps long
+    for _ in range(5):  # episodes are three steps long
         recorder.step(np.array([0, 4]))
         frames.append(made.render())
     recorder.close()

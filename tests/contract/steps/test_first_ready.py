@@ -47,7 +47,7 @@ def pool(shared, gate):
 
 
 def test_env_sends_to_some_games_and_receives_those_that_are_ready(standin_dir):
-    """A game of a match is two envs of the `VecEnv`."""
+    """Each game of a match gives two envs of the `VecEnv`."""
     with closing(SubprocSC2VecEnv("MarineDuel", n=2, game=standin_dir)) as env:
         env.reset()
         env.send([0, 0], [1])

@@ -155,7 +155,7 @@ def test_stop_iteration_of_a_hook_is_raised_unchanged(serial):
 def test_errors_of_two_envs_in_one_step_are_over_with_the_next_reset(serial):
     env = serial(Raising)
     env.reset()
-    for _ in range(3):  # the second error comes before or after the first one was raised
+    for _ in range(3):  # the second error may come before or after the first is raised
         with pytest.raises(ValueError, match="of the user's own"):
             env.step([7, 7])
         env.reset()

@@ -208,7 +208,7 @@ def main(game: str, name: str) -> None:
     pool.reset()
     children = [process.pid for process in psutil.Process().children(recursive=True)]
     print(json.dumps({"stage": "playing", "children": children}), flush=True)
-    sys.stdin.readline()  # until its children are known
+    sys.stdin.readline()  # wait until the test knows the children
     DOORS[name](pool)
 
 

@@ -53,7 +53,7 @@ def test_killed_at_random_instants(
     """A fixture checks after each test that nothing is left of it."""
     victim = trainer("trains")
     victim.wait_for_stage(stage)
-    time.sleep(delay_s)  # into the stage, at a random instant
+    time.sleep(delay_s)  # a random instant of the stage
     victim.process.kill()
     assert victim.process.wait(GONE_WITHIN_S) == -signal.SIGKILL
 
@@ -162,7 +162,7 @@ def test_interrupted(trainer: Callable[..., Trainer], stage: str, delay_s: float
     """Ctrl-C is a KeyboardInterrupt in the training loop, which can then close its pool."""
     interrupted = trainer("trains")
     interrupted.wait_for_stage(stage)
-    time.sleep(delay_s)  # into the stage, at a random instant
+    time.sleep(delay_s)  # a random instant of the stage
     interrupted.process.send_signal(signal.SIGINT)
     said = interrupted.wait_for_stage("interrupted")
     assert said["close_s"] < 5.0

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # workers import the task fr
 from fault_tasks import Saboteur, harm_action
 
 CONFIGS = {
-    # All limits are shorter than its stop.
+    # All limits are shorter than the stop of this trainer.
     "is stopped": PoolConfig(
         limits=Limits(create_join_s=0.5, reset_s=0.5, step_s=0.5, worker_grace_s=0.5),
         watchdog_interval_s=0.2,

@@ -125,7 +125,7 @@ def test_between_steps(
         target, name = harm.split()
         strike(processes[target].pid, name)
         if harm == "game KILL":
-            wait_for(lambda: not processes["game"].is_running())  # its worker reports it first
+            wait_for(lambda: not processes["game"].is_running())  # the worker reports it first
         elif name == "KILL" and LINUX:  # elsewhere the next step notices it, and ends the game
             for process in processes.values():
                 wait_for(lambda p=process: has_ended(p))

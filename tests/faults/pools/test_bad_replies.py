@@ -147,7 +147,7 @@ def test_harm(
     instance = env.stats().instances[0]
     order: dict[str, Any] = {"seconds": TOO_LONG_S}
     if phase == "launching":
-        strike(processes_of(env, 0)["game"].pid, "KILL")  # so that another is launched
+        strike(processes_of(env, 0)["game"].pid, "KILL")  # so that another game is launched
     else:
         order["pid"] = instance.pid
     faulty.order(harm, POINTS[phase], **order)

@@ -239,7 +239,7 @@ def strike_spares(env: SubprocSC2VecEnv, wait_for: Callable[..., None]) -> int:
     for instance in struck:
         game = psutil.Process(instance.pid)
         strike(instance.pid, "KILL")
-        wait_for(lambda g=game: not g.is_running())  # its worker reports it, and then reaps it
+        wait_for(lambda g=game: not g.is_running())  # the worker reports its end, then reaps it
     return len(struck)
 
 

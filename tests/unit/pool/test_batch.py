@@ -45,7 +45,7 @@ def test_a_real_outcome_of_an_episodes_end(pair, flags):
     assert outcome.over
     np.testing.assert_equal(outcome.final_observations[0], value(3))
     both.answer(value(4))
-    np.testing.assert_equal(outcome.final_observations[0], value(3))  # it is a copy
+    np.testing.assert_equal(outcome.final_observations[0], value(3))  # the observation is a copy
 
 
 def test_an_info_is_an_outcome_in_the_middle_of_an_episode(pair):

@@ -103,7 +103,7 @@ def test_link_in_the_place_of_the_folder_is_not_followed(temp):
     run = RunDir()
     shutil.rmtree(run.path)
     elsewhere = temp / "elsewhere"
-    run.path.symlink_to(elsewhere)  # to nothing
+    run.path.symlink_to(elsewhere)  # the link's target does not exist
     with pytest.raises(FileExistsError):
         run.instance_dir(1)
     assert not elsewhere.exists()

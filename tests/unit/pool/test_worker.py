@@ -160,7 +160,7 @@ def test_all_else_that_the_loop_watches_ends_the_wait(trainer: Trainer):
     trainer.other.ring()
     assert trainer.wait(0) == 0
     trainer.request()
-    assert trainer.wait(0) == 1  # it reads the header before it waits
+    assert trainer.wait(0) == 1  # the waiter reads the header first
     trainer.doorbell.ring()
     assert trainer.wait(1) == 0  # both doorbells have rung
 

@@ -225,7 +225,7 @@ class Building:
 
     def cancel(self, site: Unit) -> tuple[int, int]:
         """Remove a structure; returns the minerals and gas to refund."""
-        if site.tag in self._world.doomed:  # it was cancelled earlier in this loop
+        if site.tag in self._world.doomed:  # the structure was cancelled earlier in this loop
             return 0, 0
         self._world.doomed.append(site.tag)
         kind = site.type
