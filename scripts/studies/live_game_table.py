@@ -391,7 +391,7 @@ def play_rtgym(folder: Path, seed: int, _: float) -> None:
 
 
 def play_async_gym_agents(folder: Path, seed: int, _: float) -> None:
-    """Its PPO of version 0.5.0 fails with a Dict (`unhashable type: 'slice'`), so it gets a Box."""
+    """Version 0.5.0's PPO fails with a Dict (`unhashable type: 'slice'`), so it gets a Box."""
     from async_gym_agents.agents.async_agent import get_injected_agent  # noqa: PLC0415
     from async_gym_agents.envs.multi_env import IndexableMultiEnv  # noqa: PLC0415
     from gymnasium.wrappers import FlattenObservation  # noqa: PLC0415

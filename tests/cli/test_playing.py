@@ -278,7 +278,7 @@ def task_with(space: spaces.Space, *, masked: bool) -> type:
 @pytest.mark.parametrize("player", ["random", "scripted"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_players_of_every_kind_of_space(kind, player, standin_dir):
-    """Their actions are recorded in the structure of the space."""
+    """The players' actions are recorded in the structure of the space."""
     space, recorded = KINDS[kind], []
     task = task_with(space, masked=False)
     watchers = [EpisodeCollector(recorded.append)] if kind != "text" else []

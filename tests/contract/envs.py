@@ -106,7 +106,7 @@ class Words(spaces.Space):
 
 
 class Gated(Counting):
-    """Its steps end once the file exists, or after a limit, so that no failed test hangs."""
+    """A step ends once the file exists, or after a limit, so that no failed test hangs."""
 
     def __init__(self, gate: str, **keywords: Any) -> None:
         super().__init__(**keywords)

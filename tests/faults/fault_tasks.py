@@ -213,7 +213,7 @@ def right_observation() -> dict[str, Any]:
 
 
 class Rewarding(MoveToBeacon):
-    """Its reward is the one of its option."""
+    """The reward is the value of an option."""
 
     paid = 0.0
 

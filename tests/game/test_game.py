@@ -350,7 +350,7 @@ class TestLaunch:
 
     @pytest.mark.parametrize("moment", ["missing", "forbidden", "being written"])
     def test_executable_that_is_being_replaced(self, fake, moment):
-        """As in an update of the game: the first try fails, then the file is there again."""
+        """During an update of the game, the first try fails; then the executable is back."""
         installation = fake()
         executable = installation.executable
         aside = executable.with_name("aside")

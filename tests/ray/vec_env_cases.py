@@ -252,7 +252,7 @@ def node_returns() -> dict[str, Any]:
 
 
 def driver_killed() -> dict[str, Any]:
-    """Its working directory has code under the names of packages, perhaps another user's."""
+    """The driver's working directory has files with names of packages, perhaps another user's."""
     folder = Path(TEMP, "planted")
     for name in ("sc2pool", "numpy", "psutil", "picows"):
         (folder / name).mkdir(parents=True)
@@ -372,7 +372,7 @@ def head_stopped() -> dict[str, Any]:
 
 
 def interpreter_ends() -> dict[str, Any]:
-    """In every way of leaving the interpreter; the program is that of the other env classes."""
+    """The interpreter exits in every way, in the program that tests the other env classes."""
     program = Path(__file__).parents[1] / "faults" / "classes" / "leaving.py"
     done = subprocess.run(
         [sys.executable, program, "RaySC2VecEnv"],

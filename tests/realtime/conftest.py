@@ -62,7 +62,7 @@ def states(env: Any) -> list[str]:
 
 
 def play_until_spares_are_held(env: SubprocSC2VecEnv) -> None:
-    """From their first observation on."""
+    """Play until all spares are held at their first observation."""
     while states(env)[-1] != "held":
         step(env)
 

@@ -33,7 +33,7 @@ def random_policy(seed: int) -> Policy:
 
 @pytest.fixture(scope="module")
 def episodes(standin_dir: Path) -> list[Rows]:
-    """Of two learners: the first one plays the script, the second one at random."""
+    """Two learners play: the first one the script, the second one at random."""
     with player_of(standin_dir) as player:
         assert isinstance(player, SC2Player)
         assert player.rows == 2

@@ -212,7 +212,7 @@ def test_a_second_interrupt_cuts_the_grace_of_closing_short() -> None:
 
 
 ENDS_WITHIN_S = 60.0
-"""Of the program by itself; one that lacks a resource gets the time limit of `close`."""
+"""Time limit for the end of a program; if it lacks a resource, the limit of `close` applies."""
 
 
 @pytest.mark.timing

@@ -103,7 +103,7 @@ def test_in_a_step(
 def test_a_game_that_crashes_and_stays(
     make_env: MakeEnv, undisturbed: Recording, tempered: Callable[[str], Path]
 ) -> None:
-    """As behind the box of an error reporter."""
+    """The crashed game stays, as if an error reporter showed a box."""
     env = make_env(config=IMPATIENT, game=tempered("error-box"))
     crash = harm_action("game crash")
     kinds = EXPECTED_KINDS["game hang"]

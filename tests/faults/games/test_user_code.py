@@ -174,7 +174,7 @@ def test_a_call_that_hangs(two: SubprocSC2VecEnv, log: Path, operation: str) -> 
 
 
 def numbers(env: SubprocSC2VecEnv) -> list[int]:
-    """Of the episodes that are played."""
+    """The numbers of the episodes that are played."""
     return [episode.number for episode in env.get_attr("episode")]
 
 

@@ -43,7 +43,7 @@ class Clock:
 
     steps = 0
     model: Any = None
-    """Its actor acts; a policy that waits must end with it."""
+    """The model whose actor acts; a policy that waits must end with this actor."""
     seen: list[int]
     """The counts that the policies chose for, in order."""
 

@@ -144,7 +144,7 @@ def test_who_holds_does_not_walk_though_its_other_weapon_reaches_as_far(offline)
 
 
 def test_shields_come_back_when_no_hit_has_come_for_a_while(session_for):
-    """From the 161st loop after the hit, an eighth per loop, in steps of any size."""
+    """Shields grow from the 161st loop after the hit, an eighth per loop, in steps of any size."""
 
     def play(step):
         session = session_for()

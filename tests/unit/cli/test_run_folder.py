@@ -169,7 +169,7 @@ def test_a_description_that_another_user_can_have_written(tmp_path, what):
 
 
 def test_records_that_another_user_can_have_written_are_not_copied(tmp_path):
-    """They include snapshots, which are loaded."""
+    """The records include snapshots, which are loaded."""
     for mode, kept in ((0o777, False), (0o700, True)):
         earlier, out = tmp_path / f"earlier-{kept}", tmp_path / f"out-{kept}"
         (earlier / "snapshots").mkdir(parents=True)

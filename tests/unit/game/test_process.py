@@ -248,7 +248,7 @@ def descriptors() -> object:
 
 
 def test_closed_it_has_no_descriptor_left(tmp_path):
-    """Also if the child could not be started, and its output was never read."""
+    """This also holds if the child could not be started, and its output was never read."""
     for _ in range(100):
         before = descriptors()
         output = Output(tmp_path / "log")

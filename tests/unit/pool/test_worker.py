@@ -319,7 +319,7 @@ def test_the_garbage_collector_takes_it_in_any_order():
 
 
 def test_it_is_over_though_no_memory_is_left_for_its_last_words(tmp_path: Path) -> None:
-    """Otherwise it would read the next message and fail, for ever."""
+    """Otherwise the instance would read the next message and fail, for ever."""
     loop = asyncio.SelectorEventLoop()
     ours, theirs = socket.socketpair()
     doorbells, spec = mock.Mock(), mock.Mock()
