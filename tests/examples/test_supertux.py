@@ -396,7 +396,7 @@ def test_acting_while_learning():
         )
         model.learn(8)
         report = timeliness.report()
-        assert report["steps"] * PERIOD_TICKS * 0.015 > UPDATE_S / 2  # many of them dropped
+        assert report["steps"] * PERIOD_TICKS * 0.015 > UPDATE_S / 2  # many steps were dropped
         assert report["deaths unattended"] == 0
         assert max(timeliness.late_ticks) * 0.015 < UPDATE_S / 4
         _, _, _, infos = pool.step(np.array([STAND]))

@@ -162,7 +162,7 @@ class Short(MoveToBeacon):
 
 
 class Grows(Short):
-    """Takes memory in its worker, for good."""
+    """Takes memory in its worker and never returns it."""
 
     action_space = spaces.Discrete(N_WALKS + 1)
     taken: list[bytes] = []  # noqa: RUF012  # until the worker ends

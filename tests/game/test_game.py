@@ -396,7 +396,7 @@ class TestLaunch:
             return lease
 
         async def play():
-            # The real game needs the port for itself; this one waits in silence.
+            # The real game needs the port for itself; this fake game waits in silence.
             api = await launch_module.launch(fake(), Deadline.after(20), lease_port=lease_port)
             api.close()
             assert api.port != impostors[0].getsockname()[1]

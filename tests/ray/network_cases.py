@@ -40,7 +40,7 @@ def ip(*words: str) -> None:
 
 @contextmanager
 def two_hosts() -> Iterator[None]:
-    """A namespace with an address that this one reaches."""
+    """A network namespace with an address that this process reaches."""
     ip("netns", "add", NAME)
     try:
         ip("link", "add", f"{NAME}a", "type", "veth", "peer", "name", f"{NAME}b", "netns", NAME)

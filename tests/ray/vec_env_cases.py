@@ -46,7 +46,7 @@ def make(**keywords: Any) -> RaySC2VecEnv:
 
 
 def play(env: RaySC2VecEnv, steps: int, seed: int = 0) -> tuple[str, list[str]]:
-    """Reset, and play fixed actions; a digest of all results, and of each first observation."""
+    """Reset and play fixed actions; returns digests of all results and of the first rows."""
     rng = np.random.default_rng(seed)
     digest = hashlib.sha256()
     observations = env.reset()

@@ -83,7 +83,7 @@ def test_masks(episodes):
 
 
 def test_a_tie_at_the_maps_time_limit(standin_dir):
-    """The map's limit is the task's own, too, so the episode is truncated."""
+    """The map has the same limit as the task, so the episode is truncated."""
     with player_of(standin_dir, step_mul=192) as player:
         ((one, two),) = play(player, [always(5 + 4), always(5 + 4)], seeds=[1])
     for row in (one, two):
@@ -154,7 +154,7 @@ def test_a_computer_plays_the_other_side_in_one_process(standin_dir):
 
 
 def test_an_opponents_game_fault_is_user_code(standin_dir):
-    """The pool would replace the games, and the next opponent would raise again."""
+    """A new game would not help: the next opponent would raise again."""
 
     def fail(_: object) -> int:
         raise GameFault(FaultKind.BAD_REPLY, "not the match's game")

@@ -257,7 +257,7 @@ WAITS = {
 
 
 def name_of(node: ast.expr) -> str:
-    """The last name of an expression: of `self._thread` and of `_thread` the same."""
+    """The last name of an expression: `_thread` for `self._thread` and for `_thread`."""
     match node:
         case ast.Attribute(attr=name) | ast.Name(id=name):
             return name

@@ -273,7 +273,7 @@ def test_large_actions_and_attributes_do_not_block(pools):
 
 
 def test_an_env_whose_close_raises_leaves_no_descriptor(monkeypatch):
-    # A test's log keeps the traceback, and with it the pool's memory.
+    # The log of a test keeps the traceback, and so the pool's memory.
     monkeypatch.setattr(logging.getLogger("asyncio"), "disabled", True)
 
     class Clumsy(Counting):

@@ -1,4 +1,4 @@
-"""Late actions: each step gets an action, and its data is that of the step.
+"""Late actions: each step gets an action, and the stored data belongs to that step.
 
 The policies here are late on purpose: each choice after the first waits until the envs have made
 three more steps.
@@ -139,7 +139,7 @@ def test_off_policy_stores_each_period_with_its_own_observation():
     stored = model.policy.unscale_action(buffer.actions[: len(played)])[..., 0]
     np.testing.assert_allclose(stored, played, rtol=1e-5, atol=1e-6)
     fresh = np.flatnonzero(np.any(np.diff(played, axis=0, prepend=np.inf) != 0, axis=1))
-    # Each choice is made for the observation after the first step with the choice before.
+    # Each choice belongs to the observation after the first step with the previous choice.
     assert Clock.seen[1 : len(fresh)] == (fresh[:-1] + 1).tolist()
     assert np.all(np.diff(fresh) > LATE)
 

@@ -257,7 +257,7 @@ def test_without_a_limit_it_is_the_machines(cgroup: Path, limit: str | None) -> 
 
 
 MAKE_ENV = partial(gymnasium.make, "CartPole-v1")
-"""A library's function: for one of this module a worker would import it, and torch with it."""
+"""A library's function: a function of this module would make a worker import torch."""
 ALONE = PER_INSTANCE + PER_WORKER
 
 

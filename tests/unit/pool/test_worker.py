@@ -214,7 +214,7 @@ def test_transitions_of_all_kinds(seed):
 
 
 def put(transition: Transition, space=VECTOR, *, strict=True) -> tuple[int, str | None]:
-    """Put a first transition and this one: how many the compiled path takes, and the error."""
+    """Put two transitions; returns how many the compiled path has taken, and the error."""
     putting = Putting(space, strict=strict)
     taken = count_taken(putting.end)
     putting.request(reset=True)
