@@ -101,7 +101,9 @@ T = TypeVar("T")
 
 
 def shrink(whole: Sequence[T], fails: Callable[[Sequence[T]], bool], repeat: int = 1) -> list[T]:
-    """A part of `whole`, in its order, that fails and of which no element can be left out.
+    """A part of `whole` that fails, but would not fail without any one of its elements.
+
+    The elements keep their order.
 
     Args:
         whole: a list that fails.

@@ -4,8 +4,8 @@ A command runs once undisturbed, and its changes are logged. Then it runs again 
 change: there the command is killed, or killed within the write, or the disk is full from there on.
 The test checks the files, lets the second part of the command run, and checks the files again.
 
-A check fails with an AssertionError that begins with the kind of the damage: lost or doubled. If a
-check raises another exception, a file cannot be read: it is torn.
+A check fails with an AssertionError that begins with the kind of the damage: lost or doubled. Any
+other exception of a check means that a file cannot be read: it is torn.
 """
 
 from __future__ import annotations

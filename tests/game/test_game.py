@@ -381,7 +381,7 @@ class TestLaunch:
 
     @not_told_by_wine
     def test_impostor_gets_no_byte(self, fake):
-        """Another process listens on the port after its check: the launch takes the next one."""
+        """If another process listens on the port after its check, the launch takes another."""
         received: list[bytes] = []
         impostors: list[socket.socket] = []
 

@@ -64,8 +64,8 @@ def test_both_sides_see_the_same_from_their_own_end(episodes):
         for transition in (one[0], two[0]):
             observation = transition.observation
             assert observation[:2].tolist() == [1.0, 1.0]
-            assert observation[3] < -0.2  # the own end
-            assert observation[5] > 0.5  # the enemy's
+            assert observation[3] < -0.2  # the side's own end of the map
+            assert observation[5] > 0.5  # the enemy's end
         own, enemies = one[0].observation[7:32], two[0].observation[32:]
         assert sorted(own.reshape(5, 5)[:, 2]) == sorted(enemies.reshape(5, 5)[:, 2])
 

@@ -76,7 +76,7 @@ def answers(run: RunDir, task: str | None, games: int, uptime_s: float) -> None:
 
 
 def test_several_processes_are_told_apart(runs, temp):
-    """The error names task and games of each; the first pool of a process needs no path."""
+    """The error names each pool's task and games; a process's first pool needs no path."""
     answers(runs[0], "MoveToBeacon", 2, 184.0)
     answers(runs[1], None, 1, 5.0)
     with subprocess.Popen(
