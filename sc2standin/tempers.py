@@ -274,9 +274,9 @@ class Temper:
         self.refuses_after_end = "not-in-game" in self._chosen
         """True if the end of a game in real time sets the status to launched."""
         self.untold_end = self._chosen.get("untold-end")
-        """Not None if the clients of a match in real time do not learn of its end.
+        """Set if the clients of a match in real time get no notice of its end; else None.
 
-        The game then stands still unless the text is empty.
+        If the text is empty, the game continues; otherwise it stands still.
         """
         self.takes_any_file = "no-player" in self._chosen
         """True if create_game succeeds with a file that is not a map."""

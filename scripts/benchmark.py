@@ -94,7 +94,7 @@ def make_parser() -> argparse.ArgumentParser:
 def main() -> int:
     """Run the cases, print the table, and leave nothing running."""
     options = make_parser().parse_args()
-    logging.getLogger("sc2pool").setLevel(logging.ERROR)  # it warns of the stand-in
+    logging.getLogger("sc2pool").setLevel(logging.ERROR)  # else a warning about the stand-in
     adopt_orphans()
     rows: list[Row] = []
     interrupted = False

@@ -71,7 +71,7 @@ def played(orders: dict[str, Any]) -> Iterator[Line]:
                 yield line
         finally:
             process.stdout.close()
-            process.kill()  # if this process ends before the program does
+            process.kill()  # kills the program if this process ends first
             status = process.wait()
         if not ended:
             errors.seek(0)
@@ -238,7 +238,7 @@ def run(options: argparse.Namespace) -> int:
                 took_s, adapter = line["result"]["took_s"], seen.round["adapter"]
                 print(f"{seen.next:5}  {took_s:6.1f} s  {adapter:40}  {seen}", flush=True)
         if seen.next == before:
-            break  # the program began no round, and the next one would not either
+            break  # the program has begun no round, so another start would not help
     write(options, {"passed": seen.passed, **seen.figures()})
     print(("passed: " if seen.passed else "FAILED: ") + str(seen))
     return 0 if seen.passed else 1

@@ -125,9 +125,9 @@ def drawn(count: int, seed: int) -> list[Mutation]:
 
 
 def unit_tests_of(file: Path) -> list[str]:
-    """The tests named after a file or a folder in which it lies, in its mirror or above it.
+    """The test files named after a file or one of its folders, at any level of tests/unit above it.
 
-    If there are none, the folders that mirror its own. The nearest come first.
+    If there are none, the folders of tests/unit that mirror its own. The nearest come first.
     """
     inside = file.relative_to(ROOT / "sc2pool").with_suffix("")
     folders = [folder for folder in inside.parents if folder.name]

@@ -6,13 +6,13 @@ Prints two tables: the files of sc2pool that one `env.step` enters in the traine
 one step of a `Task` enters in a worker. The files are in the order in which they are entered, with
 the number of Python calls in each. Use the script before and after a change of the layout.
 
-A call is a `call` event of `sys.setprofile` in a file of the package. It is a function that is
-entered, a coroutine or generator that is entered or resumed, or a comprehension (which is a
-function in Python 3.11). Calls of other packages, of C functions and in other threads are not
-counted.
+A call is a `call` event of `sys.setprofile` in a file of the package. Such an event occurs when a
+function is entered, when a coroutine or generator is entered or resumed, and for a comprehension
+(which is a function in Python 3.11). Calls of other packages, of C functions and in other threads
+are not counted.
 
-A step in the trainer is one `env.step`. In the worker it lasts from one call of `Task.act` to the
-next. All steps are in the middle of an episode. The tables show the median of several steps.
+A step in the trainer is one `env.step`. In the worker a step lasts from one call of `Task.act` to
+the next. All steps are in the middle of an episode. The tables show the median of several steps.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("RAY_health_check_timeout_ms", "60000")
 # By default Ray's processes have a low priority, so they would wait for the other tests.
 os.environ.setdefault("RAY_worker_niceness", "0")
-sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))  # its workers inherit the path
+sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))  # its workers inherit this path
 from sc2pool.errors import ConfigError
 from sc2pool.game.program.installation import Installation, find
 from sc2pool.platform import WINDOWS

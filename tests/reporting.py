@@ -17,7 +17,7 @@ from tests.tiers import tier_of
 SHOWN_EVERY_S = 15.0
 SLOWEST = 20
 FAST_CPU_S = 5.0
-"""A test of the fast tier that takes more should become faster, or move."""
+"""A test of the fast tier that takes longer should become faster, or move to another tier."""
 COST = "sc2pool_cost"
 
 

@@ -308,7 +308,7 @@ STRIKES = {
     25: (-1, "game", signal.SIGKILL),
     30: (-1, "worker", signal.SIGKILL),
 }
-"""By number of the batch: seat, process, signal."""
+"""For each number of a batch: seat, process, signal."""
 ASKED = {40: "crash", 45: "hang", 50: "exit"}
 """The request that the game of the first env gets through the API."""
 
@@ -319,7 +319,7 @@ OF_MATCHES = {
     12: (0, "worker", signal.SIGKILL),
     28: (-1, "guest", signal.SIGKILL),
 }
-"""As `STRIKES`, of matches: the game is the host's."""
+"""The same for matches; "game" is the host's game."""
 
 
 @pytest.fixture
@@ -348,7 +348,7 @@ class Bad:
         self.batch = 0
 
     def strike(self) -> None:
-        """Before the next batch."""
+        """Strike before the next batch."""
         self.batch += 1
         if self.batch in self.strikes:
             seat, target, number = self.strikes[self.batch]
@@ -359,7 +359,7 @@ class Bad:
                 os.kill(pid, number)
 
     def harms(self, envs: Sequence[int]) -> list[int]:
-        """With the next action of each of these envs."""
+        """The harms of the next actions of these envs."""
         harms = [0] * len(envs)
         if self.batch in ASKED:
             victim = self.env.stats().instances[envs[0] // self.rows]
@@ -371,7 +371,7 @@ class Bad:
     def play(
         self, batches: Iterator[list[Record]], checker: Checker, at_least: int
     ) -> list[Record]:
-        """Play so many batches, and more until all harm is settled; the checker finds nothing."""
+        """Play at least this many batches, and until all harm is settled; expect no violation."""
         played: list[Record] = []
         violations: list[Any] = []
         while self.batch < at_least or not self.ledger.settled():

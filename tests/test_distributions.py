@@ -121,7 +121,7 @@ def test_the_source_distribution_builds_the_same_wheel(
 
 
 def contents(wheel: Path) -> dict[str, bytes]:
-    """Its files, with only the names of compiled ones, which hold the path of their sources."""
+    """The files of a distribution; of compiled files only the names, because they contain paths."""
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         compiled = {name for name in names if name.endswith((".so", ".dist-info/RECORD"))}

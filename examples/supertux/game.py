@@ -34,7 +34,7 @@ _INTRO_FADES_WITHIN_S: Final = 2.0
 _TICKS_THAT_PROVE_PLAY: Final = 4
 _POLL_S: Final = 0.002
 _SETTINGS: Final = "(supertux-config (pause_on_focusloss #f))\n"
-"""Without this, a game on a desktop would pause, and a step would wait for ever."""
+"""Without these settings, a game on a desktop would pause, and a step would wait for ever."""
 _MARK: Final = b"[SCRIPTING] run "
 _HOW_TO_INSTALL: Final = (
     "install it from https://www.supertux.org"

@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/supertux"))
     arguments = parser.parse_args()
 
-    torch.set_num_threads(1)  # the games need the other cores
+    torch.set_num_threads(1)  # leave the other cores to the games
 
     # Each env has a worker, a game and a display of its own.
     games = SubprocSC2VecEnv([SuperTuxEnv] * arguments.n)

@@ -81,7 +81,7 @@ class Fields:
     def number(self, key: str, most: float) -> float:
         """A number from 0 to `most`."""
         whole = self._left.get(key)
-        if type(whole) is int:  # it may be too large for a float
+        if type(whole) is int:  # an int may be too large for a float
             self._left[key] = float(whole) if 0 <= whole <= most else math.inf
         value = self.take(key, float)
         if not 0 <= value <= most:

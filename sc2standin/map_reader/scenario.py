@@ -118,7 +118,7 @@ class Battle:
     attack: tuple[Point, ...] | Literal["units"]
     """The enemies' target.
 
-    One point, a random point between two, nowhere if it is empty, or the client's units.
+    One point, a random point between two, no target (empty), or the client's units.
     """
 
 

@@ -236,7 +236,7 @@ class GameServer:
         return begin_meeting(invitation, self._wake)
 
     def meet(self, fate: Fate) -> bool:
-        """Carry out a fate, now or after its delay; True if the request still gets its reply."""
+        """End or hang the process, now or after a delay; True if the request still gets a reply."""
         delay_s, self.state.fate = self.state.fate_delay_s, None
         if delay_s > 0.0:
             asyncio.get_running_loop().call_later(delay_s, self._carry_out, fate)

@@ -60,7 +60,7 @@ def _observe(state: State, request: sc_pb.Request) -> bytes:
 def _prepare(state: State) -> PreparedObservation:
     results_sent = state.results_sent
     whole = whole_observation(state, sc_pb.RequestObservation())
-    state.results_sent = results_sent  # this observation is not sent
+    state.results_sent = results_sent  # this observation is not sent to the client
     return PreparedObservation(whole.observation)
 
 

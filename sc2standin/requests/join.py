@@ -86,7 +86,7 @@ def _match_problem(state: State, request: sc_pb.RequestJoinGame, met: Meeting) -
 
 def _begin_match(state: State, request: sc_pb.RequestJoinGame, met: Meeting) -> None:
     if not met.is_host:
-        create(state, met.create)  # the host has checked it
+        create(state, met.create)  # the host's process has checked the map
     state.player_id, other_id = (ME, ENEMY) if met.is_host else (ENEMY, ME)
     take_seat(state, request, request.options)
     state.other = rival(state, other_id, met.other_join)

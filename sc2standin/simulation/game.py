@@ -125,7 +125,7 @@ class Game:
         self.result: sc_pb.Result.ValueType | None = None
         self._is_duel = scenario.players > 1
         self.delay_loops = max(0, len(clients) - 1)
-        """The loops that a deed waits before it takes effect with the next loop."""
+        """The delay, in loops, before a client's request takes effect with the next loop."""
         self.terrain = Terrain(scenario)
         # The world has its own generator, so that fights do not change the places of units.
         self.world = World(int(seed.generate_state(1)[0]), clients)
@@ -308,7 +308,7 @@ class Game:
         """Carry out the deeds that are due; returns the loop at which the next ones are."""
         loop, due = self.world.loop, self._asked
         self._asked = []
-        if self.delay_loops:  # otherwise all deeds are due, and come from one player
+        if self.delay_loops:  # without a delay, one player's deeds are all due
             self._asked = [one for one in due if one.due > loop]
             due = sorted((one for one in due if one.due <= loop), key=attrgetter("player"))
         for one in due:

@@ -199,7 +199,7 @@ class Mover:
                 off = (atan2(way_y, way_x) - unit.facing + pi) % tau - pi
                 unit.facing = (unit.facing + max(-unit.type.turn, min(off, unit.type.turn))) % tau
                 self._speeds_up |= abs(off) > unit.type.turn
-                if abs(off) > pi / 2:  # it turns where it stands
+                if abs(off) > pi / 2:  # the unit turns on the spot
                     continue
             if unit.type.gain and distance > 0.0:
                 step = unit.pace = min(step, unit.pace + unit.type.gain)

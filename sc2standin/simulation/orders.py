@@ -23,7 +23,7 @@ def give(world: World, unit: Unit, order: Order, *, queued: bool) -> bool:
         unit.queue.clear()
     if bound and order.kind == OrderKind.IDLE:
         return True
-    if busy and order.kind == OrderKind.IDLE:  # it leaves its site unfinished
+    if busy and order.kind == OrderKind.IDLE:  # the worker leaves its site unfinished
         unit.queue.clear()
         finish(world, unit)
         return True

@@ -22,7 +22,7 @@ Fields: the distances are those of the shortest way along free cells. A field gr
 until it reaches the farthest unit that needs it. It is kept, so all units with the same goal share
 it, and a unit near the goal costs little.
 
-Detours: `Routes` decide for each unit, because the obstacles in its way may change. Cliffs do not
+Detours: `Routes` find the way of each unit separately, because obstacles may change. Cliffs do not
 change, so a way is found once for each pair of cells and kept, also from one episode to the next. A
 unit's way then costs one look into a table. Without a way a unit walks to the cliff, and slides
 along it.
@@ -163,7 +163,7 @@ class Routes:
     def _farthest_straight(self, start: Point, ahead: list[int]) -> Point:
         """The middle of the last of these cells to which a unit can walk straight."""
         blocks = self.blocks
-        good, bad = 0, len(ahead)  # the next cell of a way can always be reached
+        good, bad = 0, len(ahead)  # the next cell of the path is always reachable
         step = 1
         while good + step < bad:
             end = blocks.middle(ahead[good + step])

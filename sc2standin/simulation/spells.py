@@ -59,7 +59,7 @@ class Spells:
         if world.casting:
             casters = [unit for unit in world.units if unit.order.kind == OrderKind.CAST]
             for unit in casters:
-                if unit.order.kind == OrderKind.CAST:  # its partner may have cast for both
+                if unit.order.kind == OrderKind.CAST:  # a merge is cast once for both
                     self._try(unit)
             world.casting = bool(casters)
         if not world.casting and not self._casts:

@@ -146,7 +146,7 @@ class Unit:
     """The orders after the current one."""
     patrol_from: Point = (0.0, 0.0)
     job: Job | None = None
-    """Its job in an economy."""
+    """The unit's job in an economy."""
     cargo: tuple[int, int] = (0, 0)
     """Minerals and gas that a worker carries."""
     workplace: int = 0

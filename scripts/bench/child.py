@@ -71,12 +71,12 @@ def ask(programs: Sequence[subprocess.Popen[str]], *question: Any) -> list[Any]:
 
 
 def questions() -> Iterator[list[Any]]:
-    """In a program that is asked: its questions, until its stdin is closed."""
+    """The questions to this program, until its stdin is closed."""
     return map(json.loads, iter(sys.stdin.readline, ""))
 
 
 def answer(value: Any) -> None:
-    """In a program that is asked: answer."""
+    """Answer a question to this program."""
     print(json.dumps(value), flush=True)
 
 

@@ -187,7 +187,7 @@ def serve() -> None:
     """Play each requested run, until stdin is closed."""
     from bench.standin import install  # noqa: PLC0415
 
-    logging.getLogger("sc2pool").setLevel(logging.ERROR)  # it warns of the stand-in
+    logging.getLogger("sc2pool").setLevel(logging.ERROR)  # else a warning about the stand-in
     with tempfile.TemporaryDirectory(prefix="equality-", ignore_cleanup_errors=True) as folder:
         root = install(Path(folder) / "StarCraftII").root
         for play, task in child.questions():

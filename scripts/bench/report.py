@@ -16,7 +16,7 @@ from sc2pool.cli.bench.measuring import ROLES, Rounds, markdown
 
 STEPS_PER_S = "steps/s"
 QUIET_CORES = 0.1
-"""On a quiet machine other programs use less than this."""
+"""On a quiet machine other programs keep fewer cores busy than this."""
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ def serve(maker: str, arguments: list[Any], folder: Path) -> None:
     from bench import sides  # noqa: PLC0415 - in this process it imports the other sc2pool
     from bench.standin import install  # noqa: PLC0415
 
-    logging.getLogger("sc2pool").setLevel(logging.ERROR)  # it warns of the stand-in
+    logging.getLogger("sc2pool").setLevel(logging.ERROR)  # else a warning about the stand-in
     if maker == "game_side":
         arguments = [*arguments, str(install(folder).root)]
     side = getattr(sides, maker)(*arguments)

@@ -61,7 +61,8 @@ class Settings:
 
         Args:
             maker: the name of a maker of `bench.sides`.
-            arguments: the maker's arguments, without an installation, by the name of today's side.
+            arguments: for the name of each of today's sides, the maker's arguments except the
+            installation.
         """
         if self.revision is None:
             return {}

@@ -316,7 +316,7 @@ class Arena:
         while True:
             gc.collect()
             living = []
-            with suppress(psutil.Error):  # it ends just now
+            with suppress(psutil.Error):  # the process has just ended
                 for child in psutil.Process().children():
                     if child.pid not in self.helpers:
                         living += [child, *child.children(recursive=True)]

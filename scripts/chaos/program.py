@@ -42,7 +42,7 @@ STEPS_BETWEEN = 3
 """Steps between two interrupts of one session."""
 SHOWN_EVERY_S = 30.0
 CALLS = ("step", "step", "step", "reset", "pause", "method")
-"""The calls that are interrupted, each as often as it is named."""
+"""The calls to interrupt; a call that is named three times is drawn three times as often."""
 
 
 def say(event: str, **what: Any) -> None:

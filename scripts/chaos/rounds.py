@@ -101,7 +101,9 @@ T = TypeVar("T")
 
 
 def shrink(whole: Sequence[T], fails: Callable[[Sequence[T]], bool], repeat: int = 1) -> list[T]:
-    """A part of `whole`, in its order, that fails and of which no element can be left out.
+    """A part of `whole` that fails, but would not fail without any one of its elements.
+
+    The elements keep their order.
 
     Args:
         whole: a list that fails.
@@ -120,7 +122,7 @@ def shrink(whole: Sequence[T], fails: Callable[[Sequence[T]], bool], repeat: int
             [one for other in chunks[:i] + chunks[i + 1 :] for one in other]
             for i in range(len(chunks))
         ]
-        # Of two chunks, each is the rest of the other.
+        # With two chunks, each chunk is the rest without the other one.
         candidates = chunks if len(chunks) == 2 else [*chunks, *rests]
         smaller = next((part for part in candidates if fails_once(part)), None)
         if smaller is not None:

@@ -125,7 +125,7 @@ def read_record(folder: Path) -> list[Step]:
     steps = []
     for number, file in enumerate(sorted(folder.glob("*.csv"))):
         lines = file.read_text().splitlines(keepends=True)
-        whole = (line for line in lines if line.endswith("\n"))  # the last may be cut
+        whole = (line for line in lines if line.endswith("\n"))  # the last line may be incomplete
         for at_s, episode, gap_s, missed, reward, died, unattended in csv.reader(whole):
             steps.append(
                 Step(
@@ -169,7 +169,7 @@ def return_after(steps: Sequence[Step], end_s: float) -> float | None:
     ended = sorted(
         (episode[-1].at_s, sum(step.reward for step in episode))
         for episode in episodes
-        if episode[-1].at_s <= end_s and episode[-1].at_s < newest  # the newest is not over
+        if episode[-1].at_s <= end_s and episode[-1].at_s < newest  # the newest episode is not over
     )
     return mean(total for _, total in ended[-LAST_EPISODES:]) if ended else None
 
@@ -391,14 +391,14 @@ def play_rtgym(folder: Path, seed: int, _: float) -> None:
 
 
 def play_async_gym_agents(folder: Path, seed: int, _: float) -> None:
-    """Its PPO of version 0.5.0 fails with a Dict (`unhashable type: 'slice'`), so it gets a Box."""
+    """Version 0.5.0's PPO fails with a Dict (`unhashable type: 'slice'`), so it gets a Box."""
     from async_gym_agents.agents.async_agent import get_injected_agent  # noqa: PLC0415
     from async_gym_agents.envs.multi_env import IndexableMultiEnv  # noqa: PLC0415
     from gymnasium.wrappers import FlattenObservation  # noqa: PLC0415
     from stable_baselines3 import PPO  # noqa: PLC0415
 
     class Spaces(gymnasium.Env[Any, Any]):
-        """In place of a second game, of which it needs only the spaces."""
+        """Used in place of a second game, because only the spaces are needed."""
 
         observation_space = SuperTuxEnv.observation_space
         action_space = SuperTuxEnv.action_space

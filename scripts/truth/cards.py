@@ -34,7 +34,7 @@ def general(ability_id: int) -> int:
 
 
 def ours(kind: UnitType) -> set[int]:
-    """The general ids of the abilities that a type has here, or refuses with a reason."""
+    """The general ids of a type's abilities in the stand-in, available or refused with a reason."""
     return {general(one) for one in (*available_to(kind), *refused_to(kind))}
 
 

@@ -112,7 +112,7 @@ WHY: dict[str, str] = {
     r"\.energy$|healed\.shields": "not counted",
     r"minimap_renders\.alerts|buff_duration|placeholder": "a layer of zeros",
 }
-"""By a pattern of fields, why the stand-in never fills them."""
+"""Reasons why the stand-in never fills some fields, by a pattern of the fields' paths."""
 
 
 def never_filled(ours: Counts) -> set[str]:

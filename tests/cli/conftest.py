@@ -47,7 +47,7 @@ class PlayingPool(Trainer):
 
     def __exit__(self, *_: object) -> None:
         try:
-            self.process.communicate(timeout=300)  # it ends as its standard input does
+            self.process.communicate(timeout=300)  # ends when its standard input is closed
         finally:
             super().__exit__()
 
@@ -88,14 +88,14 @@ class Screen:
     """A terminal of tmux in which one program runs."""
 
     def __init__(self, width: int, *program: str) -> None:
-        # Not the test's folder: the path of a socket is short.
+        # Not in the test's folder, because the path of a socket must be short.
         self._folder = tempfile.mkdtemp(prefix="sc2pool-tmux-", dir="/tmp")
         size = ("-x", str(width), "-y", str(SCREEN_HEIGHT))
         self._tmux("-f", os.devnull, "new-session", "-d", *size, f"exec {shlex.join(program)}")
 
     def _tmux(self, *arguments: str) -> str:
         assert TMUX is not None
-        # pytest-xdist sets two of them to the size of its own terminal.
+        # pytest-xdist sets two of these variables to the size of its own terminal.
         inherited = {name: value for name, value in os.environ.items() if name not in SIZES}
         env = {**inherited, "LC_ALL": "C.UTF-8", "TERM": "xterm-256color"}
         return run(TMUX, "-u", "-S", f"{self._folder}/socket", *arguments, env=env).stdout
@@ -153,6 +153,6 @@ def pool(standin_dir: Path, wait_for: Callable[..., None]) -> Iterator[PlayingPo
     """A pool of two envs and a spare, for tests that only look."""
     with PlayingPool(standin_dir, 2, 1) as playing:
         playing.wait_for_stage("playing")
-        # The spare's game may start later, in some test, which must not be blamed for it.
+        # The spare's game may start later, during a test that must not be blamed for a new process.
         wait_for(lambda: all(row["pid"] for row in playing.told()["instances"]))
         yield playing

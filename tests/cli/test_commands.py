@@ -307,7 +307,7 @@ def test_a_command_that_a_full_disk_does_not_end_tells_of_it_at_its_end(buffered
 
 @pytest.mark.parametrize("arguments", ["tasks", "standin path", "train --steps 0"])
 def test_without_standard_streams(arguments):
-    """As some daemons start programs."""
+    """Some daemons start programs without standard streams."""
     command = shlex.join([sys.executable, "-m", "sc2pool", *arguments.split()])
     done = run("sh", "-c", f"{command} >&- 2>&-")
     assert done.returncode == (2 if "train" in arguments else 0)
@@ -320,6 +320,6 @@ def test_an_error_message_into_a_closed_pipe(into_closed_pipe, tmp_path):
 
 @pytest.mark.parametrize("module", ["sc2pool.cli.arguments", "sc2pool.cli.tasks", "numpy"])
 def test_ctrl_c_during_an_import_prints_nothing(module):
-    """The import raises as it does if a signal arrives during it."""
+    """The import raises KeyboardInterrupt, as if Ctrl-C arrived during it."""
     done = run(sys.executable, "-c", INTERRUPTED_IMPORT, module)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

@@ -173,7 +173,7 @@ def test_a_game_of_another_system(doctor: Doctor, game_of: Callable[[str], Path]
 
 
 def test_too_little_time(doctor: Doctor, fake_game: Callable[..., Path]) -> None:
-    # The game hangs in its fifth step; the usual limit is longer than this test may take.
+    # The game hangs in its fifth step; the usual limit would make this test too slow.
     code, out = doctor("--json", "--timeout", "5", "--game", fake_game(on_step={"5": "stop"}))
     checks = json.loads(out)["checks"]
     assert code == 1
@@ -230,7 +230,7 @@ def test_a_game_that_breaks_in_between(
     assert findings[check].judgement.outcome is Grade.FAILED
     assert told in findings[check].judgement.figure
     assert findings["hard reset"].judgement.figure == f"what it needs failed: see {check!r}"
-    # The second game is examined, too.
+    # The examination continues with the second game.
     assert findings["launch again"].judgement.outcome is Grade.OK
     assert findings["kill"].judgement.outcome is Grade.OK
 
@@ -246,7 +246,7 @@ def test_a_game_that_breaks_in_between(
                 "restart and seed": "ok",
                 "seed": "ok",
                 "episode end": "ok: ended by itself at game loop 1000, with the result at once",
-                # It does not advance by itself, and prints no known line.
+                # The game does not advance by itself, and prints no known line.
                 "real time": "differs",
                 "awaited loop": "differs",
                 "stop and go on": "not possible",
@@ -365,7 +365,7 @@ def test_a_temper_is_found(
 
 
 STOPS = ("D16 stops", "D16 match stops")
-"""A kind game plays the loops that it has missed."""
+"""A game without tempers plays the loops that it has missed."""
 
 
 @pytest.mark.parametrize(
@@ -423,7 +423,7 @@ def test_a_map_that_ends_the_game_is_named(
     judgement = findings["D21 installed maps"].judgement
     assert judgement.outcome is DIFFERS
     assert "Tomorrow fails: the game ended: signal SIGSEGV" in judgement.figure
-    # Another process loads the other maps.
+    # A second process loads the remaining maps.
     assert "loaded" in judgement.figure
     assert "newer editor" in judgement.advice
 
@@ -437,7 +437,7 @@ def test_a_game_that_hangs_costs_a_measurement_its_limit(
     hung = findings["D24 speed"].judgement
     assert (hung.outcome, hung.figure) == (DIFFERS, "not done within its limit of 6 s")
     assert hung.advice
-    # The next one has another game.
+    # The next measurement has another game.
     assert findings["D26 ids"].judgement.outcome is OK
 
 
@@ -471,7 +471,7 @@ def test_measurements_without_maps_say_so(
 
 @pytest.fixture
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pools of other tests do not use the facts that this one settles."""
+    """Pools of other tests do not use the facts that this test settles."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 

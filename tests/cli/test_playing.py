@@ -169,7 +169,7 @@ def test_a_file_that_cannot_be_written(play):
 
 
 def test_files_that_cannot_be_made_after_the_game(play, tmp_path):
-    """Their names leave no room for the unfinished file's."""
+    """The names are so long that the longer name of an unfinished file is not allowed."""
     files = {"replay": ".SC2Replay", "gif": ".gif", "video": ".mp4"}
     named = {
         kind: tmp_path / f"{'a' * (250 - len(suffix))}{suffix}" for kind, suffix in files.items()
@@ -199,7 +199,7 @@ def test_sigterm_leaves_no_file(standin_dir, tmp_path):
 
 
 def test_teams_on_several_games(standin_dir):
-    """Each game plays its share, and a team's episode counts once."""
+    """Each game plays its share of the episodes, and a team's episode counts once."""
     env = SubprocSC2VecEnv("3m", n=2, game=standin_dir, max_loops=40, seed=1)
     policy = Fires()
     ended = list(play_episodes(env, policy, 3, deterministic=True))
@@ -267,7 +267,8 @@ def task_with(space: spaces.Space, *, masked: bool) -> type:
 
     played = Sampled.played = []
     if masked:
-        # Only the last alternative of each choice; later no mask, so that all are allowed.
+        # Masks allow only the last alternative of each choice; later there is no mask, so all are
+        # allowed.
         counts = {spaces.Discrete: [3], spaces.MultiDiscrete: [2, 3, 4, 5]}
         counts = counts.get(type(space), [2] * 4)
         mask = np.concatenate([np.arange(count) == count - 1 for count in counts])
@@ -278,7 +279,7 @@ def task_with(space: spaces.Space, *, masked: bool) -> type:
 @pytest.mark.parametrize("player", ["random", "scripted"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_players_of_every_kind_of_space(kind, player, standin_dir):
-    """Their actions are recorded in the structure of the space."""
+    """The players' actions are recorded in the structure of the space."""
     space, recorded = KINDS[kind], []
     task = task_with(space, masked=False)
     watchers = [EpisodeCollector(recorded.append)] if kind != "text" else []
@@ -326,7 +327,7 @@ def test_a_scripted_player_then_more_of_it(record, standin_dir, tmp_path):
     assert all(seen in dataset.observation_space for seen in first.observations)
     assert all(action in dataset.action_space for action in first.actions)
 
-    # The error comes before a game is started; this game would fail.
+    # The error comes before a game is started: this game could not start.
     broken = changed(standin_dir, tmp_path / "broken", lambda _: "#!/bin/false\n")
     code, _, complaint = record("scripted", "--steps=300", f"--game={broken}")
     assert code == 2

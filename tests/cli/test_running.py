@@ -201,7 +201,7 @@ class Watching:
         return dict(json.loads(self.get("/state")[1]))
 
     def curves(self) -> dict[str, Any]:
-        self.state()  # which asks the pool to write them
+        self.state()  # this request makes the pool write them
         return dict(json.loads(self.get("/curves")[1]))
 
     def end(self) -> None:
@@ -335,7 +335,7 @@ class Games(HTMLParser):
         self._in_template |= tag == "template"
         self._class = given.get("class", "") or given.get("id", "")
         if self._in_template:
-            return  # what games are made from
+            return  # the templates of the games' parts
         if tag == "figure":
             self.curves.append(given["data-name"])
         if given.get("id") == "games":
@@ -366,7 +366,7 @@ def in_browser(address: str, folder: Path) -> Games:
     done = run(
         CHROMIUM,
         "--headless",
-        "--no-sandbox",  # it does not start as root otherwise
+        "--no-sandbox",  # as root, Chromium needs this option
         "--disable-gpu",
         "--disable-breakpad",
         "--disable-dev-shm-usage",

@@ -105,7 +105,7 @@ def test_the_episodes_add_up(finished: Path) -> None:
     episodes = read_episodes(finished / "episodes.csv")
     assert episodes
     assert all(e.episode_return == e.length > 0 for e in episodes)
-    # Two envs step together, so the remainder is less than one episode of each.
+    # Two envs step together, so less than one episode of each env remains.
     assert sum(e.length for e in episodes) <= episodes[-1].total_steps <= 512
 
 
@@ -126,7 +126,7 @@ def test_a_resumed_run_appends_and_counts_on(finished: Path, tmp_path: Path) -> 
     times_s = [e.wall_time_s for e in episodes]
     assert times_s == sorted(times_s)
     assert column(out / "progress.csv", "time/total_timesteps") == ["256", "512", "768", "1024"]
-    # The second leg does not repeat the first.
+    # The second part of the run does not repeat the first part.
     assert [e.length for e in episodes[len(before) :]][:5] != [e.length for e in before][:5]
 
 
@@ -136,7 +136,7 @@ def test_a_run_that_another_training_has_ended_meanwhile(finished: Path) -> None
         steps=512,
         hyperparameters=SHORT,
         resume=finished / "model.zip",
-        steps_done=256,  # after the arguments were checked
+        steps_done=256,  # set after the check of the arguments
     )
     with pytest.raises(ConfigError, match=r"model\.zip has 512 steps already: give more as --st"):
         run(options)
@@ -321,7 +321,7 @@ def test_it_searches_goes_on_and_writes_the_best(tune, tmp_path):
 
 
 class Broken(MoveToBeacon):
-    """A task of a user's, with a mistake."""
+    """A user's task with a mistake."""
 
     def reward(self):
         raise RuntimeError("a mistake of the task")

@@ -213,7 +213,7 @@ def test_one_policy_on_both_sides_then_against_its_snapshots(
 def test_teams_of_agents_with_masks(
     train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Matches are counted, not the rows of their agents."""
+    """The output counts matches, not the rows of their agents."""
     monkeypatch.setattr(self_play, "MORE_AT_THE_END", 1)
     out = tmp_path / "run"
     asked = [*SHORT, "--algo", "maskable-ppo", "--self-play", "uniform"]

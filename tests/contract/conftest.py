@@ -12,7 +12,7 @@ import pytest
 from sc2pool import SC2GymEnv, SC2VectorEnv, SubprocSC2VecEnv
 
 without_workers = pytest.mark.parametrize("serial", [True], ids=["serial"])
-"""For tests without a need of processes: `test_serial.py` shows that workers play the same."""
+"""For tests that need no processes: `test_serial.py` shows that workers play the same."""
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def pools() -> Iterator[ExitStack]:
 
 @pytest.fixture
 def vec(pools: ExitStack, serial: bool) -> Callable[..., SubprocSC2VecEnv]:
-    """Makes a `SubprocSC2VecEnv`: of functions that make envs, or with the constructor's words."""
+    """Makes a `SubprocSC2VecEnv` of functions that make envs, or of a task."""
 
     def make(*env_fns: Callable[[], Any], **keywords: Any) -> SubprocSC2VecEnv:
         made = SubprocSC2VecEnv(list(env_fns) or None, serial=serial, **keywords)
@@ -42,7 +42,7 @@ def vec(pools: ExitStack, serial: bool) -> Callable[..., SubprocSC2VecEnv]:
 
 @pytest.fixture
 def vec_task(vec: Callable[..., SubprocSC2VecEnv], standin_dir: Path) -> Callable[..., Any]:
-    """Makes a `SubprocSC2VecEnv` of a task on the stand-in, two games unless told otherwise."""
+    """Makes a `SubprocSC2VecEnv` of a task on the stand-in, by default with two games."""
 
     def make(task: Any = "MoveToBeacon", n: int = 2, **keywords: Any) -> SubprocSC2VecEnv:
         return vec(task=task, n=n, game=standin_dir, **keywords)
@@ -52,7 +52,7 @@ def vec_task(vec: Callable[..., SubprocSC2VecEnv], standin_dir: Path) -> Callabl
 
 @pytest.fixture
 def vector(pools: ExitStack, serial: bool) -> Callable[..., SC2VectorEnv]:
-    """Makes an `SC2VectorEnv`: of functions that make envs, or with the constructor's words."""
+    """Makes an `SC2VectorEnv` of functions that make envs, or of a task."""
 
     def make(*env_fns: Callable[[], Any], **keywords: Any) -> SC2VectorEnv:
         made = SC2VectorEnv(list(env_fns) or None, serial=serial, **keywords)
@@ -64,7 +64,7 @@ def vector(pools: ExitStack, serial: bool) -> Callable[..., SC2VectorEnv]:
 
 @pytest.fixture
 def vector_task(vector: Callable[..., SC2VectorEnv], standin_dir: Path) -> Callable[..., Any]:
-    """Makes an `SC2VectorEnv` of a task on the stand-in, two games unless told otherwise."""
+    """Makes an `SC2VectorEnv` of a task on the stand-in, by default with two games."""
 
     def make(task: Any = "MoveToBeacon", n: int = 2, **keywords: Any) -> SC2VectorEnv:
         return vector(task=task, n=n, game=standin_dir, **keywords)

@@ -90,7 +90,7 @@ class Sampling(gymnasium.Env):
 
 
 class Words(spaces.Space):
-    """A space that is not gymnasium's."""
+    """A space of another class than gymnasium's."""
 
     def sample(self, **_: Any) -> str:
         return "word"
@@ -106,7 +106,7 @@ class Words(spaces.Space):
 
 
 class Gated(Counting):
-    """Its steps end once the file exists, or after a limit, so that no failed test hangs."""
+    """A step ends once the file exists, or after a limit, so that no failed test hangs."""
 
     def __init__(self, gate: str, **keywords: Any) -> None:
         super().__init__(**keywords)

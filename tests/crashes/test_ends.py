@@ -4,8 +4,8 @@ A command runs once undisturbed, and its changes are logged. Then it runs again 
 change: there the command is killed, or killed within the write, or the disk is full from there on.
 The test checks the files, lets the second part of the command run, and checks the files again.
 
-A check fails with an AssertionError that begins with the kind of the damage: lost or doubled. If a
-check raises another exception, a file cannot be read: it is torn.
+A check fails with an AssertionError that begins with the kind of the damage: lost or doubled. Any
+other exception of a check means that a file cannot be read: it is torn.
 """
 
 from __future__ import annotations
@@ -325,7 +325,7 @@ class Writing(Command):
                 assert not self.has_written(ended), f"lost: the new {name}"
 
     def has_written(self, ended: Ended) -> bool:
-        """Whether the command says that it has written its files."""
+        """True if the command reports that it has written its files."""
         return ended.status in self.statuses
 
     def check_resumed(self, *, all_figures: bool) -> None:
@@ -370,7 +370,7 @@ class Examining(Writing):
         return ["doctor", "--full", *flags(timeout=2, game=self.game, out=self.folder)]
 
     def has_written(self, ended: Ended) -> bool:
-        return "the report is in" in ended.complaints  # its exit code is 1 also on a full disk
+        return "the report is in" in ended.complaints  # on a full disk its exit code is 1, too
 
 
 class Installing(Command):
@@ -432,7 +432,7 @@ def play(
     ended = run_part(run, command, command.begin(), action=action, change=change, clock_s=clock_s)
     if action == FILL:
         assert ended.status >= 0, f"odd: {ended}"
-    else:  # a part may have fewer changes than the undisturbed one
+    else:  # a part may have fewer changes than the undisturbed run
         killed = [] if action == NOTHING else [-signal.SIGKILL]
         assert ended.status in (*command.statuses, *killed), f"odd: {ended}"
     check(command, lambda: command.check(ended))

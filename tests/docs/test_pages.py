@@ -86,7 +86,7 @@ def test_the_reference_has_all_public_names(site: Path) -> None:
 
 
 def test_the_page_integration_describes_each_name(site: Path) -> None:
-    """With a heading, and a docstring in the name's own module."""
+    """Each name has a heading on the page, and a docstring in its own module."""
     page = (site / "integration" / "index.html").read_text()
     headings = {re.sub("<.*?>", "", one).split()[0] for one in HEADING.findall(page)}
     package = pytest.importorskip("griffe").load("sc2pool", search_paths=[ROOT])
@@ -133,7 +133,7 @@ def test_resources_of_a_page_are_found(page: str, found: list[str]) -> None:
 
 
 PAGES = ("CONTRIBUTING.md", "docs/architecture.md", "tests/README.md")
-"""For developers."""
+"""Pages for developers."""
 ARCHITECTURE = (ROOT / "docs/architecture.md").read_text()
 STARTS = (
     ROOT,

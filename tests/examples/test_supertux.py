@@ -208,7 +208,7 @@ def test_tux_dies_without_a_gate(env):
 @needs_supertux
 def test_gymnasiums_env_checker_passes():
     env = gymnasium.make("examples.supertux:SuperTux-v0").unwrapped
-    check_env(env, skip_render_check=True)  # it would start another game for each mode
+    check_env(env, skip_render_check=True)  # the check would start a game for each mode
     env.close()
 
 
@@ -264,7 +264,7 @@ def test_a_program_that_is_killed_is_a_fault(name, kinds):
         assert raised.value.kind in kinds
         with pytest.raises(GameFault):
             env.reset()
-        with suppress(Exception):  # so that the capture has lost its connection before close
+        with suppress(Exception):  # the capture loses its connection before close
             env._window.grey(60, 80)
     finally:
         env.close()
@@ -396,7 +396,7 @@ def test_acting_while_learning():
         )
         model.learn(8)
         report = timeliness.report()
-        assert report["steps"] * PERIOD_TICKS * 0.015 > UPDATE_S / 2  # many of them dropped
+        assert report["steps"] * PERIOD_TICKS * 0.015 > UPDATE_S / 2  # many steps were dropped
         assert report["deaths unattended"] == 0
         assert max(timeliness.late_ticks) * 0.015 < UPDATE_S / 4
         _, _, _, infos = pool.step(np.array([STAND]))
@@ -423,5 +423,5 @@ def test_a_trainer_that_is_killed_leaves_no_process(how, run_temp):
     _, left = psutil.wait_procs(family, timeout=300)
     assert [process for process in left if process.status() != psutil.STATUS_ZOMBIE] == []
     if how == "paused":
-        sweep(run_temp)  # the next pool does this first
+        sweep(run_temp)  # as the next pool would
         assert game_folders(run_temp) == folders

@@ -162,7 +162,7 @@ class Short(MoveToBeacon):
 
 
 class Grows(Short):
-    """Takes memory in its worker, for good."""
+    """Takes memory in its worker and never returns it."""
 
     action_space = spaces.Discrete(N_WALKS + 1)
     taken: list[bytes] = []  # noqa: RUF012  # until the worker ends
@@ -174,7 +174,7 @@ class Grows(Short):
 
 
 class Blind(Short):
-    """Never looks at the state."""
+    """Never reads the observation."""
 
     def on_start(self) -> None:
         pass
@@ -213,7 +213,7 @@ def right_observation() -> dict[str, Any]:
 
 
 class Rewarding(MoveToBeacon):
-    """Its reward is the one of its option."""
+    """The reward is the value of an option."""
 
     paid = 0.0
 
@@ -345,7 +345,7 @@ class Counter(Short):
 
 
 class Hanging(gymnasium.Env[Any, Any]):
-    """An environment of the user's that hangs in every call but `reset` and `step`.
+    """An env of the user that hangs in every call except `reset` and `step`.
 
     Args:
         log: where it writes a line before it hangs; None for one that does not hang.

@@ -65,7 +65,7 @@ class TestEpisodes:
         async with playing(fake()) as game:
             assert game.version == "fake"
             assert game.base_build == 99999
-            assert game.listener_proven != WINE  # which does not report it
+            assert game.listener_proven != WINE  # Wine does not report the listener
             assert game.player_id == 1
             assert psutil.pid_exists(game.pid)
             assert "at your service" in game.process.log_tail()
@@ -350,7 +350,7 @@ class TestLaunch:
 
     @pytest.mark.parametrize("moment", ["missing", "forbidden", "being written"])
     def test_executable_that_is_being_replaced(self, fake, moment):
-        """As in an update of the game: the first try fails, then the file is there again."""
+        """During an update of the game, the first try fails; then the executable is back."""
         installation = fake()
         executable = installation.executable
         aside = executable.with_name("aside")
@@ -381,7 +381,7 @@ class TestLaunch:
 
     @not_told_by_wine
     def test_impostor_gets_no_byte(self, fake):
-        """Another process listens on the port after its check: the launch takes the next one."""
+        """If another process listens on the port after its check, the launch takes another."""
         received: list[bytes] = []
         impostors: list[socket.socket] = []
 
@@ -396,7 +396,7 @@ class TestLaunch:
             return lease
 
         async def play():
-            # The real game needs the port for itself; this one waits in silence.
+            # The real game needs the port for itself; this fake game waits in silence.
             api = await launch_module.launch(fake(), Deadline.after(20), lease_port=lease_port)
             api.close()
             assert api.port != impostors[0].getsockname()[1]

@@ -239,7 +239,7 @@ def test_a_harmed_side_is_named(standin_dir, side, phase, harm, leases):
 
 @pytest.mark.parametrize("side", list(MatchSide))
 async def test_a_side_that_is_harmed_in_join_is_named(standin_dir, side):
-    """Both sides wait for each other at this point."""
+    """In join_game both sides wait for each other."""
     async with matching(standin_dir, SHORT) as match:
         path = find_map(find(standin_dir), SETUP.map_name)
         other = game_of(match, MatchSide.GUEST if side is MatchSide.HOST else MatchSide.HOST)
@@ -285,7 +285,7 @@ async def test_the_cpu_time_of_both_counts(standin_dir):
 
 @pytest.mark.timing
 async def test_in_real_time_the_periods_of_both_begin_together(standin_dir):
-    """Also if one side's loop was later, because it alone overran one."""
+    """This also holds if one side is at a later loop, because only that side overran a period."""
     setup, loops = replace(SETUP, realtime=True), 8
     async with matching(standin_dir) as match:
         path = find_map(find(standin_dir), SETUP.map_name)

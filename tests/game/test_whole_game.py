@@ -1,6 +1,6 @@
 """A game with rules, stepped and in real time: the stand-in, or `--game`'s installation.
 
-No test depends on which of them it is. Faults are requested through the API.
+Each test must pass on both. Faults are requested through the API.
 """
 
 from __future__ import annotations

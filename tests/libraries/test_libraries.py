@@ -33,11 +33,11 @@ PROGRAMS = {
 }
 """Each program's library, if it has an environment of its own."""
 LEARNERS = set(PROGRAMS) - {"gymnasium", "rllib"}
-"""Programs that also train: RLlib's algorithms do it in tests/realtime."""
+"""Programs that also train. RLlib's algorithms train in tests/realtime."""
 FOLDER = Path(__file__).parent / "programs"
 PAGE = FOLDER.parents[2] / "docs" / "libraries.md"
 LINE = re.compile(r"\S.*(?:SC2\w+|make_vec|gym_env_vectorize_mode)[(=].*")
-"""A line that makes the environment."""
+"""A line that makes the library's environment."""
 TIMEOUT_S = 240.0
 
 

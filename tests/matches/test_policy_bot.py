@@ -36,7 +36,7 @@ class MaskedBeacon(resolve("MoveToBeacon")):
 
 
 class WithoutBotAI(BotAI):
-    """It does not call its base class; under `run_game` it need not."""
+    """The bot's `__init__` does not call its base class, which `run_game` does not require."""
 
     def __init__(self):
         self.distance_calculation_method = 0

@@ -56,14 +56,14 @@ def prepare(
     """The Python of a library's environment, which is made if it is not there.
 
     Args:
-        environment: its folder.
-        base: the Python that makes it.
+        environment: the environment's folder.
+        base: the Python that makes the environment.
         requirements: the file with the packages; their own needs are not installed.
         more: packages beside these, as pip names them.
         customize: a `sitecustomize.py` that a Python newer than 3.10 gets.
 
     Raises:
-        NotPrepared: it cannot be made; the message names the attempt.
+        NotPrepared: the environment cannot be made; the message names the attempt.
     """
     python = environment / "bin" / "python"
     done = environment / "prepared"

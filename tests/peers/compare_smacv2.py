@@ -72,7 +72,7 @@ OPTIONS: tuple[Mapping[str, Any], ...] = (
     {"dist_type": "surrounded"},
     {"n_units": 7, "n_enemies": 4},
 )
-"""Other options than the examples': SMACv2's, and some of its capability config."""
+"""Options that the examples do not use: SMACv2's, and some of its capability config."""
 
 
 def main() -> int:

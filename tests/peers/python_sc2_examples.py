@@ -192,7 +192,7 @@ def play_apart(repository: Path, name: str, seed: int) -> tuple[Figures | None, 
         try:
             output, errors = player.communicate(timeout=TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            os.killpg(player.pid, signal.SIGKILL)  # its game, too
+            os.killpg(player.pid, signal.SIGKILL)  # the player and its game
             player.communicate()
             return None, f"not over after {TIMEOUT_S} s"
     last = (output.splitlines() or [""])[-1]

@@ -5,8 +5,8 @@
 
 Both take `--environment DIR`, the virtual environment of pysc2 (default: .venv/pysc2). It is made
 if it is not there, with `--python`, by default Python 3.10 if the machine has one. pysc2 calls
-`random.shuffle` with two arguments, which Python 3.11 has no more: with a newer Python the
-environment's `sitecustomize.py` takes the second one. Nothing of pysc2 is changed.
+`random.shuffle` with two arguments, which Python 3.11 no longer allows: with a newer Python the
+environment's `sitecustomize.py` takes the second one. pysc2's code is not changed.
 
 The exit code of `tests` is the number of tests that failed.
 """
@@ -50,7 +50,7 @@ MODULES = (
 )
 """The modules of `pysc2.tests` that start a game; they have 41 tests."""
 TIMEOUT_S = 300
-"""Limit for one of them, and for an agent's episodes."""
+"""Time limit of one module, and of an agent's episodes."""
 SITECUSTOMIZE = '''\
 """pysc2 4.0.0 calls random.shuffle as it was before Python 3.11."""
 

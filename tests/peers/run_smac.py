@@ -8,7 +8,7 @@ Without a scenario, seven of them are played. `play` takes `--environment DIR`, 
 environment of SMAC (default: .venv/smac). It is made if it is not there, with `--python`, by
 default Python 3.10 if the machine has one: SMAC needs packages that sc2pool does not work with.
 SMAC is not in the package index; `--source` names where it comes from, by default its repository,
-which also has the real maps (smac/env/starcraft2/maps/SMAC_Maps). Nothing of SMAC is changed.
+which also has the real maps (smac/env/starcraft2/maps/SMAC_Maps). SMAC's code is not changed.
 """
 
 from __future__ import annotations

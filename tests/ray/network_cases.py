@@ -40,7 +40,7 @@ def ip(*words: str) -> None:
 
 @contextmanager
 def two_hosts() -> Iterator[None]:
-    """A namespace with an address that this one reaches."""
+    """A network namespace with an address that this process reaches."""
     ip("netns", "add", NAME)
     try:
         ip("link", "add", f"{NAME}a", "type", "veth", "peer", "name", f"{NAME}b", "netns", NAME)
@@ -50,7 +50,7 @@ def two_hosts() -> Iterator[None]:
             ("address", "add", f"{THERE}/24", "dev", f"{NAME}b"),
             ("link", "set", f"{NAME}b", "up"),
             ("link", "set", "lo", "up"),
-            ("route", "add", "default", "via", HERE),  # by which Ray finds its own address
+            ("route", "add", "default", "via", HERE),  # Ray finds its own address by this route
         ):
             ip("-n", NAME, *words)
         yield

@@ -122,7 +122,7 @@ def nodes_of(folder: Path) -> int:
 
 
 def end(node: subprocess.Popen[bytes]) -> None:
-    """As `docker stop` does: SIGTERM, then SIGKILL to all that is left."""
+    """End the nodes like `docker stop`: SIGTERM, then SIGKILL to the rest."""
     below = psutil.Process(node.pid).children(recursive=True) if node.poll() is None else []
     node.send_signal(signal.SIGTERM)
     try:

@@ -20,7 +20,7 @@ SHORT = "one_config_twice,errors"
 """The cases of the short form. tests/realtime and tests/libraries train with RLlib, too."""
 GONE_S = 30.0
 FULL_AGAIN_S = 120.0
-"""It takes 14 s on a calm machine; this limit only proves that it ends."""
+"""Time limit for all runners to play again, which takes 14 s on a calm machine."""
 
 
 @pytest.fixture(scope="module")

@@ -46,7 +46,7 @@ def make(**keywords: Any) -> RaySC2VecEnv:
 
 
 def play(env: RaySC2VecEnv, steps: int, seed: int = 0) -> tuple[str, list[str]]:
-    """Reset, and play fixed actions; a digest of all results, and of each first observation."""
+    """Reset and play fixed actions; returns digests of all results and of the first rows."""
     rng = np.random.default_rng(seed)
     digest = hashlib.sha256()
     observations = env.reset()
@@ -252,7 +252,7 @@ def node_returns() -> dict[str, Any]:
 
 
 def driver_killed() -> dict[str, Any]:
-    """Its working directory has code under the names of packages, perhaps another user's."""
+    """The driver's working directory has files with names of packages, perhaps another user's."""
     folder = Path(TEMP, "planted")
     for name in ("sc2pool", "numpy", "psutil", "picows"):
         (folder / name).mkdir(parents=True)
@@ -372,7 +372,7 @@ def head_stopped() -> dict[str, Any]:
 
 
 def interpreter_ends() -> dict[str, Any]:
-    """In every way of leaving the interpreter; the program is that of the other env classes."""
+    """The interpreter exits in every way, in the program that tests the other env classes."""
     program = Path(__file__).parents[1] / "faults" / "classes" / "leaving.py"
     done = subprocess.run(
         [sys.executable, program, "RaySC2VecEnv"],

@@ -1,4 +1,4 @@
-"""An installation whose stopped games miss nothing, and pools in real time with their queries."""
+"""Pools in real time with games that continue where they were stopped, and queries of them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def make_env(freezing: Path) -> Iterator[MakeEnv]:
 
 @pytest.fixture
 def begun(make_env: MakeEnv) -> MakeEnv:
-    """The same, with the first episodes begun."""
+    """Makes the same pools, and begins their first episodes."""
 
     def make(**options: Any) -> SubprocSC2VecEnv:
         env = make_env(**options)
@@ -53,7 +53,7 @@ def step(env: SubprocSC2VecEnv) -> Any:
 
 
 def games(env: Any) -> list[psutil.Process]:
-    """Games of the envs, and then of the spares."""
+    """The games of the envs, followed by those of the spares."""
     return [psutil.Process(instance.pid) for instance in env.stats().instances]
 
 
@@ -62,7 +62,7 @@ def states(env: Any) -> list[str]:
 
 
 def play_until_spares_are_held(env: SubprocSC2VecEnv) -> None:
-    """From their first observation on."""
+    """Play until all spares are held at their first observation."""
     while states(env)[-1] != "held":
         step(env)
 

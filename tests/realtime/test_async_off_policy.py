@@ -35,7 +35,7 @@ CLASSES = [(DQN, AsyncDQN), (SAC, AsyncSAC), (TD3, AsyncTD3)]
 
 @pytest.fixture(autouse=True)
 def no_thread_is_left() -> Iterator[None]:
-    uninterrupted(lambda: None)  # this thread stays for as long as the process
+    uninterrupted(lambda: None)  # this thread lives as long as the process
     before = set(threading.enumerate())
     yield
     assert [thread for thread in threading.enumerate() if thread not in before] == []
@@ -51,7 +51,7 @@ def model_of(kind: Any, env: VecEnv | None = None, **options: Any) -> Any:
     policy = "MultiInputPolicy" if isinstance(env.observation_space, spaces.Dict) else "MlpPolicy"
     defaults = {"train_freq": 4, "learning_starts": 2 * ROLLOUT, "batch_size": 8}
     defaults |= {"buffer_size": 1_000, "device": "cpu"}
-    defaults["policy_kwargs"] = dict(SMALL)  # SB3 adds to it
+    defaults["policy_kwargs"] = dict(SMALL)  # SB3 adds to this dict
     return kind(policy, env, **(defaults | options))
 
 

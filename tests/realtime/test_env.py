@@ -144,7 +144,7 @@ def test_the_end_of_a_game_is_a_fault_with_its_exit_code(env):
     fault = step_until_fault(env)
     assert fault.kind is FaultKind.GAME_EXITED
     assert fault.detail.endswith(f"(process {env.game_pid}): it ended: exit code 3")
-    assert env.game.wait(60) == 3  # the code is still there for the one who started the game
+    assert env.game.wait(60) == 3  # its owner can still read the exit code
     with pytest.raises(ResetNeeded):
         step(env)
 
@@ -360,7 +360,7 @@ def test_two_behind_a_pool(kind):
 
 
 class Attached(RealTimeEnv):
-    """A game that somebody else has started."""
+    """A game that another program has started."""
 
     observation_space = spaces.Box(0, 1e6, (1,), np.float32)
     action_space = spaces.Discrete(2)

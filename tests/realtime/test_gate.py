@@ -53,7 +53,7 @@ def start() -> Iterator[MakeGame]:
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The gate gives a game that does not react less time."""
+    """The gate waits for a shorter time, because this game does not react."""
     monkeypatch.setattr(gate_module, "_REACTS_WITHIN_S", 1.0)
 
 

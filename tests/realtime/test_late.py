@@ -1,4 +1,4 @@
-"""Late actions: each step gets an action, and its data is that of the step.
+"""Late actions: each step gets an action, and the stored data belongs to that step.
 
 The policies here are late on purpose: each choice after the first waits until the envs have made
 three more steps.
@@ -32,7 +32,7 @@ EPISODE = 5
 
 @pytest.fixture(autouse=True)
 def no_thread_is_left() -> Iterator[None]:
-    uninterrupted(lambda: None)  # this thread stays for as long as the process
+    uninterrupted(lambda: None)  # this thread lives as long as the process
     before = set(threading.enumerate())
     yield
     assert [thread for thread in threading.enumerate() if thread not in before] == []
@@ -43,7 +43,7 @@ class Clock:
 
     steps = 0
     model: Any = None
-    """Its actor acts; a policy that waits must end with it."""
+    """The model whose actor acts; a policy that waits must end with this actor."""
     seen: list[int]
     """The counts that the policies chose for, in order."""
 
@@ -139,7 +139,7 @@ def test_off_policy_stores_each_period_with_its_own_observation():
     stored = model.policy.unscale_action(buffer.actions[: len(played)])[..., 0]
     np.testing.assert_allclose(stored, played, rtol=1e-5, atol=1e-6)
     fresh = np.flatnonzero(np.any(np.diff(played, axis=0, prepend=np.inf) != 0, axis=1))
-    # Each choice is made for the observation after the first step with the choice before.
+    # Each choice belongs to the observation after the first step with the previous choice.
     assert Clock.seen[1 : len(fresh)] == (fresh[:-1] + 1).tolist()
     assert np.all(np.diff(fresh) > LATE)
 

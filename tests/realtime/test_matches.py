@@ -55,7 +55,7 @@ def test_both_rows_play_in_time(begun, task):
         _, infos = step(env)
         loops.append([info["loop"] for info in infos])
     assert time.monotonic() - began_s >= 5 * PERIOD_S
-    late = TellsLoops.step_mul // 2  # of a busy machine's answers
+    late = TellsLoops.step_mul // 2  # allowed delay of answers on a busy machine
     for before, after in pairwise(loops):
         for one, other in zip(before, after, strict=True):
             assert abs(other - one - TellsLoops.step_mul) <= late
@@ -108,7 +108,7 @@ def test_both_games_are_paused_and_go_on_together(begun, opponent):
     for _ in range(2):
         _, infos = step(env)
     before = infos[0]["loop"]
-    time.sleep(1.5 * PERIOD_S)  # into a period of the opponent's
+    time.sleep(1.5 * PERIOD_S)  # ends within a period of the opponent
     env.pause()
     assert [psutil.Process(pid).status() for pid in pids(env)] == [psutil.STATUS_STOPPED] * 2
     time.sleep(3.5)  # longer than the limits for a stopped game and for a reply

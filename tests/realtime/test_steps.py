@@ -122,7 +122,7 @@ ACTIONS = np.zeros(2, np.int64)
 
 
 def apart_s(env, batches: int = 3) -> float:
-    """The seconds by which one of two games was early, at least, in some steps."""
+    """The least lead of one of two games in some steps, in seconds."""
     gaps_s = []
     for _ in range(batches):
         infos = env.step(ACTIONS)[3]
@@ -134,7 +134,7 @@ def apart_s(env, batches: int = 3) -> float:
 def test_a_game_that_fell_behind_is_waited_for_once_and_not_in_every_step(begun):
     env = begun()
     env.step(ACTIONS)
-    env.pause([1])  # half a period: from now on this game is the later one
+    env.pause([1])  # half a period, so this game is late from now on
     time.sleep(PERIOD_LOOPS / LOOPS_PER_S / 2)
     env.resume([1])
     env.step(ACTIONS)
@@ -238,7 +238,7 @@ def test_it_plays_in_time_and_is_told_when_it_does_not(begun):
     infos = [step_bot(env)[1] for _ in range(3)]
     assert all(info["realtime"] for info in infos)
     loops = [info["loop"] for info in infos]
-    late = RealtimeBot.step_mul // 2  # of a busy machine's answers
+    late = RealtimeBot.step_mul // 2  # allowed delay of answers on a busy machine
     for before, after in pairwise(loops):
         assert abs(after - before - RealtimeBot.step_mul) <= late
     time.sleep(3.5 * BOT_PERIOD_S)

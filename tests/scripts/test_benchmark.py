@@ -375,7 +375,7 @@ LIVE_GAME_TABLE = "scripts.studies.live_game_table"
     shutil.which("supertux2", path="/usr/games:/usr/bin") is None, reason="no SuperTux"
 )
 def test_a_table_of_learners_on_a_live_game(tmp_path, run_temp):
-    """Two rows play for six seconds each; the library of a third is not installed."""
+    """Two rows play for six seconds each. A third row's library is not installed."""
     options = ["--rows", "ppo", "gate", "rtgym", "--minutes", "0.1", "--seeds", "1"]
     root = SCRIPT.parents[1]
     done = subprocess.run(
@@ -387,7 +387,7 @@ def test_a_table_of_learners_on_a_live_game(tmp_path, run_temp):
         timeout=500,
         check=True,
     )
-    sweep(run_temp)  # its rows are killed; the next pool does this first
+    sweep(run_temp)  # the rows' processes were killed; the next pool cleans up after them
     results = [json.loads(line) for line in (tmp_path / "out/results.jsonl").open()]
     assert [result["row"] for result in results] == ["ppo", "gate", "rtgym"]
     for result in results[:2]:

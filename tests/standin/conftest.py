@@ -56,7 +56,7 @@ def launcher(installation: Path, executable: Path, temp_dir: Path) -> Iterator[L
             assert game.process.stdout is not None
             said = game.process.stdout.readline()
             if "already in use" in said:
-                continue  # another program has taken it since
+                continue  # another program has taken the port
             assert said == f"Listening on: 127.0.0.1:{port}\n"
             assert game.process.stdout.readline() == STARTED
             return game

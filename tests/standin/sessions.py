@@ -232,7 +232,7 @@ class OfflineSession(Client):
         return self.state.playing().economy.earnings.collected[0]
 
     def rich(self, minerals: int = 5000) -> None:
-        """Have so many minerals."""
+        """Set the minerals that the client has."""
         self.state.playing().world.minerals = minerals
 
     def look(self, **fields: Any) -> bytes:
@@ -328,7 +328,7 @@ def results(observed: sc_pb.ResponseObservation) -> dict[int, int]:
 def step_until(
     session: Any, condition: Callable[[], object], limit: int = 3000, each: int = 8
 ) -> int:
-    """Step, so many loops each time, until the condition holds; the number of loops."""
+    """Step, this many loops at a time, until the condition holds; returns the number of loops."""
     for loops in range(0, limit, each):
         if condition():
             return loops

@@ -1,4 +1,4 @@
-"""Tempers: which of them a game has, and those at the end of a game.
+"""Tempers: the tempers that a game has, and those that act at the end of a game.
 
 Each temper shows its behaviour, and a game without tempers does not.
 """

@@ -105,7 +105,7 @@ CLIENT: dict[str, Call] = {
     "quick_load": lambda bot: bot.client.quick_load(),
     "quit": lambda bot: bot.client.quit(),
 }
-"""By the method's name, and the special case. `leave` and `debug_leave` end the game."""
+"""The calls, by the method's name and the special case. `leave` and `debug_leave` end the game."""
 BOT: dict[str, Call] = {
     "alert": lambda bot: bot.alert(Alert.NuclearLaunchDetected),
     "get_available_abilities": lambda bot: bot.get_available_abilities([scv(bot)]),
@@ -154,7 +154,7 @@ PROPERTIES = (
     "expansion_locations expansion_locations_list expansion_locations_dict owned_expansions "
     "structures_without_construction_SCVs step_time"
 ).split()
-"""Of `BotAI`; `step_time` is the machine's."""
+"""Properties of `BotAI`; the value of `step_time` depends on the machine."""
 CALLS = {f"client.{name}": call for name, call in CLIENT.items()} | BOT
 
 
@@ -205,7 +205,7 @@ class Calls(RLBotAI):
             return
         self._name, call = self._left.pop(0)
         if self._name == "client.quit" and not in_pool:
-            return  # it ends the game's process, and with it `run_game`
+            return  # this call would end the game and `run_game`
         random.seed(1)  # python-sc2 chooses among places at random
         try:
             value = call(self)

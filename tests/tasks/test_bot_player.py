@@ -98,7 +98,7 @@ class NotesItsEnds(MoveToBeaconBot):
 
     max_loops = 24
     ends: ClassVar[list[str]] = []
-    """Of all episodes."""
+    """The ends of all episodes."""
 
     async def on_end(self, game_result):
         self.ends.append(game_result.name)
@@ -123,7 +123,7 @@ def test_exception_of_a_bot_is_no_fault_of_the_game(play):
 
 
 class ShadowsSupply(MoveToBeaconBot):
-    """It uses the name of an attribute that python-sc2 sets early, for something else."""
+    """Defines a name of its own that is also an attribute that python-sc2 sets early."""
 
     @property
     def supply_left(self):
@@ -131,7 +131,7 @@ class ShadowsSupply(MoveToBeaconBot):
 
 
 class ShadowsPlayer(MoveToBeaconBot):
-    """It uses the name of an attribute that python-sc2 sets from a message of the game."""
+    """Defines a name that is also an attribute that python-sc2 sets from a message of the game."""
 
     @property
     def player_id(self):
@@ -147,7 +147,7 @@ def test_a_name_that_python_sc2_cannot_set_is_no_fault_of_the_game(play, task):
 
 
 class Leaves(NotesItsEnds):
-    """It gives up in the second step."""
+    """Gives up in the second step."""
 
     max_loops = 80
 
@@ -167,7 +167,7 @@ class LeavesAtTheStart(Leaves):
 
 
 class LooksAfterwards(Leaves):
-    """It takes the result, which the game reports once, before the pool sees it."""
+    """Requests the result, which the game reports once, before the pool sees it."""
 
     async def give_up(self):
         await super().give_up()
@@ -177,7 +177,7 @@ class LooksAfterwards(Leaves):
 
 
 class IsNotHeeded(Leaves):
-    """It leaves the game, which plays on."""
+    """Leaves the game, but the game continues."""
 
     async def give_up(self):
         self.client.has_left = True
@@ -196,7 +196,7 @@ def test_a_bot_that_leaves_is_defeated(play, task, steps):
 
 
 class Listens(MoveToBeaconBot):
-    """It queries the game beside the pool, and keeps the chat that the pool reports."""
+    """Sends queries of its own to the game, and keeps the chat that the pool reports."""
 
     max_loops = 32
     heard: ClassVar[list[str]] = []
@@ -217,7 +217,7 @@ def test_what_a_bot_sees_beside_the_pool_it_is_shown_all_the_same(play):
 
 
 class Asks(MoveToBeacon):
-    """It sends its game a request that only the pool may send."""
+    """Sends its game a request that only the pool may send."""
 
     asked: ClassVar[sc_pb.Request]
 
@@ -244,19 +244,19 @@ def test_a_task_in_real_time_does_not_wait_for_its_game(play):
 
 class PlaysByItself(MoveToBeaconBot):
     async def on_step(self, iteration):
-        """It never waits for an action."""
+        """Never waits for an action."""
 
 
 class EndsForItself(MoveToBeaconBot):
     max_loops = None  # so that the game ends the episode
 
     async def on_end(self, game_result):
-        """It puts no transition."""
+        """Puts no transition."""
 
 
 class BegunForItself(MoveToBeaconBot):
     def __init__(self, queue_pair):
-        """It keeps the queue pair from its base."""
+        """Keeps the queue pair from its base class."""
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ print("steps", steps, "return", total > 0, "truncated", truncated)
 
 
 def test_the_same_class_plays_under_run_game(game_installation):
-    """With a policy for the learner: `docs/tasks.md`."""
+    """`run_game` plays the class with a policy in place of the learner, as in `docs/tasks.md`."""
     done = subprocess.run(
         [sys.executable, "-c", RUN_GAME],
         env={**os.environ, "SC2PATH": str(game_installation.root)},

@@ -23,7 +23,7 @@ ENDS = {  # by what ends the episode: max_loops, ends_from, last loop, (terminat
     "task at the game's end": (MAP_ENDS_AT, MAP_ENDS_AT, MAP_ENDS_AT, (True, True)),
 }
 UNDER_PYTHON_SC2 = ("task", "game")
-"""There only these two take different ways; the flags of the others follow from the same rule."""
+"""The ends with different code under python-sc2; the flags of all others follow the same rule."""
 FIRST = ("observe", "info", "action_masks")
 LATER = ("observe", "reward", "terminated", "info", "action_masks")
 
@@ -34,7 +34,7 @@ class Recorder:
     step_mul = 320
     ends: ClassVar[list[str]]
     calls: ClassVar[list[list[str]]]
-    """Of each episode."""
+    """The recorded calls of each episode."""
 
     def begin(self):
         self.max_loops, self.ends_from, *_ = ENDS[self.ends[self.episode.number]]

@@ -33,7 +33,7 @@ from sc2pool.tasks.teams.team_task import row_space
 from tests.matches.playing import RecordedRows, new_player
 
 LONG = {"25m", "27m_vs_30m", "bane_vs_bane", "2c_vs_64zg"}
-"""Scenarios of so many units that a few steps must do."""
+"""Scenarios with many units, of which the test plays only a few steps."""
 TERRAN = {"marauder": 2, "marine": 7, "medivac": 1}
 
 
@@ -117,7 +117,7 @@ def test_a_battle_that_smacs_scripted_player_wins(smac, tmp_path):
     env.reset()
     total, terminated = 0.0, False
     while not terminated:
-        reward, terminated, info = env.step([0] * 5)  # only dead agents may do this
+        reward, terminated, info = env.step([0] * 5)  # only dead agents may choose action 0
         total += reward
     assert info["battle_won"]
     assert info["dead_enemies"] == 5

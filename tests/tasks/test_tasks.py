@@ -86,7 +86,7 @@ def test_episodes(task_name, at_random):
         assert ends.index(True) == len(ends) - 1
         assert len(rest) <= task.max_loops // task.step_mul
         if not {"Roaches", "Zerglings"} & set(re.findall("[A-Z][a-z]+", task_name)):
-            # Without fights the marines cannot all die before the end.
+            # If the marines never fight, some of them live until the end.
             assert len(rest) == task.max_loops // task.step_mul
 
 

@@ -1,4 +1,4 @@
-"""Pools of a cluster must agree; the error names the difference, and each commit."""
+"""Pools of a cluster must agree; the error names the difference and the commits."""
 
 from __future__ import annotations
 

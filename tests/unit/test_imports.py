@@ -191,7 +191,7 @@ def public_names() -> set[str]:
         for name, (module, name_there) in door._HOMES.items():
             home = f"{module}.{name_there}"
             there = {one for one in found if one == home or (home[-1:] == "." and home in one)}
-            if there:  # the page describes it under another name
+            if there:  # the page describes this name under another heading
                 found = found - there | {f"{door.__name__}.{name}"}
     return found
 

@@ -76,7 +76,7 @@ def test_no_other_place_starts_a_python():
         for file in PACKAGE.rglob("*.py")
         if "sys.executable" in file.read_text()
     }
-    assert starting == {"processes/spawn.py", "shell.py"}  # the second only prints the command
+    assert starting == {"processes/spawn.py", "shell.py"}  # shell.py only prints the command
 
 
 def test_an_interrupt_leaves_no_zombie(monkeypatch):

@@ -170,7 +170,7 @@ def inside(file: Path) -> str:
 
 
 def test_only_what_is_allowed_reads_the_wall_clock():
-    """And every exception is still needed."""
+    """Every exception is still needed."""
     used = {
         (inside(file), name) for file in FILES for name in looks_at_the_wall_clock(file.read_text())
     }
@@ -195,7 +195,10 @@ def test_the_lint_itself(source, found):
 
 
 WITHOUT_ARGUMENTS = {"get", "wait", "join", "result", "acquire", "communicate", "accept"}
-"""Methods that wait for ever if called without arguments; with arguments most are others."""
+"""Methods that wait for ever if called without arguments.
+
+With arguments, most methods of these names do not wait.
+"""
 ALWAYS = {
     "ray.get",
     "ray.wait",
@@ -254,7 +257,7 @@ WAITS = {
 
 
 def name_of(node: ast.expr) -> str:
-    """The last name of an expression: of `self._thread` and of `_thread` the same."""
+    """The last name of an expression: `_thread` for `self._thread` and for `_thread`."""
     match node:
         case ast.Attribute(attr=name) | ast.Name(id=name):
             return name
@@ -301,7 +304,7 @@ poll.poll(); poll.poll(0)
 
 
 def test_every_wait_has_an_end():
-    """And every exception is still needed."""
+    """Every exception is still needed."""
     found = {
         (file.relative_to(PACKAGE).as_posix(), wait)
         for file in PACKAGE.rglob("*.py")

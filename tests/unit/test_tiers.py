@@ -77,7 +77,7 @@ def test_only_workers_beyond_the_fourth_wait_until_the_cores_are_not_busy(reques
     pacer = GivesWay()
     pacer.pytest_runtest_protocol(request.node)
     assert not busy_percent
-    pacer.pytest_runtest_protocol(request.node)  # same file: the processor is not asked again
+    pacer.pytest_runtest_protocol(request.node)  # same file: the processor's load is not read again
 
 
 def test_a_run(suite):

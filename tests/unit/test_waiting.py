@@ -248,7 +248,7 @@ async def test_asyncio_is_not_forgotten_meanwhile(pipe, how):
     turn, called = Turn(loop), []
 
     async def play() -> None:
-        os.write(pipe[1], b"x")  # its turn comes: asyncio is left
+        os.write(pipe[1], b"x")  # makes the task's turn come, without asyncio
         await loop.turns.wait(turn, time.monotonic() + LONG_S)
         if how == "a timer":
             loop.call_later(0.02, end)
@@ -322,7 +322,7 @@ async def test_a_task_that_waits_for_its_turn_can_be_cancelled():
         try:
             await turn
         except asyncio.CancelledError:
-            return await turn  # it still has to clean up
+            return await turn  # the task still has to clean up
         raise AssertionError("it was cancelled")
 
     assert not turn.cancel()

@@ -51,7 +51,7 @@ def owns_a_family() -> None:
     )
     job = Job(child)
     assert child.stdin is not None and child.stdout is not None
-    child.stdin.write(b"\n")  # only now, so that its child processes are in the job
+    child.stdin.write(b"\n")  # only now: its children must be in the job
     child.stdin.flush()
     print(child.pid, int(child.stdout.readline()), flush=True)
     sys.stdin.read()

@@ -41,7 +41,7 @@ def test_a_killed_trainer_leaves_no_process(
 ) -> None:
     trainer = program("trains")
     wait_for_stage(trainer, stage)
-    time.sleep(delay_s)  # into the stage, at a random instant
+    time.sleep(delay_s)  # a random instant of the stage
     family = psutil.Process(trainer.pid).children(recursive=True)
     trainer.kill()
     assert psutil.wait_procs(family, GONE_WITHIN_S)[1] == []
@@ -57,7 +57,7 @@ def test_a_child_that_is_being_started_ends_with_its_parent(
     for number in range(10):
         parent = program("starts_children")
         wait_for_stage(parent, "starting")
-        time.sleep(number / 20)  # into the start of a child, at a random instant
+        time.sleep(number / 20)  # an instant in the start of a child
         parent.kill()
         parent.wait()
     wait_for(lambda: set(psutil.pids()) <= before, GONE_WITHIN_S)

@@ -66,7 +66,7 @@ def test_a_paused_process_stands_still(tmp_path: Path, wait_for: Callable[..., N
                 wait_for(lambda before=paused: counted.stat().st_size > before)
                 gate.pause()
                 paused = counted.stat().st_size
-                time.sleep(PAUSED_S)  # it must have no effect
+                time.sleep(PAUSED_S)  # the pause must have no effect
                 assert counted.stat().st_size == paused
                 gate.resume()
             wait_for(lambda: counted.stat().st_size > paused)

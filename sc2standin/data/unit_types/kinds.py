@@ -78,7 +78,7 @@ class WeaponType:
 
     @cached_property
     def longest_range(self) -> float:
-        """The greatest distance of a target during an attack with either weapon."""
+        """The larger sum of range and slop of both weapons, in cells."""
         own = self.range + self.range_slop
         return own if self.other is None else max(own, self.other.longest_range)
 
@@ -103,7 +103,7 @@ class WeaponType:
         return max(usable, key=lambda one: hit(one, target), default=self)
 
     def _can_hit(self, target: UnitType) -> bool:
-        if self.targets == data_pb.Weapon.Any or target.strides:  # it is so tall that both hit it
+        if self.targets == data_pb.Weapon.Any or target.strides:  # a tall unit, which both hit
             return True
         return target.flies != (self.targets == data_pb.Weapon.Ground)
 
@@ -192,7 +192,7 @@ class UnitType:
     refuses: tuple[str, ...] = ()
     """Names of the abilities on its command card that the stand-in refuses."""
     variant_of: UnitType | None = None
-    """The type that an upgrade or a buff has changed into this one."""
+    """The original type, if this is its variant after an upgrade or a buff."""
     buff_id: int = 0
     """The buff that units of this type show, 0 for none."""
 

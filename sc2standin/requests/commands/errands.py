@@ -166,7 +166,7 @@ def obey_at_once(
     elif order.kind == OrderKind.HALT:
         economy.building.halt(unit)
     elif order.kind == OrderKind.SALVAGE:
-        if economy.building.salvages(unit):  # it was ordered twice before the same loop
+        if economy.building.salvages(unit):  # two orders came before the same loop
             return error_pb.CantQueueThatOrder
         economy.building.salvage(unit)
     elif isinstance(unit.job, Site):

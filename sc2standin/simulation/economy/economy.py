@@ -340,7 +340,7 @@ class Economy:
         owner = self._add_ons.owner_of(site)
         if owner is None:
             self.refund(*self.building.cancel(site))
-        elif owner.order.kind == OrderKind.ADD_ON:  # otherwise it was cancelled in this loop
+        elif owner.order.kind == OrderKind.ADD_ON:  # if not, the order was cancelled in this loop
             self.cancel(owner, 0)
 
     def _give_up(self, factory: Unit) -> None:

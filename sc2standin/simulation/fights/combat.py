@@ -135,7 +135,7 @@ class Combat:
         damage: dict[Unit, float],
     ) -> None:
         """Fire a weapon; immediate hits are added to the damage of this loop."""
-        if weapon.splash:  # it explodes
+        if weapon.splash:  # the attacker explodes
             return
         world = self._world
         least, more = weapon.delay_loops
@@ -227,7 +227,7 @@ def _named(
         return pairs.units[j], pairs.gap(i, j)
     target = None if bystanders is None else bystanders.by_tag.get(tag)
     if bystanders is None or target is None or not is_target(pairs.units[i], target):
-        return None, 0.0  # it may have lifted off
+        return None, 0.0  # a structure may have lifted off
     return target, bystanders.gap(pairs.units[i], target)
 
 

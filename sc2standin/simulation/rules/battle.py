@@ -50,7 +50,7 @@ class BattleRule:
         world.reaction_loops = REACTION_LOOPS
 
     def start(self) -> None:
-        """Begin, or remove the units from the map until the battle begins."""
+        """Begin the battle; if it begins later, remove the units from the map until then."""
         if self._begins_at:
             self._world.remove([one for one in self._world.units if one.owner in (ME, ENEMY)])
         else:

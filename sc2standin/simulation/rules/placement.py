@@ -3,9 +3,9 @@
 Rules it keeps:
 - All random places come from the episode's generator; a later group keeps its distance to the units
   on the map.
-- Tumors spread creep over the ground, and without them it withers: by one cell every SPREAD_LOOPS
-  loops, over ground on which units walk, up to the distance from a tumor that the tumor's type
-  sets. A game has this rule from its first tumor on.
+- Tumors spread creep by one cell every SPREAD_LOOPS loops, over ground on which units walk, up to a
+  distance that the tumor's type sets. Without a tumor, creep withers at the same speed. A game has
+  this rule from its first tumor on.
 """
 
 from __future__ import annotations

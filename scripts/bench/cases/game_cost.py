@@ -41,7 +41,7 @@ MIN_READY = 8
 ONE_GAME = f"{WIRE}, one game"
 ALONE = "n × one game alone"
 GAMES_PER_ENV = 2
-"""One for the pool, one for the bare wire."""
+"""For each env the pool has a game, and so has the bare wire."""
 BYTES_PER_GAME = 120_000_000
 """About the memory of a stand-in game with its worker."""
 

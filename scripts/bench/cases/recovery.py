@@ -71,7 +71,7 @@ def recovery(settings: Settings) -> list[Row]:
 
 
 def deaths(settings: Settings, n: int) -> list[Row]:
-    """Milliseconds from the SIGKILL of a game."""
+    """Milliseconds from the SIGKILL of a game to its detection, and to the trainer's batch."""
     rows = []
     for spares in (1, 0):
         tell(f"{CASE}: deaths, {spares} spares")

@@ -1,8 +1,8 @@
 """Deletes folders and locks; makes the temporary folder read-only, or not executable, for a while.
 
 A cleaner of temporary files or a user may delete them. While the folder is mounted differently, a
-worker is killed, so that its replacement finds it so. The file system itself cannot become
-read-only while a pool has files open on it, so an empty one that is covers it.
+worker is killed, so that its replacement finds it so. A file system cannot become read-only while a
+pool has files open on it. So an empty read-only file system is mounted over it.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ LONGEST_S = 2.0
 
 
 def change(arena: Arena, rng: Random, before: str, after: str) -> None:
-    """One command for the folder's mount, and in a while the one that takes it back."""
+    """Change the mount of the temporary folder by one command, and restore it by another."""
     arena.beside(soon(rng), _change, arena, before, after, LONGEST_S * rng.random())
     kill_a_worker(arena, rng)
 
@@ -111,7 +111,7 @@ def _change(arena: Arena, before: str, after: str, hold_s: float) -> None:
 
 
 def _run(arena: Arena, command: str) -> bool:
-    temp = Path(tempfile.gettempdir())  # in the root of its file system
+    temp = Path(tempfile.gettempdir())  # directly below the root of its file system
     try:
         helper = subprocess.Popen(command.format(temp=temp, disk=temp.parent).split())
     except OSError:

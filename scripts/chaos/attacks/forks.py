@@ -134,7 +134,7 @@ def _bait(arena: Arena) -> None:
     temp = Path(tempfile.gettempdir())
     pid = _neighbour(arena, "playing", 0.0, signal.SIGKILL)
     for run in temp.glob(f"sc2pool-run-*-{pid}-*"):
-        precious = temp / f"precious-{pid}"  # a copy: another sweep may delete the run just now
+        precious = temp / f"precious-{pid}"  # a copy: another sweep may delete the run
         with suppress(shutil.Error):  # sockets are not copied
             shutil.copytree(run, precious, symlinks=True)
         (precious / "file").touch()

@@ -165,7 +165,7 @@ def test_evaluates_and_saves_while_it_trains(walks, vec_task, tmp_path):
 
 
 class KillsOneGame(BaseCallback):
-    """Kills the game of one env after so many calls."""
+    """Kills the game of one env after `after` calls."""
 
     def __init__(self, after: int) -> None:
         super().__init__()
@@ -208,7 +208,7 @@ def test_one_game_may_return_no_mask(gym_env):
 
 
 def test_an_algorithm_learns_where_the_task_returns_no_masks(vec_task):
-    """None allows every action: here in each second step of one env, then in all envs."""
+    """A mask of None allows every action: here in each second step of one env, then in all envs."""
     made = vec_task(SometimesMasked)
     made.set_attr("rests", True, indices=0)
     model = MaskablePPO("MlpPolicy", made, n_steps=8, batch_size=16, n_epochs=1)
@@ -219,7 +219,7 @@ def test_an_algorithm_learns_where_the_task_returns_no_masks(vec_task):
 
 @pytest.mark.parametrize("spares", [0, 2])
 def test_no_masked_action_is_ever_taken(vec_task, spares):
-    """In training, in the step after a fault, and in evaluation; the task raises if one is."""
+    """In training, after a fault and in evaluation. The task raises an error for such an action."""
     pool = vec_task(OneAllowed, n=2, spares=spares)
     env = all_of_it(pool)
     evaluation = MaskableEvalCallback(
@@ -233,7 +233,7 @@ def test_no_masked_action_is_ever_taken(vec_task, spares):
 
 
 def test_without_its_masks_the_task_would_have_complained(vec_task):
-    """Without masks the test above would fail."""
+    """Without masks the test above would fail, because the task raises."""
     model = MaskablePPO("MlpPolicy", vec_task(OneAllowed, n=1), device="cpu", **PPO_LIKE)
     with pytest.raises(Exception, match="is masked"):
         model.learn(64, use_masking=False)

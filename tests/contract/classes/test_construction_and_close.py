@@ -385,7 +385,7 @@ def test_a_pool_that_has_failed_and_is_forgotten_is_collected():
 
 @pytest.mark.parametrize("waits", ["step", "call"])
 def test_it_can_be_closed_while_another_thread_waits(vec, waits):
-    """As `AsyncPPO`'s actor does."""
+    """Another thread waits for the pool, as `AsyncPPO`'s actor does."""
     made = vec(partial(Hanging, waits))
     made.reset()
     raised: list[BaseException] = []

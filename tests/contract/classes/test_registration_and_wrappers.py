@@ -170,7 +170,7 @@ def test_both_checkers_pass(gym_env, task):
         sb3_check(env)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        # It can only be told, by a warning, that an env made without `gymnasium.make` has no spec.
+        # The only allowed warning says that an env made without `gymnasium.make` has no spec.
         warnings.filterwarnings("ignore", message=".*not having a spec.*")
         gymnasium_check(env, skip_close_check=True)
     env.close()

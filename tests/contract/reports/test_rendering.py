@@ -58,7 +58,7 @@ def place_of_the_marine(frame: Any, game_info: Any) -> Any:
     ("task", "spares"), [(Placed, 0), (Placed, 2), (PlacedBot, 0)], ids=["task", "spares", "bot"]
 )
 def test_frames_show_the_observed_moment(vec_task, task, spares):
-    """In every step, also in the first of an episode that an autoreset or a spare began."""
+    """This holds in every step, also in an episode's first after an autoreset or from a spare."""
     made = vec_task(task, n=2, spares=spares, seed=3, render_mode="rgb_array")
     observations = made.reset()
     ((game_info, _),) = made.env_method("_seen", indices=0)
@@ -316,12 +316,12 @@ def test_sb3_records_all_games_in_one_picture(vec_task, tmp_path):
     recorder = VecVideoRecorder(made, str(tmp_path), lambda step: step == 0, video_length=4)
     recorder.reset()
     frames = [made.render()]
-    for _ in range(5):  # its episodes are three steps long
+    for _ in range(5):  # episodes are three steps long
         recorder.step(np.array([0, 4]))
         frames.append(made.render())
     recorder.close()
     assert frames[0].shape == (2 * HEIGHT, WIDTH, 3)
-    assert_video_shows(tmp_path, frames[:5])  # the one before the first step is one more
+    assert_video_shows(tmp_path, frames[:5])  # plus the frame before the first step
 
 
 @without_workers

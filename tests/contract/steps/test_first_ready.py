@@ -21,7 +21,7 @@ from tests.contract.envs import Counting, Gated
 from tests.support.vec_pool import TASK, N, check_vec_pool
 
 AT_ONCE_S = 5.0
-"""Well below the gate's own limit."""
+"""Well below the time limit of the gate."""
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def shared(gate):
 
 @pytest.fixture
 def pool(shared, gate):
-    """Its envs are at the beginning of an episode, before the first step."""
+    """A pool whose envs are at the beginning of an episode, before the first step."""
     shared.reset()
     gate.unlink(missing_ok=True)
     shared.set_attr(range(3), "actions", [])
@@ -47,7 +47,7 @@ def pool(shared, gate):
 
 
 def test_env_sends_to_some_games_and_receives_those_that_are_ready(standin_dir):
-    """A game of a match is two envs of the `VecEnv`."""
+    """Each game of a match gives two envs of the `VecEnv`."""
     with closing(SubprocSC2VecEnv("MarineDuel", n=2, game=standin_dir)) as env:
         env.reset()
         env.send([0, 0], [1])

@@ -169,7 +169,7 @@ LOOPS = 8 * EPISODE
 
 
 def run(standin_dir: Path, *, spares: int, resets: int) -> str:
-    """A digest of everything that a seeded run returns after so many resets in a row."""
+    """A digest of all results of a seeded run that begins with several resets in a row."""
     with closing(
         SubprocSC2VecEnv(n=2, task="MoveToBeacon", game=standin_dir, spares=spares, max_loops=LOOPS)
     ) as env:

@@ -155,7 +155,7 @@ def test_stop_iteration_of_a_hook_is_raised_unchanged(serial):
 def test_errors_of_two_envs_in_one_step_are_over_with_the_next_reset(serial):
     env = serial(Raising)
     env.reset()
-    for _ in range(3):  # the second error comes before or after the first one was raised
+    for _ in range(3):  # the second error may come before or after the first is raised
         with pytest.raises(ValueError, match="of the user's own"):
             env.step([7, 7])
         env.reset()
@@ -176,7 +176,7 @@ def test_ctrl_c_in_a_hook(serial):
 
 
 class Pondering(MoveToBeacon):
-    """Stands at a breakpoint in its first step."""
+    """Waits in its first step, as at a breakpoint."""
 
     stood = False
 
@@ -273,7 +273,7 @@ def test_large_actions_and_attributes_do_not_block(pools):
 
 
 def test_an_env_whose_close_raises_leaves_no_descriptor(monkeypatch):
-    # A test's log keeps the traceback, and with it the pool's memory.
+    # The log of a test keeps the traceback, and so the pool's memory.
     monkeypatch.setattr(logging.getLogger("asyncio"), "disabled", True)
 
     class Clumsy(Counting):
@@ -286,7 +286,7 @@ def test_an_env_whose_close_raises_leaves_no_descriptor(monkeypatch):
         with pytest.raises(ValueError, match="of the user's own"):
             env.close()
         del env
-        gc.collect()  # until then the traceback does
+        gc.collect()  # until then the traceback refers to it
         return psutil.Process().num_fds()
 
     assert descriptors_after_one() == descriptors_after_one()

@@ -334,7 +334,7 @@ def test_at_most_so_many_run_at_one_time(vector, mode, tmp_path):
     actions = np.arange(4)
     for _ in range(3):
         made.step_async(actions)
-        actions[:] = 9  # the last are not even sent yet
+        actions[:] = 9  # the last actions are not sent yet
         _, _, terminations, _, _ = made.step_wait()
         actions[:] = np.arange(4)
         if mode is AutoresetMode.DISABLED and terminations.any():
@@ -368,7 +368,7 @@ def test_a_tasks_actions_are_checked(vector_task):
     for _ in range(4):
         assert (np.array(made.call("action_masks")).sum(axis=1) == 1).all()
         made.step(np.array([0, 7]))
-    made.step([99, 99])  # both are over: their actions are ignored
+    made.step([99, 99])  # both episodes are over: the actions are ignored
     with pytest.raises(ActionError):
         made.step([0, 99])
 

@@ -40,7 +40,7 @@ def make(name: str, **keywords: Any) -> Any:
 
 
 def short_episodes(name: str, steps: int) -> dict[str, Any]:
-    """Keywords of this class for a task whose episodes have so many steps, except for SMAC's."""
+    """Keywords for a task whose episodes have this many steps; SMAC's class plays 3m."""
     if name == "StarCraft2Env":
         return {"map_name": "3m"}
     task = "3m" if name == "SC2ParallelEnv" else "MoveToBeacon"

@@ -1,8 +1,8 @@
 """A trainer that writes into every array it is given: `scribbling.py CLASS TRANSITIONS`.
 
 It plays each of the class's modes and kinds of observations, and kills workers and games.
-It fails if a last observation differs from the one that was returned last, and prints how many
-transitions and faults there were.
+The program fails if a final observation differs from the observation returned before. It prints how
+many transitions and faults there were.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from every_class import LIBRARIES, MODES, OF_ONE_GAME
 
 Programs = Callable[..., subprocess.CompletedProcess[str]]
 _SLOW_TO_IMPORT = "SC2TianshouVectorEnv"
-"""Its library alone takes 4 s of CPU; `tests/libraries` has tests of this class that always run."""
+"""Its library takes 4 s of CPU to import; `tests/libraries` always tests this class."""
 TESTED = [name for name in LIBRARIES if name != _SLOW_TO_IMPORT or is_long()]
 
 

@@ -81,7 +81,7 @@ def another_program_takes_over(pool: Pool) -> None:
     os.execv("/bin/sleep", ["sleep", "3"])
 
 
-# Out of a call of the pool's.
+# Leave during a call of the pool.
 
 
 @door
@@ -130,7 +130,7 @@ def an_event_loop_is_left(pool: Pool) -> None:
     asyncio.run(main())
 
 
-# In the interpreter's own end.
+# Leave while the interpreter exits.
 
 
 @door
@@ -166,7 +166,7 @@ def a_fork_outlives_it(pool: Pool) -> None:
 def a_fork_exits_and_it_plays_on(pool: Pool) -> None:
     child = os.fork()
     if child == 0:
-        sys.exit(0)  # with all that runs at an exit
+        sys.exit(0)  # runs all exit handlers
     os.waitpid(child, 0)
     step(pool)
 
@@ -208,7 +208,7 @@ def main(game: str, name: str) -> None:
     pool.reset()
     children = [process.pid for process in psutil.Process().children(recursive=True)]
     print(json.dumps({"stage": "playing", "children": children}), flush=True)
-    sys.stdin.readline()  # until its children are known
+    sys.stdin.readline()  # wait until the test knows the children
     DOORS[name](pool)
 
 

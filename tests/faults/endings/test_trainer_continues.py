@@ -2,7 +2,8 @@
 
 After Ctrl-C in a session that continues, as in a notebook, the next reset gives a working pool. An
 interrupt is raised where a chosen function of the package begins, so the same instant can be tried
-again. Python handles signals there, and after calls. `scripts/chaos.py` tries thousands by timer.
+again. Python handles signals at the beginning of functions, and after calls. `scripts/chaos.py`
+tries thousands of instants by timer.
 
 The folders for temporary files and caches may be read-only, or may not execute programs.
 """
@@ -280,7 +281,7 @@ def test_full_disk_stops_no_trainer(
 
 @pytest.mark.usefixtures("swept")
 def test_two_trainers_on_one_machine(trainer: Callable[..., Trainer]) -> None:
-    """They start at the same time and take their ports from the same place."""
+    """They start at the same time and lease their ports from the same folder."""
     two = [trainer("trains", 4) for _ in range(2)]
     ports = [one.wait_for_stage("training")["ports"] for one in two]
     assert len({*ports[0], *ports[1]}) == 8

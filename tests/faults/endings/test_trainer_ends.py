@@ -53,7 +53,7 @@ def test_killed_at_random_instants(
     """A fixture checks after each test that nothing is left of it."""
     victim = trainer("trains")
     victim.wait_for_stage(stage)
-    time.sleep(delay_s)  # into the stage, at a random instant
+    time.sleep(delay_s)  # a random instant of the stage
     victim.process.kill()
     assert victim.process.wait(GONE_WITHIN_S) == -signal.SIGKILL
 
@@ -84,7 +84,7 @@ def test_killed_while_workers_import(
     try:
         assert_gone([min(workers, key=psutil.Process.create_time)])
     finally:
-        for worker in workers:  # the second may not have been armed by then
+        for worker in workers:  # the second worker's lifeline may not be armed
             with suppress(psutil.NoSuchProcess):
                 worker.kill()
 
@@ -162,7 +162,7 @@ def test_interrupted(trainer: Callable[..., Trainer], stage: str, delay_s: float
     """Ctrl-C is a KeyboardInterrupt in the training loop, which can then close its pool."""
     interrupted = trainer("trains")
     interrupted.wait_for_stage(stage)
-    time.sleep(delay_s)  # into the stage, at a random instant
+    time.sleep(delay_s)  # a random instant of the stage
     interrupted.process.send_signal(signal.SIGINT)
     said = interrupted.wait_for_stage("interrupted")
     assert said["close_s"] < 5.0
@@ -212,7 +212,7 @@ def test_a_second_interrupt_cuts_the_grace_of_closing_short() -> None:
 
 
 ENDS_WITHIN_S = 60.0
-"""Of the program by itself; one that lacks a resource gets the time limit of `close`."""
+"""Time limit for the end of a program; if it lacks a resource, the limit of `close` applies."""
 
 
 @pytest.mark.timing

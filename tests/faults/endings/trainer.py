@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # workers import the task fr
 from fault_tasks import Saboteur, harm_action
 
 CONFIGS = {
-    # All limits are shorter than its stop.
+    # All limits are shorter than the stop of this trainer.
     "is stopped": PoolConfig(
         limits=Limits(create_join_s=0.5, reset_s=0.5, step_s=0.5, worker_grace_s=0.5),
         watchdog_interval_s=0.2,
@@ -54,7 +54,7 @@ def train(pool: Pool) -> None:
 
 
 def play_on_a_full_disk(pool: Pool) -> None:
-    """Its games fail, one after the other, and nothing about it can be written to a file."""
+    """Its games fail, one after the other, and no file about the faults can be written."""
     told = []
     for env in range(pool.n):
         pool.send([harm_action("game KILL") if env == other else 0 for other in range(pool.n)])

@@ -103,7 +103,7 @@ def test_in_a_step(
 def test_a_game_that_crashes_and_stays(
     make_env: MakeEnv, undisturbed: Recording, tempered: Callable[[str], Path]
 ) -> None:
-    """As behind the box of an error reporter."""
+    """The crashed game stays, as if an error reporter showed a box."""
     env = make_env(config=IMPATIENT, game=tempered("error-box"))
     crash = harm_action("game crash")
     kinds = EXPECTED_KINDS["game hang"]
@@ -125,7 +125,7 @@ def test_between_steps(
         target, name = harm.split()
         strike(processes[target].pid, name)
         if harm == "game KILL":
-            wait_for(lambda: not processes["game"].is_running())  # its worker reports it first
+            wait_for(lambda: not processes["game"].is_running())  # the worker reports it first
         elif name == "KILL" and LINUX:  # elsewhere the next step notices it, and ends the game
             for process in processes.values():
                 wait_for(lambda p=process: has_ended(p))

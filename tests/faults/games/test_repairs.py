@@ -190,7 +190,7 @@ def test_descriptors_run_out_for_a_while(begun: MakeEnv, limited: Limited) -> No
 
 
 def test_descriptors_run_out_for_good(begun: MakeEnv, limited: Limited) -> None:
-    """A typed error, and everything is ended."""
+    """The pool raises an error of a documented type, and all processes end."""
     env = begun(config=PoolConfig(restart=RestartPolicy(per_env=2)))
     children = psutil.Process().children(recursive=True)
     processes_of(env, 0)["worker"].kill()
@@ -371,7 +371,7 @@ def test_the_log_of_a_game_whose_worker_was_killed(begun: MakeEnv, tmp_path: Pat
 
 
 def test_a_trainer_that_uses_one_array_for_all_its_actions(begun: MakeEnv, tmp_path: Path) -> None:
-    """With and without the argument `envs`."""
+    """The same result with and without the argument `envs`."""
     env = begun(task=Saboteur, config=PoolConfig(fault_report_dir=tmp_path))
     actions = np.zeros(2, np.int64)
     for envs in (None, [0, 1]):
@@ -385,7 +385,7 @@ def test_a_trainer_that_uses_one_array_for_all_its_actions(begun: MakeEnv, tmp_p
 
 
 def test_a_game_that_floods_its_log(begun: MakeEnv, faulty: Faulty, run_temp: Path) -> None:
-    """Its output fills neither the disk nor the worker's memory, and steps continue."""
+    """The output fills neither the disk nor the worker's memory, and steps continue."""
     env = begun(task=Short, game=faulty.installation)
     (run,) = run_temp.glob("sc2pool-run-*")
     faulty.order("flood the log", "step", seconds=600.0)

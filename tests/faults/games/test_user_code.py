@@ -40,7 +40,7 @@ CLOSES_WITHIN_S = 5.0
 
 
 def assert_failed_for_good(env: Any) -> None:
-    """No process runs, even before `close`, which is quick and may be repeated."""
+    """No process runs, even before `close`. `close` is quick and may be called again."""
     _, alive = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=2.0)
     assert not alive
     with pytest.raises(ClosedError, match="the pool has failed"):
@@ -174,7 +174,7 @@ def test_a_call_that_hangs(two: SubprocSC2VecEnv, log: Path, operation: str) -> 
 
 
 def numbers(env: SubprocSC2VecEnv) -> list[int]:
-    """Of the episodes that are played."""
+    """The numbers of the episodes that are played."""
     return [episode.number for episode in env.get_attr("episode")]
 
 

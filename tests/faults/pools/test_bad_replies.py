@@ -1,7 +1,7 @@
 """A game that answers wrongly, late, or not at all, in every phase.
 
 One pool of two plays the same seeded run again and again, five steps an episode. In each row the
-game of env 0 does one harm, once; the run is compared with one in which nothing happened.
+game of env 0 does one harm, once. The run is compared with an undisturbed run.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Run:
 
 
 def assert_env_0_cut_short(run: Run, quiet: Recording, kinds: set[str]) -> None:
-    """Env 0's episode ends at the harm, and its next ones begin so much earlier."""
+    """Env 0's episode ends at the harm, so its next episodes begin earlier by the missing steps."""
     earlier = EPISODE - HARM_STEP
     for number in range(STEPS + 1):
         shift = earlier if number >= HARM_STEP else 0
@@ -147,7 +147,7 @@ def test_harm(
     instance = env.stats().instances[0]
     order: dict[str, Any] = {"seconds": TOO_LONG_S}
     if phase == "launching":
-        strike(processes_of(env, 0)["game"].pid, "KILL")  # so that another is launched
+        strike(processes_of(env, 0)["game"].pid, "KILL")  # so that another game is launched
     else:
         order["pid"] = instance.pid
     faulty.order(harm, POINTS[phase], **order)
@@ -199,7 +199,7 @@ def test_slow_but_in_time_is_no_fault(
 def test_numbers_that_are_not_finite(
     env: SubprocSC2VecEnv, faulty: Faulty, quiet_run: Recording, phase: str
 ) -> None:
-    """A task that used these values would get the blame."""
+    """Without this check, a task that uses these values would be blamed."""
     run = Run(env)
     run.play(HARM_STEP - 1)
     faulty.order("not finite", POINTS[phase], pid=env.stats().instances[0].pid)

@@ -151,7 +151,7 @@ def test_stats_show_the_game_below_the_script(
     game = game_of(env, 0)
     assert shown.pid == game.pid
     assert shown.listener == "proven"
-    enough = game.memory_info().rss / 2  # the script has a tenth of it
+    enough = game.memory_info().rss / 2  # the script alone uses a tenth of this
     wait_for(lambda: (env.stats().instances[0].memory_bytes or 0) > enough)
 
 

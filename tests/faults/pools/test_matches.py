@@ -91,8 +91,8 @@ def test_both_rows_get_one_truncation_and_the_others_none(make_env, undisturbed,
 
 
 def test_a_side_that_dies_before_its_first_observation(make_env, arm, striking_installation):
-    """The batch does not show it: the pair was replaced within the reset."""
-    arm("game KILL")  # of the pair that starts first
+    """The batch shows no fault, because the pair was replaced within the reset."""
+    arm("game KILL")  # in the pair that starts first
     env = make_env(task=MarineDuel, n=1, game=striking_installation)
     assert env.reset().shape == (2, 57)
     assert sum(env.stats().replacements.values()) == 1

@@ -136,7 +136,7 @@ def test_recycled_after_episodes_or_seconds(
 def test_a_shared_worker_over_the_soft_limit_of_memory(
     begun: MakeEnv, wait_for: Callable[..., None]
 ) -> None:
-    """Its envs move to another worker, each at the end of its episode."""
+    """The envs of the worker move to another worker, each at the end of its episode."""
     settings = replace(config(soft_memory_bytes=LIMIT_BYTES), envs_per_worker=2)
     env = begun(task=Grows, config=settings)
     before, other = env.stats().instances
@@ -194,7 +194,7 @@ def test_over_the_hard_limit_of_memory(
 
 
 def test_a_game_that_needs_a_hard_reset(begun: MakeEnv, faulty: Faulty) -> None:
-    """It plays one more episode, reached by create_game, and is replaced at its end."""
+    """The game plays one more episode, begun by create_game, and is replaced at its end."""
     env = begun(n=1, task=Short, game=faulty.installation, seed=None, config=config())
     faulty.order("needs a hard reset", "restart_game")
     ended = 0
@@ -234,12 +234,12 @@ def spared(make_env: MakeEnv) -> Callable[..., SubprocSC2VecEnv]:
 
 
 def strike_spares(env: SubprocSC2VecEnv, wait_for: Callable[..., None]) -> int:
-    """Kills the games of all spares that have one; waits for their workers' reports; the number."""
+    """Kills the games of all spares, waits for the workers' reports, and returns their number."""
     struck = [instance for instance in env.stats().instances[N:] if instance.pid]
     for instance in struck:
         game = psutil.Process(instance.pid)
         strike(instance.pid, "KILL")
-        wait_for(lambda g=game: not g.is_running())  # its worker reports it, and then reaps it
+        wait_for(lambda g=game: not g.is_running())  # the worker reports its end, then reaps it
     return len(struck)
 
 

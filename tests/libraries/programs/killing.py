@@ -1,4 +1,4 @@
-"""For the programs of this folder: kill a game, and report to the test."""
+"""Helpers for the programs of this folder: kill a game, and report to the test."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ OFTEN = PoolConfig(restart=RestartPolicy(per_env=100, per_pool_per_env=100))
 
 @pytest.fixture
 def make() -> Iterator[Make]:
-    """Makes an env with the constructor's words."""
+    """Makes an env with the constructor's arguments."""
     with ExitStack() as stack:
 
         def make_env(task: Any = "3m", **keywords: Any) -> SC2ParallelEnv:

@@ -30,7 +30,7 @@ DICT = spaces.Dict({"a": spaces.Box(0, 1, (2,)), "b": spaces.Discrete(3)})
 
 @pytest.fixture
 def make() -> Iterator[Make]:
-    """Makes a vector env of functions, or with the constructor's words.
+    """Makes a vector env of functions, or with the constructor's arguments.
 
     By default a serial one: `tests/contract` shows that workers play the same.
     """
@@ -108,7 +108,7 @@ def test_ready_envs_go_on_while_one_is_waited_for(gated, gate):
         envs = [info["env_id"] for info in infos]
         seen += zip(envs, observations[:, 0].tolist(), strict=True)
         if terminated.any():
-            gated.reset(np.array(envs)[terminated])  # its first observation is there
+            gated.reset(np.array(envs)[terminated])  # their first observations have come
     assert {env for env, _ in seen} == {0, 2}
     for env in (0, 2):
         counts = [count for other, count in seen if other == env]

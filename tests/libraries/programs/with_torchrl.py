@@ -30,7 +30,7 @@ def refusal_of_next_step() -> str:
 
 
 def next_observations_wrong(data: Any) -> int:
-    """How many steps do not continue from the step before, although no episode has ended."""
+    """Number of steps that do not continue the previous step although no episode has ended."""
     after, following = data["next", "observation"][:, :-1], data["observation"][:, 1:]
     ended = data["next", "done"][:, :-1, 0]
     return int(((after != following).any(-1) != ended).sum())

@@ -2,10 +2,10 @@
 
     record_smac.py SCENARIO SEED STEPS OPTIONS FILE
 
-OPTIONS is a JSON object of keywords for SMAC's environment. The file, a numpy archive, has what
-SMAC says before each action and after the last one (observations, states, masks), the actions, and
-each step's reward and whether the battle was over. Only SMAC, numpy and the standard library of
-Python 3.10 are there.
+OPTIONS is a JSON object of keywords for SMAC's environment. The file, a numpy archive, has the
+results of SMAC before each action and after the last one (observations, states, masks), the
+actions, the reward of each step, and whether the step ended the battle. Only SMAC, numpy and the
+standard library of Python 3.10 are there.
 """
 
 from __future__ import annotations

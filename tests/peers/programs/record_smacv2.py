@@ -3,12 +3,14 @@
     record_smacv2.py MAP SEED STEPS OPTIONS FILE
 
 OPTIONS is a JSON object of keywords for SMACv2's environment, `capability_config` among them. The
-file, a numpy archive, has what record_smac.py records, and what was drawn: teams and places.
+file is a numpy archive. It has the same data as the file of record_smac.py, and the teams and
+places that were drawn.
 
-SMACv2 remembers which enemies any agent has seen, and blanks what an agent sees of all enemies
-before one that none has seen yet or that is dead; which these are depends on the random order in
-which it asks its agents, and on how often. `observations` are what agents see if all are known,
-`own_observations` what SMACv2 says by itself. Nothing of its code is changed.
+SMACv2 remembers which enemies any agent has seen. If an enemy is dead or was not seen yet, SMACv2
+blanks all enemies before it in an agent's observation. The result depends on the random order in
+which SMACv2 asks its agents, and on the number of calls. `observations` are the observations if all
+enemies are known, `own_observations` those that SMACv2 returns by itself. SMACv2's code is not
+changed.
 """
 
 from __future__ import annotations

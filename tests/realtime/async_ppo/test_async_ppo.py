@@ -40,7 +40,7 @@ ROLLOUT = N * N_STEPS
 
 @pytest.fixture(autouse=True)
 def no_thread_is_left() -> Iterator[None]:
-    uninterrupted(lambda: None)  # this thread stays for as long as the process
+    uninterrupted(lambda: None)  # this thread lives as long as the process
     before = set(threading.enumerate())
     yield
     assert [thread for thread in threading.enumerate() if thread not in before] == []

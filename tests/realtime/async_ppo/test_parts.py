@@ -207,7 +207,7 @@ def test_importance_weights_are_capped_above_only_and_have_no_gradient():
 
 @pytest.mark.filterwarnings(
     "ignore:You have specified a mini-batch size"
-)  # the last one is smaller
+)  # the last minibatch is smaller
 @pytest.mark.parametrize(
     ("env_id", "options"),
     [

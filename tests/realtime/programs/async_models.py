@@ -105,7 +105,7 @@ class Obstinate(ActorCriticPolicy):
 
 
 class Linear(nn.Module):
-    """In place of a policy's `mlp_extractor`: another network, with a factor."""
+    """Replaces a policy's `mlp_extractor` by another network, with a factor."""
 
     factor = 1.0
 

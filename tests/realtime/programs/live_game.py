@@ -62,7 +62,7 @@ class LiveGame:
         return self.tick
 
     def picture(self) -> NDArray[np.int64]:
-        """A picture that moves, with a pause menu."""
+        """A picture that moves while the game runs, with a pause menu."""
         return np.array([self.tick, self.paused])
 
     def still_picture(self) -> NDArray[np.int64]:

@@ -29,7 +29,7 @@ time.sleep(600)
 
 
 def start_family(generations: int, **options: Any) -> subprocess.Popen[bytes]:
-    """A program with so many generations of child processes, which have all started."""
+    """A running program with this number of generations of child processes, all of them started."""
     command = [sys.executable, "-S", "-c", GENERATIONS, str(generations), GENERATIONS]
     started = subprocess.Popen(command, stdout=subprocess.PIPE, **options)
     assert started.stdout is not None

@@ -1,4 +1,4 @@
-"""A live game: `ticking_game.py STATE_FILE`. It plays 100 ticks a second, and waits for nobody.
+"""A live game: `ticking_game.py STATE_FILE`. It plays 100 ticks a second, without waiting.
 
 At each tick it writes its tick, its episode and its position into the file. Its commands are lines
 on standard input: `begin` (an episode, at position 0), `move N` (by N per tick, until the next

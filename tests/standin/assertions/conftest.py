@@ -1,6 +1,6 @@
 """Games for the assertions of other clients' tests: one client against a computer, or two clients.
 
-The numbers in the tests' names are those of `sc2standin/README.md`: P for pysc2's tests, S for the
+The numbers in the tests' names refer to `sc2standin/README.md`: P for pysc2's tests, S for the
 tests of Blizzard's C++ API, which ran against the real game. Each test here is written from a
 description of the assertion, and plays the stand-in, or the installation that `--game` names, on
 maps that both games have.

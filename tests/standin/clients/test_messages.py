@@ -22,7 +22,7 @@ from tests.support.fuzz.play import FuzzFailure, play, problem_of
 REQUESTS = 6000
 """Enough for nearly every map of the installation."""
 MAPS = {file.stem for file in Path(sc2standin.__path__[0], "maps").rglob("*.SC2Map")}
-MAPS |= {"Simple96", "Flat64"}  # which an installation makes of the melee's
+MAPS |= {"Simple96", "Flat64"}  # an installation makes these from the melee's map
 
 
 def test_every_request_is_answered_in_time_and_the_same_in_two_games(tmp_path):

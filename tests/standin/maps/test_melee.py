@@ -245,7 +245,7 @@ def test_a_structure_is_paid_for_when_it_is_ordered(melee):
         assert saved(session)[0] == left
     assert session.act(build, command(other, BUILD_DEPOT, place)) == [1, 1]
     step_until(session, lambda: _mine(session, DEPOT))
-    session.step(200)  # the other SCV finds the place taken
+    session.step(200)  # the second SCV finds the place taken
     assert saved(session)[0] == 150
     session.order(other, BUILD_DEPOT, _free_place(session, BUILD_DEPOT, center))
     session.step()

@@ -189,7 +189,7 @@ def test_fatal_close(launch, temper, close, ends):
         payload = sc_pb.Request(step=STEP).SerializeToString()
         frames = bytes([0x82, 0x80 | len(payload)]) + bytes(4) + payload
         frames += bytes([0x88, 0x80]) + bytes(4) if close == "close frame" else b""
-        game.process.send_signal(signal.SIGSTOP)  # so that all of it arrives in one piece
+        game.process.send_signal(signal.SIGSTOP)  # the game then reads all bytes at once
         wire.socket.sendall(frames)
         wire.socket.close()
         game.process.send_signal(signal.SIGCONT)

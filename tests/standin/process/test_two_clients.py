@@ -336,7 +336,7 @@ def test_in_real_time_a_side_whose_clock_is_early_can_act(launch):
     pair = Pair(*(game.connect() for game in games))
     pair.begin(realtime=True)
     games[1].process.send_signal(signal.SIGSTOP)
-    time.sleep(0.3)  # its clock is late by several loops from now on
+    time.sleep(0.3)  # makes this game's clock several loops late
     games[1].process.send_signal(signal.SIGCONT)
     first, _ = pair.observe()
     for number in range(20):

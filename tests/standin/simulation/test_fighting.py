@@ -33,7 +33,7 @@ LATEST_HIT_LOOPS = 24
 
 
 def _first_hit(session, unit_type):
-    """Play until a unit of this type is hit, at most LATEST_HIT_LOOPS; the unit at that time."""
+    """Play until a unit of this type is hit, at most LATEST_HIT_LOOPS; returns the unit."""
     for _ in range(LATEST_HIT_LOOPS):
         session.step()
         (unit,) = session.units(unit_type)
@@ -144,7 +144,7 @@ def test_who_holds_does_not_walk_though_its_other_weapon_reaches_as_far(offline)
 
 
 def test_shields_come_back_when_no_hit_has_come_for_a_while(session_for):
-    """From the 161st loop after the hit, an eighth per loop, in steps of any size."""
+    """Shields grow from the 161st loop after the hit, an eighth per loop, in steps of any size."""
 
     def play(step):
         session = session_for()
@@ -246,7 +246,7 @@ def test_a_reaper_heals_when_no_hit_has_come_for_a_while(offline):
 def test_an_attack_that_is_broken_off_costs_nothing(offline):
     offline.arena((HELLION, 1, 20, 20), (ROACH, 2, 25, 20), (ROACH, 2, 60, 60))
     offline.debug(debug_pb.DebugCommand(game_state=debug_pb.god))
-    offline.step(4)  # its damage point is 4 loops after the first
+    offline.step(4)  # the damage point comes 4 loops after the first loop
     offline.order(offline.units(HELLION), MOVE, (10, 20))
     offline.step(4)
     (hellion,) = offline.units(HELLION)

@@ -371,7 +371,7 @@ def test_a_worker_begins_nothing_on_creep_that_it_did_not_see_before(field):
     (worker, *_) = field.units(SCV)
     assert field.order(worker, BUILD_DEPOT, MIDDLE) == error_pb.Success
     field.step(1000)
-    assert field.state.game.world.minerals >= 100  # it came back
+    assert field.state.game.world.minerals >= 100  # the worker came back
     assert not any(unit.type.id == 19 for unit in field.state.game.world.units)
 
 

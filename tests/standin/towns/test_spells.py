@@ -96,7 +96,7 @@ def test_a_charge_lies_there_and_explodes(offline):
     step_until(offline, lambda: offline.units(CHARGE_ON_THE_GROUND), each=2)
     reaper, charge = offline.one(REAPER), offline.one(CHARGE_ON_THE_GROUND)
     assert (charge.pos.x, charge.pos.y) == (30, 30)
-    assert 24 < reaper.pos.x < 25.5  # it went into range, and no farther
+    assert 24 < reaper.pos.x < 25.5  # the reaper went into range, and no farther
     assert offline.order(reaper, CHARGE, (30, 30)) == error_pb.Cooldown
     assert CHARGE not in abilities(offline, reaper)
     offline.step(46)

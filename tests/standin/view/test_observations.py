@@ -79,7 +79,7 @@ def test_a_units_fields_are_those_of_recorded_ones(offline, recorded_dir):
 
 
 def test_a_units_range_of_detection_and_the_time_it_is_there(offline):
-    """Only units that have them carry these fields; recorded ones of other types do not."""
+    """Only units of such types have these fields, as in recorded observations."""
     offline.arena((OBSERVER, 1, 20, 20), (MARINE, 1, 20, 24), (RAVEN, 1, 24, 24))
     offline.set_value(offline.one(RAVEN), "Energy", 200)
     offline.step()

@@ -36,7 +36,7 @@ class Began:
     env: int
     shown: Stamp
     mark: Mark | None = None
-    """In its `reset_infos`."""
+    """The fault in the `reset_infos` of this reset."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ class Faulty:
         return cls(installation, orders)
 
     def order(self, harm: str, at: str, **more: Any) -> None:
-        """One game shall do this harm, once, when it gets to this point."""
+        """Order one game to do this harm, once, when it gets to this point."""
         whole = self.orders.with_suffix(".new")
         whole.write_text(json.dumps({"id": uuid4().hex, "harm": harm, "at": at, **more}))
         whole.rename(self.orders)

@@ -242,8 +242,8 @@ def start_impostor(port: int, report: Path) -> None:
         parent_pid = os.getpid()
         if os.fork() == 0:
             while os.getppid() == parent_pid:
-                time.sleep(0.001)  # until then it is below the game
-            os.closerange(0, 1024)  # it must not hold the game's lease
+                time.sleep(0.001)  # until then the process is below the game
+            os.closerange(0, 1024)  # this process must not hold the game's lease
             be_impostor(port, report)
         os._exit(0)
     os.wait()
@@ -281,7 +281,7 @@ def main(orders_file: str, *arguments: str) -> int:
     if order is not None:
         start_impostor(port, Path(order["report"]))
         if order["harm"] == "port stolen":
-            time.sleep(3600)  # it does not report that it could not listen
+            time.sleep(3600)  # do not report that listening failed
     data_dir = Path(options["-dataDir"])
     temper = Temper(options.get("--temper", DEFAULT), data_dir / MARKER)
     server = FaultyServer(State(data_dir, Path(options["-tempDir"]), temper=temper), orders)

@@ -20,7 +20,7 @@ from tests.support.audit.checker import Record, Sent
 from tests.support.audit.recording import from_batch, from_reset, from_step
 
 Harms = Callable[[Sequence[int]], Sequence[int]]
-"""From envs to an index in `task.HARMS` for the next action of each."""
+"""A function from envs to the harm of each env's next action, as an index in `task.HARMS`."""
 
 
 def no_harm(envs: Sequence[int]) -> Sequence[int]:

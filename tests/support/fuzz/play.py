@@ -51,7 +51,7 @@ def play(
     maps = sorted(
         str(p.relative_to(directory / "Maps"))
         for p in directory.rglob("*.SC2Map")
-        if p.parent.name != "Ladder"  # all of them are one map
+        if p.parent.name != "Ladder"  # all ladder maps are the same map
     )
     report, draw = Report(), Draw(seed, maps)
     with ExitStack() as games:

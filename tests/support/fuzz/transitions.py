@@ -178,7 +178,7 @@ def drawn(space: spaces.Space[Any], rng: Rng) -> Transition:
 
 
 def a_mask(rng: Rng) -> Any:
-    """None, or a mask in one block of memory or not."""
+    """A mask, in one block of memory or not, or None."""
     mask = np.array([rng.random() < 0.5 for _ in range(ACTIONS)])
     return rng.choice((None, mask, np.repeat(mask, 2)[::2]))
 

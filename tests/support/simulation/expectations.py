@@ -91,7 +91,7 @@ class Expectations:
         self._begun.clear()
         self._next = 0
         if self.pending:
-            self.certain = False  # they may be of either book
+            self.certain = False  # the rows may be of either book
 
     def attribute_set(self, envs: Sequence[int], value: int | None) -> None:
         """An attribute was set; None if it may have been."""

@@ -25,7 +25,7 @@ from tests.support.simulation.world import DO, World
 
 _SHIELDED = frozenset({DO, World.advance.__code__, World.apply.__code__})
 INSTANTS = frozenset({"line", "return"})
-"""Before each line, and after each call: a result may be lost, too."""
+"""Interrupts come before each line, and after each call, so that a result may be lost, too."""
 POOL = str(Path(sc2pool.pool.__file__).parent)
 
 

@@ -117,7 +117,7 @@ class Trainer:
         try:
             self._judge(name, problem, allowed, interrupted=world.interrupts > interrupts)
         finally:
-            del problem  # its traceback refers to a pool that could not be made
+            del problem  # the traceback refers to a pool that could not be made
         return None
 
     def _judge(

@@ -79,7 +79,7 @@ def test_a_childs_cpu_time_is_its_roles(arguments, role):
         assert BURN_S - ROUNDED_S <= used_s[role] < BURN_S + 2.0
         other = "game" if role == "worker" else "worker"
         assert used_s[other] == 0.0
-        assert cpu_between(burnt, cpu_by_process())[role] < 0.05  # it only waits
+        assert cpu_between(burnt, cpu_by_process())[role] < 0.05  # the child only waits
         assert memory_by_role()[role][0].uss_bytes > 1_000_000
         child.stdin.close()
 

@@ -60,7 +60,7 @@ def evaluation_of(env: Scripted, about: TrainOptions, stop: Stop | None = None) 
 
 
 def test_without_an_interval_it_evaluates_once_after_the_training(model, tmp_path):
-    """Also if the last rollout has more steps than the training."""
+    """The last rollout may have more steps than the training."""
     evaluation = evaluation_of(Scripted([1.0]), options(tmp_path, eval_every=None, video=True))
     model.learn(257, callback=evaluation)
     assert [row.total_steps for row in read_evaluations(tmp_path / "evaluations.csv")] == [320]

@@ -171,7 +171,7 @@ def test_a_description_that_another_user_can_have_written(tmp_path, what):
 
 
 def test_records_that_another_user_can_have_written_are_not_copied(tmp_path):
-    """They include snapshots, which are loaded."""
+    """The records include snapshots, which are loaded."""
     for mode, kept in ((0o777, False), (0o700, True)):
         earlier, out = tmp_path / f"earlier-{kept}", tmp_path / f"out-{kept}"
         (earlier / "snapshots").mkdir(parents=True)
@@ -261,7 +261,7 @@ def test_users_who_share_a_folder_share_its_lock(tmp_path, monkeypatch):
         os.umask(before)
     refused = PermissionError(
         errno.EACCES, "Permission denied"
-    )  # as with another umask; root has all rights
+    )  # as with another umask; root may write anyway
     monkeypatch.setattr(filelock, "try_lock", Mock(side_effect=refused))
     told = r"/training\.lock may not be opened \(Permission denied\): it is another user's"
     with pytest.raises(ConfigError, match=told), reserved(tmp_path):

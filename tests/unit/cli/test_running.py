@@ -76,7 +76,7 @@ def answers(run: RunDir, task: str | None, games: int, uptime_s: float) -> None:
 
 
 def test_several_processes_are_told_apart(runs, temp):
-    """The error names task and games of each; the first pool of a process needs no path."""
+    """The error names each pool's task and games; a process's first pool needs no path."""
     answers(runs[0], "MoveToBeacon", 2, 184.0)
     answers(runs[1], None, 1, 5.0)
     with subprocess.Popen(
@@ -100,7 +100,7 @@ def test_several_processes_are_told_apart(runs, temp):
 
 
 def test_one_in_another_temp_folder_is_found(runs, tmp_path_factory, monkeypatch, wait_for):
-    """The pid of its process is enough."""
+    """The pid of the pool's process is enough."""
     runs[1].close()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("other")))
     with pytest.raises(ConfigError, match="no pool of yours is running"):

@@ -113,7 +113,7 @@ def test_a_game_that_is_delayed_has_one_longer_period(clock):
     ("before", "after", "ran_s", "expected"),
     [
         (100, 100, 0.001, 0),
-        (100, 101, 0.001, 0),  # it was nearly over
+        (100, 101, 0.001, 0),  # the loop was nearly over
         (100, 102, 0.001, 2),
         (100, 102, 0.050, 0),  # there was time for both
         (100, 122, 0.010, 22),

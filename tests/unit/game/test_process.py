@@ -248,7 +248,7 @@ def descriptors() -> object:
 
 
 def test_closed_it_has_no_descriptor_left(tmp_path):
-    """Also if the child could not be started, and its output was never read."""
+    """This also holds if the child could not be started, and its output was never read."""
     for _ in range(100):
         before = descriptors()
         output = Output(tmp_path / "log")
@@ -435,7 +435,7 @@ def test_usual_words_have_no_advice(exit_code: int | None) -> None:
         # The end of the output does not fit the fault.
         ("", 1, 55958, ""),
         ("", -11, 74741, ""),
-        # Their neighbours do not have it.
+        # Neighbouring builds do not have the fault.
         ("", None, 67926, ""),
         ("", None, 75025, ""),
         (CRASH, -11, 75689, ""),

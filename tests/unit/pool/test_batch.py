@@ -45,7 +45,7 @@ def test_a_real_outcome_of_an_episodes_end(pair, flags):
     assert outcome.over
     np.testing.assert_equal(outcome.final_observations[0], value(3))
     both.answer(value(4))
-    np.testing.assert_equal(outcome.final_observations[0], value(3))  # it is a copy
+    np.testing.assert_equal(outcome.final_observations[0], value(3))  # the observation is a copy
 
 
 def test_an_info_is_an_outcome_in_the_middle_of_an_episode(pair):
@@ -144,7 +144,7 @@ def test_a_batch_is_never_written_again(pair):
 
 @pytest.mark.parametrize("unanswered", [False, True])
 def test_a_dead_envs_last_observation_survives_edits_of_the_batch(pair, unanswered):
-    """For an env that the pool does not reset (`SC2GymEnv`)."""
+    """The env is one that the pool does not reset (`SC2GymEnv`)."""
     alive, dead = pair(SPACE), pair(SPACE)
     gatherer = Gatherer(space_layout(SPACE, 0), 2)
     queues = [alive.answer(value(5)), dead.answer(value(6))]

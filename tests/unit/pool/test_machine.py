@@ -103,7 +103,7 @@ def test_link_in_the_place_of_the_folder_is_not_followed(temp):
     run = RunDir()
     shutil.rmtree(run.path)
     elsewhere = temp / "elsewhere"
-    run.path.symlink_to(elsewhere)  # to nothing
+    run.path.symlink_to(elsewhere)  # the link's target does not exist
     with pytest.raises(FileExistsError):
         run.instance_dir(1)
     assert not elsewhere.exists()
@@ -257,7 +257,7 @@ def test_without_a_limit_it_is_the_machines(cgroup: Path, limit: str | None) -> 
 
 
 MAKE_ENV = partial(gymnasium.make, "CartPole-v1")
-"""A library's function: for one of this module a worker would import it, and torch with it."""
+"""A library's function: a function of this module would make a worker import torch."""
 ALONE = PER_INSTANCE + PER_WORKER
 
 

@@ -82,7 +82,7 @@ def test_poll_without_replies_leaves_the_records_alone(variant, pool, monkeypatc
     monkeypatch.setattr(loop, "wait_until", lambda *a, **k: polls.append(1) or wait_until(*a, **k))
     for _ in range(3):
         pool.send(np.zeros(2, np.int64))
-        loop._next_poll_s = 0.0  # it is due
+        loop._next_poll_s = 0.0  # a poll is due
         assert not pool.recv().terminated.any()
     if variant == "portable":
         assert polls, "it cannot tell, so it polls"

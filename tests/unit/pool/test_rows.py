@@ -262,7 +262,7 @@ def test_the_first_ready_come_with_all_their_rows():
             again = envs[:1] if round_ % 2 else envs
             actions = [round_ + row for row in pool.rows_of(again)]
             newest |= dict(zip(pool.rows_of(again), actions, strict=True))
-            if set(envs) - set(again):  # the other envs rest until all have answered
+            if set(envs) - set(again):  # the other envs wait until all have answered
                 pool.send(actions, again)
                 others = sorted(set(envs) - set(again))
                 actions = [500 + row for row in pool.rows_of(others)]

@@ -252,7 +252,7 @@ def test_those_not_met_for_longest_are_summed_up():
 
 
 def test_no_match_is_lost_or_counted_twice():
-    """Also if an opponent comes back, or has the name of the sum."""
+    """This also holds if an opponent returns, or has the name of the sum."""
     names = [OTHERS, *(f"step-{n}" for n in range(2 * MOST_OPPONENTS))]
     matches = [(name, "win") for name in names * 3]
     results = counted(*matches)

@@ -160,7 +160,7 @@ def test_all_else_that_the_loop_watches_ends_the_wait(trainer: Trainer):
     trainer.other.ring()
     assert trainer.wait(0) == 0
     trainer.request()
-    assert trainer.wait(0) == 1  # it reads the header before it waits
+    assert trainer.wait(0) == 1  # the waiter reads the header first
     trainer.doorbell.ring()
     assert trainer.wait(1) == 0  # both doorbells have rung
 
@@ -214,7 +214,7 @@ def test_transitions_of_all_kinds(seed):
 
 
 def put(transition: Transition, space=VECTOR, *, strict=True) -> tuple[int, str | None]:
-    """Put a first transition and this one: how many the compiled path takes, and the error."""
+    """Put two transitions; returns how many the compiled path has taken, and the error."""
     putting = Putting(space, strict=strict)
     taken = count_taken(putting.end)
     putting.request(reset=True)
@@ -319,7 +319,7 @@ def test_the_garbage_collector_takes_it_in_any_order():
 
 
 def test_it_is_over_though_no_memory_is_left_for_its_last_words(tmp_path: Path) -> None:
-    """Otherwise it would read the next message and fail, for ever."""
+    """Otherwise the instance would read the next message and fail, for ever."""
     loop = asyncio.SelectorEventLoop()
     ours, theirs = socket.socketpair()
     doorbells, spec = mock.Mock(), mock.Mock()

@@ -289,7 +289,7 @@ def test_changed(number, name, recorded, data):
 
 
 def test_without_numbers(recorded):
-    """It is a fault of the game; views of the newest message still show it."""
+    """Such a message is a fault of the game, but views still show it if it is the newest."""
     info, seen = deepcopy(recorded[0])
     no_numbers(info, seen)
     for cls in TASKS:

@@ -82,7 +82,7 @@ def test_a_computer_of_no_kind(given, told):
         pytest.param(
             {"action_masks": property(len)},
             "task Odd: action_masks must be a method, got <property",
-            id="action_masks",  # it has no repr of its own
+            id="action_masks",  # this value has no readable repr
         ),
         ({"players": 3}, "task Odd: players must be 1 or 2, got 3"),
         ({"players": True}, "task Odd: players must be 1 or 2, got True"),

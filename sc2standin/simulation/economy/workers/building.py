@@ -98,7 +98,7 @@ class Building:
         """The orders that are paid for and not begun, each with its worker."""
         self._sites: list[Unit] = []
         self._salvaged: list[tuple[int, Unit]] = []
-        """The structures that are salvaged, each with the loop of its end, the earliest first."""
+        """The loop in which each salvaged structure will be removed, in ascending order."""
 
     def snap(self, kind: UnitType, x: float, y: float) -> Point | None:
         """The middle of the cells on which a structure would stand; None off the map."""
@@ -225,7 +225,7 @@ class Building:
 
     def cancel(self, site: Unit) -> tuple[int, int]:
         """Remove a structure; returns the minerals and gas to refund."""
-        if site.tag in self._world.doomed:  # it was cancelled already, in this loop
+        if site.tag in self._world.doomed:  # the structure was cancelled earlier in this loop
             return 0, 0
         self._world.doomed.append(site.tag)
         kind = site.type

@@ -252,7 +252,7 @@ def forged() -> dict[str, Calls]:
 
 @pytest.mark.parametrize("kind", forged())
 def test_a_file_chooses_no_memory_to_read(saved, kind):
-    """In a process of its own, because a failure would end it with SIGSEGV."""
+    """A child process tries it, because a failure would end the process with SIGSEGV."""
     box = spaces.Box(-1, 1, (5,), np.float32)
     box.low = box.high = forged()[kind]
     model = with_space(saved(), box)

@@ -71,7 +71,7 @@ def test_models_and_files(duel, make_model, saved):
 
 def test_store_computer_and_none(duel, make_model, tmp_path):
     store = SnapshotStore(tmp_path)
-    opponent = resolve(store, duel)  # which may still be empty
+    opponent = resolve(store, duel)  # the store may still be empty
     store.add(make_model(), 0)
     assert played(opponent)[0] == "step-0"
     computer = Computer()
