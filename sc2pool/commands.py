@@ -68,7 +68,7 @@ def command(
             f"the target of ability {ability_id} must be a point (x, y) or a unit's tag, got "
             f"{target!r:.80}"
         ) from error
-    if not isfinite(point.x + point.y):  # after the conversion to 32 bits, which may overflow
+    if not isfinite(point.x + point.y):  # the conversion to 32 bits may overflow
         raise UserCodeError(f"the target ({x}, {y}) of ability {ability_id} is not finite")
     return message
 

@@ -38,7 +38,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "str": ("a text", lambda value: isinstance(value, str)),
     "Path": ("a path", lambda value: isinstance(value, str | os.PathLike)),
 }
-"""By a field's type: the expected value, for messages, and a predicate that checks a value. Other
+"""For each type of a field: the expected value in words, and a predicate that checks a value. Other
 types are classes of this module."""
 _MAY_BE_ZERO = (
     *("worker_grace_s", "core_file_bytes"),

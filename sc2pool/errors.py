@@ -87,7 +87,7 @@ class InterruptedCallError(SC2PoolError, RuntimeError):
 
 
 class ForkedPoolError(SC2PoolError, RuntimeError):
-    """A pool was used by a process that was forked from the one that made it."""
+    """A forked child used the pool of its parent process."""
 
 
 class FaultKind(StrEnum):

@@ -304,7 +304,7 @@ def why_not_ours(found: os.stat_result) -> str:
     A group with the user's own name counts as private, because many systems make one for each user.
     """
     if WINDOWS:
-        return ""  # other users cannot write into a user's folders there
+        return ""  # on Windows, other users cannot write into a user's folders
     if found.st_uid not in (0, os.getuid()):
         return f"it belongs to {_user(found.st_uid)}"
     if found.st_mode & stat.S_IWOTH:

@@ -1,10 +1,10 @@
 """Writes files atomically: a reader finds a whole file, whenever the program ends.
 
-Rules: a file is written under a new name that cannot be guessed. Under a known name, in a folder of
-several users, another user's link could lead the writer to a file of that user's choice. A program
-that is killed leaves its unfinished file behind; a command that is the only writer of a folder
-removes such files when it begins. `tempfile` is not used, because on Windows it retries for ever in
-a folder that may not be written to: it takes the refusal for a name in use.
+Rules: a file is written under a new name that cannot be guessed. If the name were known, another
+user of the folder could put a link there, and so choose the file that is written. A program that is
+killed leaves its unfinished file behind; a command that is the only writer of a folder removes such
+files when it begins. `tempfile` is not used, because on Windows it retries for ever in a folder
+that may not be written to: it takes the system's refusal for a name that is in use.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ tasks continue one after the other (`Turn`).
 
 Rules: everything that the loop watches also ends the wait, because an epoll descriptor can itself
 be watched; the caller then waits through asyncio. A loop with tasks besides the worker's own, such
-as a task that the user's code started, is never blocked. Neither is a loop without epoll (not
-Linux).
+as a task that the user's code started, is never blocked. A loop without epoll (not Linux) is never
+blocked either.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class BlockingWait:
         self.loop: WorkerLoop | None = None
         self.epoll = -1
         self._descriptor = descriptor
-        self._epoll: Any = None  # made at the first wait: an unused epoll costs time at each event
+        self._epoll: Any = None  # made at the first wait, because an epoll costs time
         if LINUX and isinstance(loop, WorkerLoop):
             self.loop = loop
 

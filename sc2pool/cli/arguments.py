@@ -96,8 +96,8 @@ def task_class(
 ) -> type[TaskDefinition]:
     """The class of a task; the module of `module:Class` may be in the working directory.
 
-    The working directory is put on the import path only for a `module:Class`, because its files may
-    be another user's.
+    The working directory is put on the import path only for a `module:Class`, because other users
+    may have written files there.
 
     Args:
         task: the task's name, or `module:Class`.
@@ -107,7 +107,7 @@ def task_class(
             it holds the module.
 
     Raises:
-        ConfigError: see `resolve`, or the module may be in a folder that is not safe.
+        ConfigError: as in `resolve`, or the folder of the module is not safe.
     """
     if ":" not in task:
         return resolve_task(task)
@@ -177,10 +177,10 @@ def check_file(file: Path, option: str, suffixes: Sequence[str] = ()) -> None:
 
 
 def _mode_of(path: Path, option: str) -> int:
-    """The type and permissions of a file; 0 if there is no such file.
+    """The type and permissions of a file; 0 if the file does not exist.
 
     Raises:
-        ConfigError: the system takes no such name, for example because it is too long.
+        ConfigError: the system does not allow this name, for example because it is too long.
     """
     try:
         return path.stat().st_mode

@@ -27,7 +27,7 @@ try:
     from sc2pool.cli.stop import FULL_DISK, Stopped, check_said, discard, drop_closed
     from sc2pool.errors import SC2PoolError
     from sc2pool.utilities import REFUSED_PATH, needed_for, printable
-except KeyboardInterrupt:  # Ctrl-C right after the start
+except KeyboardInterrupt:  # Ctrl-C before the command has begun
     raise SystemExit(130) from None
 
 _LAYOUT = "\n\t"
@@ -47,11 +47,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             check_said()
             return exit_code
         finally:
-            sys.stdout.flush()  # at its own flush, the interpreter would print an error
+            sys.stdout.flush()  # at exit, the interpreter would flush stdout and print an error
     except BrokenPipeError:
         closed = list(map(drop_closed, (sys.stdout, sys.stderr)))
         if not any(closed):
-            raise  # the error comes from another pipe
+            raise  # neither of the two: the error comes from another pipe
         return PIPE_CLOSED
     except OSError as error:
         if error.errno not in FULL_DISK:
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run_command(argv: Sequence[str] | None) -> int:
     """Parse the arguments and run the command; print an sc2pool error as one message."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # its encoding may lack some characters
+        if isinstance(stream, io.TextIOWrapper):  # the stream's encoding may lack some characters
             stream.reconfigure(errors="replace")
     args = make_parser().parse_args(argv)
     try:
@@ -76,7 +76,7 @@ def run_command(argv: Sequence[str] | None) -> int:
         # The text may come from a file or a game, so it may have control characters.
         print(f"sc2pool: {printable(str(error), None, keep=_LAYOUT)}", file=sys.stderr)
         return 2
-    except OSError as error:  # even the check whether a file exists may be forbidden, or too long
+    except OSError as error:  # the system may forbid even the check, or find the name too long
         if error.filename is None or error.errno not in REFUSED_PATH:
             raise
         print(f"sc2pool: {error.filename}: {error.strerror}", file=sys.stderr)

@@ -132,7 +132,7 @@ def against(args: argparse.Namespace, task: type[TaskDefinition]) -> tuple[Any, 
 
 
 def opponent_of(args: argparse.Namespace) -> str | None:
-    """The opponent's name for the summary; None without one."""
+    """The opponent's name for the summary; None without an opponent."""
     if args.opponent is not None:
         return f"the computer ({' '.join(args.opponent)})"
     return args.against  # type: ignore[no-any-return]

@@ -113,7 +113,7 @@ def fill(
 def seed_of_this_part(seed: int | None, episodes: int) -> int | None:
     """The seed of a part of a recording that begins after this number of episodes.
 
-    With the seed of the first part, the same episodes would be recorded again.
+    If a later part used the first part's seed, it would record the same episodes again.
     """
     if seed is None or not episodes:
         return seed

@@ -16,7 +16,7 @@ from rich.table import Table
 from sc2pool.utilities import printable
 
 PIPE_WIDTH = 1000
-"""In characters; wider than any table of this command."""
+"""Width of tables in a pipe, in characters; wider than any table of this command."""
 
 
 class _Console(Console):
@@ -45,7 +45,7 @@ def make_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     )
     for column in table.columns:
         column.overflow = "fold"  # wrap long cells instead of cutting them
-    table.columns[0].no_wrap = True  # so that a name can be copied
+    table.columns[0].no_wrap = True  # so that users can copy a name
     for row in rows:
         table.add_row(*(printable(cell, None) for cell in row))
     return table

@@ -59,7 +59,7 @@ _WINDOW = 100
 """The most episodes in a mean return during the training."""
 _STUDY = "sc2pool"
 _INTERRUPTED = "interrupted"
-"""Marks a trial that Ctrl-C or a failure of the games has ended; it does not count."""
+"""Marks a trial that Ctrl-C or a failure of the games has ended; such a trial does not count."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
                 f"out     {out}"
             )
             search = _Search(env, study, bundled, args, stop, out)
-            search.write_best()  # an earlier part may have been killed before it wrote the file
+            search.write_best()  # missing if an earlier part of the search was killed
             began_s = time.monotonic()
             while search.done() < args.trials and stop.signal is None:
                 search.trial()
@@ -136,7 +136,7 @@ def open_study(out: Path, asked: Mapping[str, Any]) -> optuna.Study:
         direction="maximize",
         pruner=optuna.pruners.MedianPruner(n_startup_trials=STARTUP_TRIALS),
     )
-    # Otherwise each part of a search would begin with the same suggestions.
+    # With a fixed seed, each part of a search would begin with the same suggestions.
     study.sampler = optuna.samplers.TPESampler(seed=asked["seed"] + len(study.trials))
     before = study.user_attrs.get("asked", asked)
     if before != asked and study.trials:
@@ -167,7 +167,7 @@ class _Search:
     @property
     def best(self) -> optuna.trial.FrozenTrial | None:
         """The best trial; None before the first complete trial."""
-        with suppress(ValueError):  # Optuna raises it without a complete trial
+        with suppress(ValueError):  # Optuna raises this error if no trial is complete
             return self.study.best_trial
         return None
 
@@ -220,7 +220,7 @@ class _Search:
         self.env.seed(args.seed)
         played = itertools.islice(
             play_episodes(self.env, model, args.eval_episodes, deterministic=True),
-            2 * args.eval_episodes,  # faulty episodes are played again, but not for ever
+            2 * args.eval_episodes,  # limits how often faulty episodes are played again
         )
         returns = []
         for one in played:

@@ -54,7 +54,7 @@ class MinariCallback(BaseCallback):
                 f"{type(env).__name__} around it"
             )
         if self._writer is not None:
-            self._writer.close()  # the writer of a training that ended with an error
+            self._writer.close()  # left by a training that ended with an error
             self._resume = True
         self._writer = writer = MinariWriter(
             self._dataset_id,
@@ -95,7 +95,8 @@ class MinariCallback(BaseCallback):
 def _computed_back(info: dict[str, Any], normalizes: VecNormalize, like: Any) -> dict[str, Any]:
     """The info with the last observation as before `VecNormalize`, in the dtypes of `like`.
 
-    `VecNormalize` keeps the original of the next episode's first observation, but not of this one.
+    `VecNormalize` keeps the original of the next episode's first observation, but not of this
+    observation.
     """
     if "terminal_observation" not in info:
         return info

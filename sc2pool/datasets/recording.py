@@ -278,7 +278,7 @@ class MinariWriter:
         self._link(anew=True)
 
     def _is_empty(self) -> bool:
-        """True if the folder has no episodes, for instance because the program was killed early."""
+        """True if the folder has no episodes, for example after an early kill of the program."""
         import h5py  # noqa: PLC0415
 
         main, known = self.folder / _MAIN, self._metadata() or {}
@@ -381,7 +381,8 @@ class MinariWriter:
         """Write the waiting episodes.
 
         Raises:
-            OSError: they cannot be written. They still wait, or their shard waits for its links.
+            OSError: they cannot be written. The episodes stay in memory, or their shard still lacks
+                its links.
         """
         if self._waiting:
             first = self.episodes - len(self._waiting)

@@ -227,7 +227,7 @@ async def examine(
                 except ProbeFailed as failed:
                     reasons.append(f"what it needs failed: see {str(failed)!r}")
                     if str(failed) == checks.launch.name:
-                        break  # the next launch would fail, too
+                        break  # a further launch would fail, too
     except TimeoutError:
         findings.note_timeout(plan.timeout_s)
         reasons.append("the time was up (--timeout)")

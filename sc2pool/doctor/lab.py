@@ -43,7 +43,7 @@ USUAL_S: Final = 20.0
 STUB_LOOP: Final = (1 << 32) - 1
 """The game loop of an observation without content."""
 _EXIT_GRACE_S: Final = 1.0
-"""How long after its socket was closed a process may still take to end."""
+"""Time limit for a process to end after its socket was closed."""
 _POLL_S: Final = 0.005
 
 

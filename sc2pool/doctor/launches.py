@@ -313,7 +313,7 @@ async def measure_ends(lab: Lab) -> None:
     """End games in several ways, in several states."""
 
     async def launched(client: Client) -> None:
-        """The state after the launch: nothing is done."""
+        """The state directly after the launch, so nothing has to be done."""
 
     async def in_game(client: Client) -> None:
         await client.begin(*lab.mini())

@@ -140,7 +140,7 @@ def lost_side(losses: Sequence[Loss]) -> Judgement:
 
 
 STOPPED = "it is stopped"
-"""The only way in which a side is lost for a limited time."""
+"""The only loss of a side that ends by itself."""
 
 
 @MATCHES.check("D15 idle", "does a game survive a time without requests?")

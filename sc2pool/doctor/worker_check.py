@@ -32,7 +32,7 @@ _COUNT: Final = struct.Struct("=Q")
 def probe_worker(findings: Findings) -> None:
     """Start, stop and kill a child, and note the results."""
     with (
-        suppress(ProbeFailed, subprocess.TimeoutExpired),  # a child that does not end was noted
+        suppress(ProbeFailed, subprocess.TimeoutExpired),  # the report already has this failure
         findings.trying(checks.worker),
         ExitStack() as owned,
     ):

@@ -127,7 +127,7 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
         dones = batch.terminated | batch.truncated
         for info in batch.infos:
             info["TimeLimit.truncated"] = False
-        if np.count_nonzero(dones):  # several times as fast as `any`, in every step
+        if np.count_nonzero(dones):  # `any` would take several times as long, in every step
             self._take_reset_infos(batch)
             for env in np.flatnonzero(dones).tolist():
                 info = batch.infos[env]

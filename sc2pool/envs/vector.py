@@ -124,7 +124,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         max_episode_steps: int | None = None,
         **games: Unpack[PoolKeywords],
     ) -> None:
-        self.closed = True  # until the pool exists, because `__del__` calls `close`
+        self.closed = True  # used until the pool exists, because `__del__` calls `close`
         if worker is not None:
             raise ConfigError(
                 f"worker must be None, because the pool has workers of its own, got {worker!r}"
@@ -487,7 +487,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
 
 
 class Pending:
-    """The one pending call of a vector env.
+    """The call of a vector env that is pending.
 
     Args:
         pool: the pool that carries out the call.

@@ -5,7 +5,7 @@
     └────── a decision period ─────────┘└────── the next one ──────────────┘
 
 A decision period is `step_mul` game loops, and its action is due at its beginning. The clock is
-elastic: a period begins at the end of the one before, so a late action shortens only its own
+elastic: a period begins at the end of the previous period, so a late action shortens only its own
 period. If an action is late by a whole period or more, the lost time is not made up for. The grid
 of periods then begins again at the observed loop, and the loops in between are skipped. A pool that
 plays several games together may delay one, so that all are due together.

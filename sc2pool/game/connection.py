@@ -66,7 +66,7 @@ _CONTINUATION = picows.WSMsgType.CONTINUATION
 _CONTROL = frozenset({picows.WSMsgType.PING, picows.WSMsgType.PONG})
 
 Extend = Callable[[], Deadline | None]
-"""Called at the deadline of a burst; returns a later one, or None if the game is hung."""
+"""Called at the deadline of a burst; returns a later deadline, or None if the game is hung."""
 
 
 class Connection(picows.WSListener):
@@ -160,7 +160,7 @@ class Connection(picows.WSListener):
         reader = self._reader
         direct = reader is not None and reader.take_over()
         if direct:
-            self._read_directly()  # an unexpected message must not be taken for an answer
+            self._read_directly()  # an unexpected message must not count as an answer
         elif reader is not None:
             reader.give_back()
         if self._fault is not None:
@@ -235,7 +235,7 @@ class Connection(picows.WSListener):
                 self._disconnected.cancel()
             try:
                 self._transport.disconnect(graceful=False)
-            except RuntimeError:  # likewise, or the loop now runs in another thread
+            except RuntimeError:  # the event loop is closed, or runs in another thread now
                 with contextlib.suppress(RuntimeError):
                     transport: Any = self._transport.underlying_transport
                     transport._force_close(None)  # `abort` without its check of the thread
@@ -292,7 +292,7 @@ class Connection(picows.WSListener):
     async def _answers(self, *, direct: bool) -> list[Any]:
         if not (direct and self._answered_directly()):
             await self._answered_in_loop()
-        if self._fault is not None and self._expected:  # else it broke after the last answer
+        if self._fault is not None and self._expected:  # else all answers have come
             raise self._fault
         answered, self._replies = self._replies, []
         return answered
@@ -337,7 +337,7 @@ class Connection(picows.WSListener):
         """Continue in pure Python with the bytes that the compiled path has read."""
         assert self._reader is not None
         if self._reader.feed(received):
-            self._read_directly()  # there may be more, or the end of the connection
+            self._read_directly()  # more bytes, or the end of the connection, may be available
         else:
             self.fail(GameFault(FaultKind.CONNECTION_LOST, _GONE))
 

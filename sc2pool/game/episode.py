@@ -322,7 +322,7 @@ class LoopCost:
         before, self._read = self._read, (cpu_s, loops, now_s)
         episodes, self._episodes = self._episodes, 0
         if before is None:
-            return  # leave out the launch and the first map
+            return  # the launch and the first map do not count
         self._recent = self._recent.plus(cpu_s - before[0], loops - before[1], episodes)
         if not self._recent.is_enough:
             return
@@ -394,7 +394,7 @@ class EndSigns:
             observed: the newest observation.
             now_s: when the observation came.
             others_answered_s: when the other game of a match answered last. If the other game has
-                stopped, this one also stands still. That is a fault, not the end.
+                stopped, this game also stands still. That is a fault, not the end.
         """
         loop = observed.game_loop
         if loop != self._loop:

@@ -347,7 +347,7 @@ class Game:
         now_s = time.monotonic()
         self.clock.begin(observed.game_loop, now_s)
         if self.realtime:
-            self._signs.look(observed, now_s)  # notes that there are units
+            self._signs.look(observed, now_s)  # records that the player has units
         return observed
 
     def _begin(self, setup: GameSetup) -> None:
@@ -690,7 +690,7 @@ class Game:
 
     def _note_tick(self, loop: int, *, moved: bool) -> None:
         now_s = time.monotonic()
-        if moved:  # a saved state was loaded: a new grid begins
+        if moved:  # the game has loaded a saved state, so a new grid begins
             self.clock.begin(loop, now_s)
             self.tick = None
         else:
@@ -728,7 +728,7 @@ class Game:
         answer = head.observation
         ended = self._api.status is Status.ENDED or len(answer.player_result) > 0
         result = replies.result_of(answer, self.player_id)
-        if result is not None:  # else keep the result of an earlier observation
+        if result is not None:  # without a new result, keep the result of an earlier observation
             self.result = result
         if answer.player_result and replies.is_stub(answer) and self._newest is not None:
             told = sc_pb.Response.FromString(payload).observation

@@ -200,7 +200,7 @@ class MatchSide(StrEnum):
     """The two games of a match."""
 
     HOST = "host"
-    """Its game creates the match; its player is player 1."""
+    """The side whose game creates the match, and whose player is player 1."""
     GUEST = "guest"
 
 
@@ -209,12 +209,12 @@ class SideEvidence:
     """The operating system's view of a game whose reply was awaited."""
 
     answered: bool = False
-    """All of its replies have come."""
+    """True if all replies of the game have come."""
     exited: bool = False
     stopped: bool = False
-    """One of its processes is stopped by a signal."""
+    """True if a signal has stopped one of the game's processes."""
     unread: bool = False
-    """Its socket holds requests that it has not read; False also if unknown."""
+    """True if the socket holds requests that the game has not read; False also if unknown."""
     cpu_share: float = 0.0
     """CPU seconds per second, at the end of the wait."""
 

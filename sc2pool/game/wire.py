@@ -115,7 +115,7 @@ class DirectReader:
         self.between_messages = False
         loop = asyncio.get_running_loop()
         self._turns = loop.turns if isinstance(loop, WorkerLoop) else None
-        self._turn: Turn | None = None  # set while reading in turns with other tasks
+        self._turn: Turn | None = None  # set while this task takes turns with other tasks
         self._compiled = None
         if compiled.fast and isinstance(loop, WorkerLoop) and self._turns is not None:
             self._compiled = compiled.fast.Wire(sock.fileno(), loop.descriptor)
@@ -146,7 +146,7 @@ class DirectReader:
         self._leave_turns()
         if self._reading:
             self._reading = False
-            self.between_messages = False  # the loop may read a part of a message
+            self.between_messages = False  # the loop may have read a part of a message
             self._transport.resume_reading()
 
     def send(self, data: bytes) -> None:
@@ -223,7 +223,7 @@ class DirectReader:
     def _parse(self, got: int) -> bool:
         self.between_messages = False
         self._parser.buffer_updated(got)
-        return not self._transport.is_closing()  # else the parser has closed the connection
+        return not self._transport.is_closing()  # otherwise the parser has closed the connection
 
     def close(self) -> None:
         """Stop watching the socket."""

@@ -107,7 +107,7 @@ class LoneBotSide(TaskSide):
 
     async def see(self, step: Step) -> None:
         note_delay(self.task, self.game.tick)
-        if self._client.has_left and not step.ended:  # the game has ignored the surrender
+        if self._client.has_left and not step.ended:  # the game ignored the surrender
             step = step._replace(ended=True)
             self.game.result = sc_pb.Defeat
         await self._driven.see(step)
@@ -168,7 +168,7 @@ class RLBotSide(TaskSide):
         self.newest = self._put_by("on_end")
 
     async def end(self, last: Transition | None) -> None:  # noqa: ARG002
-        await self.stop()  # the turn still waits if the other side has ended the episode
+        await self.stop()  # the task still waits if the other side has ended the episode
         self.task._end_episode()
         await self._driven.cut()
 

@@ -120,7 +120,7 @@ def prepare_step(
     """
     method, grid = bot.distance_calculation_method, bot.game_info.pathing_grid
     if method in _LAZY_METHODS:
-        bot.distance_calculation_method = 0  # only while the units are prepared
+        bot.distance_calculation_method = 0  # set only while the units are prepared
     sorts = sorter.can_sort_for(bot)
     if sorts:
         vars(bot)["_prepare_units"] = partial(sorter.sort, bot, state)  # python-sc2 calls it
@@ -243,7 +243,8 @@ class DrivenBot:
         observed: Observed | None = None,
         game_info: sc_pb.ResponseGameInfo | None = None,
     ) -> Iterator[None]:
-        """Judge errors of a block in which python-sc2 sets a bot's attributes from a message.
+        """Decide who is to blame for errors of a block in which python-sc2 reads a message for a
+        bot.
 
         Args:
             what: the message, for the error.
@@ -385,8 +386,8 @@ _NAMES: Final = frozenset(
     "distance_calculation_method _pdist _cdist "
     "append add set".split()
 )
-"""The lower-case names in python-sc2's sorting code, except those of a bot's groups. Another name
-may mean that a release reads a further field."""
+"""The lower-case names in python-sc2's sorting code, except those of a bot's groups. If a release
+of python-sc2 uses another name, it may read a further field."""
 _KIND: Final = ("unit_type", "alliance", "display_type", "is_blip")
 """The fields that define the kind of a unit."""
 _kind_of: Final = attrgetter(*_KIND)
@@ -394,7 +395,7 @@ _kind_of: Final = attrgetter(*_KIND)
 Kind = tuple[Any, ...]
 
 
-@dataclass(eq=False)  # hashed often, so by identity
+@dataclass(eq=False)  # compared by identity, because it is hashed often
 class Place:
     """The groups to which the units of a kind belong.
 

@@ -391,7 +391,7 @@ class MatchEpisode:
             await self._end(pair)
         except Exception:
             if self._running is not None:
-                self._running.cancel()  # the games of the match are not used again
+                self._running.cancel()  # the games of this match are not used again
             raise
         finally:
             if self._running is not None:
@@ -405,7 +405,7 @@ class MatchEpisode:
             await self._running.rest()
 
     def go_on(self) -> None:
-        """Undo `rest`; no effect without one."""
+        """Undo a call of `rest`; no effect if there was none."""
         if self._running is not None:
             self._running.go_on()
 

@@ -41,7 +41,7 @@ class LastHeld(QueuePair):
     """Passes on every transition except the episode's last.
 
     Attributes:
-        last: the last transition of each row. Empty before they were put.
+        last: the last transition of each row. Empty before these are put.
         episode_return: the sum of the first row's rewards so far.
     """
 

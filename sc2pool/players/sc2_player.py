@@ -316,10 +316,10 @@ class SC2Player(Player):
             game.resume(time.monotonic())
         super().resume_now()
         if not self.realtime:
-            return 0  # the game advances only when it is asked to
+            return 0  # a game in single-step mode advances only when it is stepped
         loop = await self._newest_loop()
         ran_s = self._ran_around_pause_s + time.monotonic() - began_s
-        self._go_on()  # only now, after the games' loops were read
+        self._go_on()  # resumed only after the games' loops were read
         return loops_passed(self._loop_before_pause, loop, ran_s)
 
     def resume_now(self) -> None:

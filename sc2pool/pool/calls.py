@@ -1,10 +1,10 @@
 """The trainer's calls between steps: pauses of the games, and calls into the players' processes.
 
 Rules of pauses: an env's game continues after as many resumes as pauses, or when the env is stepped
-or reset. A game is stopped only while no reply of it is awaited. Either `pause` returns and every
-game is stopped, or it raises and every game continues. A game that plays no episode is not stopped;
-instead no episode begins in it until the pause ends. A spare that is held at its first observation
-stays held.
+or reset. A game is stopped only while no reply of the game is pending. Either `pause` returns and
+every game is stopped, or it raises and every game continues. A game that plays no episode is not
+stopped; instead no episode begins in it until the pause ends. A spare that is held at its first
+observation stays held.
 
     call, render, set_attr ─► `operations` of the rows' tasks ─► results or errors
 
@@ -119,7 +119,7 @@ class Pauses:
         return spare.instance.holds and spare.instance.state in STOPPED
 
     def _stop(self, seats: Sequence[Seat]) -> None:
-        """Stop the games of these seats, each once no reply of it is awaited.
+        """Stop the games of these seats, each as soon as no reply of the game is pending.
 
         Raises:
             PauseError: a game could not be stopped; the games of all these seats continue.
@@ -131,7 +131,7 @@ class Pauses:
             for seat in seats:
                 if not seat.instance.pause_problem:
                     self._supervisor.pause(seat)
-            return True  # a stopping instance has a new deadline: recompute the next wake-up
+            return True  # recompute the next wake-up, because deadlines have changed
 
         self._loop.wait_until(
             lambda: not any(seat.instance.state in _MOVING for seat in seats),
@@ -208,8 +208,8 @@ class Calls:
         """Set an attribute of these rows' targets, now and in all their later instances."""
         targets = self._targets(rows)
         before = [(seat, seat.attributes) for seat, _ in targets]
-        pickled = for_worker(value)  # now, because the caller may change the value later
-        for seat, row in targets:  # first, so that an episode that begins during the call has it
+        pickled = for_worker(value)  # pickled now, because the caller may change the value later
+        for seat, row in targets:  # first, so that episodes that begin during the call get it
             seat.attribute_set(row, name, pickled)
         try:
             self.call(rows, "set_attr", name, value)

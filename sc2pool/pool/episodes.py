@@ -99,7 +99,7 @@ class Spares:
         return len(self._holding) < len(self._supervisor.spare_seats)
 
     def prepare(self) -> None:
-        """Give every spare that holds no episode the next one.
+        """Give the next episodes to all spares that hold none.
 
         Best called while envs step: then the trainer is idle, and no env waits for a spare that
         was just taken.
@@ -130,7 +130,7 @@ class Spares:
             supervisor.play(seat, episode)
         else:
             exchange(seat, spare)
-            if seat.instance.state is State.IDLE:  # a pause has postponed its reset
+            if seat.instance.state is State.IDLE:  # a pause has postponed the reset
                 supervisor.play(seat, episode)
             elif not seat.hold:
                 supervisor.resume(seat)
@@ -153,7 +153,7 @@ class Spares:
         self._holding.clear()
 
     def take_back(self) -> None:
-        """Take back all episodes that spares hold; they are dealt again."""
+        """Return the episodes of all spares to the book, which will deal them again."""
         held = (seat.episode for seat in self._holding)
         self._book.take_back(episode.number for episode in held if episode is not None)
         for seat in self._holding:

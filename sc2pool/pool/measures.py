@@ -12,8 +12,8 @@ Lateness is never only an average. Only the trainer's thread counts, and any thr
 The results are plain counts of one pool. A `SnapshotStore` keeps its own results to weigh its
 opponents (`sc2pool.tasks.opponents.results`). Rules: an episode that a fault cut short has no
 result, and an episode in which the learner plays both sides has no opponent. Neither is counted. A
-pool lists at most `MOST_OPPONENTS`. The counts of those that it has not met for longest are summed
-in `OTHERS`.
+pool lists at most `MOST_OPPONENTS`. The counts of the opponents that were met longest ago are
+summed in `OTHERS`.
 
 The history serves the curves of a page that is opened later:
 
@@ -257,7 +257,7 @@ class MatchCounter:
 
     def __init__(self) -> None:
         self._by_opponent: OrderedDict[str, Counter[str]] = OrderedDict()
-        """Counts by opponent, the one met last at the end; without `OTHERS`."""
+        """Counts by opponent, without `OTHERS`; the most recent opponent is at the end."""
         self._others: Counter[str] = Counter()
 
     def count(self, opponent: str, result: str) -> None:
@@ -270,7 +270,7 @@ class MatchCounter:
             self._others.update(oldest)
 
     def results(self) -> dict[str, MatchResults]:
-        """The results by opponent, the one met last first; `OTHERS` at the end."""
+        """The results by opponent, the most recent opponent first; `OTHERS` at the end."""
         found = {name: MatchResults(**each) for name, each in reversed(self._by_opponent.items())}
         if not self._others:
             return found

@@ -297,8 +297,8 @@ class Pool:
         else:
             with self._bookkeeping:
                 self._pauses.end(numbers)
-                # Copied, because the trainer may overwrite them before they are sent, or before a
-                # fault report lists them.
+                # Copied, because the trainer may overwrite the actions before they are sent, or
+                # before a fault report lists them.
                 actions = actions.copy() if isinstance(actions, np.ndarray) else deepcopy(actions)
                 if self.rows > 1:
                     starts = range(0, len(actions), self.rows)
@@ -346,7 +346,7 @@ class Pool:
             if batch is not None:
                 return batch
         with self._bookkeeping:
-            self._bookkeeping.check_open()  # a close in another thread forgets the pending step
+            self._bookkeeping.check_open()  # a close by another thread drops the pending step
             return self._stepping.recv(min_ready, timeout_s)
 
     def wait(self, timeout_s: float | None) -> bool:

@@ -126,7 +126,7 @@ class Runtime:
         A Ctrl-C only ends this grace period early. May be called again.
         """
         if os.getpid() != self._owner_pid:
-            return  # a forked child: its parent owns all of this
+            return  # in a forked child: the parent owns all resources
         self.loop.stop()
         try:
             self._end_calls_of_others()
@@ -144,7 +144,7 @@ class Runtime:
         hurry = threading.Event()
         ending = submit(partial(self._end, grace, hurry))
         if self._watchdog.is_this_thread:
-            return  # collected in the watchdog's thread, which `_end` joins: do not wait here
+            return  # this is the watchdog's thread, which `_end` joins: do not wait
         try:
             ending.result()
         except BaseException:
@@ -204,7 +204,7 @@ class Lifetime:
             opened = submit(opening)
         except OSError as error:
             raise ConfigError(_REFUSED.format(error)) from error
-        opened.result()  # an OSError here comes from a signal handler of the user: not converted
+        opened.result()  # an OSError here is from a user's signal handler: not converted
         return self._runtime
 
     @property

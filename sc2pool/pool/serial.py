@@ -94,7 +94,7 @@ class LocalChannel(Channel):
         if self._peer_closed:
             if not taken:
                 raise ChannelClosedError("end of file")
-            self._doorbell.ring()  # the next read raises the end of file
+            self._doorbell.ring()  # the next read will raise the end of file
         return taken
 
     def close(self) -> None:

@@ -197,7 +197,7 @@ class PoolStats:
         episodes: episodes that ended, synthetic endings included.
         mean_return: mean return of the newest hundred whole episodes, without those that a fault
             cut short. With several rows, returns of each env's first row. None before the first.
-        matches: results of the matches against each opponent, the opponent met last first. Empty
+        matches: results of the matches against each opponent, the most recent opponent first. Empty
             without `opponent=`. Beyond fifty opponents the rest is summed as "others".
         launches: instances whose game came up.
         resets: episodes that were begun, by envs and spares.

@@ -9,8 +9,9 @@ envs step together, and every reply is an observation and a reward. Then actions
 copied for all envs at once, and the records are updated when something else happens. Rules:
 - Each action or request of an episode settles exactly once: with a real outcome or, after a fault,
   with a synthetic outcome that is marked.
-- The next episodes are dealt when as many envs have answered as the caller waits for, in the order
-  of the envs. So a seeded run that is stepped in lockstep does not depend on timing.
+- The next episodes are dealt as soon as the number of envs that the caller waits for has answered.
+  They are dealt in the order of the envs. So a seeded run that is stepped in lockstep does not
+  depend on timing.
 - Real-time games whose episodes begin together are held at their first observations until all have
   reached theirs, because a game may have to be launched first.
 
@@ -85,7 +86,8 @@ class Stage(StrEnum):
 
 @dataclass(eq=False, slots=True)
 class EnvStep:
-    """One env's step or reset. Its deadline is the instance's, which also bounds launches.
+    """One env's step or reset. The deadline is that of the env's instance, which also limits
+    launches.
 
     Attributes:
         seat: the env's place in the pool.
@@ -232,7 +234,7 @@ class Stepping(Listener):
     def _send(self, step: EnvStep, asked: _Send) -> None:
         step.stage = Stage.SENT
         step.is_reset = False
-        if step.seat.fault is not None:  # its instance died between the steps
+        if step.seat.fault is not None:  # the instance died between the steps
             self._answer_for(step)
             return
         instance = step.seat.instance
@@ -369,7 +371,7 @@ class Stepping(Listener):
         Args:
             actions: (n * rows, …), for an action space of one array.
         """
-        actions = actions.copy()  # the trainer may overwrite them
+        actions = actions.copy()  # the trainer may overwrite the actions
         if self._rows > 1:
             actions = actions.reshape(len(self._steps), self._rows, *actions.shape[1:])
         self._bookkeeping.torn = True  # instead of a `with` block, which is slower
@@ -519,7 +521,7 @@ class Stepping(Listener):
         has_asked = self._ask_queued()
         while self._may_deal(goal):
             self._begin_next_episodes()
-            self._ask_queued()  # episodes that were ready are settled, which frees turns
+            self._ask_queued()  # settling episodes that were ready lets further envs begin
             has_asked = True
         return has_asked
 
@@ -529,7 +531,7 @@ class Stepping(Listener):
         if Stage.ANSWERED not in stages:
             return False
         if self._max_busy is not None:
-            return True  # an env that is limited keeps its turn until its next episode has begun
+            return True  # with a limit, an env counts as busy until its next episode has begun
         return self.pending - sum(map(stages.count, _UNANSWERED)) >= goal
 
     def _ask_queued(self) -> bool:

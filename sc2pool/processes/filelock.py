@@ -107,10 +107,10 @@ def is_own(path: Path) -> bool:
     """True if this user owns the file or folder.
 
     Raises:
-        OSError: it does not exist.
+        OSError: the path does not exist.
     """
     if WINDOWS:
-        return True  # each user has a temporary folder of their own there
+        return True  # on Windows, each user has a separate temporary folder
     return path.stat().st_uid == os.getuid()
 
 

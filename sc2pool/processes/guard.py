@@ -65,7 +65,7 @@ class Guard:
         self._process.stdin.close()
         try:
             self._process.wait(_ENDS_WITHIN_S)
-        except subprocess.TimeoutExpired:  # it is stopped, or the machine is very slow
+        except subprocess.TimeoutExpired:  # the guard is stopped, or the machine is very slow
             self._process.kill()
             self._process.wait()
 
@@ -74,7 +74,7 @@ def _start() -> Child:
     # Not in a session of its own: there the system would not resume a stopped guard, see `main`.
     process = start_python("sc2pool.processes.guard", stdin=subprocess.PIPE)
     assert process.stdin is not None
-    if not WINDOWS:  # its pipes always block
+    if not WINDOWS:  # on Windows, pipes always block
         os.set_blocking(process.stdin.fileno(), False)
     return process
 
@@ -88,7 +88,7 @@ def main() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     paused: list[float] | None = None
     for line in sys.stdin:
-        if line.endswith("\n"):  # else the program ended while it wrote the line
+        if line.endswith("\n"):  # otherwise the program ended while it wrote the line
             paused = json.loads(line)
     if paused is not None:
         pid, created_s = paused

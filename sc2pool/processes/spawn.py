@@ -171,7 +171,7 @@ def run_python(module: str, *arguments: str, timeout_s: float) -> subprocess.Com
                 for part in child.communicate(None, timeout_s)
             ]
         finally:
-            child.kill()  # no effect if it has exited
+            child.kill()  # no effect if the child has exited
             child.wait()  # after a Ctrl-C, `subprocess` would not reap it until later
     return subprocess.CompletedProcess(child.args, child.returncode, *printed)
 

@@ -98,7 +98,7 @@ def kill_tree(root: psutil.Process) -> None:
     If no descriptor is free, processes that cannot be listed survive.
     """
     with suppress(*UNREADABLE):
-        root.suspend()  # else it might start another child after the listing
+        root.suspend()  # otherwise the process might start a child after the listing
     tree = [root]
     with suppress(*UNREADABLE):
         tree += descendants(root)
@@ -320,7 +320,7 @@ class PsutilTable:
                         used.user + used.system,
                     )
             except psutil.Error:
-                continue  # it has ended, or belongs to another user
+                continue  # the process has ended, or belongs to another user
             if status != psutil.STATUS_ZOMBIE:
                 rows[process.pid] = row
         return Processes(rows)

@@ -174,7 +174,7 @@ if WINDOWS:
         """
         left = threading.Event()
 
-        def handle(event: int) -> bool:  # called in a thread of its own
+        def handle(event: int) -> bool:  # Windows calls the handler in a thread of its own
             if event == _CTRL_C:
                 return False
             _thread.interrupt_main(signal.SIGBREAK)

@@ -85,7 +85,7 @@ def end_with_this_process(child: subprocess.Popen[bytes]) -> Callable[[], None]:
     from sc2pool.processes.tree import created_at_s  # noqa: PLC0415
 
     created_s = created_at_s(child.pid)
-    if created_s is None:  # it has ended already
+    if created_s is None:  # the process has ended already
         return lambda: None
     guard = Guard()
     guard.note((child.pid, created_s))
@@ -93,7 +93,7 @@ def end_with_this_process(child: subprocess.Popen[bytes]) -> Callable[[], None]:
 
 
 def follow_parent(parent_pid: int, number: int = _SIGKILL) -> None:
-    """Get this signal when the parent ends; if it has ended already, exit now.
+    """Get this signal when the parent ends; if the process has ended already, exit now.
 
     Args:
         parent_pid: the parent's pid. If it differs from the current parent's, the parent has ended.

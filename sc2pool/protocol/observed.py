@@ -297,6 +297,6 @@ def merged(
     whole = sc_pb.ResponseObservation()
     whole.CopyFrom(earlier)
     if newest.player_result:
-        whole.ClearField("player_result")  # the same result, reported twice
+        whole.ClearField("player_result")  # the game has reported the same result twice
     whole.MergeFrom(newest)
     return whole

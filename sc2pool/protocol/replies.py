@@ -145,7 +145,7 @@ def require(reply: sc_pb.Response, kind: str) -> None:
         return
     answer = getattr(reply, kind)
     name = type(answer).Error.Name(answer.error)
-    details = printable(getattr(answer, "error_details", ""), _WORDS)  # not every reply has them
+    details = printable(getattr(answer, "error_details", ""), _WORDS)  # some replies lack the field
     detail = f"the game cannot {kind}: {name} {details}".rstrip()
     if kind in _SETUP:
         raise GameFault(FaultKind.SETUP_FAILED, detail)

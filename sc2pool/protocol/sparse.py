@@ -83,7 +83,7 @@ def _descriptor(name: str) -> Any:
         elif name in _ONCE and fate is not None:
             field.label = _Field.LABEL_OPTIONAL
         if field.type == _Field.TYPE_ENUM:
-            field.type = _Field.TYPE_INT32  # an enum has this type on the wire
+            field.type = _Field.TYPE_INT32  # on the wire, an enum is a number of this type
             field.ClearField("type_name")
             field.ClearField("default_value")
         elif field.type == _Field.TYPE_MESSAGE and fate in _TYPES:

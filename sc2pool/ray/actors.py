@@ -215,7 +215,7 @@ class Actors:
                 f"{self._node_timeout_s:g} s (node_timeout_s): start the node again, or another"
             ) from error
         except BaseException:
-            games.kill()  # the new actor may be unfinished
+            games.kill()  # the new actor may not be complete
             raise
 
     def _count_loss(self, games: RemoteGames, error: LostError, phase: Phase) -> None:

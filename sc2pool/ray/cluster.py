@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 
 import ray
 from ray._private.services import canonicalize_bootstrap_address
-from ray._private.state import available_resources_per_node  # public only for the whole cluster
+from ray._private.state import available_resources_per_node  # the public one adds up all nodes
 from ray._private.worker import global_worker
 from ray.exceptions import RayError, TaskUnschedulableError
 from ray.job_config import JobConfig

@@ -135,7 +135,7 @@ class ClusterPool:
             return None if begun else self._book_of(games), *of_rows
 
         begun, self._book_is_new = not self._book_is_new, False
-        at_rest = [games.reborn for games in self._actors]  # deaths not yet shown in a batch
+        at_rest = [games.reborn for games in self._actors]  # deaths that no batch has shown yet
         for games in self._actors:
             games.reborn = None
         references = [games.submit("reset", *asked(games, begun=begun)) for games in self._actors]

@@ -143,7 +143,7 @@ def configure(
         needs = _needs_of(config, n)
         check_room(nodes(), *needs)
         _check_games(nodes(), games)
-        check_room(nodes(), *needs)  # again, as a node may have died during the check
+        check_room(nodes(), *needs)  # checked again, because a node may have died in the meantime
     else:
         _check_players(games)
     register_env(f"sc2pool/{name}", _make_games)
@@ -185,7 +185,7 @@ def _check_games(alive: Sequence[Node], games: dict[str, Any]) -> None:
         return
     node, problem = found[0]
     advice = f"; if it shall not, start the nodes that shall with the resource {GAME_RESOURCE}"
-    # If no node can play, the arguments are to blame.
+    # If no node can play, the arguments are wrong, so advice about nodes would not help.
     raise ConfigError(
         f"node {node.name} cannot play: {problem}{advice * (len(found) < len(candidates))}"
     )
@@ -294,7 +294,7 @@ class GamesCallback(RLlibCallback):
         try:
             check_agreement(_all_played(algorithm, self._run))
         except ConfigError:
-            algorithm.cleanup()  # the caller never gets the algorithm, so cannot stop it
+            algorithm.cleanup()  # the caller never gets the algorithm, and so cannot stop it
             raise
         after_each_training_step(algorithm, lambda: _raise_failure(self._run))
 
@@ -336,7 +336,7 @@ def runner_seed(seed: int, life: tuple[int, ...], made_anew: bool) -> int:
     Args:
         seed: the run's seed.
         life: numbers that identify the env within the run.
-        made_anew: whether the process replaces a dead one, whose episodes must not be repeated.
+        made_anew: whether the process replaces a dead process, whose episodes must not be repeated.
     """
     key = (*map(int, life), secrets.randbits(32)) if made_anew else tuple(map(int, life))
     return int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1)[0])

@@ -82,7 +82,7 @@ from sc2pool.pool.measures import Durations
 
 
 class Exchange(Protocol):
-    """Where an actor puts its steps."""
+    """The interface of the object to which an actor passes its steps."""
 
     learning: threading.Lock
     """The learner holds this lock while the actor acts. Its release ends the actor. No interrupt
@@ -171,7 +171,7 @@ class Actor(ABC, Generic[C]):
     def finish(self) -> None:
         """Wait until the thread has ended; `exchange.learning` must have been released."""
         self._exchanged.wake_actor()
-        with suppress(RuntimeError):  # an interrupt came before the thread started
+        with suppress(RuntimeError):  # an interrupt has prevented the start of the thread
             self._thread.join()
 
     @abstractmethod
@@ -344,7 +344,7 @@ class ActsWhileLearning(BaseAlgorithm, Generic[A]):
 
     def _adopt(self, actor: A) -> None:
         """Take over the observations of an actor that has ended."""
-        if self._last_obs is not None:  # else `set_env` has given the model another env
+        if self._last_obs is not None:  # otherwise `set_env` has given the model another env
             self._last_obs = actor.observations
 
     def _excluded_save_params(self) -> list[str]:

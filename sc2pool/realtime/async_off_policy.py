@@ -124,7 +124,7 @@ class StepQueue:
             BaseException: the error given to `fail`, once all steps were taken.
         """
         while True:
-            error = self._error  # read first: it is set after the last step was added
+            error = self._error  # read first, because it is set after the last step was added
             if self._steps:
                 step = self._steps.popleft()
                 self._taken.give()
@@ -554,7 +554,7 @@ class AsyncSAC(AsyncOffPolicy, SAC):
 class AsyncTD3(AsyncOffPolicy, TD3):
     """TD3 for games that do not wait; see `AsyncOffPolicy`.
 
-    Give it `action_noise`, as in SB3, or it does not explore.
+    Without `action_noise` it does not explore, as in SB3.
     """
 
     _acting_module = "actor"

@@ -106,8 +106,8 @@ class RealTimeEnv(gymnasium.Env[ObsT, ActT]):
     - `period_s`: the length of a decision period in seconds, at the game's usual speed;
     - `period_ticks`: the same length in ticks, if the game reports ticks; else None;
     - `game_pid`: the process of the game, if there is one. With it the end of the game is noticed
-      at once, and the clock stands still while the process is stopped. Without a pid and without
-      ticks, only `PausableEnv` can pause the clock: another pause counts as a late action;
+      immediately, and the clock stands still while the process is stopped. Without a pid and
+      without ticks, only `PausableEnv` can pause the clock: another pause counts as a late action;
     - `frozen_after_s`: the game is frozen if its ticks stand still for this time. Without ticks, it
       is frozen if the observation stays exactly the same for this time. None switches this off.
 
@@ -540,7 +540,7 @@ class GameProcess:
         if not WINDOWS and hasattr(os, "waitid"):  # macOS has it since Python 3.13
             try:
                 ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            except ChildProcessError:  # not a child of this process, or collected already
+            except ChildProcessError:  # not our child, or its exit code was collected already
                 pass
             else:
                 if ended is None:

@@ -53,7 +53,7 @@ class PauseGate:
     """Pauses one game; safe to use from several threads.
 
     Give `pid`, or `pause`, `resume` and one of `ticks` and `picture`, or all of these: then the pid
-    only tells that the game has ended.
+    only shows whether the game has ended.
 
     Args:
         pid: the root of the game's process tree.
@@ -167,7 +167,7 @@ class PauseGate:
             self._closed = True
             try:
                 if self._pauses:
-                    with suppress(GameFault):  # a game that has ended cannot resume
+                    with suppress(GameFault):  # a game that has ended cannot be resumed
                         self._resume()
             finally:
                 self._pauses = 0
@@ -423,7 +423,7 @@ class PausableEnv(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
 
 
 def pause_stats(stats: PoolStats | PauseStats) -> PauseStats:
-    """The pauses in what `stats()` of a pausable env returns."""
+    """The pauses, from the result of `stats()` of a pausable env."""
     return stats if isinstance(stats, PauseStats) else stats.pauses
 
 

@@ -36,7 +36,7 @@ _GRID_LEAST_PX = 16
 
 _CREEP = (104, 54, 124)
 _CREEP_OPACITY = 0.55
-# By the visibility of a cell: hidden, seen before, visible, fully hidden.
+# Brightness of a cell by its visibility: hidden, seen before, visible, fully hidden.
 _BRIGHTNESS = np.array([128, 178, 255, 128], np.uint8)
 _VISIBLE = 2
 

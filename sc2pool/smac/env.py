@@ -222,7 +222,7 @@ class StarCraft2Env:
             self._replay = Path(info["sc2pool.replay"])
         if terminated or truncated:
             self.battles_game += 1
-            self.battles_won += info.get("battle_won", False)  # absent if the game ended by itself
+            self.battles_won += info.get("battle_won", False)  # missing if the game ended by itself
             if not terminated:
                 self.timeouts += 1
                 if self.continuing_episode:

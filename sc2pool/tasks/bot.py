@@ -106,7 +106,7 @@ class RLBotAI(TaskDefinition, BotAI):
             await awaited(self.act(action))
             self.last_action = action
             self.client.game_step = self.step_mul  # `act` may have changed it
-            if self.realtime:  # in the pool, the player sets a more exact value later
+            if self.realtime:  # in the pool, the player replaces this by a more exact value
                 self.delay_s = time.monotonic() - observed_s
 
     async def on_end(self, game_result: Result) -> None:  # noqa: ARG002
@@ -228,7 +228,7 @@ class PolicyBot(BotAI):
         if self._episode is not None:
             await self._episode.step(self.state)
         elif self._bot is not None:
-            if iteration:  # the first was prepared for `on_start`
+            if iteration:  # the first step was prepared for `on_start`
                 self._bot._prepare_step(self.state, self._map())
             await self._bot.issue_events()
             await self._bot.on_step(iteration)

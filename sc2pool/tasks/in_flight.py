@@ -63,7 +63,7 @@ class ActionInFlight(TaskDefinition):
 
     async def observe(self) -> dict[str, Any]:
         """Return the dict of the three parts."""
-        task: Any = super()  # the task that this is mixed into
+        task: Any = super()  # the class of the task that follows in the bases
         last = self._nothing_done if self.last_action is None else self.last_action
         last = np.asarray(last, self._dtype)
         periods = self.delay_s * LOOPS_PER_S / self.step_mul

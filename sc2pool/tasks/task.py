@@ -115,7 +115,7 @@ class TaskDefinition(ABC):
         return self.score_change
 
     def terminated(self) -> bool | Awaitable[bool]:
-        """True if the task ends the episode here. The game's own end is handled without it."""
+        """True if the task ends the episode here. The end of the game itself needs no hook."""
         return False
 
     def info(self) -> dict[str, Any] | Awaitable[dict[str, Any]]:

@@ -75,9 +75,9 @@ class Resets:
 GOOD_ENOUGH = 0.95
 """A smaller pool with this share of the best rate is preferred, because it needs less memory."""
 CORES_FULL = 0.85
-"""The cores are the limit from this share of their time on; the system takes some of the rest."""
+"""The cores are the limit if this share of their time is used; the system uses some of the rest."""
 IN_STEP = 0.85
-"""From this share of n times one game's rate on, the games hardly wait for each other."""
+"""If n games reach this share of n times one game's rate, they hardly wait for each other."""
 DEAR_RESET_PERCENT = 10.0
 """Spares pay if a reset makes its batch longer by at least this much."""
 MUCH_ELSE_CORES = 0.25

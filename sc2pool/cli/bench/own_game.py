@@ -148,7 +148,7 @@ class Actions:
 
 SHORTEST_STEPS, LONGEST_STEPS = 30, 90
 RESET_KINDS = {"restart_game": ("restart", None), "create_game": ("create", 1)}
-"""By the kind's name: its name in `Pool.stats`, and the seed that causes this kind of reset."""
+"""For each kind of reset: its name in `Pool.stats`, and the seed that causes it."""
 
 
 def short(task: type[TaskDefinition]) -> type[TaskDefinition]:

@@ -71,7 +71,7 @@ class Run:
         while not self.ended():
             seen = self.poll()
             waited_s = time.monotonic() - asked_at_s
-            # A file written for an earlier reader is older than this call.
+            # Ignore files that are older than this call: an earlier reader requested them.
             if seen is not None and seen[1] < waited_s:
                 return seen[0]
             if waited_s > timeout_s:
@@ -258,11 +258,11 @@ class ClusterRun:
             NoAnswerError: pools are running, but have not answered in time.
             ConfigError: no pool is running.
         """
-        self._read_pools()  # before the clock starts, because a node's viewer takes long to start
+        self._read_pools()  # outside of the time limit: a node's viewer takes long to start
         began_s = time.monotonic()
         while time.monotonic() - began_s < ANSWER_S:
             seen = self.poll()
-            # A file written for an earlier reader is older than this call.
+            # Ignore files that are older than this call: an earlier reader requested them.
             waited_s = time.monotonic() - began_s
             if seen is not None and seen[1] < waited_s and waited_s > _ALL_ANSWER_S:
                 return seen[0]

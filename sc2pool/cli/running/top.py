@@ -33,7 +33,7 @@ from sc2pool.utilities import WINDOWS, printable
 _KEY_WAIT_S = 0.2
 _EVENTS = 5
 _EVENTS_AT_LEAST = 2
-"""In a low terminal, events give lines to the envs until only this many events remain."""
+"""A low terminal shows at least this many events, and otherwise lines of envs."""
 _ROWS_AT_LEAST = 4
 _HELP = "Ctrl-C quit" if WINDOWS else "←→ sort   ↑↓ scroll   r reverse   q quit"
 _SCROLLS = "" if WINDOWS else " (↑↓)"

@@ -64,7 +64,7 @@ class Algorithm:
     attributes: tuple[str, ...]
     """Attributes that the algorithm's saved models have, and most others lack."""
     lacks: tuple[str, ...] = ()
-    """Attributes that similar algorithms' saved models have, and this one's lack."""
+    """Attributes that saved models of similar algorithms have, but models of this one lack."""
     policy_module: str = "stable_baselines3.common.policies"
     """The module of the class of a saved model's policy."""
     optimizers: tuple[str, ...] = ("policy",)

@@ -61,7 +61,7 @@ class Figures:
     episodes: int
     faults: int
     win_rates: Mapping[str, float] = field(default_factory=dict)
-    """By opponent, in self-play's newest evaluation; shown in place of the mean return."""
+    """Win rates by opponent in self-play's newest evaluation; shown in place of the mean return."""
 
     def __str__(self) -> str:
         return f"{self.how_far} · {self.how_well}"
@@ -294,7 +294,7 @@ class ProgressTable(KVWriter):
                 figures.get(name) for name in self._columns
             )
         except OSError:
-            self.close()  # the next row rewrites the file, without the part of this one
+            self.close()  # the next row rewrites the file without the incomplete row
             self._file = None
             raise
 
@@ -326,7 +326,7 @@ class ProgressTable(KVWriter):
 
 
 def _steps_of(columns: Sequence[str], row: Sequence[str]) -> int:
-    """The env steps of a row; 0 for a row without them, such as one of the last evaluation."""
+    """The env steps of a row; 0 for a row without these, such as a row of the last evaluation."""
     steps = dict(zip(columns, row, strict=False)).get(_STEPS_COLUMN, "")
     return int(steps) if steps.isdecimal() else 0
 

@@ -245,8 +245,8 @@ def play_matches(
 ) -> dict[str, Counter[str]] | None:
     """Play matches with actions that the model draws.
 
-    The first `matches` that begin are counted, not the first that end: otherwise short matches
-    would be counted too often.
+    The first `matches` that begin are counted, not the first that end, because short matches would
+    then be counted too often.
 
     Args:
         env: games in which only the model learns.

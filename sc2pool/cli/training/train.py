@@ -83,7 +83,7 @@ def run(options: TrainOptions) -> int:
     connect(options)
     stop = Stop()
     with stop.handling(), reserved(options.out), ExitStack() as opened:
-        options = options.with_steps_done()  # before the lock, another training may have saved
+        options = options.with_steps_done()  # another training may have saved before the lock
         wandb = None
         if options.wandb:
             wandb = WandbOutput(options.out)

@@ -121,7 +121,7 @@ def _check(path: Path) -> None:
 
     frames = imageio_ffmpeg.read_frames(str(path))
     try:
-        next(frames)  # the first item is the video's description
+        next(frames)  # the generator's first item is the video's description
     except OSError as error:
         raise OSError("it was not finished") from error
     finally:

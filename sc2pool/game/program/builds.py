@@ -238,7 +238,7 @@ def settle(installation: Installation, settled: Settled) -> Path:
     path = _path(installation)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with replacing(path) as unfinished:
-        unfinished.unlink(missing_ok=True)  # an old file may have another mode
+        unfinished.unlink(missing_ok=True)  # an existing file may have another mode
         unfinished.touch(mode=0o600)
         unfinished.write_text(json.dumps(asdict(settled), indent=2) + "\n", encoding="utf-8")
     return path

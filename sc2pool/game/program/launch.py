@@ -38,8 +38,8 @@ from sc2pool.processes.filelock import try_lock, unlock_and_remove
 from sc2pool.processes.spawn import is_shortage
 
 _POLL_S: Final = 0.004
-"""Poll interval until the game listens. Another program can connect before us for half of it, on
-average. Polling this often takes 3 % of a core."""
+"""Poll interval until the game listens. On average, another program can connect before us during
+half of this interval. Polling this often takes 3 % of a core."""
 _SEAT_POLL_S: Final = 0.25
 """Poll interval for the owner of the port, while the game does not answer the handshake."""
 _APART_S: Final = 0.1
@@ -154,7 +154,7 @@ async def _spawn(
 
 
 class _Turn:
-    """The right to start a game: no other game of this user starts within `_APART_S`.
+    """The exclusive right to start a game: no other game of this user starts within `_APART_S`.
 
     Games that started at the same moment were seen to fail on Linux. The right is a lock that all
     pools of this user take; it ends with the process that holds it. If the lock cannot be made, or
@@ -202,11 +202,11 @@ async def _when_ready(
 ) -> tuple[Connection, int | None]:
     while True:
         turn.end_in_time()
-        code = process.exit_code()  # first: then all output of an ended game can be read
+        code = process.exit_code()  # read first: after the end, the output is complete
         if process.port_refused():
             raise GameFault(FaultKind.PORT_TAKEN, f"the game could not listen on port {port}")
         if code is not None:
-            # The kernel may have killed the game (memory pressure). Then the next may start.
+            # The kernel may have killed the game (memory pressure), so another launch may succeed.
             kind = FaultKind.GAME_EXITED if code == KILLED else FaultKind.LAUNCH_FAILED
             raise process.exit_fault(kind)
         if deadline.expired():

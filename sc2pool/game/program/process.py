@@ -187,7 +187,7 @@ class GameProcess:
 
     @property
     def was_killed(self) -> bool:
-        """True if SIGKILL ended the game. Memory pressure or a person sends it, not the game."""
+        """True if SIGKILL ended the game. The system or a person sends it, not the game."""
         return self._child.poll() == KILLED
 
     def exit_fault(self, kind: FaultKind = FaultKind.GAME_EXITED) -> GameFault:
@@ -259,7 +259,7 @@ class GameProcess:
         if self._child.poll() is not None:
             return
         kill_tree(self._stats)
-        self._child.kill()  # uses only the pid, which is ours until the process is reaped
+        self._child.kill()  # uses only the pid, which no other process gets before ours is reaped
         with suppress(subprocess.TimeoutExpired):
             self._child.wait(_REAP_S)
 
@@ -309,7 +309,7 @@ def _core_files_limited(size_bytes: int) -> Iterator[None]:
     if WINDOWS:  # Windows writes no core files
         yield
     else:
-        with _limiting_core_files:  # another thread would restore this thread's limit
+        with _limiting_core_files:  # two threads would restore each other's limits
             soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
             lower = size_bytes if hard == resource.RLIM_INFINITY else min(size_bytes, hard)
             resource.setrlimit(resource.RLIMIT_CORE, (lower, hard))
@@ -353,7 +353,7 @@ def _start(
 
 def _is_about_the_file(error: OSError) -> bool:
     """True if the executable is to blame for a failed start, False if the system is."""
-    if WINDOWS:  # its errors do not name the file
+    if WINDOWS:  # Windows' errors do not name the file
         return getattr(error, "winerror", None) in _FILE_ERRORS
     return error.filename is not None and not is_shortage(error)
 

@@ -83,7 +83,7 @@ class EventLoop:
             SC2PoolError: the pool has failed; all its instances have ended.
         """
         with self.bookkeeping:
-            for seat in self.supervisor.seats:  # earlier rings may have been consumed unhandled
+            for seat in self.supervisor.seats:  # earlier rings may have been read, but not handled
                 self.supervisor.check_replies(seat)
             if time.monotonic() >= self._next_poll_s:
                 self._begin_what_is_due()
@@ -176,7 +176,7 @@ class EventLoop:
                 self.fleet.remove_departed(tag.worker)
                 continue
             seat_of_channel = self.fleet.seat_of(tag)
-            if seat_of_channel is not None:  # else an earlier event of this poll replaced it
+            if seat_of_channel is not None:  # otherwise an earlier event of this poll replaced it
                 supervisor.receive(seat_of_channel)
         self._next_poll_s = time.monotonic() + _POLL_INTERVAL_S
         if not ready:

@@ -124,7 +124,7 @@ class Fleet:
 
     def seat_of(self, instance: Instance) -> Seat | None:
         """The seat of this instance; None if it was replaced."""
-        for seat in self.seats:  # no generator: it swallows a Ctrl-C that strikes in its close
+        for seat in self.seats:  # not a generator, which would swallow a Ctrl-C during its close
             if seat.instance is instance:
                 return seat
         return None

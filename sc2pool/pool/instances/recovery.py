@@ -38,7 +38,7 @@ class Recovery:
     Args:
         config: has the policies and the folder of fault reports.
         replays: the folder for replays of failed games. None to keep no replays.
-        n_envs: the number of envs. The pool's limit of failures grows with it.
+        n_envs: the number of envs. The pool's limit of failures grows with this number.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Recovery:
             death = self._death_of(instance.worker, seat, fault, now_s)
             fault = _explained(fault, instance.number, death)
         instance.kill(with_worker=of_worker)
-        if evidence is None:  # the worker sent none: it has died, or does not answer
+        if evidence is None:  # the worker has died, or does not answer
             log_tail = log_left_in(self._fleet.run / str(instance.number))
             evidence = messages.Evidence(log_tail, death.stack if death else "")
         folder = self._write_report(seat, fault, evidence)
@@ -101,10 +101,10 @@ class Recovery:
             tail = evidence.log_tail and f"\nEnd of the game's log:\n{evidence.log_tail}"
             return CrashLoopError(f"{seat.name}: {hopeless}; the last causes:\n{causes}{tail}")
         if fault.refused and instance.worker is not None:
-            instance.worker.use_up()  # the system would refuse this worker the same again
+            instance.worker.use_up()  # the system would refuse this resource to it again
         self._fleet.replace(seat)
         successor = successor_of(len(instance.games))
-        end = "\n" if "\n" in fault.detail else "; "  # the detail may have lines of the game's log
+        end = "\n" if "\n" in fault.detail else "; "  # the detail may end with lines of the log
         log_instance(*about, "%s%s%s", fault, end, successor)
         wait_s = restart.backoff_s(self._policy, seat.failures_s, now_s, refused=fault.refused)
         seat.instance.wait_before_start(now_s + wait_s)
@@ -120,7 +120,7 @@ class Recovery:
         return any(self._stuck_in(one) for one in self._housemates(seat))
 
     def _housemates(self, seat: Seat) -> list[Seat]:
-        """The seats whose instances live in the same worker, this one included."""
+        """The seats of all instances that live in the same worker, including this seat."""
         worker = seat.instance.worker
         return [
             one for one in self._fleet.seats if one.instance.worker is worker and one.instance.live
@@ -195,7 +195,7 @@ class Recovery:
 
 
 def _explained(fault: Fault, instance: int, death: Death) -> Fault:
-    """The fault, with the cause of its worker's death if that explains it."""
+    """The fault; its detail names the cause of the worker's death if the fault follows from it."""
     is_silent = death.stack and fault.kind in (FaultKind.DEADLINE, FaultKind.HUNG)
     is_dragged_along = fault.kind is FaultKind.WORKER_EXITED and instance != death.charged
     if is_silent or is_dragged_along:

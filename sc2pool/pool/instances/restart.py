@@ -59,7 +59,7 @@ class Housemate:
         number: the instance's number.
         failures: how many failures its env had within the window.
         stuck: True if one of its hooks does not return.
-        awaited: True if its reply is awaited.
+        awaited: True if the trainer waits for its reply.
     """
 
     number: int
@@ -69,11 +69,11 @@ class Housemate:
 
 
 def charged(housemates: Sequence[Housemate], *, killed: bool) -> int:
-    """The number of the instance that a worker's death is charged to as one failure.
+    """The number of the instance to which a worker's death is charged, as one failure.
 
-    A kill from outside says nothing about the instances, so the one with the fewest failures is
-    charged. A failure inside will happen again. If its instance is not known, the one with the most
-    failures is charged, so that repeated failures reach the limit.
+    A kill from outside has nothing to do with the instances, so the one with the fewest failures is
+    charged. A failure inside the worker will happen again. If the failed instance is not known, the
+    one with the most failures is charged, so that repeated failures reach the limit.
 
     Args:
         housemates: all instances that lived in the worker.
@@ -105,9 +105,9 @@ def hopeless(causes: Sequence[Fault], *, any_was_ready: bool) -> str | None:
 def unplayable(setups_failed: int, fault: Fault, any_was_ready: bool) -> str | None:
     """Why the map or the players cannot be played; None if a fresh process may still play them.
 
-    The first failure says nothing, because a process that has played may have run out of a
-    resource. If a fresh process fails too, the map or the players are the cause. If the fresh
-    process crashes or hangs, that holds only if no game of the pool has ever begun an episode.
+    The first failure proves nothing: a process that has already played may have run out of a
+    resource. If a new process fails too, the map or the players are the cause. If the fresh process
+    crashes or hangs, that holds only if no game of the pool has ever begun an episode.
 
     Args:
         setups_failed: how many of the env's instances in a row could not begin an episode.

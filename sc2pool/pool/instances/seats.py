@@ -45,7 +45,7 @@ class Seat:
         instance: the instance that sits here now.
         episode: the episode that the instance prepares. None while an env plays it.
         fault: the first fault that the trainer has not seen yet.
-        down_since_s: when an instance died first since one was last ready. None if none has died.
+        down_since_s: when the first instance died after one was last ready. None if none has died.
         hold: True if a real-time game must be stopped at its next first observation.
         paused: True if the trainer has paused it. Then no episode begins here.
         attributes: the values that `set_attr` set, pickled, by row of the env and by name.

@@ -128,7 +128,7 @@ class Supervisor:
         """Replace the seat's instance before its next episode, if it has reached a soft limit."""
         instance = seat.instance
         if instance.state not in (State.OVER, State.PLAYING):
-            return  # a new instance, whose predecessor died
+            return  # the predecessor died, and this is a new instance
         cause = instance.recycle_due(self._config.recycle)
         if cause is None:
             return
@@ -142,10 +142,10 @@ class Supervisor:
         log_instance(level, seat.name, instance.number, instance.phase(), words, cause)
         self.stats.count_recycle(seat.name, instance.number, cause)
         instance.on(Event.RECYCLE)
-        self.fleet.replace(seat, gently=not instance.games)  # an env of the user has a `close`
+        self.fleet.replace(seat, gently=not instance.games)  # an env of the user needs its `close`
 
     def pause(self, seat: Seat) -> None:
-        """Stop the seat's game if it waits for an action, or to be taken."""
+        """Stop the seat's game if it waits for an action, or for an env to take it."""
         if seat.instance.state in (State.READY, State.PLAYING):
             seat.instance.pause(self._pause_deadline())
 
@@ -235,11 +235,11 @@ class Supervisor:
         """Handle messages on the channel of the seat's instance, or the channel's end."""
         instance = seat.instance
         if not instance.live:
-            return  # it has ended and was not replaced
+            return  # the instance has ended and was not replaced
         try:
             received = read(instance)
         except ChannelClosedError:
-            self.check_replies(seat)  # it may have replied before it ended
+            self.check_replies(seat)  # the instance may have replied before it ended
             self._fault(seat, instance.exit_fault(), of_worker=True)
             return
         for message in received:
@@ -253,7 +253,7 @@ class Supervisor:
 
     def _on_hello(self, seat: Seat, message: messages.Hello) -> None:
         seat.instance.greeted(message)
-        if self.fleet.slots.is_fitted:  # else `attach_all` does it, once the spaces are agreed
+        if self.fleet.slots.is_fitted:  # else `attach_all` does this, after the spaces are known
             self._attach(seat)
 
     def attach_all(self) -> None:
@@ -350,7 +350,7 @@ class Supervisor:
                 if verdict.of_worker and instance.worker is not None:
                     instance.worker.use_up()
                 continue
-            self.check_replies(seat)  # it may have replied since the verdict
+            self.check_replies(seat)  # the instance may have replied since the verdict
             if verdict.kind is not FaultKind.HUNG or instance.state in AWAITED:
                 fault = Fault(verdict.kind, instance.phase(), verdict.detail)
                 of_worker = verdict.of_worker or (
@@ -388,7 +388,7 @@ class Supervisor:
         of_worker: bool = False,
     ) -> None:
         if not seat.instance.live:
-            return  # it has failed permanently
+            return  # the instance has failed for good
         failure = self._recovery.of_fault(seat, fault, evidence, of_worker=of_worker)
         if failure is not None:
             self._fail(failure)

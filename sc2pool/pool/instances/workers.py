@@ -124,7 +124,7 @@ class Death:
     """The death of a worker: a fault of all its instances that counts once.
 
     Attributes:
-        charged: the number of the instance whose recycle the death counts as.
+        charged: the number of the instance to which the death is charged.
         cause: the cause of the death, with the env's name.
         stack: the stack of the worker's main thread. Empty if no hook was stuck.
     """
@@ -279,7 +279,7 @@ class Worker:
             return
         hosting = self._hostings.pop(number, None)
         if hosting is None:
-            return  # it never moved in
+            return  # the instance never moved in
         self._leaving[number] = hosting
         if self.deadline == NEVER:
             self.deadline = Deadline.after(grace_s)
@@ -425,7 +425,7 @@ class Workers:
         """Kill all workers, and release their resources."""
         workers, self._workers = self._workers, []
         self._worker_of.clear()
-        for worker in workers:  # kill all before the first wait, so that they die in parallel
+        for worker in workers:  # kill all before the first wait, so that they end in parallel
             worker.kill()
         for worker in workers:
             worker.end()

@@ -55,7 +55,7 @@ class Channel:
         Raises:
             ChannelClosedError: the peer has closed its end, or did not read within the timeout.
         """
-        data = for_trainer(message)  # cloudpickle if needed: a space's class may be in the script
+        data = for_trainer(message)  # uses cloudpickle if a space's class is in the script
         try:
             self._socket.sendall(frame(data))
         except OSError as error:

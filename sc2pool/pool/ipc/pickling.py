@@ -88,7 +88,7 @@ class RemoteTraceback(Exception):
 
 
 def of_the_user(error: BaseException) -> BaseException:
-    """The user's own error: a StopIteration if a coroutine has turned it into a RuntimeError."""
+    """The error that the user's code raised; undoes Python's conversion of StopIteration."""
     cause = error.__cause__
     if isinstance(cause, StopIteration) and text_of(error) == "coroutine raised StopIteration":
         return cause

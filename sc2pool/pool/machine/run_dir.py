@@ -75,7 +75,7 @@ class RunDir:
         try:
             pid = os.getpid()
             created_s = created_at_s(pid)
-            if created_s is None:  # it could not be read: no descriptor is free
+            if created_s is None:  # unreadable, because no descriptor is free
                 raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
             name = f"{_PREFIX}{_system()}-{pid}-{created_s!r}-{next(_pools_made)}-"
             self.path = Path(tempfile.mkdtemp(prefix=name))  # mkdtemp makes it 0700
@@ -147,7 +147,7 @@ def sweep(temp: Path) -> None:
         trainer = _named(run)
         if trainer is None or not trainer.is_here or trainer.is_alive or not _is_ours(run):
             continue
-        with suppress(OSError):  # another trainer may sweep it at the same time
+        with suppress(OSError):  # another trainer may sweep the folder, too
             _end_orphans(run)
         shutil.rmtree(run, ignore_errors=True)
 
@@ -187,6 +187,6 @@ def _end_orphans(run: Path) -> None:
         if notes.is_symlink() or notes.parent.is_symlink():
             continue
         for line in notes.read_text(errors="replace").splitlines():
-            with suppress(ValueError):  # an incomplete line, if the trainer was killed then
+            with suppress(ValueError):  # an incomplete line: the trainer was killed while it wrote
                 pid, created_s = line.split()
                 end_orphan(int(pid), float(created_s))

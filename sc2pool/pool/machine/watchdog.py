@@ -119,7 +119,7 @@ def decide(
     """The verdict on one instance.
 
     Args:
-        first: its last sample in or before its first episode, to measure growth.
+        first: the instance's last sample in or before its first episode, to measure growth.
         previous: the previous sample. None after a gap.
         now: the newest sample.
         policy: has the memory limits.
@@ -332,7 +332,7 @@ class Watchdog:
                 if not blind:
                     log.warning("the watchdog cannot inspect the processes: %s", str(error))
                 blind = True
-            except Exception:  # keep the thread alive: its end would be noticed late
+            except Exception:  # the thread must continue, because its end would be noticed late
                 log.exception("the watchdog has failed to take a sample")
             self.cpu_s = time.thread_time()
 

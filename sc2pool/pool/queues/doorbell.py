@@ -299,7 +299,7 @@ if LINUX:
             if one is not None:
                 one.close()
             for epoll in (self._all, self._control):
-                with suppress(OSError, ValueError):  # it was not registered here, or is closed
+                with suppress(OSError, ValueError):  # not registered here, or closed
                     epoll.unregister(descriptor)
 
         def wait(self, timeout_s: float | None) -> list[Any]:

@@ -232,7 +232,7 @@ class TrainerEnd:
         slot: Slot | None = vars(self).get("_slot")  # another thread may call `unmap`
         if slot is None:
             return Progress()
-        episodes, began = self._episodes, self._episode_began  # read before `sequence`, which grows
+        episodes, began = self._episodes, self._episode_began  # read before `sequence` grows
         sequence = self.sequence
         return Progress(max(0, sequence - episodes), sequence - began, slot.reals[Word.RETURN])
 

@@ -39,7 +39,7 @@ class LoopbackServer(ThreadingHTTPServer):
 
     def __init__(self, listener: socket.socket, handler: type[BaseHTTPRequestHandler]) -> None:
         super().__init__(listener.getsockname(), handler, bind_and_activate=False)
-        self.socket.close()  # made by the base class, and replaced by `listener`
+        self.socket.close()  # the base class has made a socket, which `listener` replaces
         self.socket = listener
         self._open: dict[Any, bool] = {}
         """Open connections, the oldest first; True if the connection was asked to end."""
@@ -78,7 +78,7 @@ class LoopbackServer(ThreadingHTTPServer):
     def _end(self, request: Any) -> None:
         """Shut a connection down, so that its thread reads the end of file and returns."""
         self._open[request] = True
-        with suppress(OSError):  # it was closed already
+        with suppress(OSError):  # the connection was closed already
             request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:

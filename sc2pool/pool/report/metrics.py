@@ -164,7 +164,7 @@ class MetricsServer:
 
     def close(self) -> None:
         """End the endpoint and free its port."""
-        if sys.is_finalizing():  # the serving thread no longer runs
+        if sys.is_finalizing():  # the server's thread has ended
             self._server.server_close()
             return
         # In a thread of its own: the garbage collector may close a pool in the serving thread,

@@ -94,7 +94,7 @@ class HostedInstance:
         self._is_over = is_over
         self._raised = raised
         self.player: Player | None = None
-        self._pair: WorkerEnd | None = None  # until UseMemory
+        self._pair: WorkerEnd | None = None  # set by UseMemory
         self._episode: asyncio.Task[None] | None = None
         self._newest_reset: messages.Reset | None = None
         self._launching: asyncio.Task[None] | None = None
@@ -138,7 +138,7 @@ class HostedInstance:
     def _start(self, message: messages.Start) -> None:
         import_module("google")  # a namespace package: import it before the trainer's path applies
         sys.path[:] = message.sys_path
-        had_torch = "torch" in sys.modules  # another instance's opponent may have loaded a model
+        had_torch = "torch" in sys.modules  # another instance may have loaded a model
         self.player = player = self._spec.take().player()
         player.directory = self.directory
         player.warn = self._warn
@@ -207,7 +207,7 @@ class HostedInstance:
         if previous is not None:
             await asyncio.wait([previous])
         if message is not self._newest_reset:
-            return  # a newer reset has replaced this one
+            return  # a newer reset has replaced this reset
         player, pair = self._its_player, self._its_pair
         player.resume_now()  # the game may be held at the first observation of an old reset
         pair.begin(message.sequence, hold=message.hold)
@@ -324,7 +324,7 @@ class HostedInstance:
         if self._pair is not None:
             self._pair.abandon()
         if self.player is not None:
-            self.player.resume_now()  # a stopped game could not close by itself
+            self.player.resume_now()  # a stopped game cannot close by itself
         tasks = [self._launching, self._pausing, self._episode]
         running = [task for task in tasks if task is not None and not task.done()]
         for task in running:

@@ -213,12 +213,12 @@ class LiveView:
     def _poll(self, loop: asyncio.AbstractEventLoop) -> None:
         while not self._broken:
             requested = live_files.is_requested(self._run)
-            if requested and not self._under_way.is_set():  # one pending write is enough
+            if requested and not self._under_way.is_set():  # no second write while one is pending
                 self._under_way.set()
                 try:
                     loop.call_soon_threadsafe(self._write)
                 except RuntimeError:
-                    return  # the loop is closed, because the worker ends
+                    return  # the event loop is closed, because the worker ends
             time.sleep(_WRITE_EVERY_S if requested else _POLL_INTERVAL_S)
 
     def _write(self) -> None:

@@ -78,7 +78,7 @@ class Doorbells:
     def __init__(self, request: Doorbell, reply: Doorbell) -> None:
         self._request = request
         self._reply = reply
-        self._block: BlockingWait | None = None  # until an event loop runs
+        self._block: BlockingWait | None = None  # None until an event loop runs
         self.listening = request.listening
         self.blocked_in: WorkerLoop | None = None
         self.epoll = -1

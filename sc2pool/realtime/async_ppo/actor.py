@@ -38,8 +38,8 @@ class ExchangedStep(NamedTuple):
     version: int
     """The version of the weights that chose the actions."""
     observations: Any
-    """The observations for the actions: an array with a first axis of n, or a dict of arrays. Those
-    of a policy that was late are older than the step."""
+    """The observations for the actions: an array with a first axis of n, or a dict of arrays. If
+    the policy was late, they are older than the step."""
     episode_starts: NDArray[np.bool_]
     actions: NDArray[Any]
     """The policy's actions."""
@@ -132,7 +132,7 @@ class RolloutStore:
             BaseException: the error given to `fail`, once all earlier rollouts were taken.
         """
         while True:
-            error = self._error  # read first: it is set after the last step was added
+            error = self._error  # read first, because it is set after the last step was added
             with self._lock:
                 waiting, self._waiting = self._waiting, None
                 rollout = self._in_progress if waiting is None else waiting
@@ -143,7 +143,7 @@ class RolloutStore:
                     if is_fresh:
                         self._followed = rollout
                     else:
-                        self._in_progress = []  # later steps may be fresh enough
+                        self._in_progress = []  # the steps that follow may be new enough
             self._taken.give()
             if is_fresh:
                 return rollout

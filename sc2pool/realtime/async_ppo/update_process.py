@@ -167,7 +167,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no
         is_part = value is self._model or isinstance(value, _OBJECTS) or _holds_values(value)
         if is_part and id(value) not in self._met:
             self._met.add(id(value))
-            self.parts.append(value)  # keeps it alive, so no other object gets its id
+            self.parts.append(value)  # keeps the object alive, so that its id stays unique
         return None
 
     def reducer_override(self, value: Any) -> Any:

@@ -224,7 +224,7 @@ class VirtualDisplay:
         self._server.terminate()
         try:
             self._server.wait(_SERVER_ENDS_WITHIN_S)
-        except subprocess.TimeoutExpired:  # a stopped process ignores SIGTERM
+        except subprocess.TimeoutExpired:  # a stopped process does not handle SIGTERM
             self._server.kill()
             self._server.wait()
         self._let_go()

@@ -313,7 +313,7 @@ class GameWindow:
             yield
         except SC2PoolError:
             raise
-        except Exception as error:  # each client library has its own for a lost connection
+        except Exception as error:  # each client library has its own error for a lost connection
             how = self._virtual.end() if self._virtual else None
             if how is None:
                 raise self._fault(FaultKind.CONNECTION_LOST, f"the screen: {error!r}") from error

@@ -123,7 +123,7 @@ class Town:
             for order in unit.orders
         )
         sites = len(self.all(unit_type)) - len(self.finished(unit_type))
-        return max(on_the_way, sites)  # the worker of a site has its order until the end
+        return max(on_the_way, sites)  # the builder of a structure keeps its order until the end
 
     @property
     def free_supply(self) -> int:

@@ -171,7 +171,7 @@ class SavedModel:
     def _space(self, data: dict[str, Any], name: str) -> spaces.Space[Any]:
         try:
             return load_space(base64.b64decode(data[name][_SERIALIZED]))
-        except Exception as error:  # the kind depends on the damage
+        except Exception as error:  # the kind of exception depends on the damage
             raise self._not_a_model(error) from error
 
     def _value(self, data: dict[str, Any], name: str) -> Any:
@@ -182,7 +182,7 @@ class SavedModel:
                 return pickle.loads(base64.b64decode(value[_SERIALIZED]))
         except ModuleNotFoundError:
             raise  # `needed_for` names the package to install
-        except Exception as error:  # the kind depends on the pickled class
+        except Exception as error:  # the kind of exception depends on the pickled class
             raise self._not_a_model(error) from error
         return value
 

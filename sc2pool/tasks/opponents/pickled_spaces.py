@@ -28,7 +28,7 @@ from sc2pool.foreign import shown
 _MOST_OPCODES: Final = 200_000
 """The largest number of opcodes. A space of several parts needs some thousand."""
 _MOST_SPACES: Final = 2_000
-"""The largest number of parts of a space; a part counts each time that it is named."""
+"""The largest number of parts of a space; a part that is named twice counts twice."""
 _MOST_AXES: Final = 32
 """The largest number of an array's axes, as in NumPy 1."""
 _TYPES: Final[Mapping[str, np.dtype[Any]]] = {

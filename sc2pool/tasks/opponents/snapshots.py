@@ -37,7 +37,7 @@ from sc2pool.tasks.queue_pair import QueuePair
 Rule = Literal["latest", "uniform", "prioritised"]
 RULES: Final[tuple[Rule, ...]] = get_args(Rule)
 WIN_RATES_FILE = "win_rates.json"
-_NAME = re.compile("step-(0|[1-9][0-9]*)")  # exactly as `add` writes it: other files are not ours
+_NAME = re.compile("step-(0|[1-9][0-9]*)")  # as `add` writes it; other files are ignored
 _TRIES = 5
 """Choices before a worker gives up. The trainer may remove a file between choice and loading."""
 
@@ -55,8 +55,8 @@ class SnapshotStore:
             equation for f_hard.)
         power: the exponent of "prioritised".
         latest_share: the share of episodes against the newest snapshot. The others follow the rule.
-        most: how many snapshots are kept. With one more, every second one is removed, except the
-            first and the newest.
+        most: how many snapshots are kept. If there is one more, every second snapshot is removed,
+            except the first and the newest.
 
     Raises:
         ConfigError: the rule is unknown, or a number is out of range.
@@ -134,7 +134,7 @@ class SnapshotStore:
             )
         scores: Mapping[str, Score] = {}
         if self.rule == "prioritised":
-            with suppress(ConfigError):  # the trainer, which writes the file, reports its damage
+            with suppress(ConfigError):  # the trainer, which writes the file, reports damage
                 scores = read_scores(self.folder / WIN_RATES_FILE)
         weights = self.weights([snapshot.name for snapshot in present], scores)
         return present[int(draws_of(episode).choice(len(present), p=weights))]
@@ -154,7 +154,7 @@ class SnapshotStore:
         if self.rule == "prioritised":
             rates = [scores.get(name, Score()).win_rate for name in names]
             hard = (1.0 - np.array(rates)) ** self.power
-            if hard.sum() > 0:  # else the learner beats all of them
+            if hard.sum() > 0:  # if all weights are 0, the learner beats all of them
                 weights = hard
         shared = self.latest_share * newest + (1 - self.latest_share) * weights / weights.sum()
         return shared / shared.sum()  # type: ignore[no-any-return]

@@ -83,7 +83,7 @@ class SmacDuel(SmacTask):
 
 
 def is_beaten(side: Army) -> bool:
-    """True if a side has only medivacs left, or is dead."""
+    """True if all units of a side are dead, or only medivacs are left."""
     return not side.alive.any() or side.has_medivacs_alone()
 
 

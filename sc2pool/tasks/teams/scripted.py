@@ -10,7 +10,8 @@
 from any distance, and the game lets them walk there. With `heuristic_rest` they do so only if the
 action is available. Otherwise they move towards their target, along the axis on which it is further
 away, without regard to obstacles. SMAC's code tries to exclude medivacs from the targets of
-marauders, which cannot hit them. But it never recognises an enemy medivac, and nor does this.
+marauders, which cannot hit them. But it never recognises an enemy medivac, and neither does this
+player.
 
 `choose` has no memory. It reads a vector of `features`, with any options.
 """

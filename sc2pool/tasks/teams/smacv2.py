@@ -542,8 +542,8 @@ SCENARIOS: dict[str, tuple[str, int, int]] = {
 class RandomTeamsTask(BattleTask):
     """One battle of random teams.
 
-    Action space: `Discrete(6 + enemies)`. For Terran teams `6 + allies` if there are more allies.
-    Observation space: a Box.
+    Action space: `Discrete(6 + enemies)`. For Terran teams with more allies than enemies it is `6 +
+    allies`. Observation space: a Box.
 
     Attributes:
         tells_best_return: whether each info has `max_reward`, the best return before scaling.
