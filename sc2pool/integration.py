@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from sc2pool.game.hang_detection import SLOW_FACTOR as SLOW_FACTOR
     from sc2pool.game.program.installation import (
         Installation as Installation,
-        find,
+        find_installation as find_installation,
         find_map as find_map,
         write_stand_in as write_stand_in,
     )
     from sc2pool.game.program.lease import MOST_GAMES as MOST_GAMES
-    from sc2pool.pool.actions import check
-    from sc2pool.pool.instances.restart import exceeded
-    from sc2pool.pool.machine.run_dir import living, trainer_of as trainer_of
+    from sc2pool.pool.actions import check_actions as check_actions
+    from sc2pool.pool.instances.restart import restarts_exceeded as restarts_exceeded
+    from sc2pool.pool.machine.run_dir import living_runs as living_runs, trainer_of as trainer_of
     from sc2pool.pool.queues.layout import SpaceLayout as SpaceLayout, space_layout as space_layout
     from sc2pool.pool.report import live_files as live_files
     from sc2pool.pool.report.snapshot import (
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
         merge_stats as merge_stats,
         stats_from_dict as stats_from_dict,
     )
-    from sc2pool.pool.report.watch_page import listen
+    from sc2pool.pool.report.watch_page import listen_for_page as listen_for_page
     from sc2pool.pool.runtime import warn_of_owner as warn_of_owner
     from sc2pool.pool.measures import Rates as Rates
     from sc2pool.pool.vec_pool import (
@@ -72,13 +72,13 @@ if TYPE_CHECKING:
     from sc2pool.tasks.opponents.resolve import InTurn as InTurn, yardsticks as yardsticks
     from sc2pool.tasks.registry import (
         DEFAULT_TASK as DEFAULT_TASK,
-        GROUPS,
-        PLACES,
-        available,
+        TASK_GROUPS as TASK_GROUPS,
+        TASK_PLACES as TASK_PLACES,
+        available_tasks as available_tasks,
         built_in_name as built_in_name,
-        resolve,
+        resolve_task as resolve_task,
         scripted_player as scripted_player,
-        spelled,
+        spelled_task as spelled_task,
     )
     from sc2pool.tasks.teams.smac_battle import smac_battle as smac_battle
     from sc2pool.tasks.teams.smacv2 import (
@@ -87,16 +87,6 @@ if TYPE_CHECKING:
     )
     from sc2pool.tasks.teams.team_task import agents_of as agents_of, row_space as row_space
 
-    TASK_GROUPS = GROUPS
-    TASK_PLACES = PLACES
-    available_tasks = available
-    check_actions = check
-    find_installation = find
-    listen_for_page = listen
-    living_runs = living
-    resolve_task = resolve
-    restarts_exceeded = exceeded
-    spelled_task = spelled
 
 _NAMES = {
     "sc2pool.envs.arguments": "begin_episodes seed_of_each",
@@ -106,17 +96,15 @@ _NAMES = {
         "make_players"
     ),
     "sc2pool.game.hang_detection": "SLOW_FACTOR",
-    "sc2pool.game.program.installation": (
-        "Installation find_installation=find find_map write_stand_in"
-    ),
+    "sc2pool.game.program.installation": "Installation find_installation find_map write_stand_in",
     "sc2pool.game.program.lease": "MOST_GAMES",
-    "sc2pool.pool.actions": "check_actions=check",
-    "sc2pool.pool.instances.restart": "restarts_exceeded=exceeded",
-    "sc2pool.pool.machine.run_dir": "living_runs=living trainer_of",
+    "sc2pool.pool.actions": "check_actions",
+    "sc2pool.pool.instances.restart": "restarts_exceeded",
+    "sc2pool.pool.machine.run_dir": "living_runs trainer_of",
     "sc2pool.pool.queues.layout": "SpaceLayout space_layout",
-    "sc2pool.pool.report.live_files": "live_files=",
+    "sc2pool.pool.report.live_files": "live_files",
     "sc2pool.pool.report.snapshot": "merge_curves merge_stats stats_from_dict",
-    "sc2pool.pool.report.watch_page": "listen_for_page=listen",
+    "sc2pool.pool.report.watch_page": "listen_for_page",
     "sc2pool.pool.runtime": "warn_of_owner",
     "sc2pool.pool.measures": "Rates",
     "sc2pool.pool.vec_pool": "VecPool refuse_to_travel whole_mask",
@@ -130,25 +118,19 @@ _NAMES = {
     "sc2pool.tasks.opponents.policies": "Policy",
     "sc2pool.tasks.opponents.resolve": "InTurn yardsticks",
     "sc2pool.tasks.registry": (
-        "DEFAULT_TASK TASK_GROUPS=GROUPS TASK_PLACES=PLACES available_tasks=available "
-        "built_in_name resolve_task=resolve scripted_player spelled_task=spelled"
+        "DEFAULT_TASK TASK_GROUPS TASK_PLACES available_tasks built_in_name resolve_task "
+        "scripted_player spelled_task"
     ),
     "sc2pool.tasks.teams.smac_battle": "smac_battle",
     "sc2pool.tasks.teams.smacv2": "observation_names state_names",
     "sc2pool.tasks.teams.team_task": "agents_of row_space",
 }
-"""The names by the modules that define them: `name`, `name=name_there`, or `module=`."""
-
-_HOMES = {
-    name.partition("=")[0]: (home, name.rpartition("=")[2])
-    for home, names in _NAMES.items()
-    for name in names.split()
-}
+"""The names by the modules that define them."""
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home, name_there = _HOMES[name]
-    module = import_module(home)
-    return getattr(module, name_there) if name_there else module
+    home = import_module(_HOMES[name])
+    return getattr(home, name, home)  # `live_files` is a module

@@ -22,7 +22,7 @@ from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError
 from sc2pool.foreign import read_bytes
 from sc2pool.game.game import Game
-from sc2pool.game.program.installation import find
+from sc2pool.game.program.installation import find_installation
 from sc2pool.protocol.replies import Status, require
 
 _T = TypeVar("_T")
@@ -48,7 +48,7 @@ def open_replay(path: Path, game: str = "auto") -> Iterator[Replay]:
     limits = Limits()
     with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
         launched = runner.run(
-            Game.launch(find(game), limits, deadline=Deadline.after(limits.launch_s))
+            Game.launch(find_installation(game), limits, deadline=Deadline.after(limits.launch_s))
         )
         try:
             yield Replay(path, content, launched, runner)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sc2pool.platform import LINUX as LINUX, SYSTEM as SYSTEM, WINDOWS as WINDOWS
     from sc2pool.pool.ipc.child_process import ChildProcess as ChildProcess, answer as answer
     from sc2pool.pool.ipc.pickling import (
-        for_worker,
+        pickle_for_worker as pickle_for_worker,
         pickle_script_by_value as pickle_script_by_value,
     )
     from sc2pool.pool.machine.resources import available_bytes as available_bytes
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     )
     from sc2pool.shell import called as called, quoted as quoted
 
-    pickle_for_worker = for_worker
 
 _NAMES = {
     "sc2pool.deadline": "Deadline",
@@ -72,7 +71,7 @@ _NAMES = {
     "sc2pool.optional": "how_to_install needed_for require",
     "sc2pool.platform": "LINUX SYSTEM WINDOWS",
     "sc2pool.pool.ipc.child_process": "ChildProcess answer",
-    "sc2pool.pool.ipc.pickling": "pickle_for_worker=for_worker pickle_script_by_value",
+    "sc2pool.pool.ipc.pickling": "pickle_for_worker pickle_script_by_value",
     "sc2pool.pool.machine.resources": "available_bytes",
     "sc2pool.pool.queues.layout": "Array",
     "sc2pool.pool.report.loopback": "LoopbackServer",
@@ -84,17 +83,11 @@ _NAMES = {
     "sc2pool.replacing": "new_file new_folder remove_unfinished replacing",
     "sc2pool.shell": "called quoted",
 }
-"""The names by the modules that define them: `name`, or `name=name_there`."""
-
-_HOMES = {
-    name.partition("=")[0]: (home, name.rpartition("=")[2])
-    for home, names in _NAMES.items()
-    for name in names.split()
-}
+"""The names by the modules that define them."""
+_HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home, name_there = _HOMES[name]
-    return getattr(import_module(home), name_there)
+    return getattr(import_module(_HOMES[name]), name)

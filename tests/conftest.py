@@ -40,7 +40,7 @@ os.environ.setdefault("RAY_health_check_timeout_ms", "60000")
 os.environ.setdefault("RAY_worker_niceness", "0")
 sys.path.insert(0, str(Path(__file__).parents[1] / "scripts"))  # its workers inherit this path
 from sc2pool.errors import ConfigError
-from sc2pool.game.program.installation import Installation, find
+from sc2pool.game.program.installation import Installation, find_installation
 from sc2pool.platform import WINDOWS
 from tests.reporting import Meter, Reporter
 from tests.support.audit.belongings import Belongings
@@ -70,7 +70,7 @@ def pytest_configure(config: pytest.Config) -> None:
     game, tier = config.getoption("--game"), config.getoption("--tier")
     if game is not None:
         try:
-            config.stash[CHOSEN] = find(game)
+            config.stash[CHOSEN] = find_installation(game)
         except ConfigError as error:
             raise pytest.UsageError(f"--game={game}: {error}") from error
     if config.args_source is pytest.Config.ArgsSource.ARGS or not (game or tier):
@@ -173,7 +173,7 @@ def tempered(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 @pytest.fixture(scope="session")
 def game_installation(request: pytest.FixtureRequest, standin_dir: Path) -> Installation:
     """The game to play: the one chosen with `--game`, else the stand-in."""
-    return request.config.stash.get(CHOSEN, None) or find(standin_dir)
+    return request.config.stash.get(CHOSEN, None) or find_installation(standin_dir)
 
 
 @pytest.fixture(scope="session")

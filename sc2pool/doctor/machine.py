@@ -20,7 +20,7 @@ from sc2pool.doctor import checks
 from sc2pool.doctor.findings import Findings, ProbeFailed
 from sc2pool.doctor.worker_check import probe_worker
 from sc2pool.errors import ConfigError
-from sc2pool.game.program.installation import MAP_SUFFIX, Installation, find, find_map
+from sc2pool.game.program.installation import MAP_SUFFIX, Installation, find_installation, find_map
 from sc2pool.game.program.launch import find_listener
 from sc2pool.game.program.lease import HOST, PortLease, candidate_ports, ephemeral_range
 from sc2pool.platform import SYSTEM, WINDOWS
@@ -28,7 +28,7 @@ from sc2pool.pool.machine.resources import available_and_total_bytes
 from sc2pool.processes.tree import usable_cores
 from sc2pool.protocol.compiled import STEP_PATH
 from sc2pool.tasks.minigames.scores import PUBLISHED
-from sc2pool.tasks.registry import available, resolve
+from sc2pool.tasks.registry import available_tasks, resolve_task
 
 _SHARED_MEMORY: Final = Path("/dev/shm")
 
@@ -45,8 +45,8 @@ def tasks_by_map() -> dict[str, list[str]]:
     Tasks of two players are left out, because StarCraft II does not have their maps.
     """
     tasks: dict[str, list[str]] = {name: [] for name in PUBLISHED}
-    for name in available():
-        task = resolve(name)
+    for name in available_tasks():
+        task = resolve_task(name)
         if task.players == 1:
             tasks.setdefault(task.map_name, []).append(name)
     return tasks
@@ -56,7 +56,7 @@ def probe_installation(game: str, findings: Findings) -> Installation | None:
     """Find the installation; None if no installation was found."""
     try:
         with findings.trying(checks.game):
-            found = find(game)
+            found = find_installation(game)
     except ProbeFailed:
         return None
     findings.note(checks.game, found.root, found.executable, found.base_build, found.found_by)
@@ -78,7 +78,7 @@ def probe_maps(
         belongs_to = maps / ("mini_games" if name in PUBLISHED else "Melee") / f"{name}{MAP_SUFFIX}"
         findings.note(checks.map_check(name), path, belongs_to, players)
         if path is not None and playable is None:
-            setup = resolve(players[0]).game_setup() if players else GameSetup(name)
+            setup = resolve_task(players[0]).game_setup() if players else GameSetup(name)
             playable = setup, path
     return playable
 

@@ -30,9 +30,9 @@ def register_with_gymnasium() -> None:
 
 
 def _register(registration: ModuleType) -> None:
-    from sc2pool.tasks.registry import PLACES  # noqa: PLC0415 - not by `import sc2pool` alone
+    from sc2pool.tasks.registry import TASK_PLACES  # noqa: PLC0415 - not by `import sc2pool` alone
 
-    for name in PLACES:
+    for name in TASK_PLACES:
         env_id = f"sc2pool/{name}-v0"
         if env_id not in registration.registry:
             registration.register(

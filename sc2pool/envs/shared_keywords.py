@@ -20,7 +20,7 @@ import gymnasium
 from sc2pool.config import PoolConfig
 from sc2pool.errors import ConfigError
 from sc2pool.game.program.builds import settled_on
-from sc2pool.game.program.installation import find, find_map
+from sc2pool.game.program.installation import find_installation, find_map
 from sc2pool.game.program.lease import MOST_GAMES
 from sc2pool.players.factory import TaskPlayerSpec
 from sc2pool.players.gym_player import EnvFn, GymSpec
@@ -34,7 +34,7 @@ from sc2pool.protocol.compiled import STEP_PATH, warn_if_hidden
 from sc2pool.tasks.opponents.policies import BotOpponent
 from sc2pool.tasks.opponents.resolve import resolve as resolve_opponent
 from sc2pool.tasks.player import PlayerSpec
-from sc2pool.tasks.registry import DEFAULT_TASK, resolve
+from sc2pool.tasks.registry import DEFAULT_TASK, resolve_task
 from sc2pool.tasks.task import TaskDefinition
 
 GameChoice = str | os.PathLike[str]
@@ -368,7 +368,7 @@ def task_spec(
         ConfigError: an unknown task or render mode, a wrong number of loops, a missing
             installation or map, or an opponent that cannot play the task.
     """
-    definition = resolve(task)
+    definition = resolve_task(task)
     if not isinstance(realtime, bool):
         raise ConfigError(f"realtime must be True or False, got {realtime!r}")
     if render_mode is None:
@@ -376,7 +376,7 @@ def task_spec(
     modes = list(dict.fromkeys(["human", *definition.metadata.get("render_modes", ())]))
     if render_mode is not None and render_mode not in modes:
         raise ConfigError(f"render_mode must be None or one of {modes}, got {render_mode!r}")
-    installation = find(game)
+    installation = find_installation(game)
     return TaskSpec(
         definition,
         installation,

@@ -40,7 +40,7 @@ def is_batch_of(leaf: Leaf, actions: Any, n: int) -> bool:
     )
 
 
-def check(
+def check_actions(
     space: spaces.Space[Any] | None, actions: Any, numbers: Sequence[int], each: str = "env"
 ) -> Sequence[Any] | Array:
     """Check the actions; for array spaces return them as an array (len(numbers), *shape).

@@ -32,7 +32,7 @@ from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import AWAITED, STOPPED, State
 from sc2pool.pool.ipc import messages
-from sc2pool.pool.ipc.pickling import for_worker, to_result
+from sc2pool.pool.ipc.pickling import pickle_for_worker, to_result
 from sc2pool.pool.stepping import Stepping
 from sc2pool.render import FRAME_SHAPE
 
@@ -186,7 +186,7 @@ class Calls:
         self, rows: Sequence[int], operation: str, *arguments: Any, timeout_s: float | None = None
     ) -> list[Any]:
         """Run an operation on the targets of these rows; results in their order."""
-        payload = for_worker(arguments)
+        payload = pickle_for_worker(arguments)
         deadline = Deadline.after(timeout_s)
         envs = list(dict.fromkeys(row // self._rows for row in rows))
         resumed = self._pauses.suspended(envs) if operation == "env_method" else nullcontext()
@@ -208,7 +208,7 @@ class Calls:
         """Set an attribute of these rows' targets, now and in all their later instances."""
         targets = self._targets(rows)
         before = [(seat, seat.attributes) for seat, _ in targets]
-        pickled = for_worker(value)  # pickled now, because the caller may change the value later
+        pickled = pickle_for_worker(value)  # now, because the caller may change the value later
         for seat, row in targets:  # first, so that episodes that begin during the call get it
             seat.attribute_set(row, name, pickled)
         try:

@@ -281,7 +281,7 @@ class Pool:
             self._require_episodes(numbers)
         each = "env" if self.rows == 1 else "row"
         if self.strict:
-            actions = action_checks.check(self.action_space, actions, rows, each)
+            actions = action_checks.check_actions(self.action_space, actions, rows, each)
         else:
             action_checks.count(actions, len(rows), each)
         leaf = self._action_leaf

@@ -169,7 +169,7 @@ class PolicyBot(BotAI):
         self, task: str | type[TaskDefinition], policy: Policy, *, deterministic: bool = True
     ) -> None:
         super().__init__()
-        self._definition = registry.resolve(task)
+        self._definition = registry.resolve_task(task)
         self._policy = policy
         self._deterministic = deterministic
         self._pair = PredictPair(policy, self._definition.action_space, deterministic)

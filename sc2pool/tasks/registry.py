@@ -76,14 +76,14 @@ SMACV2 = (
 )
 """SMACv2's scenarios of random teams. A map's own name stands for ten units on either side."""
 
-PLACES: dict[str, str] = (
+TASK_PLACES: dict[str, str] = (
     BUILT_IN
     | {name: f"sc2pool.tasks.teams.battle_task:{name}" for name in SMAC}
     | {name: f"sc2pool.tasks.teams.duel:{name}" for name in SMAC_DUELS}
     | {name: f"sc2pool.tasks.teams.smacv2:{name}" for name in SMACV2}
 )
 """The `module:Class` of each built-in task, by the task's name."""
-GROUPS: dict[str, tuple[str, ...]] = {
+TASK_GROUPS: dict[str, tuple[str, ...]] = {
     "mini-games": tuple(name for name, place in BUILT_IN.items() if ".minigames." in place),
     "melee": ("Melee", "MeleeImage"),
     "duels": ("MarineDuel", *SMAC_DUELS),
@@ -93,9 +93,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
 """The names of all built-in tasks, in groups."""
 
 
-def spelled(task: str) -> str:
+def spelled_task(task: str) -> str:
     """The built-in name that equals a text, ignoring case; else the text itself."""
-    return next((name for name in PLACES if name.lower() == task.lower()), task)
+    return next((name for name in TASK_PLACES if name.lower() == task.lower()), task)
 
 
 def built_in_name(task: type[TaskDefinition]) -> str | None:
@@ -104,7 +104,7 @@ def built_in_name(task: type[TaskDefinition]) -> str | None:
     None for a user's class, even if it has the name of a built-in task.
     """
     name = task.__name__
-    return name if PLACES.get(name) == f"{task.__module__}:{name}" else None
+    return name if TASK_PLACES.get(name) == f"{task.__module__}:{name}" else None
 
 
 def scripted_player(task: type[TaskDefinition]) -> Callable[[Any], Any] | None:
@@ -116,17 +116,17 @@ def scripted_player(task: type[TaskDefinition]) -> Callable[[Any], Any] | None:
     return getattr(task, "scripted", None) or known.get(built_in_name(task) or "")
 
 
-def available(names: Iterable[str] = BUILT_IN) -> list[str]:
+def available_tasks(names: Iterable[str] = BUILT_IN) -> list[str]:
     """The tasks among `names` whose packages are installed."""
     found = []
     for name in names:
         with suppress(MissingPackageError):
-            resolve(name)
+            resolve_task(name)
             found.append(name)
     return found
 
 
-def resolve(task: str | type[TaskDefinition]) -> type[TaskDefinition]:
+def resolve_task(task: str | type[TaskDefinition]) -> type[TaskDefinition]:
     """The class of a task, which is given by name, as `module:Class`, or as a class.
 
     Raises:
@@ -151,15 +151,15 @@ def resolve(task: str | type[TaskDefinition]) -> type[TaskDefinition]:
 
 def _imported(task: str) -> object:
     """Import the object with this name; an error in the user's own module is raised unchanged."""
-    if task not in PLACES and ":" not in task:
-        close = difflib.get_close_matches(task, PLACES, n=1, cutoff=0.5)
+    if task not in TASK_PLACES and ":" not in task:
+        close = difflib.get_close_matches(task, TASK_PLACES, n=1, cutoff=0.5)
         own = _as_module_and_class(task)
         hint = f"; did you mean {own or close[0]!r}?" if own or close else "."
         raise ConfigError(
             f"unknown task {task!r}{hint} Built-in tasks: {', '.join(BUILT_IN)}; `sc2pool tasks` "
             "lists those of SMAC and SMACv2, too; a task of your own is module:Class"
         )
-    module, _, name = PLACES.get(task, task).partition(":")
+    module, _, name = TASK_PLACES.get(task, task).partition(":")
     if not module or module.startswith(".") or not name:
         raise ConfigError(f"task {task!r}: expected module:Class")
     try:

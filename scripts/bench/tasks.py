@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.registry import resolve_task
 from sc2pool.tasks.task import Task
 
 CANNED = "Canned"
@@ -20,14 +20,14 @@ ATTACKS = (1, 2)
 def task_on(map_name: str) -> type[Task]:
     """The task that is played on a map."""
     if not map_name.startswith(CANNED):
-        return resolve(map_name)  # type: ignore[return-value]
-    walking: Any = resolve("MoveToBeacon")
+        return resolve_task(map_name)  # type: ignore[return-value]
+    walking: Any = resolve_task("MoveToBeacon")
     return type(map_name, (walking,), {"map_name": map_name, "max_loops": None})
 
 
 def bot_on(map_name: str) -> type[Any] | None:
     """The same task written with python-sc2's `BotAI`, or None."""
-    walking: Any = resolve("MoveToBeaconBot")
+    walking: Any = resolve_task("MoveToBeaconBot")
     if map_name == "MoveToBeacon":
         return walking
     if not map_name.startswith(CANNED):

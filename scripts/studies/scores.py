@@ -23,7 +23,7 @@ from sc2pool.cli.bench.measuring import markdown, tell
 from sc2pool.cli.chosen_player import scripted_player
 from sc2pool.tasks.minigames.scores import PUBLISHED, PublishedScores
 from sc2pool.tasks.minigames.scripted import SCRIPTED
-from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.registry import resolve_task
 
 Policy = Callable[[Any], Any]
 TASKS = (*SCRIPTED, "Melee")
@@ -43,10 +43,10 @@ def main() -> None:
     options = parse_arguments()
     rows = []
     for task in options.task:
-        published = PUBLISHED.get(resolve(task).map_name)
+        published = PUBLISHED.get(resolve_task(task).map_name)
         with closing(sc2pool.SC2GymEnv(task=task, game=options.game)) as env:
             random_scores = play(env, random_policy(env.action_space), options.episodes)
-            scripted_scores = play(env, scripted_player(resolve(task)), options.episodes)
+            scripted_scores = play(env, scripted_player(resolve_task(task)), options.episodes)
             version = env.stats().game_version
         rows.append(row(task, random_scores, scripted_scores, published))
         tell(f"{task}: played")

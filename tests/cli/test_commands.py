@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from sc2pool.cli.parser import AFTER_STOP, make_parser
-from sc2pool.game.program.installation import find, read_installation
+from sc2pool.game.program.installation import find_installation, read_installation
 from sc2pool.tasks.minigames.scores import ON_THE_STANDIN
 from sc2pool.tasks.registry import BUILT_IN, SMAC, SMAC_DUELS, SMACV2
 from sc2standin.process.server import AfterStop
@@ -161,7 +161,8 @@ def test_path_prints_the_folder_that_auto_plays(
     assert (code, complaints) == (0, "")
     (line,) = said.splitlines()
     assert Path(line).parent == tmp_path / "a cache" / "sc2pool"
-    assert find("auto").root == read_installation(Path(line), "given").root == Path(line)
+    found = find_installation("auto")
+    assert found.root == read_installation(Path(line), "given").root == Path(line)
 
 
 def test_path_says_why_it_cannot_be_written(

@@ -25,7 +25,7 @@ from sc2pool import DummySC2VecEnv, SubprocSC2VecEnv
 from sc2pool.cli.chosen_player import ChosenPlayer, rows_of
 from sc2pool.cli.play import end_of, play_episodes
 from sc2pool.datasets.recording import EpisodeCollector
-from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.registry import resolve_task
 from tests.support.installations import changed
 
 
@@ -34,8 +34,8 @@ def trained(tmp_path_factory):
     """A run's folder: a model, and the task that it was trained for."""
 
     class Spaces(Env):
-        observation_space = resolve("MarineDuel").observation_space
-        action_space = resolve("MarineDuel").action_space
+        observation_space = resolve_task("MarineDuel").observation_space
+        action_space = resolve_task("MarineDuel").action_space
 
     folder = tmp_path_factory.mktemp("models") / "run"
     folder.mkdir()
@@ -249,7 +249,7 @@ KINDS = {
 def task_with(space: spaces.Space, *, masked: bool) -> type:
     """A task that observes samples of a space, and acts in that space; it keeps its actions."""
 
-    class Sampled(resolve("MoveToBeacon")):
+    class Sampled(resolve_task("MoveToBeacon")):
         observation_space = action_space = space
         max_loops = 24
         step_mul = 8

@@ -25,7 +25,7 @@ import psutil
 import pytest
 
 from sc2pool.cli.running.watch import Server, Watch
-from sc2pool.pool.report.watch_page import listen
+from sc2pool.pool.report.watch_page import listen_for_page
 from tests.support.programs import run
 
 IMPORTANT = "ENV STATE EPISODES RETURN STEPS/S CPU FAULTS"
@@ -429,7 +429,7 @@ class Told:
 def shown_of(stats: dict[str, Any], folder: Path) -> Games:
     """The page that a browser renders for a pool with these statistics."""
     pool: Any = Told(stats)
-    with Server(Watch(pool), listen()) as server:
+    with Server(Watch(pool), listen_for_page()) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
             return in_browser(server.address, folder)

@@ -93,7 +93,8 @@ def test_the_page_integration_describes_each_name(site: Path) -> None:
     for door in (integration, utilities):
         for name, home in door._HOMES.items():
             assert name in headings, name
-            own_name = ".".join(filter(None, home)).removeprefix("sc2pool.")
+            is_module = home.endswith(f".{name}")
+            own_name = (home if is_module else f"{home}.{name}").removeprefix("sc2pool.")
             assert package[own_name].docstring, own_name
 
 

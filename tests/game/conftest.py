@@ -33,7 +33,7 @@ def fake(tmp_path: Path) -> Callable[..., Installation]:
         maps = root / "Maps" / "mini_games"
         maps.mkdir(parents=True, exist_ok=True)
         (maps / "MoveToBeacon.SC2Map").touch()
-        return installation.find(root)
+        return installation.find_installation(root)
 
     return make
 

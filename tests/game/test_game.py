@@ -18,7 +18,7 @@ from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.game.game import NOWHERE, Game, ResetKind, Surroundings
 from sc2pool.game.program import launch as launch_module
-from sc2pool.game.program.installation import Installation, find
+from sc2pool.game.program.installation import Installation, find_installation
 from sc2pool.game.program.lease import HOST, PortLease
 from sc2pool.game.wire import connect
 from sc2pool.platform import WINDOWS
@@ -412,7 +412,7 @@ class TestLaunch:
     @pytest.mark.parametrize("refuses", [True, False])
     def test_another_program_takes_the_seat(self, standin_dir, tmp_path, monkeypatch, refuses):
         """The launch replaces it, whether it refuses a second client or never answers it."""
-        installation = find(standin_dir)
+        installation = find_installation(standin_dir)
         if not refuses:
             silent = write_program(tmp_path / "SC2_x64", NEVER_ANSWERS)
             installation = replace(installation, executable=silent)

@@ -18,7 +18,7 @@ import pytest
 from sc2pool.deadline import Deadline
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.program import launch as module
-from sc2pool.game.program.installation import find
+from sc2pool.game.program.installation import find_installation
 from sc2pool.game.program.launch import _prove_listener, launch
 from sc2pool.game.program.lease import PortLease, lease_directory
 from sc2pool.game.program.process import GameProcess
@@ -145,7 +145,7 @@ async def test_a_game_with_a_pending_reply_is_killed_before_its_socket_closes(
     tempered, monkeypatch
 ):
     """The end of its socket would be a fatal error for the game."""
-    api = await launch(find(tempered("fatal-close")), Deadline.after(60))
+    api = await launch(find_installation(tempered("fatal-close")), Deadline.after(60))
     asked = asyncio.ensure_future(api.burst([requests.ping()] * 200, Deadline.after(30)))
     await asyncio.sleep(0)  # the requests are sent
     abort, ended = api.connection.abort, []

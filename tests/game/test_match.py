@@ -22,7 +22,7 @@ from sc2pool.game.game import Game, ResetKind
 from sc2pool.game.hang_detection import MatchSide
 from sc2pool.game.match import Match
 from sc2pool.game.program import lease as lease_module
-from sc2pool.game.program.installation import find, find_map
+from sc2pool.game.program.installation import find_installation, find_map
 from sc2pool.protocol.observed import Observed
 from sc2pool.protocol.replies import Status
 from tests.support.systems import strike
@@ -39,7 +39,7 @@ async def matching(
     where: Path, limits: Limits = LIMITS, *, seed: int | None = None
 ) -> AsyncIterator[Match]:
     """Launches a match, begins an episode if there is a seed, and closes it."""
-    installation = find(where)
+    installation = find_installation(where)
     launching = Match.launch(
         installation, limits, players=2, deadline=Deadline.after(limits.launch_s)
     )
@@ -85,7 +85,7 @@ async def test_four_hundred_steps(standin_dir):
         steps = episode = 0
         while steps < 400:
             setup = replace(SETUP, disable_fog=True)
-            path = find_map(find(standin_dir), SETUP.map_name)
+            path = find_map(find_installation(standin_dir), SETUP.map_name)
             await match.start_episode(setup, path, episode)
             seen = await match.observe()
             assert {game.player_id for game in match.games} == {1, 2}
@@ -146,7 +146,7 @@ def test_two_victories_are_undecided():
 
 async def test_a_map_outside_of_the_map_folder(standin_dir, tmp_path):
     elsewhere = tmp_path / "Elsewhere.SC2Map"
-    elsewhere.write_bytes(find_map(find(standin_dir), "MarineDuel").read_bytes())
+    elsewhere.write_bytes(find_map(find_installation(standin_dir), "MarineDuel").read_bytes())
     async with matching(standin_dir) as match:
         for seed in (1, 2):
             await match.start_episode(SETUP, elsewhere, seed)
@@ -158,7 +158,7 @@ async def test_a_map_that_is_deleted_once_it_was_sent_is_sent_again(
     standin_dir, tmp_path, monkeypatch
 ):
     elsewhere = tmp_path / "Deleted.SC2Map"
-    elsewhere.write_bytes(find_map(find(standin_dir), "MarineDuel").read_bytes())
+    elsewhere.write_bytes(find_map(find_installation(standin_dir), "MarineDuel").read_bytes())
     async with matching(standin_dir) as match:
         create, deleted = match.host.create, []
 
@@ -187,7 +187,7 @@ async def test_a_map_that_is_none(standin_dir, tmp_path):
 
 async def test_a_map_for_one_player(standin_dir):
     async with matching(standin_dir) as match:
-        path = find_map(find(standin_dir), "DefeatRoaches")
+        path = find_map(find_installation(standin_dir), "DefeatRoaches")
         with pytest.raises(GameFault, match=r"InvalidPlayerSetup .* map for 1 participant"):
             await match.start_episode(replace(SETUP, map_name="DefeatRoaches"), path, 1)
 
@@ -202,7 +202,9 @@ def test_too_few_ports(standin_dir, free, monkeypatch, leases):
 
     async def play() -> None:
         with pytest.raises(GameFault) as raised:
-            await Match.launch(find(standin_dir), LIMITS, players=2, deadline=Deadline.after(30))
+            await Match.launch(
+                find_installation(standin_dir), LIMITS, players=2, deadline=Deadline.after(30)
+            )
         assert raised.value.kind is FaultKind.PORT_TAKEN
         assert f"no free port between {span.start} and" in raised.value.detail
 
@@ -217,7 +219,7 @@ def test_a_harmed_side_is_named(standin_dir, side, phase, harm, leases):
     async def play() -> None:
         async with matching(standin_dir, SHORT) as match:
             victim = game_of(match, side).pid
-            path = find_map(find(standin_dir), SETUP.map_name)
+            path = find_map(find_installation(standin_dir), SETUP.map_name)
             with pytest.raises(GameFault) as raised:
                 if phase == "beginning":
                     strike(victim, harm)
@@ -241,7 +243,7 @@ def test_a_harmed_side_is_named(standin_dir, side, phase, harm, leases):
 async def test_a_side_that_is_harmed_in_join_is_named(standin_dir, side):
     """In join_game both sides wait for each other."""
     async with matching(standin_dir, SHORT) as match:
-        path = find_map(find(standin_dir), SETUP.map_name)
+        path = find_map(find_installation(standin_dir), SETUP.map_name)
         other = game_of(match, MatchSide.GUEST if side is MatchSide.HOST else MatchSide.HOST)
         joins = other.join_match
 
@@ -288,7 +290,7 @@ async def test_in_real_time_the_periods_of_both_begin_together(standin_dir):
     """This also holds if one side is at a later loop, because only that side overran a period."""
     setup, loops = replace(SETUP, realtime=True), 8
     async with matching(standin_dir) as match:
-        path = find_map(find(standin_dir), SETUP.map_name)
+        path = find_map(find_installation(standin_dir), SETUP.map_name)
         await match.start_episode(setup, path, 1)
         await match.observe()
         for late in (match.host, match.guest):
@@ -307,7 +309,7 @@ async def test_in_real_time_each_side_has_its_own_steps(standin_dir, index):
     """One side asks for no step, and the other continues; a fault names the stopped side."""
     setup = replace(SETUP, realtime=True)
     async with matching(standin_dir, SHORT) as match:
-        path = find_map(find(standin_dir), SETUP.map_name)
+        path = find_map(find_installation(standin_dir), SETUP.map_name)
         await match.start_episode(setup, path, 1)
         await match.observe()
         loops = [(await match.step_one(index, [], 4)).observed.game_loop for _ in range(3)]

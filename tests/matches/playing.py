@@ -10,7 +10,7 @@ from typing import Any
 
 from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
-from sc2pool.game.program.installation import find, find_map
+from sc2pool.game.program.installation import find_installation, find_map
 from sc2pool.players.factory import TaskPlayerSpec
 from sc2pool.players.task_spec import TaskSpec
 from sc2pool.tasks.marine_duel import MarineDuel
@@ -67,7 +67,7 @@ class Against:
 
 def new_player(game: Path, task: type[TaskDefinition], **spec: Any) -> Any:
     """A player of a task on an installation; it has no game yet."""
-    installation = find(game)
+    installation = find_installation(game)
     made = TaskSpec(task, installation, find_map(installation, task.map_name), Limits(), **spec)
     player = TaskPlayerSpec(made).player()
     player.attributes = ({},) * player.rows

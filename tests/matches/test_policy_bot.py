@@ -14,12 +14,12 @@ from sc2pool import PolicyBot
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.minigames.scripted import SCRIPTED
 from sc2pool.tasks.opponents.policies import PredictPair
-from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.registry import resolve_task
 
 SEED = 5
 
 
-class MaskedBeacon(resolve("MoveToBeacon")):
+class MaskedBeacon(resolve_task("MoveToBeacon")):
     """MoveToBeacon with masks that change, and a request to the game in each step; 30 steps."""
 
     max_loops = 240
@@ -42,7 +42,7 @@ class WithoutBotAI(BotAI):
         self.distance_calculation_method = 0
 
 
-class MaskedBeaconBot(resolve("MoveToBeaconBot"), WithoutBotAI):
+class MaskedBeaconBot(resolve_task("MoveToBeaconBot"), WithoutBotAI):
     """The same as a bot, without the request."""
 
     max_loops = 240
@@ -120,7 +120,7 @@ def test_two_games_are_played_as_in_the_pool(standin_dir, task):
 
 def test_a_policy_for_another_task_is_refused():
     class Model:
-        action_space = resolve("DefeatRoaches").action_space
+        action_space = resolve_task("DefeatRoaches").action_space
 
         def predict(self, observation, state=None, episode_start=None, deterministic=False):
             return 0, None

@@ -12,7 +12,7 @@ from sc2pool.errors import ActionError, GameFault
 from sc2pool.players.sc2_player import SC2Player
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import QueuePair, Transition
-from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.registry import resolve_task
 from sc2pool.tasks.teams.duel import smac_duel
 from sc2pool.tasks.teams.scenarios import Rules
 from sc2pool.tasks.teams.team_task import row_space
@@ -30,7 +30,7 @@ def flags(rows: Sequence[Sequence[Transition]]) -> list[Any]:
 
 @pytest.mark.parametrize("name", ["2s3z_duel", "MMM_duel", "bane_vs_bane_duel"])
 def test_two_teams_that_learn(standin_dir, name):
-    task = resolve(name)
+    task = resolve_task(name)
     n = len(task.agents)
     with player_of(standin_dir, task) as player:
         assert isinstance(player, SC2Player)

@@ -12,7 +12,7 @@ import pytest
 
 from sc2pool.cli.main import main
 from sc2pool.game.program.builds import settled_on
-from sc2pool.game.program.installation import find
+from sc2pool.game.program.installation import find_installation
 
 STOPS = {"stop and go on", "D16 stops", "D16 match stops"}
 """Checks that differ on both games, which play the loops that they have missed."""
@@ -57,7 +57,7 @@ def test_a_kind_game(tempered: Callable[[str], Path], tmp_path: Path) -> None:
     report = run(tempered("kind"), tmp_path / "out")
     assert differing(report) - TIMES == STOPS
     assert not [c["name"] for c in report["checks"] if c["outcome"] == "not possible"]
-    facts = asdict(settled_on(find(tempered("kind"))))
+    facts = asdict(settled_on(find_installation(tempered("kind"))))
     assert facts.pop("measured")
     assert facts == {
         "restart_faithful": True,
@@ -74,7 +74,7 @@ def test_a_game_with_every_reported_behaviour(
     report = run(tempered("all"), tmp_path / "out")
     assert differing(report) >= OF_ALL
     assert not [c["name"] for c in report["checks"] if c["outcome"] == "not possible"]
-    facts = settled_on(find(tempered("all")))
+    facts = settled_on(find_installation(tempered("all")))
     assert facts.restart_faithful is False
     assert facts.silent_end is True
     assert facts.after_stop == "catch-up"

@@ -13,7 +13,7 @@ from sc2pool.envs.sb3 import SubprocSC2VecEnv
 from sc2pool.game.program.installation import Installation
 from sc2pool.smac import StarCraft2Env
 from sc2pool.tasks.queue_pair import Transition
-from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.registry import resolve_task
 from sc2pool.tasks.task import TaskDefinition
 from tests.matches import playing
 from tests.matches.playing import Policy
@@ -33,7 +33,7 @@ def play(
     def run(
         task: str | type[TaskDefinition], policy: Policy, seeds: list[int], **spec: Any
     ) -> list[list[Transition]]:
-        with playing.player_of(root, resolve(task), **spec) as player:
+        with playing.player_of(root, resolve_task(task), **spec) as player:
             return [transitions for (transitions,) in playing.play(player, [policy], seeds)]
 
     return run

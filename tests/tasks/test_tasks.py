@@ -27,7 +27,7 @@ from sc2pool.tasks.minigames.move_to_beacon_bot import MoveToBeaconBot
 from sc2pool.tasks.minigames.scores import PUBLISHED
 from sc2pool.tasks.minigames.scripted import SCRIPTED
 from sc2pool.tasks.queue_pair import Transition
-from sc2pool.tasks.registry import BUILT_IN, resolve
+from sc2pool.tasks.registry import BUILT_IN, resolve_task
 from sc2pool.units import Kind, select, unit_id
 from tests.support.programs import run
 
@@ -61,7 +61,7 @@ def at_random(play) -> Callable[[str], list[list[Transition]]]:
 
     @cache
     def episodes(task_name: str) -> list[list[Transition]]:
-        actions = resolve(task_name).action_space
+        actions = resolve_task(task_name).action_space
         actions.seed(0)
         seeds = [0] if task_name in IMAGES else [0, 1]
         return play(task_name, lambda _: actions.sample(), seeds=seeds)
@@ -78,7 +78,7 @@ def test_random_player_scores_no_more_than_published(task_name, at_random):
 
 @pytest.mark.parametrize("task_name", [name for name in (*SCRIPTED, *IMAGES) if name not in LONG])
 def test_episodes(task_name, at_random):
-    task = resolve(task_name)
+    task = resolve_task(task_name)
     for first, *rest in at_random(task_name):
         assert first.reward == 0
         assert all(task.observation_space.contains(t.observation) for t in (first, *rest))
@@ -137,7 +137,7 @@ def test_who_does_nothing_is_beaten(play):
 
 @pytest.mark.parametrize("task_name", ["Melee", "MeleeImage"])
 def test_a_random_player_stays_in_the_space(task_name, play):
-    task = resolve(task_name)
+    task = resolve_task(task_name)
     task.action_space.seed(1)
     (episode,) = play(task_name, lambda _: task.action_space.sample(), seeds=[1], max_loops=1600)
     assert all(task.observation_space.contains(one.observation) for one in episode)

@@ -188,10 +188,9 @@ def public_names() -> set[str]:
             if not is_module(path) or not (listed or "members: false" in options):
                 found.add(path)
     for door in (integration, utilities):
-        for name, (module, name_there) in door._HOMES.items():
-            home = f"{module}.{name_there}"
-            there = {one for one in found if one == home or (home[-1:] == "." and home in one)}
-            if there:  # the page describes this name under another heading
+        for name, home in door._HOMES.items():
+            there = {one for one in found if one.startswith(f"{home}.")}
+            if home.endswith(f".{name}") and there:  # the page describes the names of a module
                 found = found - there | {f"{door.__name__}.{name}"}
     return found
 
@@ -237,7 +236,7 @@ from sc2pool.config import Limits
 from sc2pool.envs.shared_keywords import make_players
 from sc2pool.integration import find_installation, live_files, make_players, task_spec
 from sc2pool.pool.pool import Pool, agreed
-from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.registry import resolve_task
 from sc2pool.tasks.teams.smacv2 import state_names
 """
     assert private_names(source, ("cli",)) == [
@@ -246,7 +245,7 @@ from sc2pool.tasks.teams.smacv2 import state_names
         "sc2pool.envs.shared_keywords.make_players",
         "sc2pool.integration.task_spec",
         "sc2pool.pool.pool.agreed",
-        "sc2pool.tasks.registry.resolve",
+        "sc2pool.tasks.registry.resolve_task",
         "sc2pool.tasks.teams.smacv2.state_names",
     ]
 
@@ -256,7 +255,7 @@ def test_the_doors_have_few_names_and_describe_each(door):
     assert len(door._HOMES) <= 60
     assert [name for name in door._HOMES if f"{door.__name__}.{name}" not in public_names()] == []
     for name in door._HOMES:
-        if door._HOMES[name][0] != "sc2pool.realtime.rllib":  # needs Ray
+        if door._HOMES[name] != "sc2pool.realtime.rllib":  # needs Ray
             assert getattr(door, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'task_spec'"):
         _ = door.task_spec

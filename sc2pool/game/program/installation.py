@@ -104,7 +104,7 @@ def _readable() -> Iterator[None]:
 
 
 @_readable()
-def find(game: str | os.PathLike[str] = "auto", *, says: bool = True) -> Installation:
+def find_installation(game: str | os.PathLike[str] = "auto", *, says: bool = True) -> Installation:
     """Finds the installation to play.
 
     Args:

@@ -27,7 +27,7 @@ from sc2pool.pool.instances.states import LIVE, TRANSITIONS, Event, State, advan
 from sc2pool.pool.instances.workers import Worker, Workers
 from sc2pool.pool.ipc import messages
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
-from sc2pool.pool.ipc.pickling import for_worker
+from sc2pool.pool.ipc.pickling import pickle_for_worker
 from sc2pool.pool.queues.layout import slot_layout
 from sc2pool.pool.queues.slots import Slots
 from sc2pool.pool.queues.trainer_end import TrainerEnd
@@ -243,7 +243,7 @@ class Instance:
         """Send an action: through the slot if it fits, else out of band."""
         if not self.queue.try_send(action):
             sequence = self.queue.next_sequence()
-            self._send(messages.ActionOutOfBand(sequence, for_worker(action)))
+            self._send(messages.ActionOutOfBand(sequence, pickle_for_worker(action)))
 
     def end_step(self, event: Event) -> None:
         """Note that the step is answered."""

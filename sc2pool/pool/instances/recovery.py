@@ -161,7 +161,8 @@ class Recovery:
         of_env, of_pool = policy.per_env_window_s, policy.per_pool_window_s
         seat.note_failure(now_s, of_env)
         self._failures_s = [*restart.recent(self._failures_s, of_pool, now_s), now_s]
-        return restart.hopeless(seat.causes, any_was_ready=self._was_ready) or restart.exceeded(
+        hopeless = restart.hopeless(seat.causes, any_was_ready=self._was_ready)
+        return hopeless or restart.restarts_exceeded(
             policy, self._n_envs, seat.failures_s, self._failures_s, now_s
         )
 

@@ -25,7 +25,7 @@ def recent(times_s: Sequence[float], window_s: float, now_s: float) -> list[floa
     return [at for at in times_s if now_s - at < window_s]
 
 
-def exceeded(
+def restarts_exceeded(
     policy: RestartPolicy,
     n_envs: int,
     env_failures_s: Sequence[float],

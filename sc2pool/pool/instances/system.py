@@ -16,7 +16,7 @@ from typing import Any
 
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.workers import Worker
-from sc2pool.pool.ipc.pickling import for_worker
+from sc2pool.pool.ipc.pickling import pickle_for_worker
 from sc2pool.pool.machine.resources import available_bytes, require_descriptors
 from sc2pool.pool.machine.run_dir import RunDir
 from sc2pool.pool.machine.watchdog import Watchdog
@@ -42,7 +42,7 @@ class System:
         watchdog: makes the watchdog, with its thread.
     """
 
-    packed: Callable[[PlayerSpec], Any] = for_worker
+    packed: Callable[[PlayerSpec], Any] = pickle_for_worker
     require_descriptors: Callable[[int, int], None] = require_descriptors
     available_bytes: Callable[[], int] = available_bytes
     waiter: Callable[[], Waiter] = Waiter.create

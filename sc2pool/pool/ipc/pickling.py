@@ -32,7 +32,7 @@ _TO_TRAINER = (
 )
 
 
-def for_worker(value: Any) -> bytes:
+def pickle_for_worker(value: Any) -> bytes:
     """Pickle a value for a worker; classes and functions of the script are pickled by value.
 
     Raises:

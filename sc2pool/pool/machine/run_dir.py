@@ -130,7 +130,7 @@ def trainer_of(run: Path) -> int | None:
     return trainer.pid if trainer is not None and trainer.is_alive and _is_ours(run) else None
 
 
-def living(temp: Path) -> dict[Path, int]:
+def living_runs(temp: Path) -> dict[Path, int]:
     """This user's runs below a folder whose trainers are alive, with their pids.
 
     The runs of one process are in the order in which it made them.

@@ -32,7 +32,7 @@ class WatchPage:
     """
 
     def __init__(self, run: Path) -> None:
-        self._listener = listen()
+        self._listener = listen_for_page()
         self.address = f"http://{HOST}:{self._listener.getsockname()[1]}/"
         number = str(self._listener.fileno())
         arguments = ("watch", "--run", str(run), "--listener", number, "--browser")
@@ -53,7 +53,7 @@ class WatchPage:
         self._listener.close()
 
 
-def listen(port: int | None = None, given: int | None = None) -> socket.socket:
+def listen_for_page(port: int | None = None, given: int | None = None) -> socket.socket:
     """A socket that listens on the loopback address.
 
     Args:

@@ -33,7 +33,7 @@ from stable_baselines3.common.vec_env import (
 
 import sc2pool
 from sc2pool.errors import ActionError, ClosedError
-from sc2pool.tasks.registry import BUILT_IN, PLACES, resolve
+from sc2pool.tasks.registry import BUILT_IN, TASK_PLACES, resolve_task
 from tests.contract.conftest import without_workers
 from tests.contract.envs import Answering, Counting, Sampling
 from tests.support.programs import run
@@ -41,7 +41,7 @@ from tests.support.programs import run
 ID = "sc2pool/MoveToBeacon-v0"
 
 
-@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("name", TASK_PLACES)
 def test_each_task_is_registered_under_its_name(name):
     spec = gymnasium.spec(f"sc2pool/{name}-v0")
     assert (spec.namespace, spec.name, spec.version) == ("sc2pool", name, 0)
@@ -74,7 +74,7 @@ def test_tasks_are_registered_in_any_import_order(program):
     done = run(sys.executable, "-W", "error", "-c", shown)
     assert done.returncode == 0, done.stderr
     registered = [name for name in done.stdout.split() if name.startswith("sc2pool/")]
-    assert registered == [f"sc2pool/{name}-v0" for name in PLACES]
+    assert registered == [f"sc2pool/{name}-v0" for name in TASK_PLACES]
 
 
 def test_a_team_is_a_vector_env(pools, standin_dir):
@@ -162,7 +162,7 @@ def test_async_mode_warns_once(mode, tmp_path, standin_dir):
 @without_workers
 @pytest.mark.parametrize("task", BUILT_IN)
 def test_both_checkers_pass(gym_env, task):
-    definition = resolve(task)
+    definition = resolve_task(task)
     against = {"opponent": definition.scripted} if definition.players == 2 else {}
     env = gym_env(task, **against)
     with warnings.catch_warnings():

@@ -20,7 +20,7 @@ from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.deadline import Deadline
-from sc2pool.game.program.installation import Installation, find, find_map
+from sc2pool.game.program.installation import Installation, find_installation, find_map
 from sc2pool.game.program.lease import PortLease
 from sc2pool.game.program.process import GameProcess
 from sc2pool.units import unit_id
@@ -116,8 +116,8 @@ def own_game(
 
     The stand-in has its default tempers: with the recorded ones a crash leaves a process behind.
     """
-    is_standin = game_installation == find(standin_dir)
-    installation = find(tempered("default")) if is_standin else game_installation
+    is_standin = game_installation == find_installation(standin_dir)
+    installation = find_installation(tempered("default")) if is_standin else game_installation
     with running(installation, tmp_path) as game:
         yield game
 

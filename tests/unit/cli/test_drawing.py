@@ -22,7 +22,7 @@ from sc2pool.cli.table import NONE, duration, make_table, size
 from sc2pool.cli.training.episodes import EpisodeRow
 from sc2pool.cli.training.progress import Bar, Figures, Lines, open_display
 from sc2pool.shell import called, quoted
-from sc2pool.tasks.registry import BUILT_IN, GROUPS, resolve
+from sc2pool.tasks.registry import BUILT_IN, TASK_GROUPS, resolve_task
 from tests.unit.conftest import printed_by
 
 # ---- durations and sizes -------------------------------------------------------------------------
@@ -197,7 +197,7 @@ def test_pictures_of_sensible_size_that_show_the_episodes(tmp_path):
     path = tmp_path / "curve.png"
     pictures = []
     for count, task in ((0, "Melee"), (1, "MoveToBeacon"), (250, "MoveToBeacon")):
-        draw_curve(path, episodes(count), "a title", "a game", references_for(resolve(task)))
+        draw_curve(path, episodes(count), "a title", "a game", references_for(resolve_task(task)))
         pictures.append(imread(path))
         height, width = pictures[-1].shape[:2]
         assert width >= 800
@@ -208,9 +208,9 @@ def test_pictures_of_sensible_size_that_show_the_episodes(tmp_path):
 
 def test_published_scores_are_only_shown_for_the_task_that_they_are_of():
     """A user's task on that map may have a reward of its own, also under the task's name."""
-    names = [task for task in BUILT_IN if references_for(resolve(task))]
-    assert names == list(GROUPS["mini-games"])
-    own = type("MoveToBeacon", (resolve("MoveToBeacon"),), {"reward": lambda _: -1.0})
+    names = [task for task in BUILT_IN if references_for(resolve_task(task))]
+    assert names == list(TASK_GROUPS["mini-games"])
+    own = type("MoveToBeacon", (resolve_task("MoveToBeacon"),), {"reward": lambda _: -1.0})
     assert references_for(own) == []
 
 

@@ -32,7 +32,7 @@ from sc2pool.cli.training.options import TrainOptions
 from sc2pool.errors import ConfigError
 from sc2pool.platform import WINDOWS
 from sc2pool.shell import called
-from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.registry import resolve_task
 from tests.unit.conftest import printed_by
 
 # ---- wrong arguments of the commands -------------------------------------------------------------
@@ -55,7 +55,7 @@ def earlier_run(tmp_path: Path) -> Path:
     """The folder of a run that has done 2,000 of 5,000 steps, with the files of its options."""
     folder = tmp_path / "earlier"
     folder.mkdir()
-    task = resolve("MoveToBeacon")
+    task = resolve_task("MoveToBeacon")
     played = {"observation_space": task.observation_space, "action_space": task.action_space}
     data = dict.fromkeys(ALGORITHMS["ppo"].attributes, 0) | {
         "num_timesteps": 2000,

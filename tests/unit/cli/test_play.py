@@ -21,7 +21,7 @@ from sc2pool.cli.record import check_recordable, env_spec_of
 from sc2pool.errors import ConfigError
 from sc2pool.pretrained import pretrained
 from sc2pool.tasks.minigames.scores import ON_THE_STANDIN, PUBLISHED
-from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.registry import resolve_task
 
 # ---- the chosen model ----------------------------------------------------------------------------
 
@@ -41,7 +41,7 @@ def test_a_folder_does_not_hide_a_pretrained_policy(
 
 
 def test_a_space_without_arrays_is_not_recorded() -> None:
-    built_in = resolve("MoveToBeacon")
+    built_in = resolve_task("MoveToBeacon")
     check_recordable(built_in)
     said = type("Said", (built_in,), {"observation_space": spaces.Text(5)})
     with pytest.raises(ConfigError, match=r"Said: observation_space Text\(1, 5, .* cannot be rec"):
@@ -50,7 +50,7 @@ def test_a_space_without_arrays_is_not_recorded() -> None:
 
 def test_a_users_task_of_a_built_in_name_is_not_the_built_in_one() -> None:
     """The scripted player and gymnasium's spec fit only the spaces of the built-in task."""
-    built_in = resolve("MoveToBeacon")
+    built_in = resolve_task("MoveToBeacon")
     scripted_function(built_in)
     assert env_spec_of(ChosenPlayer("random", built_in, "auto")) is not None
     own = type("MoveToBeacon", (built_in,), {})
@@ -62,8 +62,8 @@ def test_a_users_task_of_a_built_in_name_is_not_the_built_in_one() -> None:
 class Spaces(Env):
     """Has the spaces of MoveToBeacon."""
 
-    observation_space = resolve("MoveToBeacon").observation_space
-    action_space = resolve("MoveToBeacon").action_space
+    observation_space = resolve_task("MoveToBeacon").observation_space
+    action_space = resolve_task("MoveToBeacon").action_space
 
     def reset(self, **_: object) -> tuple[object, dict[str, object]]:
         return self.observation_space.sample(), {}

@@ -15,7 +15,7 @@ import pytest
 
 from sc2pool.errors import ConfigError
 from sc2pool.game.program import installation
-from sc2pool.game.program.installation import find, find_map
+from sc2pool.game.program.installation import find_installation, find_map
 from sc2pool.platform import WINDOWS
 from sc2pool.pool.report import fault_reports
 from tests.support.systems import EXECUTABLE
@@ -53,8 +53,8 @@ def make(root: Path, *builds: int | str, maps: str | None = "Maps") -> Path:
 
 def test_path(tmp_path):
     root = make(tmp_path / "sc2", 75689)
-    found = find(root)
-    assert found == find(str(root))
+    found = find_installation(root)
+    assert found == find_installation(str(root))
     assert found.root == root
     assert found.executable == root / "Versions/Base75689" / EXECUTABLE
     assert found.base_build == 75689
@@ -66,7 +66,7 @@ def test_path(tmp_path):
 def test_a_stand_in_that_cannot_be_written_in_time(monkeypatch):
     monkeypatch.setattr(installation, "STAND_IN_S", 0.0)
     with pytest.raises(ConfigError, match=r"cannot write the stand-in game to .* within 0 s"):
-        find("auto")
+        find_installation("auto")
 
 
 class TestNoHome:
@@ -82,54 +82,56 @@ class TestNoHome:
     def test_is_one_line(self, monkeypatch, game):
         monkeypatch.delenv("XDG_CACHE_HOME")
         with pytest.raises(ConfigError, match=r"^[^\n]*HOME is not set[^\n]*; set HOME[^\n]*$"):
-            find(game)
+            find_installation(game)
 
     def test_a_cache_is_enough(self, tmp_path):
-        assert find("auto").root.is_relative_to(tmp_path / "cache")
+        assert find_installation("auto").root.is_relative_to(tmp_path / "cache")
 
 
 @pytest.mark.skipif(WINDOWS, reason="a name has no bytes there")
 def test_a_path_that_is_not_utf8(tmp_path):
     root = make(tmp_path / "\udcff", 75689)
     with pytest.raises(ConfigError, match=r"told of the path b'.*\\xff', which is not UTF-8"):
-        find(root)
+        find_installation(root)
     other = make(tmp_path / "sc2", 75689)
     (root / "A.SC2Map").touch()
     with pytest.raises(ConfigError, match="which is not UTF-8"):
-        find_map(find(other), str(root / "A.SC2Map"))
+        find_map(find_installation(other), str(root / "A.SC2Map"))
 
 
 def test_newest_version_wins_by_number(tmp_path):
     root = make(tmp_path, 75689, 100000, 99999, "Base", "BaseX", "Shared")
     (root / "Versions" / "Base200000").touch()  # a file does not count as a version
-    assert find(root).base_build == 100000
+    assert find_installation(root).base_build == 100000
 
 
 def test_maps_folder_in_lower_case_or_missing(tmp_path):
-    assert find(make(tmp_path / "a", 75689, maps="maps")).maps == tmp_path / "a" / "maps"
-    assert find(make(tmp_path / "b", 75689, maps=None)).maps is None
+    found = find_installation(make(tmp_path / "a", 75689, maps="maps"))
+    assert found.maps == tmp_path / "a" / "maps"
+    assert find_installation(make(tmp_path / "b", 75689, maps=None)).maps is None
 
 
 def test_environment_beats_usual_place_and_path_beats_both(machine, tmp_path, monkeypatch):
     usual = make(machine / "StarCraftII", 75689)
-    assert find("auto").root == find("real").root == usual
+    assert find_installation("auto").root == find_installation("real").root == usual
     named = make(tmp_path / "named", 75689)
     monkeypatch.setenv("SC2PATH", str(named))
-    assert find().root == find("auto").root == find("real").root == named
+    found = [find_installation(), find_installation("auto"), find_installation("real")]
+    assert [one.root for one in found] == [named] * 3
     given = make(tmp_path / "given", 75689)
-    assert find(given).root == given
+    assert find_installation(given).root == given
 
 
 def test_found_by_names_the_reason(machine, tmp_path, monkeypatch):
-    auto = find("auto").found_by
+    auto = find_installation("auto").found_by
     assert auto.startswith("the stand-in (SC2PATH is not set")
     assert str(machine / "StarCraftII") in auto
     make(machine / "StarCraftII", 75689)
-    assert find("auto").found_by == "the usual place on this system"
+    assert find_installation("auto").found_by == "the usual place on this system"
     named = make(tmp_path / "named", 75689)
     monkeypatch.setenv("SC2PATH", str(named))
-    assert find("real").found_by == f"SC2PATH={str(named)!r}"
-    assert find(named).found_by == f"game={str(named)!r}"
+    assert find_installation("real").found_by == f"SC2PATH={str(named)!r}"
+    assert find_installation(named).found_by == f"game={str(named)!r}"
 
 
 def executable_of(root: Path) -> Path:
@@ -160,7 +162,7 @@ def a_folder_for_the_executable(root: Path) -> None:
 def test_broken_path(tmp_path, build, said):
     build(tmp_path / "sc2")
     with pytest.raises(ConfigError, match=said) as raised:
-        find(tmp_path / "sc2")
+        find_installation(tmp_path / "sc2")
     assert str(tmp_path / "sc2") in str(raised.value).replace("\\\\", "\\")
 
 
@@ -181,7 +183,7 @@ def forbidden(folder: Path) -> Iterator[None]:
 
 def test_a_name_that_no_folder_can_have():
     with pytest.raises(ConfigError, match=r"aaa may not be read: File name too long"):
-        find("a" * 300)
+        find_installation("a" * 300)
 
 
 @has_modes
@@ -191,15 +193,15 @@ def test_a_folder_that_may_not_be_read(tmp_path, monkeypatch):
     said = rf"{theirs}/sc2 may not be read: Permission denied"
     with forbidden(theirs):
         with pytest.raises(ConfigError, match=said):
-            find(theirs / "sc2")
+            find_installation(theirs / "sc2")
         monkeypatch.setenv("SC2PATH", str(theirs / "sc2"))
         with pytest.raises(ConfigError, match=said):
-            find("auto")
+            find_installation("auto")
 
 
 @has_modes
 def test_maps_that_may_not_be_read(tmp_path, monkeypatch):
-    found = find(make(tmp_path / "sc2", 75689))
+    found = find_installation(make(tmp_path / "sc2", 75689))
     monkeypatch.chdir(found.root)  # the folders above are then not read
     maps = Path("Maps")
     with (
@@ -213,18 +215,18 @@ def test_maps_that_may_not_be_read(tmp_path, monkeypatch):
 def test_broken_environment_never_falls_back(tmp_path, monkeypatch, game):
     monkeypatch.setenv("SC2PATH", str(tmp_path / "sc2"))
     with pytest.raises(ConfigError, match=r"SC2PATH.* does not exist"):
-        find(game)
+        find_installation(game)
 
 
 def test_broken_usual_place_is_not_passed_over(machine):
     (machine / "StarCraftII").mkdir()
     with pytest.raises(ConfigError, match="no folder Versions"):
-        find("auto")
+        find_installation("auto")
 
 
 def test_real_says_where_it_looked(machine):
     with pytest.raises(ConfigError) as raised:
-        find("real")
+        find_installation("real")
     message = str(raised.value)
     assert "SC2PATH" in message
     assert str(machine / "StarCraftII") in message
@@ -233,13 +235,13 @@ def test_real_says_where_it_looked(machine):
 
 def test_auto_writes_the_stand_in(tmp_path, caplog):
     with caplog.at_level(logging.WARNING, "sc2pool"):
-        found = find("auto")
+        found = find_installation("auto")
     assert found.root.is_relative_to(tmp_path / "cache" / "sc2pool")
     assert found.root.name.startswith("standin-")
     assert find_map(found, "MoveToBeacon").name == "MoveToBeacon.SC2Map"
     (record,) = caplog.records
     assert "stand-in" in record.getMessage()
-    assert find("auto") == found
+    assert find_installation("auto") == found
 
 
 def test_fault_reports_are_in_the_same_cache(tmp_path):
@@ -251,13 +253,13 @@ def test_fault_reports_are_in_the_same_cache(tmp_path):
 def test_auto_with_a_cache_that_cannot_be_written(tmp_path):
     (tmp_path / "cache").touch()
     with pytest.raises(ConfigError, match="cannot write the stand-in"):
-        find("auto")
+        find_installation("auto")
 
 
 def test_unsupported_platform(monkeypatch):
     monkeypatch.setattr(installation, "SYSTEM", "plan9")
     with pytest.raises(ConfigError, match="plan9"):
-        find("auto")
+        find_installation("auto")
 
 
 @pytest.mark.parametrize(
@@ -289,7 +291,7 @@ def test_layout_of_other_systems(tmp_path, monkeypatch, system, name, cwd):
     executable.parent.mkdir(parents=True)
     executable.touch(0o755)
     (tmp_path / "Support64").mkdir()
-    found = find(tmp_path)
+    found = find_installation(tmp_path)
     assert (found.executable, found.cwd) == (executable, cwd and tmp_path / cwd)
 
 
@@ -309,7 +311,7 @@ class TestFindMap:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
         (root / "Maps" / "Folder.SC2Map").mkdir()
-        return find(root)
+        return find_installation(root)
 
     @pytest.mark.parametrize(
         ("name", "found"),
@@ -345,4 +347,4 @@ class TestFindMap:
 
     def test_no_map_folder(self, tmp_path):
         with pytest.raises(ConfigError, match="no folder Maps"):
-            find_map(find(make(tmp_path, 75689, maps=None)), "MoveToBeacon")
+            find_map(find_installation(make(tmp_path, 75689, maps=None)), "MoveToBeacon")

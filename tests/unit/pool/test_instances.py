@@ -17,8 +17,8 @@ from sc2pool.pool.instances.restart import (
     Housemate,
     backoff_s,
     charged,
-    exceeded,
     hopeless,
+    restarts_exceeded,
     unplayable,
 )
 from sc2pool.pool.instances.states import LIVE, TRANSITIONS, Event, State, advance
@@ -204,7 +204,7 @@ NOW_S = 10_000.0
 )
 def test_intensity(ages_of_env_s, ages_in_pool_s, told):
     env, pool = ([NOW_S - age for age in ages] for ages in (ages_of_env_s, ages_in_pool_s))
-    assert exceeded(POLICY, 2, env, pool, NOW_S) == told
+    assert restarts_exceeded(POLICY, 2, env, pool, NOW_S) == told
 
 
 def failed(detail: str, kind: FaultKind = FaultKind.LAUNCH_FAILED) -> Fault:

@@ -10,7 +10,7 @@ import pytest
 
 from sc2pool.platform import WINDOWS
 from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
-from sc2pool.pool.ipc.pickling import for_trainer, for_worker
+from sc2pool.pool.ipc.pickling import for_trainer, pickle_for_worker
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
 
@@ -107,7 +107,7 @@ def test_what_cannot_travel_to_a_worker_says_so():
         lock = threading.Lock()
 
     with pytest.raises(TypeError, match="cannot pickle") as raised:
-        for_worker(Locked)
+        pickle_for_worker(Locked)
     (note,) = raised.value.__notes__
     assert note.startswith("values for a worker process are pickled: a task's class")
 

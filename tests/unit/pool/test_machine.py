@@ -26,7 +26,7 @@ from sc2pool.pool.machine.resources import (
     require_descriptors,
     shortage,
 )
-from sc2pool.pool.machine.run_dir import RunDir, _system, living, sweep, trainer_of
+from sc2pool.pool.machine.run_dir import RunDir, _system, living_runs, sweep, trainer_of
 from sc2pool.pool.report.live_files import request
 from sc2pool.processes.tree import created_at_s
 from tests.support.systems import KILLED, SLEEPS, is_private
@@ -205,7 +205,7 @@ def test_a_folder_that_goes_meanwhile_stops_no_sweep(temp, left_behind, monkeypa
 def test_who_the_trainer_is(temp, left_behind):
     run = RunDir()
     assert trainer_of(run.path) == os.getpid()
-    assert living(temp) == {run.path: os.getpid()}
+    assert living_runs(temp) == {run.path: os.getpid()}
     assert trainer_of(left_behind("")) is None
     created_s = created_at_s(os.getpid())
     for pid, other_s in ((os.getpid(), 1.0), (DEAD_PID, created_s)):

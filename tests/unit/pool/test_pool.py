@@ -16,7 +16,7 @@ from gymnasium import spaces
 from sc2pool.config import PoolConfig
 from sc2pool.envs.shared_keywords import gym_specs
 from sc2pool.errors import ActionError, ClosedError, ConfigError
-from sc2pool.pool.actions import check, count
+from sc2pool.pool.actions import check_actions, count
 from sc2pool.pool.instances.seats import Seat, exchange
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.runtime import finite, seated
@@ -176,14 +176,14 @@ GOOD = [
 @pytest.mark.usefixtures("step_path")
 @pytest.mark.parametrize(("space", "actions"), GOOD, ids=str)
 def test_good_actions_come_back_as_one_array(space, actions):
-    checked = check(space, actions, range(2))
+    checked = check_actions(space, actions, range(2))
     assert isinstance(checked, np.ndarray)
     np.testing.assert_array_equal(checked, np.asarray(actions))
 
 
 @pytest.mark.usefixtures("step_path")
 def test_a_box_action_is_clipped_and_has_the_spaces_type():
-    checked = check(BOX, [[-7.0, 9.0], [np.inf, -np.inf]], range(2))
+    checked = check_actions(BOX, [[-7.0, 9.0], [np.inf, -np.inf]], range(2))
     assert checked.dtype == np.float32
     assert checked.tolist() == [[-1, 5], [1, 0]]
 
@@ -221,14 +221,14 @@ def test_a_box_action_is_clipped_and_has_the_spaces_type():
 )
 def test_bad_actions_are_told_with_their_env(space, actions, told):
     with pytest.raises(ActionError, match=told) as raised:
-        check(space, actions, [4, 8])
+        check_actions(space, actions, [4, 8])
     assert isinstance(raised.value, ValueError)
 
 
 @pytest.mark.usefixtures("step_path")
 def test_the_given_actions_are_not_changed():
     given = np.array([[9.0, 9.0], [0.0, 0.0]])
-    check(BOX, given, range(2))
+    check_actions(BOX, given, range(2))
     assert given[0].tolist() == [9, 9]
 
 

@@ -36,13 +36,13 @@ from sc2pool.commands import as_actions
 from sc2pool.config import Limits
 from sc2pool.deadline import Deadline
 from sc2pool.game.game import Game
-from sc2pool.game.program.installation import find, find_map
+from sc2pool.game.program.installation import find_installation, find_map
 from sc2pool.game.wire import frames
 from sc2pool.platform import LINUX, WINDOWS
 from sc2pool.protocol import compiled, replies
 from sc2pool.protocol.observed import Observed
 from sc2pool.protocol.requests import step_burst
-from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.registry import resolve_task
 from sc2pool.units import Kind, health, select
 from tests.unit.conftest import in_worker_loop, needs_compiled, printed_by
 
@@ -96,10 +96,10 @@ def test_messages_of_the_real_game(recorded):
 @pytest.mark.parametrize("name", ["CollectMineralShards", "DefeatRoaches"])
 @in_worker_loop(1)
 async def test_messages_of_the_stand_in(standin_dir, name):
-    installation = find(standin_dir)
+    installation = find_installation(standin_dir)
     game = await Game.launch(installation, Limits(), deadline=Deadline.after(60))
     with closing(game):
-        setup = replace(resolve(name).game_setup(), realtime=False)
+        setup = replace(resolve_task(name).game_setup(), realtime=False)
         await game.start_episode(setup, find_map(installation, name), 5)
         observed = await game.observe()
         for number in range(60):

@@ -21,7 +21,7 @@ from sc2pool.tasks.minigames.town import (
     SCV,
     SUPPLY_DEPOT,
 )
-from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.registry import resolve_task
 from sc2pool.units import Kind
 
 OWN, ENEMY, NEUTRAL = raw_pb2.Self, raw_pb2.Enemy, raw_pb2.Neutral
@@ -88,7 +88,7 @@ def test_observations_of_real_games(recorded):
 
 @pytest.mark.parametrize("task_class", TASKS)
 def test_definitions(task_class):
-    assert resolve(task_class.__name__) is task_class
+    assert resolve_task(task_class.__name__) is task_class
     (opponent,) = task_class.game_setup().opponents
     assert opponent.difficulty == sc_pb.VeryEasy
 

@@ -74,7 +74,7 @@ from sc2pool.tasks.minigames.scripted import (
     defeat_roaches,
     move_to_beacon,
 )
-from sc2pool.tasks.registry import resolve
+from sc2pool.tasks.registry import resolve_task
 
 # ---- every observation is in its space -----------------------------------------------------------
 
@@ -157,7 +157,7 @@ def test_two_observations_share_no_memory(task_class, unit, begin):
 
 @pytest.mark.parametrize("task_class", TASKS)
 def test_definitions(task_class):
-    assert resolve(task_class.__name__) is task_class
+    assert resolve_task(task_class.__name__) is task_class
     assert task_class.step_mul == (32 if task_class.map_name in TOWNS else 8)
     assert task_class.max_loops == LOOPS.get(task_class.map_name, 1920)
     assert task_class.map_name in PUBLISHED

@@ -31,7 +31,7 @@ from sc2pool.protocol.observed import Observed
 from sc2pool.render import FRAME_SHAPE
 from sc2pool.tasks.minigames.move_to_beacon_bot import MoveToBeaconBot
 from sc2pool.tasks.queue_pair import QueuePair
-from sc2pool.tasks.registry import BUILT_IN, resolve
+from sc2pool.tasks.registry import BUILT_IN, resolve_task
 from sc2pool.units import unit_id
 
 BEACON = unit_id("Beacon_Terran")
@@ -41,7 +41,7 @@ ROACH = unit_id("Roach")
 
 Info = sc_pb.ResponseGameInfo
 Seen = sc_pb.ResponseObservation
-TASKS = [task for name in BUILT_IN if issubclass(task := resolve(name), Task)]
+TASKS = [task for name in BUILT_IN if issubclass(task := resolve_task(name), Task)]
 NO_NUMBER = float("nan")
 
 

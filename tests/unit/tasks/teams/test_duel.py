@@ -12,7 +12,7 @@ from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.errors import ConfigError
-from sc2pool.tasks.registry import SMAC_DUELS, resolve
+from sc2pool.tasks.registry import SMAC_DUELS, resolve_task
 from sc2pool.tasks.teams.battle import DRAWN, LOST, WON, Battle, as_commands, available
 from sc2pool.tasks.teams.battle_task import smac_task
 from sc2pool.tasks.teams.duel import DUELS, SmacDuel, begun, smac_duel
@@ -220,7 +220,7 @@ def test_even_scenarios_have_a_duel():
     assert set(SMAC_DUELS) == set(DUELS)
     assert len(DUELS) == 8
     for name, scenario in DUELS.items():
-        task = resolve(name)
+        task = resolve_task(name)
         assert (task.__name__, task.map_name, task.players) == (name, name, 2)
         assert task.opponents == ()
         of_scenario = smac_task(scenario.name)
@@ -238,7 +238,7 @@ def test_others_have_none(name, why):
     with pytest.raises(ConfigError, match=f"no duel of '{name}': {why}; there is one of 3m, 8m"):
         smac_duel(name)
     with pytest.raises(ConfigError, match="unknown task '5m_vs_6m_duel'"):
-        resolve("5m_vs_6m_duel")
+        resolve_task("5m_vs_6m_duel")
 
 
 def test_other_options():

@@ -14,7 +14,7 @@ from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.errors import ConfigError
-from sc2pool.tasks.registry import SMACV2, resolve
+from sc2pool.tasks.registry import SMACV2, resolve_task
 from sc2pool.tasks.teams.battle import LOST, WON, Battle, Ground, available
 from sc2pool.tasks.teams.battle_task import smac_task
 from sc2pool.tasks.teams.features import Sizes, observations, state
@@ -457,11 +457,11 @@ SIZES = {
 def test_every_scenario_has_a_name_in_the_registry():
     assert set(SMACV2) == set(SCENARIOS)
     for name in SMACV2:
-        task = resolve(name)
+        task = resolve_task(name)
         assert task.map_name == "32x32_flat"
         assert task.rules == EXAMPLE_RULES
         assert pickle.loads(pickle.dumps(task)) is task
-    assert len(resolve("10gen_zerg").agents) == 10
+    assert len(resolve_task("10gen_zerg").agents) == 10
 
 
 @pytest.mark.parametrize("name", SIZES)

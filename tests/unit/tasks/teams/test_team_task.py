@@ -15,7 +15,7 @@ from gymnasium import spaces
 import sc2standin
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.marine_duel import MarineDuel
-from sc2pool.tasks.registry import SMAC, resolve
+from sc2pool.tasks.registry import SMAC, resolve_task
 from sc2pool.tasks.teams.battle_task import SmacTask, smac_task
 from sc2pool.tasks.teams.duel import smac_duel
 from sc2pool.tasks.teams.scenarios import SCENARIOS, Rules
@@ -48,8 +48,8 @@ def test_a_row_is_what_an_agent_sees_and_the_state_if_it_is_shared(sides):
     class Shared(Team):
         shares_state = True
 
-    assert row_space(resolve(Team)) is Pair.observation_space
-    assert set(row_space(resolve(Shared))) == {"observation", "state"}
+    assert row_space(resolve_task(Team)) is Pair.observation_space
+    assert set(row_space(resolve_task(Shared))) == {"observation", "state"}
     assert Team.game_setup().participants == sides
 
 
@@ -64,7 +64,7 @@ def test_wrong_agents(given):
         agents = given
 
     with pytest.raises(ConfigError, match="task Wrong: agents must be a tuple of at least one"):
-        resolve(Wrong)
+        resolve_task(Wrong)
 
 
 def test_a_state_space_is_a_space():
@@ -72,7 +72,7 @@ def test_a_state_space_is_a_space():
         state_space = 5
 
     with pytest.raises(ConfigError, match="task Wrong: state_space must be a Space or None, got 5"):
-        resolve(Wrong)
+        resolve_task(Wrong)
 
 
 def test_a_state_without_a_space_cannot_be_shared():
@@ -81,7 +81,7 @@ def test_a_state_without_a_space_cannot_be_shared():
         shares_state = True
 
     with pytest.raises(ConfigError, match="shares_state is True, but the task has no state_space"):
-        resolve(Wrong)
+        resolve_task(Wrong)
     with pytest.raises(NotImplementedError, match="Wrong has no state"):
         Wrong().state()
 
@@ -124,7 +124,7 @@ def test_a_subclass_keeps_what_its_parent_defines():
 
 
 def test_the_tasks_of_scenarios_are_pickled_by_name():
-    task = resolve("2s3z")
+    task = resolve_task("2s3z")
     assert pickle.loads(pickle.dumps(task)) is task
 
 
@@ -132,7 +132,7 @@ def test_no_such_scenario():
     with pytest.raises(ConfigError, match="no scenario '4m'; SMAC has 3m, 8m"):
         smac_task("4m")
     with pytest.raises(ConfigError, match=r"unknown task '4m'; did you mean '\w+'\?"):
-        resolve("4m")
+        resolve_task("4m")
 
 
 def test_a_class_without_a_scenario_is_no_task_yet():
@@ -140,7 +140,7 @@ def test_a_class_without_a_scenario_is_no_task_yet():
         pass
 
     with pytest.raises(ConfigError, match="class attribute 'map_name' must be a str"):
-        resolve(Base)
+        resolve_task(Base)
 
 
 # ---- scenarios -----------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ MAPS = Path(sc2standin.__file__).parent / "maps" / "smac"
 
 def test_every_scenario_has_a_name_in_the_registry():
     assert set(SMAC) == set(SCENARIOS) == {path.stem for path in MAPS.iterdir()}
-    assert resolve("3m").scenario is SCENARIOS["3m"]
+    assert resolve_task("3m").scenario is SCENARIOS["3m"]
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
