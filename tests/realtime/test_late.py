@@ -165,11 +165,15 @@ def test_a_function_chooses_late_actions():
 
 
 class KeepsRollouts(Recording):
-    """Keeps each rollout buffer, with the learner's values of its observations."""
+    """Keeps each rollout buffer, with the learner's values, and the mean weights of updates."""
 
     def __init__(self) -> None:
         super().__init__()
         self.rollouts: list[tuple[Any, Any, Any, Any]] = []
+        self.mean_weights: list[float] = []
+
+    def _on_rollout_start(self) -> None:
+        self.mean_weights.append(self.logger.name_to_value["async/weight_mean"])
 
     def _on_rollout_end(self) -> None:
         buffer, policy = self.model.rollout_buffer, self.model.policy
@@ -222,7 +226,8 @@ def test_ppo_learns_probabilities_only_of_actions_that_the_policy_has_chosen(pol
     assert 0 < is_delayed.sum() < chosen.size / LATE
     np.testing.assert_allclose(values[~chosen], expected[~chosen], rtol=1e-3, atol=1e-4)
     assert all(th.isfinite(value).all() for value in model.policy.state_dict().values())
-    assert 0 < model.logger.name_to_value["async/weight_mean"] < 0.5
+    # On a busy machine, all actions of a rollout may be late.
+    assert 0 < max(keeps.mean_weights) < 0.5
     assert model.logger.name_to_value["async/late_steps"] >= len(counts) / 2 * N
 
 
