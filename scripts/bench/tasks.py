@@ -6,8 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from sc2pool.tasks.registry import resolve_task
 from sc2pool.tasks.task import Task
+
+try:
+    from sc2pool.tasks.registry import resolve_task
+except ImportError:  # an earlier commit, whose pool is one of the sides
+    from sc2pool.tasks.registry import resolve as resolve_task  # type: ignore[attr-defined, no-redef]
 
 CANNED = "Canned"
 """On maps whose names begin with this, the game answers with a prepared observation."""
