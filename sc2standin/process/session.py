@@ -30,6 +30,7 @@ from sc2standin.requests import HANDLERS, IN_BYTES
 from sc2standin.requests.join import invitation
 from sc2standin.requests.lifecycle import loops_asked
 from sc2standin.requests.observe import player_results, whole_observation
+from sc2standin.simulation.game import Game
 from sc2standin.status import LEGAL, Status
 from sc2standin.view.prepared import (
     PreparedObservation,
@@ -96,28 +97,25 @@ def wait_s(state: State, request: sc_pb.Request | None) -> float:
     An observation may ask for a future loop. Its wait is split into single loops, so that the game
     continues during the wait, and an early end is noticed.
     """
-    seconds = _wait_s(state, request)
     game = state.game
-    if state.is_silent and game is not None and request is not None:
-        seconds = math.inf if request.observation.game_loop > game.world.loop else seconds
+    if game is None:
+        return _meeting_wait_s(state, request)
+    seconds = 0.0
+    if state.match is not None:
+        loops = loops_asked(request.step) if request is not None else 0
+        seconds = state.match.wait_s(request, loops)
+    elif state.clock is not None:
+        state.catch_up()
+        clock = state.clock  # None if the game has ended
+        if clock is not None and _asks_for_later_loop(game, request):
+            seconds = clock.wait_s(game.world.loop + 1)
+    if state.is_silent and _asks_for_later_loop(game, request):
+        return math.inf
     return seconds
 
 
-def _wait_s(state: State, request: sc_pb.Request | None) -> float:
-    game, clock = state.game, state.clock
-    if game is None:
-        return _meeting_wait_s(state, request)
-    if state.match is not None:
-        loops = loops_asked(request.step) if request is not None else 0
-        return state.match.wait_s(request, loops)
-    if clock is None:
-        return 0.0
-    state.catch_up()
-    if request is None or state.clock is None or not request.HasField("observation"):
-        return 0.0
-    if request.observation.game_loop <= game.world.loop:
-        return 0.0
-    return clock.wait_s(game.world.loop + 1)
+def _asks_for_later_loop(game: Game, request: sc_pb.Request | None) -> bool:
+    return request is not None and request.observation.game_loop > game.world.loop
 
 
 def _meeting_wait_s(state: State, request: sc_pb.Request | None) -> float:
