@@ -483,7 +483,10 @@ class Game:
             return Step(self.events.deliver(shown_again(self._newest)), [], ended=True)
         if self.realtime:
             return await self._step_in_real_time(actions, loops)
-        answered = await self._ask_step(actions, loops)
+        if self._one_by_one:
+            answered: Plain | list[Any] = await self._step_one_by_one(actions, loops)
+        else:
+            answered = await self._api.step(actions, loops, *self._time_limit())
         if not isinstance(answered, list):
             self._loops.play(loops, answered.simulation_loop)
             newest, ended = self._accept(answered, loops)
@@ -496,10 +499,7 @@ class Game:
         newest, ended = await self._accept_or_look_again(observed, loops)
         return await self._stepped(newest, action_results, ended=ended)
 
-    async def _ask_step(self, actions: Sequence[sc_pb.Action], loops: int) -> Plain | list[Any]:
-        deadline, extend = self._time_limit()
-        if not self._one_by_one:
-            return await self._api.step(actions, loops, deadline, extend)
+    async def _step_one_by_one(self, actions: Sequence[sc_pb.Action], loops: int) -> list[Any]:
         replied: list[Any] = []
         for request in requests.step_burst(actions, loops):
             replied += await self._burst([request], sparse=True)

@@ -387,7 +387,11 @@ class MatchEpisode:
             if self._match.host.realtime and len(self._sides) > len(self._tasks) > 0:
                 i = 1 - self._learner
                 self._running = RunningSide(self._match, i, self._sides[i], self._loops_per_step)
-            await self._play_on(pair)
+            alone = self._sides[0] if len(self._sides) == 1 else None
+            if isinstance(alone, ProtoSide):
+                await alone.play_alone(pair)
+            else:
+                await self._play_on(pair)
             await self._end(pair)
         except Exception:
             if self._running is not None:
@@ -411,9 +415,6 @@ class MatchEpisode:
 
     async def _play_on(self, pair: QueuePair) -> None:
         """Play until a side has its last transition."""
-        if len(self._sides) == 1 and isinstance(self._sides[0], ProtoSide):
-            await self._sides[0].play_alone(pair)
-            return
         while not self._is_over():
             actions: Mapping[int, Sequence[Any]] = {}
             if self._tasks:

@@ -41,6 +41,7 @@ from sc2pool.players.match_episode import (
 )
 from sc2pool.players.replays import REPLAY, Chooser, LastHeld, PlayedReplay
 from sc2pool.players.task_spec import TaskSpec
+from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.opponents.policies import PlainBot
 from sc2pool.tasks.player import Episode, GameFacts, Player
 from sc2pool.tasks.queue_pair import QueuePair, Transition
@@ -130,20 +131,25 @@ class SC2Player(Player):
     # ---- an episode -------------------------------------------------------------------------
 
     async def play(self, episode: Episode, pair: QueuePair) -> None:
+        held = None if self._replays is None else LastHeld(pair)
+        learner = pair if held is None else held
         try:
-            if self._replays is None:
-                await self._play(episode, pair)
-                return
-            held = LastHeld(pair)
-            await self._play(episode, held)
-            assert held.last, "an episode ends with a transition that says so"
-            last, *others = held.last
-            last = await self._with_replay(last, episode, held.episode_return, self._replays)
-            pair.put_rows([last, *others])
+            self._playing, observed, game_infos = await self._begin(episode, learner)
+            await self._playing.play(observed, game_infos, learner)
+            if held is not None and self._replays is not None:
+                assert held.last, "an episode ends with a transition that says so"
+                last, *others = held.last
+                last = await self._with_replay(last, episode, held.episode_return, self._replays)
+                pair.put_rows([last, *others])
         except GameFault as fault:
             raise self.game.about_map(fault, self.spec.map_path) from fault
+        finally:
+            self._playing = None
 
-    async def _play(self, episode: Episode, pair: QueuePair) -> None:
+    async def _begin(
+        self, episode: Episode, pair: QueuePair
+    ) -> tuple[MatchEpisode, Sequence[Observed], Sequence[sc_pb.ResponseGameInfo]]:
+        """Begin an episode in the games; returns what plays it, and each side's first look."""
         name, who = "+".join(map(name_of, self.setup.opponents)) or None, None
         if self._opponent is not None:
             with blamed_on_opponent():
@@ -164,11 +170,8 @@ class SC2Player(Player):
         self.note_seen()
         game_infos = await match.game_info()
         asks_itself = self._n_games == 1 and not issubclass(self.spec.task, Task)
-        self._playing = MatchEpisode(match, sides, {} if asks_itself else tasks, name)
-        try:
-            await self._playing.play(observed, game_infos, pair)
-        finally:
-            self._playing = None
+        episode_loop = MatchEpisode(match, sides, {} if asks_itself else tasks, name)
+        return episode_loop, observed, game_infos
 
     async def _with_replay(
         self, last: Transition, episode: Episode, episode_return: float, chooser: Chooser

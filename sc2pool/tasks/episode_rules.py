@@ -25,7 +25,7 @@ Rules, the same for all tasks:
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from math import isfinite
 from numbers import Real
@@ -156,7 +156,7 @@ class DrivenTask:
         task.last_action = action
         return commands
 
-    async def see(self, step: Step, tick: Tick | None) -> Transition:
+    def see(self, step: Step, tick: Tick | None) -> Awaitable[Transition]:
         """The transition of the observation after a step.
 
         Args:
@@ -167,9 +167,8 @@ class DrivenTask:
         note_delay(task, tick)
         task.action_results = tuple(step.action_results)
         task.lazy_observation = observed
-        return await self.rules.transition(
-            observed.game_loop, observed.score, game_ended=step.ended
-        )
+        # Returned, not awaited: it runs in each step, and saves a coroutine.
+        return self.rules.transition(observed.game_loop, observed.score, game_ended=step.ended)
 
 
 def note_delay(task: TaskDefinition, tick: Tick | None) -> None:
