@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from random import Random
 
@@ -64,9 +65,10 @@ def stop_trainer(arena: Arena, rng: Random, lengths_s: Sequence[float]) -> None:
     """Stop and continue the trainer from another process, as Ctrl-Z and `fg` do."""
     stopped_s = rng.choice(lengths_s) * rng.random()
     script = f"sleep {soon(rng):f}; kill -STOP $0; sleep {stopped_s:f}; kill -CONT $0"
-    helper = subprocess.Popen(["sh", "-c", script, str(os.getpid())])
-    arena.helpers.add(helper.pid)
-    arena.beside(0.0, helper.wait)
+    with suppress(OSError):  # an attack before may have left no processes or descriptors
+        helper = subprocess.Popen(["sh", "-c", script, str(os.getpid())])
+        arena.helpers.add(helper.pid)
+        arena.beside(0.0, helper.wait)
 
 
 def storm(arena: Arena, rng: Random) -> None:
