@@ -32,8 +32,8 @@ if TYPE_CHECKING:
         require as require,
     )
     from sc2pool.platform import LINUX as LINUX, SYSTEM as SYSTEM, WINDOWS as WINDOWS
-    from sc2pool.pool.ipc.child_process import ChildProcess as ChildProcess, answer as answer
-    from sc2pool.pool.ipc.pickling import (
+    from sc2pool.pool.child_process import ChildProcess as ChildProcess, answer as answer
+    from sc2pool.pool.ipc import (
         pickle_for_worker as pickle_for_worker,
         pickle_script_by_value as pickle_script_by_value,
     )
@@ -70,8 +70,8 @@ _NAMES = {
     ),
     "sc2pool.optional": "how_to_install needed_for require",
     "sc2pool.platform": "LINUX SYSTEM WINDOWS",
-    "sc2pool.pool.ipc.child_process": "ChildProcess answer",
-    "sc2pool.pool.ipc.pickling": "pickle_for_worker pickle_script_by_value",
+    "sc2pool.pool.child_process": "ChildProcess answer",
+    "sc2pool.pool.ipc": "pickle_for_worker pickle_script_by_value",
     "sc2pool.pool.machine.resources": "available_bytes",
     "sc2pool.pool.queues.layout": "Array",
     "sc2pool.pool.report.loopback": "LoopbackServer",

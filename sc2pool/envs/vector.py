@@ -56,7 +56,7 @@ from sc2pool.envs.shared_keywords import (
 from sc2pool.errors import ClosedError, ConfigError, SC2PoolError, UserCodeError
 from sc2pool.pool import actions as action_checks
 from sc2pool.pool.batch import Batch
-from sc2pool.pool.ipc.pickling import RemoteTraceback
+from sc2pool.pool.ipc import RemoteTraceback
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array, space_layout
 from sc2pool.pool.statistics import PoolStats

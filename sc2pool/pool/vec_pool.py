@@ -10,7 +10,7 @@ from gymnasium import spaces
 
 from sc2pool.errors import ConfigError
 from sc2pool.pool.batch import Batch
-from sc2pool.pool.ipc.messages import Hello
+from sc2pool.pool.messages import Hello
 from sc2pool.pool.queues.layout import Array, mask_size
 from sc2pool.pool.statistics import PoolStats
 

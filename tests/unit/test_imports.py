@@ -67,16 +67,17 @@ MAY_IMPORT = {
     | {"commands", "units", "smac", "tasks", "pool", "envs", "datasets", "realtime", "ray"},
 }
 POOL_ROOMS = {
-    "ipc": set(),
-    "queues": {"ipc"},
+    "messages": set(),
+    "ipc": {"messages"},
+    "queues": {"messages", "ipc"},
     "measures": set(),
     "statistics": {"measures"},
-    "report": {"ipc", "measures", "statistics"},
+    "report": {"messages", "ipc", "measures", "statistics"},
     "machine": {"queues", "report"},
-    "worker": {"ipc", "queues", "report"},
-    "instances": {"ipc", "queues", "statistics", "report", "machine"},
+    "worker": {"messages", "ipc", "queues", "report"},
+    "instances": {"messages", "ipc", "queues", "statistics", "report", "machine"},
 }
-"""The folders of `pool` and its statistics, and the other ones that each may import."""
+"""The folders of `pool` and some of its files, and the other ones that each may import."""
 HEAVY = {
     "torch": ("envs/sb3.py", "realtime/", "cli/", "tasks/opponents/models.py"),
     "stable_baselines3": (

@@ -16,7 +16,7 @@ from typing import Any
 
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.workers import Worker
-from sc2pool.pool.ipc.pickling import pickle_for_worker
+from sc2pool.pool.ipc import pickle_for_worker
 from sc2pool.pool.machine.resources import available_bytes, require_descriptors
 from sc2pool.pool.machine.run_dir import RunDir
 from sc2pool.pool.machine.watchdog import Watchdog
