@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from sc2pool.game.program.lease import MOST_GAMES as MOST_GAMES
     from sc2pool.pool.actions import check_actions as check_actions
     from sc2pool.pool.instances.restart import restarts_exceeded as restarts_exceeded
-    from sc2pool.pool.machine.run_dir import living_runs as living_runs, trainer_of as trainer_of
+    from sc2pool.pool.machine import living_runs as living_runs, trainer_of as trainer_of
     from sc2pool.pool.queues.layout import SpaceLayout as SpaceLayout, space_layout as space_layout
     from sc2pool.pool.report import live_files as live_files
     from sc2pool.pool.report.snapshot import (
@@ -100,7 +100,7 @@ _NAMES = {
     "sc2pool.game.program.lease": "MOST_GAMES",
     "sc2pool.pool.actions": "check_actions",
     "sc2pool.pool.instances.restart": "restarts_exceeded",
-    "sc2pool.pool.machine.run_dir": "living_runs trainer_of",
+    "sc2pool.pool.machine": "living_runs trainer_of",
     "sc2pool.pool.queues.layout": "SpaceLayout space_layout",
     "sc2pool.pool.report.live_files": "live_files",
     "sc2pool.pool.report.snapshot": "merge_curves merge_stats stats_from_dict",

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         pickle_for_worker as pickle_for_worker,
         pickle_script_by_value as pickle_script_by_value,
     )
-    from sc2pool.pool.machine.resources import available_bytes as available_bytes
+    from sc2pool.pool.machine import available_bytes as available_bytes
     from sc2pool.pool.queues.layout import Array as Array
     from sc2pool.pool.report.loopback import LoopbackServer as LoopbackServer
     from sc2pool.processes.filelock import (
@@ -72,7 +72,7 @@ _NAMES = {
     "sc2pool.platform": "LINUX SYSTEM WINDOWS",
     "sc2pool.pool.child_process": "ChildProcess answer",
     "sc2pool.pool.ipc": "pickle_for_worker pickle_script_by_value",
-    "sc2pool.pool.machine.resources": "available_bytes",
+    "sc2pool.pool.machine": "available_bytes",
     "sc2pool.pool.queues.layout": "Array",
     "sc2pool.pool.report.loopback": "LoopbackServer",
     "sc2pool.processes.filelock": "reserve unlock_and_remove",

@@ -35,13 +35,13 @@ from sc2pool.pool.batch import Batch
 from sc2pool.pool.calls import Calls, Pauses
 from sc2pool.pool.episodes import Episodes, Request
 from sc2pool.pool.instances.system import REAL, System
-from sc2pool.pool.machine.watchdog import memory_warning
 from sc2pool.pool.messages import Hello, Raised
 from sc2pool.pool.queues.layout import Array, slot_layout
 from sc2pool.pool.runtime import Lifetime, Runtime
 from sc2pool.pool.statistics import PoolStats
 from sc2pool.pool.stepping import Stepping
 from sc2pool.pool.vec_pool import agreed, refuse_to_travel
+from sc2pool.pool.watchdog import memory_warning
 from sc2pool.tasks.player import PlayerSpec
 
 log = logging.getLogger(__name__)

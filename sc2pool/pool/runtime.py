@@ -36,12 +36,12 @@ from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import State
 from sc2pool.pool.instances.supervisor import Supervisor
 from sc2pool.pool.instances.system import REAL, System
-from sc2pool.pool.machine.watchdog import Sample, cpu_s, memory_bytes
 from sc2pool.pool.report.metrics import MetricsServer
 from sc2pool.pool.report.replays import ReplayFolder
 from sc2pool.pool.report.snapshot import Snapshots
 from sc2pool.pool.report.watch_page import WatchPage, open_watch_page
 from sc2pool.pool.statistics import InstanceStats, PoolStats
+from sc2pool.pool.watchdog import Sample, cpu_s, memory_bytes
 from sc2pool.processes.uninterrupted import submit, uninterrupted
 
 _CLOSE_GRACE_S = 2.0

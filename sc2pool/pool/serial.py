@@ -38,9 +38,9 @@ from sc2pool.pool.instances import workers
 from sc2pool.pool.instances.system import System
 from sc2pool.pool.instances.workers import WorkerProcess
 from sc2pool.pool.ipc import Channel, ChannelClosedError, for_trainer, of_the_user
-from sc2pool.pool.machine.watchdog import Sample, Verdict, Watchdog
 from sc2pool.pool.messages import Leave
 from sc2pool.pool.queues.doorbell import CommonDoorbells, Doorbell, Waiter
+from sc2pool.pool.watchdog import Sample, Verdict, Watchdog
 from sc2pool.pool.worker.hosted_instance import HostedInstance, OwnTask
 from sc2pool.pool.worker.worker_end import Doorbells
 from sc2pool.tasks.player import PlayerSpec

@@ -73,9 +73,10 @@ POOL_ROOMS = {
     "measures": set(),
     "statistics": {"measures"},
     "report": {"messages", "ipc", "measures", "statistics"},
-    "machine": {"queues", "report"},
+    "machine": {"report"},
+    "watchdog": {"queues"},
     "worker": {"messages", "ipc", "queues", "report"},
-    "instances": {"messages", "ipc", "queues", "statistics", "report", "machine"},
+    "instances": {"messages", "ipc", "queues", "statistics", "report", "machine", "watchdog"},
 }
 """The folders of `pool` and some of its files, and the other ones that each may import."""
 HEAVY = {
@@ -98,7 +99,7 @@ HEAVY = {
     "psutil": (
         "processes/",
         "game/",
-        "pool/machine/resources.py",
+        "pool/machine.py",
         "doctor/",
         "ray/viewer.py",
         "realtime/",

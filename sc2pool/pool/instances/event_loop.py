@@ -31,9 +31,9 @@ from sc2pool.pool.instances.states import AWAITED
 from sc2pool.pool.instances.supervisor import Supervisor, read
 from sc2pool.pool.instances.workers import Hosting, Worker
 from sc2pool.pool.ipc import ChannelClosedError
-from sc2pool.pool.machine.watchdog import Watchdog
 from sc2pool.pool.queues.doorbell import Waiter
 from sc2pool.pool.queues.layout import SlotLayout
+from sc2pool.pool.watchdog import Watchdog
 
 _HEARING_S = 1.0
 """How long to collect other envs' errors after one env's code has raised."""

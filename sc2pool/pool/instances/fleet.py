@@ -24,9 +24,9 @@ from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import AT_REST, LIVE, STOPPED, State
 from sc2pool.pool.instances.system import REAL, System
 from sc2pool.pool.instances.workers import Worker, Workers
-from sc2pool.pool.machine.watchdog import Watched, bytes_of
 from sc2pool.pool.queues.doorbell import CommonDoorbells, Doorbell, Waiter
 from sc2pool.pool.queues.slots import Slots
+from sc2pool.pool.watchdog import Watched, bytes_of
 from sc2pool.processes.tree import usable_cores
 from sc2pool.processes.uninterrupted import uninterrupted
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sc2pool.errors import FaultKind
-from sc2pool.pool.machine.watchdog import Verdict
+from sc2pool.pool.watchdog import Verdict
 from sc2pool.processes import uninterrupted
 from tests.support.simulation.schedule import CALLS, Event, Schedule
 
