@@ -42,7 +42,7 @@ from sc2pool.pool.report.snapshot import Snapshots
 from sc2pool.pool.report.watch_page import WatchPage, open_watch_page
 from sc2pool.pool.statistics import InstanceStats, PoolStats
 from sc2pool.pool.watchdog import Sample, cpu_s, memory_bytes
-from sc2pool.processes.uninterrupted import submit, uninterrupted
+from sc2pool.processes.spawn import submit, uninterrupted
 
 _CLOSE_GRACE_S = 2.0
 _LEAVES_WITHIN_S = 2.0

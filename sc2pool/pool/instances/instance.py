@@ -30,8 +30,8 @@ from sc2pool.pool.ipc import Channel, ChannelClosedError, pickle_for_worker
 from sc2pool.pool.queues.layout import slot_layout
 from sc2pool.pool.queues.slots import Slots
 from sc2pool.pool.queues.trainer_end import TrainerEnd
+from sc2pool.processes.spawn import uninterrupted
 from sc2pool.processes.tree import created_at_s, end_orphan
-from sc2pool.processes.uninterrupted import uninterrupted
 from sc2pool.tasks.player import Episode, GameFacts
 
 ACTIONS_KEPT = 16
