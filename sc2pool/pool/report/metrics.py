@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from sc2pool.errors import ConfigError
 from sc2pool.optional import how_to_install
 from sc2pool.pool.measures import Durations, MatchResults
+from sc2pool.pool.report.loopback import LoopbackServer, names_loopback
 from sc2pool.pool.statistics import InstanceStats, Metric, PoolStats
 from sc2pool.processes.spawn import start_thread
 
@@ -133,21 +134,20 @@ class MetricsServer:
             raise ConfigError(
                 f"metrics_port needs prometheus_client: {how_to_install('metrics')}"
             ) from error
-        from sc2pool.pool.report import loopback  # noqa: PLC0415 - few pools need a server
 
         own = CollectorRegistry()
         own.register(Collector(stats, states))
-        on_loopback = loopback.names_loopback(host)
+        on_loopback = names_loopback(host)
 
         class Handler(MetricsHandler):
             registry = own
 
             def do_GET(self) -> None:
-                if on_loopback and not loopback.names_loopback(self.headers.get("Host", "")):
+                if on_loopback and not names_loopback(self.headers.get("Host", "")):
                     self.send_response(HTTPStatus.MISDIRECTED_REQUEST)
                     self.send_header("Content-Type", "text/plain; charset=utf-8")
                     self.end_headers()
-                    self.wfile.write(loopback.LoopbackServer.refusal)
+                    self.wfile.write(LoopbackServer.refusal)
                     return
                 super().do_GET()
 
@@ -156,7 +156,7 @@ class MetricsServer:
                 family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
                 listener = socket.create_server((host, port), family=family)
                 undo.callback(listener.close)
-                self._server = loopback.LoopbackServer(listener, Handler)
+                self._server = LoopbackServer(listener, Handler)
                 self._thread = start_thread(self._server.serve_forever, "sc2pool-metrics")
                 undo.pop_all()
         except (OSError, OverflowError) as error:
