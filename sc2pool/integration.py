@@ -50,7 +50,7 @@ if TYPE_CHECKING:
         merge_stats as merge_stats,
         stats_from_dict as stats_from_dict,
     )
-    from sc2pool.pool.report.watch_page import listen_for_page as listen_for_page
+    from sc2pool.pool.report.pages import listen_for_page as listen_for_page
     from sc2pool.pool.runtime import warn_of_owner as warn_of_owner
     from sc2pool.pool.measures import Rates as Rates
     from sc2pool.pool.vec_pool import (
@@ -104,7 +104,7 @@ _NAMES = {
     "sc2pool.pool.queues.layout": "SpaceLayout space_layout",
     "sc2pool.pool.report.live_files": "live_files",
     "sc2pool.pool.report.snapshot": "merge_curves merge_stats stats_from_dict",
-    "sc2pool.pool.report.watch_page": "listen_for_page",
+    "sc2pool.pool.report.pages": "listen_for_page",
     "sc2pool.pool.runtime": "warn_of_owner",
     "sc2pool.pool.measures": "Rates",
     "sc2pool.pool.vec_pool": "VecPool refuse_to_travel whole_mask",

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     )
     from sc2pool.pool.machine import available_bytes as available_bytes
     from sc2pool.pool.queues.layout import Array as Array
-    from sc2pool.pool.report.loopback import LoopbackServer as LoopbackServer
+    from sc2pool.pool.report.pages import LoopbackServer as LoopbackServer
     from sc2pool.processes.filelock import (
         reserve as reserve,
         unlock_and_remove as unlock_and_remove,
@@ -74,7 +74,7 @@ _NAMES = {
     "sc2pool.pool.ipc": "pickle_for_worker pickle_script_by_value",
     "sc2pool.pool.machine": "available_bytes",
     "sc2pool.pool.queues.layout": "Array",
-    "sc2pool.pool.report.loopback": "LoopbackServer",
+    "sc2pool.pool.report.pages": "LoopbackServer",
     "sc2pool.processes.filelock": "reserve unlock_and_remove",
     "sc2pool.processes.with_parent": "become_follower",
     "sc2pool.processes.spawn": "run_python",

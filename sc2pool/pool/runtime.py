@@ -43,8 +43,7 @@ from sc2pool.pool.watchdog import Sample, cpu_s, memory_bytes
 from sc2pool.processes.spawn import submit, uninterrupted
 
 if TYPE_CHECKING:
-    from sc2pool.pool.report.metrics import MetricsServer
-    from sc2pool.pool.report.watch_page import WatchPage
+    from sc2pool.pool.report.pages import MetricsServer, WatchPage
 
 _CLOSE_GRACE_S = 2.0
 _LEAVES_WITHIN_S = 2.0
@@ -102,7 +101,7 @@ class Runtime:
         """Serve Prometheus until `close`, if the configuration asks for it."""
         config = self._config
         if config.metrics_port is not None:
-            from sc2pool.pool.report.metrics import MetricsServer  # noqa: PLC0415 - few pools have it
+            from sc2pool.pool.report.pages import MetricsServer  # noqa: PLC0415 - few pools have it
 
             self._metrics = MetricsServer(
                 self.stats, tuple(State), config.metrics_host, config.metrics_port
@@ -110,7 +109,7 @@ class Runtime:
 
     def open_watch_page(self) -> None:
         """Show the games on a page until `close`."""
-        from sc2pool.pool.report.watch_page import open_watch_page  # noqa: PLC0415 - few have it
+        from sc2pool.pool.report.pages import open_watch_page  # noqa: PLC0415 - few have it
 
         run = self.fleet.run
 

@@ -113,7 +113,7 @@ HEAVY = {
         "tasks/minigames/move_to_beacon_bot.py",
     ),
     "matplotlib": ("cli/",),
-    "prometheus_client": ("pool/report/metrics.py",),
+    "prometheus_client": ("pool/report/pages.py",),
     "PIL": ("render/", "cli/"),
     "mss": ("realtime/screen/",),
     "Xlib": ("realtime/screen/",),

@@ -28,7 +28,7 @@ from sc2pool.pool import statistics
 from sc2pool.pool.messages import Evidence
 from sc2pool.pool.report import fault_reports, live_files, snapshot
 from sc2pool.pool.report.fault_reports import FaultedInstance
-from sc2pool.pool.report.loopback import (
+from sc2pool.pool.report.pages import (
     MOST_CONNECTIONS,
     LoopbackServer,
     names_loopback,
