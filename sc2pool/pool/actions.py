@@ -21,7 +21,7 @@ from sc2pool.protocol import compiled
 ARRAY_SPACES = (spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.Box)
 
 
-def count(actions: Any, n: int, each: str = "env") -> None:
+def check_count(actions: Any, n: int, each: str = "env") -> None:
     """Raise `ActionError` unless there are n actions."""
     try:
         given = len(actions)
@@ -55,10 +55,10 @@ def check_actions(
         ActionError: one of them is outside the space.
     """
     if space is None:
-        count(actions, len(numbers), each)
+        check_count(actions, len(numbers), each)
         return actions  # type: ignore[no-any-return]
     if not isinstance(space, ARRAY_SPACES):
-        count(actions, len(numbers), each)
+        check_count(actions, len(numbers), each)
         for number, action in zip(numbers, actions, strict=True):
             if not space.contains(action):
                 raise ActionError(f"{each} {number}: action {action!r} is not in {space}")
@@ -66,11 +66,11 @@ def check_actions(
     try:
         batch = np.asarray(actions)
     except ValueError as error:
-        count(actions, len(numbers), each)
+        check_count(actions, len(numbers), each)
         raise ActionError(f"actions do not form an array for {space}: {error}") from None
     shape = (len(numbers), *(space.shape or ()))
     if batch.shape != shape:
-        count(actions, len(numbers), each)
+        check_count(actions, len(numbers), each)
         raise ActionError(f"actions for {space} must have shape {shape}, got {batch.shape}")
     if isinstance(space, spaces.Box):
         return _check_box(space, batch, numbers, each)

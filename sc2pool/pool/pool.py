@@ -30,7 +30,7 @@ from gymnasium.error import ResetNeeded
 from sc2pool.config import PoolConfig
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError
-from sc2pool.pool import actions as action_checks
+from sc2pool.pool.actions import check_actions, check_count, is_batch_of
 from sc2pool.pool.batch import Batch
 from sc2pool.pool.calls import Calls, Pauses
 from sc2pool.pool.episodes import Episodes, Request
@@ -281,13 +281,11 @@ class Pool:
             self._require_episodes(numbers)
         each = "env" if self.rows == 1 else "row"
         if self.strict:
-            actions = action_checks.check_actions(self.action_space, actions, rows, each)
+            actions = check_actions(self.action_space, actions, rows, each)
         else:
-            action_checks.count(actions, len(rows), each)
+            check_count(actions, len(rows), each)
         leaf = self._action_leaf
-        fits = leaf is not None and (
-            self.strict or action_checks.is_batch_of(leaf, actions, len(rows))
-        )
+        fits = leaf is not None and (self.strict or is_batch_of(leaf, actions, len(rows)))
         if may_be_plain and fits:
             try:
                 self._stepping.send_plain(actions)
