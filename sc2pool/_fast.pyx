@@ -11,7 +11,7 @@
 Rules:
 - it accepts only what pure Python accepts, and then says the same; the tests compare both;
 - it decides about no fault: whatever is not exactly as expected is left to pure Python (`replies`,
-  `sparse`, `observed`, `worker_end`), which is complete without this module and gives the verdict;
+  `observed`, `worker_end`), which is complete without this module and gives the verdict;
 - no read leaves the bytes: each message is read with a cursor that knows its own end;
 - a worker without a game never loads the protocol: its messages are learnt on first use.
 """

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
         require as require,
     )
     from sc2pool.platform import LINUX as LINUX, SYSTEM as SYSTEM, WINDOWS as WINDOWS
-    from sc2pool.pool.ipc.child_process import ChildProcess as ChildProcess, answer as answer
-    from sc2pool.pool.ipc.pickling import (
+    from sc2pool.pool.child_process import ChildProcess as ChildProcess, answer as answer
+    from sc2pool.pool.ipc import (
         pickle_for_worker as pickle_for_worker,
         pickle_script_by_value as pickle_script_by_value,
     )
-    from sc2pool.pool.machine.resources import available_bytes as available_bytes
+    from sc2pool.pool.machine import available_bytes as available_bytes
     from sc2pool.pool.queues.layout import Array as Array
-    from sc2pool.pool.report.loopback import LoopbackServer as LoopbackServer
+    from sc2pool.pool.report.pages import LoopbackServer as LoopbackServer
     from sc2pool.processes.filelock import (
         reserve as reserve,
         unlock_and_remove as unlock_and_remove,
@@ -70,11 +70,11 @@ _NAMES = {
     ),
     "sc2pool.optional": "how_to_install needed_for require",
     "sc2pool.platform": "LINUX SYSTEM WINDOWS",
-    "sc2pool.pool.ipc.child_process": "ChildProcess answer",
-    "sc2pool.pool.ipc.pickling": "pickle_for_worker pickle_script_by_value",
-    "sc2pool.pool.machine.resources": "available_bytes",
+    "sc2pool.pool.child_process": "ChildProcess answer",
+    "sc2pool.pool.ipc": "pickle_for_worker pickle_script_by_value",
+    "sc2pool.pool.machine": "available_bytes",
     "sc2pool.pool.queues.layout": "Array",
-    "sc2pool.pool.report.loopback": "LoopbackServer",
+    "sc2pool.pool.report.pages": "LoopbackServer",
     "sc2pool.processes.filelock": "reserve unlock_and_remove",
     "sc2pool.processes.with_parent": "become_follower",
     "sc2pool.processes.spawn": "run_python",

@@ -29,8 +29,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.protocol import compiled, replies
-from sc2pool.protocol.observed import Observed
-from sc2pool.protocol.sparse import Head
+from sc2pool.protocol.observed import Head, Observed
 from sc2pool.units import Kind, health, select, weapon_cooldown
 from tests.support.fuzz import transitions
 

@@ -19,7 +19,7 @@ import traceback
 from functools import partial
 from pathlib import Path
 
-from sc2pool.processes.uninterrupted import uninterrupted
+from sc2pool.processes.spawn import uninterrupted
 from tests.support.simulation.play import play
 from tests.support.simulation.schedule import Schedule, draw
 from tests.support.simulation.shrink import failure, kind, shortest

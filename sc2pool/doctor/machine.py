@@ -24,7 +24,7 @@ from sc2pool.game.program.installation import MAP_SUFFIX, Installation, find_ins
 from sc2pool.game.program.launch import find_listener
 from sc2pool.game.program.lease import HOST, PortLease, candidate_ports, ephemeral_range
 from sc2pool.platform import SYSTEM, WINDOWS
-from sc2pool.pool.machine.resources import available_and_total_bytes
+from sc2pool.pool.machine import available_and_total_bytes
 from sc2pool.processes.tree import usable_cores
 from sc2pool.protocol.compiled import STEP_PATH
 from sc2pool.tasks.minigames.scores import PUBLISHED

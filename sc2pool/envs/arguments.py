@@ -27,7 +27,7 @@ from gymnasium.vector.utils import batch_differing_spaces, batch_space
 from sc2pool.envs.shared_keywords import whole_number
 from sc2pool.errors import ConfigError
 from sc2pool.pool.episodes import Request, check_options
-from sc2pool.pool.ipc.messages import Hello
+from sc2pool.pool.messages import Hello
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array
 from sc2pool.pool.vec_pool import check_rows

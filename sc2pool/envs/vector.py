@@ -54,13 +54,12 @@ from sc2pool.envs.shared_keywords import (
     make_players,
 )
 from sc2pool.errors import ClosedError, ConfigError, SC2PoolError, UserCodeError
-from sc2pool.pool import actions as action_checks
 from sc2pool.pool.batch import Batch
-from sc2pool.pool.ipc.pickling import RemoteTraceback
+from sc2pool.pool.ipc import RemoteTraceback
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array, space_layout
 from sc2pool.pool.statistics import PoolStats
-from sc2pool.pool.vec_pool import masks_of
+from sc2pool.pool.vec_pool import ARRAY_SPACES, check_count, masks_of
 
 Step = tuple[Any, Array, Array, Array, dict[str, Any]]
 
@@ -160,7 +159,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         self.render_mode = self.pool.render_mode
         self.realtime = players.realtime
         self.step_mul = players.step_mul
-        self._one_array = isinstance(self.single_action_space, action_checks.ARRAY_SPACES)
+        self._one_array = isinstance(self.single_action_space, ARRAY_SPACES)
         self._gathered = space_layout(self.pool.observation_space, 0).fixed
         self._pending = Pending(self.pool, users_errors=not self._is_task)
 
@@ -303,7 +302,7 @@ class SC2VectorEnv(VectorEnv[Any, Any, Array]):
         """The actions in the order of the envs."""
         if not (self._one_array and isinstance(actions, np.ndarray) and actions.ndim):
             actions = list(iterate(self.action_space, actions))
-        action_checks.count(actions, self.num_envs)
+        check_count(actions, self.num_envs)
         return actions
 
     def _batched(self, observations: Any) -> Any:

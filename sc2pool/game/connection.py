@@ -41,9 +41,9 @@ from sc2pool.game.program.lease import HOST, PortLease
 from sc2pool.game.program.process import GameProcess
 from sc2pool.game.wire import DirectReader, NotReadyError, frames, unread_bytes
 from sc2pool.protocol import compiled, replies
+from sc2pool.protocol.observed import Head, SparseReply
 from sc2pool.protocol.replies import Status
 from sc2pool.protocol.requests import step_burst
-from sc2pool.protocol.sparse import Head, SparseReply
 
 if TYPE_CHECKING:
     from sc2pool._fast import Plain
@@ -148,7 +148,7 @@ class Connection(picows.WSListener):
             requests: the requests; each is given an id.
             deadline: for the last reply.
             extend: called when the deadline has passed, for a later one.
-            sparse: whether observations are decoded only as `sparse.Head`, or read by the compiled
+            sparse: whether observations are decoded only as `Head`, or read by the compiled
                 path.
 
         Returns:

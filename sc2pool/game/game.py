@@ -54,10 +54,9 @@ from sc2pool.game.program.installation import Installation, made_with
 from sc2pool.game.program.launch import launch
 from sc2pool.platform import WINDOWS
 from sc2pool.protocol import LOOPS_PER_S, replies, requests
-from sc2pool.protocol.observed import Observed, PendingEvents
+from sc2pool.protocol.observed import Head, Observed, PendingEvents, SparseReply
 from sc2pool.protocol.replies import Status
 from sc2pool.protocol.requests import MatchPorts
-from sc2pool.protocol.sparse import Head, SparseReply
 
 if TYPE_CHECKING:
     from sc2pool._fast import Plain

@@ -27,12 +27,12 @@ import numpy as np
 
 from sc2pool.deadline import NEVER, Deadline
 from sc2pool.errors import PauseError
+from sc2pool.pool import messages
 from sc2pool.pool.instances.event_loop import EventLoop
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import AWAITED, STOPPED, State
-from sc2pool.pool.ipc import messages
-from sc2pool.pool.ipc.pickling import pickle_for_worker, to_result
+from sc2pool.pool.ipc import pickle_for_worker, to_result
 from sc2pool.pool.stepping import Stepping
 from sc2pool.render import FRAME_SHAPE
 

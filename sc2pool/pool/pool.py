@@ -30,18 +30,17 @@ from gymnasium.error import ResetNeeded
 from sc2pool.config import PoolConfig
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError
-from sc2pool.pool import actions as action_checks
 from sc2pool.pool.batch import Batch
 from sc2pool.pool.calls import Calls, Pauses
 from sc2pool.pool.episodes import Episodes, Request
 from sc2pool.pool.instances.system import REAL, System
-from sc2pool.pool.ipc.messages import Hello, Raised
-from sc2pool.pool.machine.watchdog import memory_warning
+from sc2pool.pool.messages import Hello, Raised
 from sc2pool.pool.queues.layout import Array, slot_layout
 from sc2pool.pool.runtime import Lifetime, Runtime
 from sc2pool.pool.statistics import PoolStats
 from sc2pool.pool.stepping import Stepping
-from sc2pool.pool.vec_pool import agreed, refuse_to_travel
+from sc2pool.pool.vec_pool import agreed, check_actions, check_count, is_batch_of, refuse_to_travel
+from sc2pool.pool.watchdog import memory_warning
 from sc2pool.tasks.player import PlayerSpec
 
 log = logging.getLogger(__name__)
@@ -281,13 +280,11 @@ class Pool:
             self._require_episodes(numbers)
         each = "env" if self.rows == 1 else "row"
         if self.strict:
-            actions = action_checks.check_actions(self.action_space, actions, rows, each)
+            actions = check_actions(self.action_space, actions, rows, each)
         else:
-            action_checks.count(actions, len(rows), each)
+            check_count(actions, len(rows), each)
         leaf = self._action_leaf
-        fits = leaf is not None and (
-            self.strict or action_checks.is_batch_of(leaf, actions, len(rows))
-        )
+        fits = leaf is not None and (self.strict or is_batch_of(leaf, actions, len(rows)))
         if may_be_plain and fits:
             try:
                 self._stepping.send_plain(actions)

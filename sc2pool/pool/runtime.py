@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sc2pool.config import PoolConfig
 from sc2pool.deadline import Deadline
@@ -36,13 +36,14 @@ from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import State
 from sc2pool.pool.instances.supervisor import Supervisor
 from sc2pool.pool.instances.system import REAL, System
-from sc2pool.pool.machine.watchdog import Sample, cpu_s, memory_bytes
-from sc2pool.pool.report.metrics import MetricsServer
 from sc2pool.pool.report.replays import ReplayFolder
 from sc2pool.pool.report.snapshot import Snapshots
-from sc2pool.pool.report.watch_page import WatchPage, open_watch_page
 from sc2pool.pool.statistics import InstanceStats, PoolStats
-from sc2pool.processes.uninterrupted import submit, uninterrupted
+from sc2pool.pool.watchdog import Sample, cpu_s, memory_bytes
+from sc2pool.processes.spawn import submit, uninterrupted
+
+if TYPE_CHECKING:
+    from sc2pool.pool.report.pages import MetricsServer, WatchPage
 
 _CLOSE_GRACE_S = 2.0
 _LEAVES_WITHIN_S = 2.0
@@ -100,12 +101,16 @@ class Runtime:
         """Serve Prometheus until `close`, if the configuration asks for it."""
         config = self._config
         if config.metrics_port is not None:
+            from sc2pool.pool.report.pages import MetricsServer  # noqa: PLC0415 - few pools have it
+
             self._metrics = MetricsServer(
                 self.stats, tuple(State), config.metrics_host, config.metrics_port
             )
 
     def open_watch_page(self) -> None:
         """Show the games on a page until `close`."""
+        from sc2pool.pool.report.pages import open_watch_page  # noqa: PLC0415 - few have it
+
         run = self.fleet.run
 
         def opening() -> None:

@@ -3,7 +3,7 @@
     serial_system   the `System` of a serial pool, see `sc2pool.pool.instances.system`
     SerialWorker    a worker without a process of its own
     SerialWaiter    waits by running the players' event loop
-    LocalChannel    a channel within one process, in place of `sc2pool.pool.ipc.channel`
+    LocalChannel    a channel within one process, in place of `sc2pool.pool.ipc`
 
 The games are still processes. The pool's other code is unchanged, so a serial pool plays the same
 episodes with the same seeds and observations. Supervision is missing: no worker can be killed, and
@@ -37,11 +37,10 @@ from sc2pool.deadline import Deadline
 from sc2pool.pool.instances import workers
 from sc2pool.pool.instances.system import System
 from sc2pool.pool.instances.workers import WorkerProcess
-from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
-from sc2pool.pool.ipc.messages import Leave
-from sc2pool.pool.ipc.pickling import for_trainer, of_the_user
-from sc2pool.pool.machine.watchdog import Sample, Verdict, Watchdog
+from sc2pool.pool.ipc import Channel, ChannelClosedError, for_trainer, of_the_user
+from sc2pool.pool.messages import Leave
 from sc2pool.pool.queues.doorbell import CommonDoorbells, Doorbell, Waiter
+from sc2pool.pool.watchdog import Sample, Verdict, Watchdog
 from sc2pool.pool.worker.hosted_instance import HostedInstance, OwnTask
 from sc2pool.pool.worker.worker_end import Doorbells
 from sc2pool.tasks.player import PlayerSpec

@@ -1,16 +1,373 @@
 """`RaySC2VecEnv`: games on the nodes of a Ray cluster as one Stable-Baselines3 `VecEnv`.
 
 It is like `SubprocSC2VecEnv` with another pool, so it works with the same wrappers and callbacks.
+`ClusterPool` is that pool: its games run on the nodes, and it has the methods of `Pool`.
+
+    send(actions) ─► one call per node ─► recv(): all replies, then new actors for those that died,
+                                          then one batch in the order of the envs
+
+Rules: every env gets exactly one transition for each action. If its actor or node dies, the
+transition is a marked truncation, as after any fault. The actor is then made again where there is
+room (see `Actors`). All nodes must have the same game and the same spaces. A node's own pool
+replaces failed games; this module does not.
+
+The pure function `spread` decides which node plays how many games. Games go to the nodes in
+proportion to their room, which is the free `sc2_game` if any node declares it, else the CPUs. A
+node never takes more games than it declares. Each node's envs are consecutive rows, those of the
+largest node first. So the same nodes give the same spread, even after a restart of Ray.
 """
 
 from __future__ import annotations
 
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gymnasium import spaces
+from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError, ResetNeeded
+
+from sc2pool import PoolStats
 from sc2pool.config import PoolConfig, is_number
-from sc2pool.errors import ConfigError
-from sc2pool.integration import EnvFns, GameChoice, PoolVecEnv, TaskChoice, games_of_one_row
-from sc2pool.ray.cluster import connect
-from sc2pool.ray.cluster_pool import ClusterPool
-from sc2pool.utilities import whole_number
+from sc2pool.errors import ConfigError, Phase
+from sc2pool.integration import (
+    SLOW_FACTOR,
+    EnvFns,
+    GameChoice,
+    PoolVecEnv,
+    SpaceLayout,
+    TaskChoice,
+    check_actions,
+    games_of_one_row,
+    refuse_to_travel,
+    space_layout,
+)
+from sc2pool.pool.batch import Batch
+from sc2pool.ray.actors import Actors, ResetArguments
+from sc2pool.ray.batches import together, truncation
+from sc2pool.ray.cluster import GAME_RESOURCE, Node, connect, declares_games, nodes
+from sc2pool.ray.node_games import About, Book, RemoteGames, Reply
+from sc2pool.utilities import Array, Deadline, pickle_for_worker, whole_number
+
+_FREE_S = 3.0
+"""Time limit for Ray to notice the room of games that have just been closed."""
+_POLL_S = 0.1
+
+
+class ClusterPool:
+    """Owns n envs on the nodes of the cluster to which this process is connected.
+
+    Args:
+        keywords: the keywords of `make_players`, without `n` and `env_fns`.
+        n: the total number of envs.
+        env_fns: a function for each env. None for a task.
+        node_timeout_s: how long a step waits for room for the games of a dead node.
+
+    Raises:
+        ConfigError: the cluster has too little room, a node lacks the game, or the nodes differ.
+    """
+
+    __reduce__ = refuse_to_travel
+
+    def __init__(
+        self,
+        keywords: Mapping[str, Any],
+        n: int,
+        env_fns: Sequence[Callable[[], Any]] | None,
+        node_timeout_s: float,
+    ) -> None:
+        self.n = self.n_rows = n
+        self.rows = 1
+        self._began = False
+        self._sent: list[Any] | None = None
+        self._book: Book | None = None
+        self._book_is_new = False
+        self._steps = 0
+        config: PoolConfig = keywords.get("config") or PoolConfig()
+        patience_s = SLOW_FACTOR * config.limits.step_s + config.limits.worker_grace_s
+        spares = keywords["spares"]
+        every: list[RemoteGames] = []
+        first = 0
+        for index, (node, count) in enumerate(_room(n, spares)):
+            fns = None if env_fns is None else env_fns[first : first + count]
+            mine = pickle_for_worker({**keywords, "env_fns": fns, "n": count})
+            every.append(
+                RemoteGames(
+                    index, first, count, count + spares, mine, node, node.games > 0, patience_s
+                )
+            )
+            first += count
+        self._actors = Actors(every, config.restart, node_timeout_s, self._next_episodes)
+        self.about: About = every[0].about
+        self.observation_space: spaces.Space[Any] = self.about.played.observation_space
+        self.action_space: spaces.Space[Any] = self.about.played.action_space
+        self.metadata: Mapping[str, Any] = self.about.metadata
+        self.render_mode = self.about.render_mode
+        self._layout: SpaceLayout = space_layout(self.observation_space, 0)
+
+    # Episodes.
+
+    def seed(self, seed: int | None, seeded: int | None = None) -> None:
+        """Set the seeds of the episodes from the next reset on; None for the game's own choice.
+
+        Each node has its own book (see `EpisodeBook`), seeded with the run's seed and the node's
+        number. So all rows have different episodes, and the same seed on the same nodes gives the
+        same run. The successor of a dead actor begins a new book.
+
+        Args:
+            seed: the run's seed.
+            seeded: None to seed all episodes, or the number of first episodes to seed.
+        """
+        self._actors.check_usable()
+        self._book = Book(None if seed is None else [seed], seeded)
+        self._book_is_new = True
+
+    def _book_of(self, games: RemoteGames) -> Book | None:
+        if self._book is None or self._book.seed is None:
+            return self._book
+        seeded = None if self._book.seeded is None else games.n
+        return Book([*self._book.seed, games.index, len(games.losses_s)], seeded)
+
+    def reset(
+        self,
+        seeds: Sequence[int | None] | None = None,
+        options: Sequence[Mapping[str, Any]] | None = None,
+    ) -> Batch:
+        """Begin a new episode in every env, in any state, and receive their first observations."""
+        self._actors.check_usable()
+        self._sent = None  # the nodes drop a pending step when they reset
+
+        def asked(games: RemoteGames, *, begun: bool = False) -> ResetArguments:
+            of_rows = [None if given is None else given[games.rows] for given in (seeds, options)]
+            return None if begun else self._book_of(games), *of_rows
+
+        begun, self._book_is_new = not self._book_is_new, False
+        at_rest = [games.reborn for games in self._actors]  # deaths that no batch has shown yet
+        for games in self._actors:
+            games.reborn = None
+        references = [games.submit("reset", *asked(games, begun=begun)) for games in self._actors]
+        self._began = True
+        replies = self._actors.replies(references, Phase.RESETTING, asked)
+        for games, reply, before in zip(self._actors, replies, at_rest, strict=True):
+            reborn, games.reborn = games.reborn or before, None
+            if reborn is not None:
+                for info in reply.batch.reset_infos:
+                    assert info is not None
+                    info["sc2pool.fault"] = reborn.fault
+        return self._together(replies)
+
+    # Steps.
+
+    def send(self, actions: Any) -> None:
+        """Send one action to each env.
+
+        Raises:
+            ActionError: an action is outside its space; then no node has got an action.
+            AlreadyPendingCallError: the previous step has not been received.
+            ResetNeeded: the first episode of the task has not begun.
+        """
+        self._actors.check_usable()
+        if self._sent is not None:
+            raise AlreadyPendingCallError("receive the step before you send the next one", "step")
+        if not self._began:
+            if self.about.is_task:
+                raise ResetNeeded("call reset() before the first step")
+            self.reset()
+        space = self.action_space if self.about.strict else None
+        actions = check_actions(space, actions, range(self.n))
+        self._sent = [
+            None if games.reborn else games.submit("step", actions[games.rows])
+            for games in self._actors
+        ]
+
+    def recv(self) -> Batch:
+        """Wait for the transitions of all envs.
+
+        Raises:
+            NodeLostError: games of a dead node found no room in time.
+            CrashLoopError: the actors of a node keep dying.
+            NoAsyncCallError: no step is pending.
+        """
+        self._actors.check_usable()
+        if self._sent is None:
+            raise NoAsyncCallError("send actions before receiving what came of them", "step")
+        replies = self._actors.replies(self._sent, Phase.STEPPING, self._next_episodes)
+        self._sent = None
+        self._steps += self.n
+        for index, games in enumerate(self._actors):
+            if games.reborn is not None:
+                assert games.newest is not None, "a reset came before"
+                first, masks = games.reborn.reply
+                last = games.newest.batch
+                made_up = truncation(self._layout, last, first, games.reborn.fault)
+                replies[index] = Reply(made_up, masks)
+                games.reborn = None
+        return self._together(replies)
+
+    def _next_episodes(self, games: RemoteGames) -> ResetArguments | None:
+        """The reset that begins the next episodes, like an autoreset; None before the first."""
+        return (self._book_of(games), None, None) if self._began else None
+
+    def _together(self, replies: Sequence[Reply]) -> Batch:
+        for games, reply in zip(self._actors, replies, strict=True):
+            games.newest = reply
+        return together(self._layout, [reply.batch for reply in replies])
+
+    # Everything except the step path.
+
+    def action_mask(self, row: int) -> Array | None:
+        """See `Pool.action_mask`."""
+        games = self._games_of(row)
+        if games.newest is None or games.newest.masks is None:
+            return None
+        return games.newest.masks[row - games.first]
+
+    def call(self, rows: Sequence[int], operation: str, *arguments: Any) -> list[Any]:
+        """See `Pool.call`. If an actor dies during the call, its successor is called."""
+        return self._spread(rows, "call", operation, *arguments)
+
+    def render(self, rows: Sequence[int]) -> list[Any]:
+        """A frame of each of these rows; see `Pool.render`."""
+        return self._spread(rows, "render")
+
+    def set_attr(self, rows: Sequence[int], name: str, value: Any) -> None:
+        """Set an attribute, now and in every later task object, instance or actor of these rows."""
+        self._spread(rows, "set_attr", name, value)
+        for row in rows:
+            games = self._games_of(row)
+            games.attributes[row - games.first, name] = value
+
+    def pause(self, envs: Iterable[int] | None = None) -> None:
+        """See `Pool.pause`."""
+        if self._sent is not None:
+            raise AlreadyPendingCallError("receive the step before you pause the games", "step")
+        self._on_nodes("pause", envs)
+
+    def resume(self, envs: Iterable[int] | None = None) -> None:
+        """See `Pool.resume`."""
+        self._on_nodes("resume", envs)
+
+    def _on_nodes(self, method: str, envs: Iterable[int] | None) -> None:
+        if envs is not None:
+            self._spread(list(envs), method)
+            return
+        self._actors.check_usable()
+        for games in self._actors:
+            self._actors.ask(games, method)
+
+    def void_episodes(self) -> None:
+        """See `Pool.void_episodes`."""
+        self._actors.check_usable()
+        for games in self._actors:
+            games.submit("call", "void_episodes")
+
+    def show_figures(self, figures: Mapping[str, float]) -> None:
+        """Pass on the training's figures for `sc2pool watch --ray`; see `Pool.show_figures`."""
+        for games in self._actors:
+            games.submit("call", "show_figures", dict(figures))
+
+    def _games_of(self, env: int) -> RemoteGames:
+        if not 0 <= env < self.n:
+            raise ConfigError(f"the pool's envs are 0 to {self.n - 1}, there is no {env}")
+        return next(games for games in self._actors if env < games.first + games.n)
+
+    def _spread(self, envs: Sequence[int], method: str, *arguments: Any) -> list[Any]:
+        """Call a method of each node's pool for its envs among `envs`; results in that order."""
+        self._actors.check_usable()
+        results: dict[int, Any] = {}
+        for games in self._actors:
+            own = [env for env in dict.fromkeys(envs) if self._games_of(env) is games]
+            if own:
+                there = [env - games.first for env in own]
+                answers = self._actors.ask(games, method, there, *arguments)
+                results.update(zip(own, answers or [None] * len(own), strict=True))
+        return [results[env] for env in envs]
+
+    def stats(self) -> PoolStats:
+        """The merged statistics of all nodes; see `merge` for the approximate ones."""
+        return replace(self._actors.stats(), env_steps=self._steps)
+
+    def games_by_node(self) -> dict[str, int]:
+        """The number of envs of each node."""
+        counts: Counter[str] = Counter()
+        for games in self._actors:
+            counts[games.node.name] += games.n
+        return dict(counts)
+
+    @property
+    def game_version(self) -> str | None:
+        """The version of all games; None without games."""
+        return self.about.played.game_version
+
+    @property
+    def closed(self) -> bool:
+        return self._actors.closed
+
+    def __repr__(self) -> str:
+        return (
+            f"ClusterPool(n={self.n}, nodes={self.games_by_node()}, "
+            f"game_version={self.game_version!r}, closed={self.closed})"
+        )
+
+    def close(self) -> None:
+        """End the games of all nodes, in bounded time; may be called again."""
+        self._actors.close()
+
+
+def _room(n: int, spares: int) -> list[tuple[Node, int]]:
+    """Like `spread`, but wait a little for room that is becoming free."""
+    deadline = Deadline.after(_FREE_S)
+    while True:
+        alive = nodes()
+        try:
+            return spread(n, spares, alive)
+        except ConfigError:
+            if sum(node.games for node in alive) < n or deadline.expired():
+                raise
+        time.sleep(_POLL_S)
+
+
+def spread(n: int, spares: int, alive: Sequence[Node]) -> list[tuple[Node, int]]:
+    """The playing nodes, and the number of envs of each.
+
+    Args:
+        n: the total number of envs.
+        spares: additional games on each playing node.
+        alive: the cluster's living nodes.
+
+    Raises:
+        ConfigError: the nodes have too little room; the message lists each node's room.
+    """
+    declared = declares_games(alive)
+    ordered = sorted(alive, key=lambda node: (-node.games, -node.cpus, node.name, node.node_id))
+    room = [node.free_games - spares if declared else node.cpus for node in ordered]
+    envs = [0] * len(ordered)
+    for _ in range(n):
+        # D'Hondt's method: choose the node that would be least full with one more env.
+        fits = [
+            index
+            for index, most in enumerate(room)
+            if most > 0 and (not declared or envs[index] + 1 <= most)
+        ]
+        if not fits:
+            raise ConfigError(_no_room(n, spares, ordered, declared=declared))
+        envs[min(fits, key=lambda index: ((envs[index] + 1) / room[index], index))] += 1
+    return [(node, count) for node, count in zip(ordered, envs, strict=True) if count]
+
+
+def _no_room(n: int, spares: int, alive: Sequence[Node], *, declared: bool) -> str:
+    wanted = f"{n} games" + (f" with spares={spares} on each node" if spares else "")
+    if not declared:
+        return f"the Ray cluster has no node with a CPU for {wanted}; add a node"
+    found = "; ".join(
+        f"{node.name}: {node.free_games:g} of {node.games:g} {GAME_RESOURCE} free" for node in alive
+    )
+    return (
+        f"the Ray cluster has no room for {wanted} ({found}); add nodes, play fewer games, or end "
+        "other games there"
+    )
+
 
 NODE_TIMEOUT_S = 600.0
 """Longer than the restart of a machine, which takes minutes."""

@@ -20,7 +20,7 @@ from chaos.adapters import ADAPTERS, Kind
 from chaos.arena import Arena, UnplayableError
 from chaos.attacks import ATTACKS
 from chaos.rounds import Round
-from sc2pool.pool.machine.run_dir import sweep
+from sc2pool.pool.machine import sweep
 from tests.support.audit.belongings import Belongings
 from tests.support.audit.faulty import Faulty
 

@@ -25,7 +25,7 @@ import psutil
 import pytest
 
 from sc2pool.cli.running.watch import Server, Watch
-from sc2pool.pool.report.watch_page import listen_for_page
+from sc2pool.pool.report.pages import listen_for_page
 from tests.support.programs import run
 
 IMPORTANT = "ENV STATE EPISODES RETURN STEPS/S CPU FAULTS"

@@ -32,7 +32,7 @@ from sc2pool import AsyncPPO, PauseCallback, SubprocSC2VecEnv
 from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.optional import require
 from sc2pool.platform import LINUX
-from sc2pool.pool.machine.run_dir import sweep
+from sc2pool.pool.machine import sweep
 from sc2pool.realtime.gate import PauseGate
 from sc2pool.realtime.screen.program import find_program
 

@@ -30,7 +30,7 @@ from sc2pool.config import Limits, PoolConfig, RestartPolicy
 from sc2pool.errors import ConfigError
 from sc2pool.ray import RaySC2VecEnv, cluster
 from sc2pool.ray.cluster import GAME_RESOURCE, Node
-from sc2pool.ray.cluster_pool import spread
+from sc2pool.ray.vec_env import spread
 from tests.support import vec_pool
 from tests.support.audit.scribble import scribble
 from tests.support.ray_nodes import Nodes, actor_of, error_of, games_of, run_cases, wait

@@ -25,7 +25,7 @@ from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
 from sc2pool import AsyncDQN, AsyncSAC, AsyncTD3
 from sc2pool.errors import ConfigError
-from sc2pool.processes.uninterrupted import uninterrupted
+from sc2pool.processes.spawn import uninterrupted
 from sc2pool.realtime import async_off_policy
 
 N = 2

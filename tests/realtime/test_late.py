@@ -21,7 +21,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
 from sc2pool import AsyncDQN, AsyncPPO, AsyncSAC
 from sc2pool.errors import ConfigError
-from sc2pool.processes.uninterrupted import uninterrupted
+from sc2pool.processes.spawn import uninterrupted
 from sc2pool.realtime.acting import LateActions, check_late_actions
 
 N = 2

@@ -29,7 +29,7 @@ from stable_baselines3.common.vec_env import VecMonitor
 from sc2pool import PauseCallback, SC2GymEnv, SubprocSC2VecEnv
 from sc2pool.config import PoolConfig
 from sc2pool.errors import ClosedError, ConfigError, PauseError
-from sc2pool.pool.machine.run_dir import sweep
+from sc2pool.pool.machine import sweep
 from sc2pool.protocol import LOOPS_PER_S
 from sc2pool.realtime.gate import PauseGate
 from tests.realtime.conftest import are_stopped, games, play_until_spares_are_held, states, step

@@ -29,7 +29,7 @@ from sc2pool.pool.queues.layout import SlotLayout
 from sc2pool.pool.queues.slots import Slot, SlotBatch, Slots
 from sc2pool.pool.queues.trainer_end import TrainerEnd
 from sc2pool.pool.stepping import Stepping
-from sc2pool.processes.uninterrupted import uninterrupted
+from sc2pool.processes.spawn import uninterrupted
 from tests.support.simulation.play import play
 from tests.support.simulation.schedule import Schedule, draw
 from tests.support.simulation.shrink import failure, shortest

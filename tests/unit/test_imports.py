@@ -67,16 +67,18 @@ MAY_IMPORT = {
     | {"commands", "units", "smac", "tasks", "pool", "envs", "datasets", "realtime", "ray"},
 }
 POOL_ROOMS = {
-    "ipc": set(),
-    "queues": {"ipc"},
+    "messages": set(),
+    "ipc": {"messages"},
+    "queues": {"messages", "ipc"},
     "measures": set(),
     "statistics": {"measures"},
-    "report": {"ipc", "measures", "statistics"},
-    "machine": {"queues", "report"},
-    "worker": {"ipc", "queues", "report"},
-    "instances": {"ipc", "queues", "statistics", "report", "machine"},
+    "report": {"messages", "ipc", "measures", "statistics"},
+    "machine": {"report"},
+    "watchdog": {"queues"},
+    "worker": {"messages", "ipc", "queues", "report"},
+    "instances": {"messages", "ipc", "queues", "statistics", "report", "machine", "watchdog"},
 }
-"""The folders of `pool` and its statistics, and the other ones that each may import."""
+"""The folders of `pool` and some of its files, and the other ones that each may import."""
 HEAVY = {
     "torch": ("envs/sb3.py", "realtime/", "cli/", "tasks/opponents/models.py"),
     "stable_baselines3": (
@@ -97,7 +99,7 @@ HEAVY = {
     "psutil": (
         "processes/",
         "game/",
-        "pool/machine/resources.py",
+        "pool/machine.py",
         "doctor/",
         "ray/viewer.py",
         "realtime/",
@@ -111,7 +113,7 @@ HEAVY = {
         "tasks/minigames/move_to_beacon_bot.py",
     ),
     "matplotlib": ("cli/",),
-    "prometheus_client": ("pool/report/metrics.py",),
+    "prometheus_client": ("pool/report/pages.py",),
     "PIL": ("render/", "cli/"),
     "mss": ("realtime/screen/",),
     "Xlib": ("realtime/screen/",),

@@ -17,7 +17,7 @@ import pytest
 
 from sc2pool.cli.stop import Stop
 from sc2pool.game.program.process import RING_BYTES, Output, read_tail
-from sc2pool.pool.machine.run_dir import sweep
+from sc2pool.pool.machine import sweep
 from tests.windows.programs import CLOSED, CTRL_BREAK, tell
 
 Program = Callable[..., subprocess.Popen[str]]

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from sc2pool import AsyncPPO, SC2VectorEnv, SubprocSC2VecEnv
-from sc2pool.pool.machine.run_dir import RunDir
-from sc2pool.pool.report.watch_page import WatchPage
+from sc2pool.pool.machine import RunDir
+from sc2pool.pool.report.pages import WatchPage
 from sc2pool.realtime.gate import PauseGate
 from sc2pool.smac import StarCraft2Env
 

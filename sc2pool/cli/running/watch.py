@@ -3,8 +3,8 @@
     pool's live files ─► Watch: state, curves, maps ─► http://127.0.0.1:PORT/ ─► web/watch.js
 
 Rules: the server listens only on the loopback address, and answers only requests for a name of it
-(`loopback`). Requests change nothing. The page loads nothing from other servers. When pages no
-longer send requests, the pool stops writing its live files.
+(`LoopbackServer`). Requests change nothing. The page loads nothing from other servers. When pages
+no longer send requests, the pool stops writing its live files.
 """
 
 from __future__ import annotations

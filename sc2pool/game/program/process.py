@@ -53,9 +53,14 @@ from sc2pool.game.program.builds import diagnose
 from sc2pool.game.program.installation import Installation
 from sc2pool.game.program.lease import HOST, PortLease
 from sc2pool.platform import WINDOWS
-from sc2pool.processes.spawn import describe_exit, is_shortage, start_thread, watch_exit
+from sc2pool.processes.spawn import (
+    describe_exit,
+    is_shortage,
+    start_thread,
+    uninterrupted,
+    watch_exit,
+)
 from sc2pool.processes.tree import UNREADABLE, descendants, is_ready, kill_tree, waited_s
-from sc2pool.processes.uninterrupted import uninterrupted
 from sc2pool.processes.with_parent import die_with_parent, end_with_this_process, is_follower
 
 if not WINDOWS:

@@ -25,15 +25,15 @@ from gymnasium.error import Error as GymnasiumError
 
 from sc2pool.deadline import NEVER, Deadline
 from sc2pool.errors import ClosedError, ForkedPoolError, InterruptedCallError, SC2PoolError
+from sc2pool.pool import messages
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.states import AWAITED
 from sc2pool.pool.instances.supervisor import Supervisor, read
 from sc2pool.pool.instances.workers import Hosting, Worker
-from sc2pool.pool.ipc import messages
-from sc2pool.pool.ipc.channel import ChannelClosedError
-from sc2pool.pool.machine.watchdog import Watchdog
+from sc2pool.pool.ipc import ChannelClosedError
 from sc2pool.pool.queues.doorbell import Waiter
 from sc2pool.pool.queues.layout import SlotLayout
+from sc2pool.pool.watchdog import Watchdog
 
 _HEARING_S = 1.0
 """How long to collect other envs' errors after one env's code has raised."""

@@ -24,11 +24,11 @@ from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import AT_REST, LIVE, STOPPED, State
 from sc2pool.pool.instances.system import REAL, System
 from sc2pool.pool.instances.workers import Worker, Workers
-from sc2pool.pool.machine.watchdog import Watched, bytes_of
 from sc2pool.pool.queues.doorbell import CommonDoorbells, Doorbell, Waiter
 from sc2pool.pool.queues.slots import Slots
+from sc2pool.pool.watchdog import Watched, bytes_of
+from sc2pool.processes.spawn import uninterrupted
 from sc2pool.processes.tree import usable_cores
-from sc2pool.processes.uninterrupted import uninterrupted
 
 QUICK_LAUNCH_S = 5.0
 """A first launch within this time shows that launches do not wait for the disk."""

@@ -23,16 +23,15 @@ from sc2pool.config import RecyclePolicy
 from sc2pool.deadline import NEVER, Deadline
 from sc2pool.errors import Fault, FaultKind, Phase
 from sc2pool.game.hang_detection import unless_stalled
+from sc2pool.pool import messages
 from sc2pool.pool.instances.states import LIVE, TRANSITIONS, Event, State, advance
 from sc2pool.pool.instances.workers import Worker, Workers
-from sc2pool.pool.ipc import messages
-from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
-from sc2pool.pool.ipc.pickling import pickle_for_worker
+from sc2pool.pool.ipc import Channel, ChannelClosedError, pickle_for_worker
 from sc2pool.pool.queues.layout import slot_layout
 from sc2pool.pool.queues.slots import Slots
 from sc2pool.pool.queues.trainer_end import TrainerEnd
+from sc2pool.processes.spawn import uninterrupted
 from sc2pool.processes.tree import created_at_s, end_orphan
-from sc2pool.processes.uninterrupted import uninterrupted
 from sc2pool.tasks.player import Episode, GameFacts
 
 ACTIONS_KEPT = 16

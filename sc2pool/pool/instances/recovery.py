@@ -18,13 +18,13 @@ from pathlib import Path
 from sc2pool.config import PoolConfig
 from sc2pool.errors import ConfigError, CrashLoopError, Fault, FaultKind, SC2PoolError
 from sc2pool.game.program.process import log_left_in
+from sc2pool.pool import messages
 from sc2pool.pool.instances import restart
 from sc2pool.pool.instances.fleet import Fleet
 from sc2pool.pool.instances.seats import FaultReport, Seat
 from sc2pool.pool.instances.states import AWAITED, Event
 from sc2pool.pool.instances.workers import Death, Worker
-from sc2pool.pool.ipc import messages
-from sc2pool.pool.ipc.pickling import to_exception
+from sc2pool.pool.ipc import to_exception
 from sc2pool.pool.report import fault_reports, stuck_hooks
 from sc2pool.pool.report.logs import log_instance
 from sc2pool.pool.report.replays import ReplayFolder

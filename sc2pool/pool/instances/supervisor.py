@@ -18,19 +18,18 @@ from sc2pool.config import PoolConfig
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError, Fault, FaultKind, Phase, SC2PoolError
 from sc2pool.game.hang_detection import SLOW_FACTOR
+from sc2pool.pool import messages
 from sc2pool.pool.instances.fleet import Fleet
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.recovery import Recovery
 from sc2pool.pool.instances.seats import Seat
 from sc2pool.pool.instances.states import AWAITED, RESETTABLE, STOPPED, Event, State
-from sc2pool.pool.ipc import messages
-from sc2pool.pool.ipc.channel import ChannelClosedError
-from sc2pool.pool.ipc.pickling import describe
-from sc2pool.pool.machine.watchdog import Verdict
+from sc2pool.pool.ipc import ChannelClosedError, describe
 from sc2pool.pool.queues.slots import Flag
 from sc2pool.pool.report.logs import log_instance, log_launch
 from sc2pool.pool.report.replays import ReplayFolder
 from sc2pool.pool.statistics import Counters
+from sc2pool.pool.watchdog import Verdict
 from sc2pool.processes.spawn import is_shortage
 from sc2pool.tasks.player import Episode
 

@@ -16,12 +16,11 @@ from typing import Any
 
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.workers import Worker
-from sc2pool.pool.ipc.pickling import pickle_for_worker
-from sc2pool.pool.machine.resources import available_bytes, require_descriptors
-from sc2pool.pool.machine.run_dir import RunDir
-from sc2pool.pool.machine.watchdog import Watchdog
+from sc2pool.pool.ipc import pickle_for_worker
+from sc2pool.pool.machine import RunDir, available_bytes, require_descriptors
 from sc2pool.pool.queues.doorbell import CommonDoorbells, Waiter
 from sc2pool.pool.queues.slots import Slots
+from sc2pool.pool.watchdog import Watchdog
 from sc2pool.tasks.player import PlayerSpec
 
 

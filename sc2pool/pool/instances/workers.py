@@ -30,8 +30,8 @@ from typing import Any, Protocol
 
 from sc2pool.deadline import NEVER, Deadline
 from sc2pool.game.hang_detection import unless_stalled
-from sc2pool.pool.ipc.channel import Channel, ChannelClosedError, Control, socket_pair
-from sc2pool.pool.ipc.messages import Close, Host, Leave
+from sc2pool.pool.ipc import Channel, ChannelClosedError, Control, socket_pair
+from sc2pool.pool.messages import Close, Host, Leave
 from sc2pool.pool.queues import memory
 from sc2pool.pool.queues.doorbell import CommonDoorbells, Doorbell, Waiter
 from sc2pool.processes.spawn import notices_children, signal_name

@@ -41,7 +41,7 @@ from typing import Any, Final
 
 from sc2pool.deadline import Deadline
 from sc2pool.platform import LINUX, WINDOWS
-from sc2pool.pool.ipc.channel import socket_pair
+from sc2pool.pool.ipc import socket_pair
 
 USE_EVENTFD = LINUX
 

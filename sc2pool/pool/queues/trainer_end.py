@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from sc2pool.game.clock import Tick
-from sc2pool.pool.ipc.messages import OutOfBand
+from sc2pool.pool.messages import OutOfBand
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.queues.layout import Array, SlotLayout, SpaceLayout
 from sc2pool.pool.queues.slots import RESET_KINDS, Flag, Slot, Slots, Word, of_row

@@ -28,7 +28,7 @@ import numpy as np
 
 from sc2pool.errors import Fault
 from sc2pool.game.program.installation import cache_folder
-from sc2pool.pool.ipc.messages import Evidence
+from sc2pool.pool.messages import Evidence
 from sc2pool.replacing import new_folder
 from sc2pool.tasks.player import Episode, GameFacts
 

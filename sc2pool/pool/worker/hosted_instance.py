@@ -24,9 +24,15 @@ from typing import Any, Protocol
 from sc2pool.deadline import Deadline
 from sc2pool.errors import Fault, FaultKind, GameFault, PauseError, Phase
 from sc2pool.players.operations import OPERATIONS
-from sc2pool.pool.ipc import messages
-from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
-from sc2pool.pool.ipc.pickling import describe, for_trainer, of_the_user, trace_of
+from sc2pool.pool import messages
+from sc2pool.pool.ipc import (
+    Channel,
+    ChannelClosedError,
+    describe,
+    for_trainer,
+    of_the_user,
+    trace_of,
+)
 from sc2pool.pool.queues import memory
 from sc2pool.pool.queues.layout import slot_layout
 from sc2pool.pool.queues.slots import Slot

@@ -37,8 +37,8 @@ from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from sc2pool.errors import Fault, FaultKind, Phase
-from sc2pool.pool.ipc.channel import Channel, Control
-from sc2pool.pool.ipc.messages import Evidence, Faulted, Host, Leave
+from sc2pool.pool.ipc import Channel, Control
+from sc2pool.pool.messages import Evidence, Faulted, Host, Leave
 from sc2pool.pool.queues import memory
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.report import live_files

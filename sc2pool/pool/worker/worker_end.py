@@ -22,7 +22,7 @@ from gymnasium import spaces
 
 from sc2pool.errors import ObservationError, Phase, UserCodeError
 from sc2pool.game.clock import Tick
-from sc2pool.pool.ipc.pickling import for_trainer
+from sc2pool.pool.ipc import for_trainer
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.queues.layout import Array, Leaf, Path, SpaceLayout, space_layout
 from sc2pool.pool.queues.slots import RESET_KINDS, Flag, Slot, Word, of_row

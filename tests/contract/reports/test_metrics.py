@@ -17,7 +17,7 @@ import pytest
 from sc2pool.config import PoolConfig
 from sc2pool.errors import ConfigError
 from sc2pool.pool.measures import MatchResults
-from sc2pool.pool.report.loopback import MOST_CONNECTIONS
+from sc2pool.pool.report.pages import MOST_CONNECTIONS
 from sc2pool.tasks.marine_duel import HOLD, MarineDuel
 
 pytest.importorskip("prometheus_client", reason="the extra `metrics` is not installed")

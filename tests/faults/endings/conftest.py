@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sc2pool.pool.machine.run_dir import sweep
+from sc2pool.pool.machine import sweep
 from tests.support.programs import Trainer
 
 HERE = Path(__file__).parent

@@ -35,7 +35,7 @@ from sc2pool import SC2VectorEnv, SubprocSC2VecEnv
 from sc2pool.errors import ClosedError, ForkedPoolError, InterruptedCallError
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.doorbell import Waiter
-from sc2pool.processes.uninterrupted import submit
+from sc2pool.processes.spawn import submit
 from tests.contract.envs import Counting
 from tests.support.programs import Trainer, assert_gone, run
 

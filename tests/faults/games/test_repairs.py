@@ -251,7 +251,7 @@ def test_the_system_refuses_a_thread_of_the_pools(
         start(thread)
 
     if refused.endswith("uninterrupted"):
-        monkeypatch.setattr("sc2pool.processes.uninterrupted._thread", None)
+        monkeypatch.setattr("sc2pool.processes.spawn._thread", None)
     monkeypatch.setattr(threading.Thread, "start", start_others)
     with pytest.raises(ConfigError, match=r"the system refuses what a pool needs: .*no thread"):
         make_env()

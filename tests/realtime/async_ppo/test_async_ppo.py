@@ -28,8 +28,8 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor, Ve
 
 from sc2pool import AsyncPPO
 from sc2pool.errors import ConfigError, LearnerError
-from sc2pool.pool.ipc import child_process
-from sc2pool.processes.uninterrupted import uninterrupted
+from sc2pool.pool import child_process
+from sc2pool.processes.spawn import uninterrupted
 from sc2pool.realtime.async_ppo.update_process import UpdateProcess
 from tests.support.programs import Trainer, assert_gone, by_the_kernel
 

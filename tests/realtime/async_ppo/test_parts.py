@@ -27,8 +27,8 @@ from torch.nn.utils.parametrizations import spectral_norm
 from sc2pool import AsyncPPO
 from sc2pool.realtime.acting import FrozenStatistics
 from sc2pool.realtime.acting import frozen as frozen_statistics
-from sc2pool.realtime.async_ppo.actor import ExchangedStep, RolloutStore
 from sc2pool.realtime.async_ppo.decoupled import importance_weights, policy_loss
+from sc2pool.realtime.async_ppo.learner import ExchangedStep, RolloutStore
 from sc2pool.realtime.async_ppo.update_process import UpdateProcess
 
 N_STEPS = 3

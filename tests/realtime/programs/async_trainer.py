@@ -16,7 +16,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sc2pool import AsyncPPO
-from sc2pool.pool.ipc import child_process
+from sc2pool.pool import child_process
 
 start = child_process._start
 

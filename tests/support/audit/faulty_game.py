@@ -28,7 +28,7 @@ from typing import Any
 from picows import WSListener, WSUpgradeRequest, WSUpgradeResponseWithListener
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.protocol.sparse import Head
+from sc2pool.protocol.observed import Head
 from sc2standin.install import MARKER
 from sc2standin.process.server import AfterStop, Client, GameServer, _header, _refuse
 from sc2standin.process.state import State

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from sc2pool.errors import ConfigError
+from sc2pool.pool import messages
 from sc2pool.pool.instances import workers as instances
 from sc2pool.pool.instances.event_loop import _POLL_INTERVAL_S
 from sc2pool.pool.instances.instance import Instance
 from sc2pool.pool.instances.system import System
-from sc2pool.pool.ipc import messages
-from sc2pool.pool.ipc.channel import ChannelClosedError
+from sc2pool.pool.ipc import ChannelClosedError
 from sc2pool.pool.queues.doorbell import Doorbell, EpollWaiter, Waiter
 from sc2pool.pool.queues.slots import Slots
 from tests.support.simulation.worker import Worker

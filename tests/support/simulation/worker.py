@@ -25,7 +25,7 @@ from gymnasium import spaces
 
 from sc2pool.errors import Fault, FaultKind, Phase
 from sc2pool.game.clock import Tick
-from sc2pool.pool.ipc import messages
+from sc2pool.pool import messages
 from sc2pool.pool.queues.layout import slot_layout
 from sc2pool.pool.queues.slots import Slot, Word
 from sc2pool.pool.worker.worker_end import WorkerEnd

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sc2pool.errors import FaultKind
-from sc2pool.pool.machine.watchdog import Verdict
-from sc2pool.processes import uninterrupted
+from sc2pool.pool.watchdog import Verdict
+from sc2pool.processes import spawn
 from tests.support.simulation.schedule import CALLS, Event, Schedule
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ FOR_EVER_S = 3000.0
 """A wait of this length has no limit: the pool looks again after an hour at the latest."""
 POINTS_PER_CALL = 20_000
 FIRST_DESCRIPTOR = 3
-DO = uninterrupted._do.__code__
+DO = spawn._do.__code__
 
 
 class Violation(Exception):

@@ -21,7 +21,7 @@ from sc2pool.cli.running.runs import NoAnswerError, Run, choose
 from sc2pool.cli.running.top import TableView
 from sc2pool.cli.table import PIPE_WIDTH
 from sc2pool.errors import ConfigError
-from sc2pool.pool.machine.run_dir import RunDir
+from sc2pool.pool.machine import RunDir
 from sc2pool.pool.report import live_files
 
 # ---- the chosen run ------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ def test_of_one_process_the_first_is_meant(runs, pid):
 
 
 OTHER_TRAINER = """
-from sc2pool.pool.machine.run_dir import RunDir
+from sc2pool.pool.machine import RunDir
 run = RunDir()
 print(run.path, flush=True)
 input()

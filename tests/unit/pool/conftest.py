@@ -17,7 +17,7 @@ import pytest
 from gymnasium import spaces
 
 from sc2pool.platform import LINUX
-from sc2pool.pool.ipc.messages import OutOfBand
+from sc2pool.pool.messages import OutOfBand
 from sc2pool.pool.queues import doorbell, memory
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.queues.layout import SlotLayout, slot_layout

@@ -9,8 +9,7 @@ import time
 import pytest
 
 from sc2pool.platform import WINDOWS
-from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
-from sc2pool.pool.ipc.pickling import for_trainer, pickle_for_worker
+from sc2pool.pool.ipc import Channel, ChannelClosedError, for_trainer, pickle_for_worker
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
 

@@ -16,17 +16,21 @@ import pytest
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.errors import ConfigError
 from sc2pool.platform import WINDOWS
-from sc2pool.pool.machine import resources
-from sc2pool.pool.machine.resources import (
+from sc2pool.pool import machine
+from sc2pool.pool.machine import (
     PER_INSTANCE,
     PER_POOL,
     PER_WORKER,
+    RunDir,
+    _system,
     available_and_total_bytes,
     available_bytes,
+    living_runs,
     require_descriptors,
     shortage,
+    sweep,
+    trainer_of,
 )
-from sc2pool.pool.machine.run_dir import RunDir, _system, living_runs, sweep, trainer_of
 from sc2pool.pool.report.live_files import request
 from sc2pool.processes.tree import created_at_s
 from tests.support.systems import KILLED, SLEEPS, is_private
@@ -197,7 +201,7 @@ def test_a_folder_that_goes_meanwhile_stops_no_sweep(temp, left_behind, monkeypa
         shutil.rmtree(path)
         return True
 
-    monkeypatch.setattr("sc2pool.pool.machine.run_dir.is_own", other_is_faster)
+    monkeypatch.setattr("sc2pool.pool.machine.is_own", other_is_faster)
     sweep(temp)
     assert not run.exists()
 
@@ -233,7 +237,7 @@ MB = 1_000_000
 
 @pytest.fixture
 def cgroup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(resources, "_CGROUP", tmp_path)
+    monkeypatch.setattr(machine, "_CGROUP", tmp_path)
     (tmp_path / "memory.current").write_text(f"{60 * MB}\n")
     (tmp_path / "memory.stat").write_text(f"anon {30 * MB}\ninactive_file {20 * MB}\n")
     return tmp_path
@@ -280,7 +284,7 @@ def test_workers_with_several_envs_need_fewer():
 
 
 def test_more_than_one_wait_takes_on_windows(monkeypatch):
-    monkeypatch.setattr(resources, "WINDOWS", True)
+    monkeypatch.setattr(machine, "WINDOWS", True)
     require_descriptors(252, 1)
     with pytest.raises(ConfigError, match=r"253 envs and spares need 514 sockets .* allows 512"):
         require_descriptors(253, 1)

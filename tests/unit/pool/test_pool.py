@@ -16,10 +16,10 @@ from gymnasium import spaces
 from sc2pool.config import PoolConfig
 from sc2pool.envs.shared_keywords import gym_specs
 from sc2pool.errors import ActionError, ClosedError, ConfigError
-from sc2pool.pool.actions import check_actions, count
 from sc2pool.pool.instances.seats import Seat, exchange
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.runtime import finite, seated
+from sc2pool.pool.vec_pool import check_actions, check_count
 
 # ---- a pool with workers -------------------------------------------------------------------------
 
@@ -234,5 +234,5 @@ def test_the_given_actions_are_not_changed():
 
 @pytest.mark.usefixtures("step_path")
 def test_count_asks_nothing_but_their_number():
-    count(["anything", None], 2)
-    count({1: 2, 3: 4}, 2)
+    check_count(["anything", None], 2)
+    check_count({1: 2, 3: 4}, 2)

@@ -25,10 +25,10 @@ from sc2pool.errors import Fault, FaultKind, Phase
 from sc2pool.game.clock import Tick
 from sc2pool.players.replays import REPLAY, PlayedReplay
 from sc2pool.pool import statistics
-from sc2pool.pool.ipc.messages import Evidence
+from sc2pool.pool.messages import Evidence
 from sc2pool.pool.report import fault_reports, live_files, snapshot
 from sc2pool.pool.report.fault_reports import FaultedInstance
-from sc2pool.pool.report.loopback import (
+from sc2pool.pool.report.pages import (
     MOST_CONNECTIONS,
     LoopbackServer,
     names_loopback,

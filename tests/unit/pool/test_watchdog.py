@@ -16,7 +16,8 @@ import pytest
 from sc2pool.config import RecyclePolicy
 from sc2pool.errors import FaultKind
 from sc2pool.platform import LINUX
-from sc2pool.pool.machine.watchdog import (
+from sc2pool.pool.queues.doorbell import Waiter
+from sc2pool.pool.watchdog import (
     ProcessSample,
     Sample,
     Verdict,
@@ -26,7 +27,6 @@ from sc2pool.pool.machine.watchdog import (
     memory_warning,
     take_sample,
 )
-from sc2pool.pool.queues.doorbell import Waiter
 from sc2pool.processes.tree import Processes, ProcessRow
 from tests.support.systems import SLEEPS
 
@@ -288,7 +288,7 @@ def test_thread_survives_errors_of_inspection(child, caplog):
 
 def test_close_does_not_wait_for_a_callback_that_is_blocked(child, monkeypatch):
     """The callback may need a lock that the closing thread holds, in a signal handler."""
-    monkeypatch.setattr("sc2pool.pool.machine.watchdog._ENDS_WITHIN_S", 0.05)
+    monkeypatch.setattr("sc2pool.pool.watchdog._ENDS_WITHIN_S", 0.05)
     blocked, goes_on = threading.Event(), threading.Event()
 
     def after_sample(_: object) -> None:

@@ -24,8 +24,8 @@ from gymnasium import spaces
 
 from sc2pool.errors import ObservationError, UserCodeError
 from sc2pool.platform import LINUX
-from sc2pool.pool.ipc.channel import Channel
-from sc2pool.pool.ipc.messages import Start
+from sc2pool.pool.ipc import Channel
+from sc2pool.pool.messages import Start
 from sc2pool.pool.queues.doorbell import Doorbell
 from sc2pool.pool.worker import hosted_instance
 from sc2pool.pool.worker.hosted_instance import HostedInstance

@@ -14,8 +14,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.protocol import compiled, replies
-from sc2pool.protocol.observed import Observed
-from sc2pool.protocol.sparse import Head, RawColumns, RawUnits
+from sc2pool.protocol.observed import Head, Observed, RawColumns, RawUnits
 from sc2pool.units import Kind, health, select, shield, weapon_cooldown, with_tags
 from tests.unit.conftest import needs_compiled
 

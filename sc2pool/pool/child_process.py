@@ -23,12 +23,10 @@ from typing import Any, Final
 
 from sc2pool.errors import SC2PoolError
 from sc2pool.platform import WINDOWS
-from sc2pool.pool.ipc.channel import Channel, ChannelClosedError
-from sc2pool.pool.ipc.messages import Raised
-from sc2pool.pool.ipc.pickling import RemoteTraceback, describe, original
-from sc2pool.processes.spawn import describe_exit, leave_interrupts_to_parent
+from sc2pool.pool.ipc import Channel, ChannelClosedError, RemoteTraceback, describe, original
+from sc2pool.pool.messages import Raised
+from sc2pool.processes.spawn import describe_exit, leave_interrupts_to_parent, uninterrupted
 from sc2pool.processes.tree import active_s, is_ready
-from sc2pool.processes.uninterrupted import uninterrupted
 from sc2pool.processes.with_parent import Follower, start_follower
 
 _SILENT_S: Final = 60.0

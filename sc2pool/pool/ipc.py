@@ -1,0 +1,372 @@
+"""Carries messages between trainer and worker: pickles, and the sockets that transport them.
+
+    Channel   a stream socket with the messages of one instance
+    Control   the worker's socket for the trainer's orders, which carry descriptors
+
+Rules of the pickles:
+- Values to a worker use cloudpickle, because a worker does not import the training script, in whose
+  `__main__` classes may be defined. Values to the trainer use plain pickle if possible, which is
+  100 times faster.
+- An error of the user's code is sent as data from a worker, then raised in the trainer. The user's
+  own error must be reported. So nothing here fails because the user's exception cannot be
+  constructed, printed or pickled.
+
+Both ends of a socket belong to this package, on a socket pair that no other process holds. A
+message is a pickle in a frame: a 4-byte length and its bytes. An order is a pickle too. On POSIX it
+is a datagram with descriptors, on Windows a frame in a stream with copied descriptors
+(`processes.windows`).
+
+Rules of the sockets: sending a message has a time limit, because a stopped peer does not read.
+Receiving never waits, so call it when the socket is readable. With orders neither side waits. A
+worker needs no recovery from a lost trainer, because it ends with the trainer.
+"""
+
+from __future__ import annotations
+
+import pickle
+import socket
+import struct
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import suppress
+from multiprocessing.connection import wait
+from typing import Any, Final
+
+from sc2pool import errors
+from sc2pool.errors import SC2PoolError, UserCodeError
+from sc2pool.platform import WINDOWS
+from sc2pool.pool.messages import Answer, Evidence, Raised
+from sc2pool.processes import windows
+
+_SCRIPT_IN_CHILD = "__mp_main__"
+"""The name of the script's module in a child of multiprocessing (spawn, forkserver)."""
+_TO_WORKER = (
+    "values for a worker process are pickled: a task's class with its attributes, functions of "
+    "env_fns, options, arguments of calls"
+)
+_TO_TRAINER = (
+    "values from a worker process are pickled: infos, results of calls, observations without a "
+    "fixed layout"
+)
+
+
+def pickle_for_worker(value: Any) -> bytes:
+    """Pickle a value for a worker; classes and functions of the script are pickled by value.
+
+    Raises:
+        Exception: the error of pickling, with a note.
+    """
+    return _by_value(value, _TO_WORKER)
+
+
+def for_trainer(value: Any) -> bytes:
+    """Pickle a value for the trainer.
+
+    Raises:
+        Exception: the error of pickling, with a note.
+    """
+    try:
+        return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+    except Exception:
+        return _by_value(value, _TO_TRAINER)
+
+
+def pickle_script_by_value() -> None:
+    """Let cloudpickle pickle the script's classes and functions by value, in any process."""
+    import cloudpickle  # noqa: PLC0415 - workers rarely need it
+
+    script = sys.modules.get(_SCRIPT_IN_CHILD)
+    if script is not None:  # for `__main__` cloudpickle does so by default
+        cloudpickle.register_pickle_by_value(script)
+
+
+def _by_value(value: Any, note: str) -> bytes:
+    import cloudpickle  # noqa: PLC0415
+
+    pickle_script_by_value()
+    try:
+        return bytes(cloudpickle.dumps(value))
+    except Exception as error:
+        error.add_note(note)
+        raise
+
+
+_NO_TERMINAL = (
+    "breakpoint() needs a terminal, which a worker process does not have: use DummySC2VecEnv, or "
+    "serial=True, in a terminal"
+)
+"""A message for the debugger's `BdbQuit`, which has no message of its own."""
+
+
+class RemoteTraceback(Exception):
+    """The traceback in a worker, shown as the cause of an exception from there."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
+def of_the_user(error: BaseException) -> BaseException:
+    """The error that the user's code raised; undoes Python's conversion of StopIteration."""
+    cause = error.__cause__
+    if isinstance(cause, StopIteration) and text_of(error) == "coroutine raised StopIteration":
+        return cause
+    return error
+
+
+def text_of(error: BaseException) -> str:
+    """The exception's message, even if its `__str__` raises."""
+    try:
+        return str(error)
+    except Exception as broken:
+        return f"<no message: its __str__ raised {type(broken).__name__}>"
+
+
+def trace_of(error: BaseException) -> str:
+    """The exception's formatted traceback, even if the exception cannot be formatted."""
+    try:
+        return "".join(traceback.format_exception(error))
+    except Exception:
+        frames = "".join(traceback.format_tb(error.__traceback__))
+        return f"{frames}{type(error).__name__}: {text_of(error)}\n"
+
+
+def describe(error: BaseException, phase: str, evidence: Evidence | None = None) -> Raised:
+    """An exception as data, with its pickle if unpickling works here."""
+    at_terminal = sys.stdin is not None and sys.stdin.isatty()  # possible in a serial pool
+    if type(error).__name__ == "BdbQuit" and not error.args and not at_terminal:
+        error.args = (_NO_TERMINAL,)
+    payload: bytes | None
+    try:
+        payload = for_trainer(error)
+        pickle.loads(payload)
+    except Exception:
+        payload = None
+    if evidence is None:
+        evidence = Evidence(traceback=trace_of(error))
+    return Raised(payload, f"{type(error).__name__}: {text_of(error)}", phase, evidence)
+
+
+def original(raised: Raised) -> BaseException | None:
+    """The exception object, or None if it could not be pickled."""
+    if raised.payload is None:
+        return None
+    try:
+        error = pickle.loads(raised.payload)
+    except Exception:
+        return None
+    return error if isinstance(error, BaseException) else None
+
+
+def to_exception(raised: Raised, where: str, fault_report: str | None) -> SC2PoolError:
+    """The error that ends a pool: one of this package's that names the env, or `UserCodeError`."""
+    error = original(raised)
+    ours: SC2PoolError
+    if isinstance(error, SC2PoolError) and not isinstance(error, UserCodeError):
+        # A subclass of the user may take other arguments than a message, so use our base class.
+        kind = next(kind for kind in type(error).__mro__ if kind.__module__ == errors.__name__)
+        ours = kind(f"{where}, {raised.phase}: {text_of(error)}")
+    else:
+        ours = UserCodeError(
+            f"{where}: the user's code raised while {raised.phase}: {raised.summary}\n"
+            f"--- traceback ---\n{raised.evidence.traceback}"
+        )
+    if fault_report is not None:
+        ours.add_note(f"The fault report is in {fault_report}")
+    ours.__cause__ = error
+    return ours
+
+
+def to_result(answer: Answer) -> Any:
+    """Return the result of a call, or raise its exception, of the same type if possible."""
+    if answer.raised is None:
+        assert answer.payload is not None
+        return pickle.loads(answer.payload)
+    error = original(answer.raised)
+    if isinstance(error, Exception):
+        raise error from RemoteTraceback(answer.raised.evidence.traceback)
+    raise UserCodeError(answer.raised.summary) from RemoteTraceback(
+        answer.raised.evidence.traceback
+    )
+
+
+_CHUNK_BYTES = 1 << 18
+
+
+class ChannelClosedError(Exception):
+    """The other end of the channel is closed."""
+
+
+class Channel:
+    """One end of an instance's channel."""
+
+    def __init__(self, connection: socket.socket, send_timeout_s: float | None = None) -> None:
+        self._socket = connection
+        self._socket.settimeout(send_timeout_s)
+        self._buffer = bytearray()
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def readable(self, timeout_s: float) -> bool:
+        """Wait until data or the end can be received; return False after `timeout_s`."""
+        return bool(wait([self._socket], timeout_s))
+
+    def send(self, message: Any) -> None:
+        """Send one message.
+
+        Raises:
+            ChannelClosedError: the peer has closed its end, or did not read within the timeout.
+        """
+        data = for_trainer(message)  # uses cloudpickle if a space's class is in the script
+        try:
+            self._socket.sendall(frame(data))
+        except OSError as error:
+            # The message may be half sent, and no other can follow it: end the channel.
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+            raise ChannelClosedError(str(error)) from error
+
+    def receive(self) -> list[Any]:
+        """Read once, and return the messages that are complete now (maybe none).
+
+        Raises:
+            ChannelClosedError: the peer has closed its end, and all its messages were returned.
+        """
+        self._buffer += self.skip()
+        return [pickle.loads(message) for message in take_frames(self._buffer)]
+
+    def skip(self) -> bytes:
+        """Read once, and return the bytes without unpickling messages.
+
+        Raises:
+            ChannelClosedError: the peer has closed its end.
+        """
+        try:
+            data = self._socket.recv(_CHUNK_BYTES)
+        except OSError as error:
+            raise ChannelClosedError(str(error)) from error
+        if not data:
+            raise ChannelClosedError("end of file")
+        return data
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+_MOST_BYTES: Final = 1 << 16
+_MOST_DESCRIPTORS: Final = 2
+
+
+class Control:
+    """One end of a worker's control socket.
+
+    Attributes:
+        peer_pid: the worker's pid. Set it on the trainer's end before `send`.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+        self._socket.setblocking(False)
+        self._received = bytearray()
+        self.peer_pid = 0
+
+    @classmethod
+    def pair(cls) -> tuple[Control, socket.socket]:
+        """The trainer's end, and the worker's socket.
+
+        Raises:
+            OSError: the system has no descriptors left.
+        """
+        if WINDOWS:
+            ours, theirs = socket_pair()
+        else:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        return cls(ours), theirs
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def send(self, order: Any, channel: socket.socket | None = None, spec: int = -1) -> None:
+        """Send an order.
+
+        Args:
+            order: a value to pickle.
+            channel: a socket to send with the order. The worker gets its own descriptor, and the
+                caller closes this one.
+            spec: the descriptor of a memory, sent together with `channel`.
+
+        Raises:
+            OSError: the worker has exited, or does not read.
+        """
+        if WINDOWS:
+            copies = None
+            if channel is not None:
+                copied = windows.copied_socket(channel.fileno(), self.peer_pid)
+                copies = copied, windows.copied_file(spec, self.peer_pid)
+            data = frame(pickle.dumps((order, copies)))
+            if self._socket.send(data) != len(data):
+                raise BlockingIOError("the worker does not read")
+        else:
+            descriptors = () if channel is None else (channel.fileno(), spec)
+            socket.send_fds(self._socket, [pickle.dumps(order)], descriptors)
+
+    def receive(self) -> list[tuple[Any, list[int]]] | None:
+        """The received orders, each with its descriptors; None if the trainer has exited."""
+        if not WINDOWS:
+            data, descriptors, _, _ = socket.recv_fds(self._socket, _MOST_BYTES, _MOST_DESCRIPTORS)
+            return [(pickle.loads(data), descriptors)] if data else None
+        try:
+            data = self._socket.recv(_MOST_BYTES)
+        except ConnectionError:
+            return None
+        if not data:
+            return None
+        self._received += data
+        orders: list[tuple[Any, list[int]]] = []
+        for message in take_frames(self._received):
+            order, copies = pickle.loads(message)
+            if copies is None:
+                orders.append((order, []))
+            else:
+                channel, spec = copies
+                orders.append((order, [windows.socket_of(channel), windows.file_of(spec)]))
+        return orders
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+_LENGTH = struct.Struct("!I")
+
+
+def frame(data: bytes) -> bytes:
+    """The bytes to send for one message: its length and its content."""
+    return _LENGTH.pack(len(data)) + data
+
+
+def take_frames(received: bytearray) -> Iterator[bytes]:
+    """Take the complete messages (maybe none) from the front of the received bytes.
+
+    A message is removed when the next one is requested, so it stays if the caller fails to read it.
+    """
+    while len(received) >= _LENGTH.size:
+        (length,) = _LENGTH.unpack_from(received)
+        end = _LENGTH.size + length
+        if len(received) < end:
+            return
+        yield bytes(received[_LENGTH.size : end])
+        del received[:end]
+
+
+def socket_pair() -> tuple[socket.socket, socket.socket]:
+    """Two connected stream sockets.
+
+    Raises:
+        OSError: the system has no descriptors left.
+    """
+    pair = socket.socketpair()
+    if WINDOWS:  # TCP there: Nagle's algorithm would delay small messages
+        for end in pair:
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return pair

@@ -1,1 +1,0 @@
-"""Communication of trainer and worker besides the queue pairs: messages and descriptors."""

@@ -1,1 +1,0 @@
-"""A pool's worker processes, run folder and watchdog."""

@@ -1,0 +1,353 @@
+"""Pages of a pool for other programs: a window that shows the games, and metrics for Prometheus.
+
+`WatchPage` is `render_mode="human"`: the page of `sc2pool watch` for a pool, served by its own
+process. Rules: the page only shows the pool. If its process cannot be started, the pool works
+without it. The process inherits a socket that is listening already, so no other program can take
+the port, and the address never shows another pool.
+
+`MetricsServer` serves a pool's statistics: `PoolConfig(metrics_port=9464)`, then GET /metrics
+there. The metadata of a field of `PoolStats` or `InstanceStats` makes it a metric. The figures are
+read for each request, in the server's thread. `snapshot` explains why this costs the step path
+nothing. Rules: the server is off unless a port is given, and prometheus_client is imported only
+then. It listens on the loopback address unless another is given. There it answers only to that
+address's names. Each pool has its own registry, so two pools do not mix, and no other metrics of
+the user's process are shown.
+
+`LoopbackServer` is an HTTP server for users of this machine, for `sc2pool watch` and for metrics.
+Rules:
+- A server answers only requests whose Host header names the loopback address. Otherwise a foreign
+  web page could let its own name resolve to 127.0.0.1 (DNS rebinding) and read the answers. The
+  port may be any, because a tunnel may use another.
+- The number of connections is limited, and idle ones are closed. Any user of the machine can
+  connect, and each connection costs the server's process, maybe the trainer, a thread and a
+  descriptor.
+
+A pool imports this module only if it opens a page, because `http.server` is slow to import.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import fields
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from sc2pool.errors import ConfigError
+from sc2pool.optional import how_to_install
+from sc2pool.platform import WINDOWS
+from sc2pool.pool.measures import Durations, MatchResults
+from sc2pool.pool.statistics import InstanceStats, Metric, PoolStats
+from sc2pool.processes.spawn import given_socket, start_thread, start_with_socket
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric as MetricFamily
+
+log = logging.getLogger(__name__)
+
+HOST = "127.0.0.1"
+PORT = 8228
+"""The page's port, if it is free."""
+
+
+class WatchPage:
+    """The page of one pool. It opens in a browser if the machine has a display.
+
+    Raises:
+        OSError: no process or port is available.
+    """
+
+    def __init__(self, run: Path) -> None:
+        self._listener = listen_for_page()
+        self.address = f"http://{HOST}:{self._listener.getsockname()[1]}/"
+        number = str(self._listener.fileno())
+        arguments = ("watch", "--run", str(run), "--listener", number, "--browser")
+        try:
+            self._child = start_with_socket(
+                "sc2pool", *arguments, given=self._listener, stdout=subprocess.DEVNULL
+            )
+        except BaseException:
+            self._listener.close()
+            raise
+        if not WINDOWS:  # on Windows the child copies it, so it must stay open here
+            self._listener.close()
+
+    def close(self) -> None:
+        """End the page; may be called again."""
+        self._child.kill()
+        self._child.wait()
+        self._listener.close()
+
+
+def listen_for_page(port: int | None = None, given: int | None = None) -> socket.socket:
+    """A socket that listens on the loopback address.
+
+    Args:
+        port: its port; None for `PORT`, or another free port.
+        given: the number of a listening socket in the parent process, which has given it to this
+            one.
+
+    Raises:
+        OSError: the port is taken.
+    """
+    if given is not None:
+        return given_socket(given)
+    if port is not None:
+        return socket.create_server((HOST, port))
+    try:
+        return socket.create_server((HOST, PORT))
+    except OSError:
+        return socket.create_server((HOST, 0))
+
+
+def open_watch_page(run: Path) -> WatchPage | None:
+    """Open the page of a pool and print its address; return None if that fails."""
+    try:
+        window = WatchPage(run)
+    except OSError as error:
+        log.warning("render_mode='human': the page cannot be opened (%s)", error)
+        return None
+    with suppress(OSError):
+        print(f"sc2pool: the games are shown at {window.address}", file=sys.stderr, flush=True)
+    return window
+
+
+_FIGURES = ("p50", "p95", "p99", "max")
+_PARTS = {"durations": ["figure"], "matches": ["result"]}
+"""The label that distinguishes the figures of one value, by the metric's kind."""
+
+
+class Collector:
+    """Turns a pool's statistics into metrics, at each request.
+
+    Args:
+        stats: see `Pool.stats`. Called in the server's threads.
+        states: all states of an instance. Each gets a count, even if the count is 0.
+    """
+
+    def __init__(self, stats: Callable[[], PoolStats], states: Sequence[str]) -> None:
+        self._stats = stats
+        self._states = states
+
+    def collect(self) -> Iterator[MetricFamily]:
+        """The metrics, all named `sc2pool_…`."""
+        from prometheus_client import core  # noqa: PLC0415
+
+        stats = self._stats()
+        game = {"version": stats.game_version or "", "build": str(stats.base_build or "")}
+        yield core.InfoMetricFamily("sc2pool_game", "The game that is played.", game)
+        counts = dict.fromkeys(self._states, 0)
+        for row in stats.instances:
+            counts[row.state] += 1
+        by_state = core.GaugeMetricFamily(
+            "sc2pool_instances", "Instances by state.", labels=["state"]
+        )
+        for state, count in counts.items():
+            by_state.add_metric([state], count)
+        yield by_state
+        yield from _families(PoolStats, [], [([], stats)])
+        yield from _families(
+            InstanceStats, ["seat"], [([row.seat], row) for row in stats.instances]
+        )
+
+
+def _families(
+    kind: type, labels: Sequence[str], rows: Sequence[tuple[list[str], Any]]
+) -> Iterator[MetricFamily]:
+    """The metrics of a dataclass, one for each field with such metadata.
+
+    Args:
+        kind: the dataclass.
+        labels: names of the labels that each row has.
+        rows: for each row the values of these labels, and an object of the dataclass.
+    """
+    from prometheus_client import core  # noqa: PLC0415
+
+    for field in fields(kind):
+        metric: Metric | None = field.metadata.get("metric")
+        if metric is None:
+            continue
+        counts = metric.kind in ("counter", "matches")
+        family_of = core.CounterMetricFamily if counts else core.GaugeMetricFamily
+        own = [metric.label] if metric.label else []
+        own += _PARTS.get(metric.kind, [])
+        family = family_of(_name(field.name), metric.help, labels=[*labels, *own])
+        for values, row in rows:
+            for more, value in _samples(getattr(row, field.name)):
+                family.add_metric([*values, *more], value)
+        yield family
+
+
+def _samples(value: Any) -> Iterable[tuple[list[str], float]]:
+    """The figures in a field's value, each with the labels that distinguish it."""
+    if value is None:
+        return
+    if isinstance(value, Durations):
+        yield from (([figure], getattr(value, figure)) for figure in _FIGURES)
+    elif isinstance(value, MatchResults):
+        yield from (([result], count) for result, count in vars(value).items())
+    elif isinstance(value, Mapping):
+        for key, one in value.items():
+            yield from (([key, *labels], sample) for labels, sample in _samples(one))
+    else:
+        yield [], value
+
+
+def _name(field: str) -> str:
+    return f"sc2pool_{field}econds" if field.endswith("_s") else f"sc2pool_{field}"
+
+
+class MetricsServer:
+    """The HTTP endpoint of one pool's metrics.
+
+    Args:
+        stats: see `Pool.stats`. Called in the server's threads.
+
+    Raises:
+        ConfigError: prometheus_client is not installed, or the server cannot listen on the port.
+    """
+
+    def __init__(
+        self, stats: Callable[[], PoolStats], states: Sequence[str], host: str, port: int
+    ) -> None:
+        try:
+            from prometheus_client import CollectorRegistry, MetricsHandler  # noqa: PLC0415
+        except ImportError as error:
+            raise ConfigError(
+                f"metrics_port needs prometheus_client: {how_to_install('metrics')}"
+            ) from error
+
+        own = CollectorRegistry()
+        own.register(Collector(stats, states))
+        on_loopback = names_loopback(host)
+
+        class Handler(MetricsHandler):
+            registry = own
+
+            def do_GET(self) -> None:
+                if on_loopback and not names_loopback(self.headers.get("Host", "")):
+                    self.send_response(HTTPStatus.MISDIRECTED_REQUEST)
+                    self.send_header("Content-Type", "text/plain; charset=utf-8")
+                    self.end_headers()
+                    self.wfile.write(LoopbackServer.refusal)
+                    return
+                super().do_GET()
+
+        try:
+            with ExitStack() as undo:
+                family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+                listener = socket.create_server((host, port), family=family)
+                undo.callback(listener.close)
+                self._server = LoopbackServer(listener, Handler)
+                self._thread = start_thread(self._server.serve_forever, "sc2pool-metrics")
+                undo.pop_all()
+        except (OSError, OverflowError) as error:
+            raise ConfigError(f"metrics_port={port}: cannot listen on {host} ({error})") from error
+
+    def close(self) -> None:
+        """End the endpoint and free its port."""
+        if sys.is_finalizing():  # the server's thread has ended
+            self._server.server_close()
+            return
+        # In a thread of its own: the garbage collector may close a pool in the serving thread,
+        # which cannot wait for its own end.
+        try:
+            ending = start_thread(self._end, "sc2pool-metrics-end")
+        except OSError:
+            self._end()
+            return
+        if threading.current_thread() is not self._thread:
+            ending.join()
+
+    def _end(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+IDLE_S: Final = 10.0
+"""How long a connection may be idle, unless its handler has another `timeout`."""
+MOST_CONNECTIONS: Final = 16
+"""The limit of open connections; the next one closes the oldest. A browser opens six."""
+_ENDS_WITHIN_S: Final = 2.0
+
+
+class LoopbackServer(ThreadingHTTPServer):
+    """Serves a limited number of connections, each in a thread.
+
+    Args:
+        listener: a listening socket. The server closes it.
+        handler: the class that handles requests. If `accepts` is False for a request's host, the
+            handler answers with the status 421, Misdirected Request, and `refusal`.
+    """
+
+    daemon_threads = True
+    refusal: Final = b"ask for 127.0.0.1 or localhost\n"
+
+    def __init__(self, listener: socket.socket, handler: type[BaseHTTPRequestHandler]) -> None:
+        super().__init__(listener.getsockname(), handler, bind_and_activate=False)
+        self.socket.close()  # the base class has made a socket, which `listener` replaces
+        self.socket = listener
+        self._open: dict[Any, bool] = {}
+        """Open connections, the oldest first; True if the connection was asked to end."""
+        self._changed = threading.Condition()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in a thread, and end the oldest one if there are too many."""
+        request.settimeout(IDLE_S)
+        with self._changed:
+            self._open[request] = False
+            staying = [one for one, ends in self._open.items() if not ends]
+            for oldest in staying[: max(0, len(staying) - MOST_CONNECTIONS)]:
+                self._end(oldest)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection that was served."""
+        super().shutdown_request(request)
+        with self._changed:
+            self._open.pop(request, None)
+            self._changed.notify_all()
+
+    def server_close(self) -> None:
+        """Close the listening socket and all connections."""
+        super().server_close()
+        with self._changed:
+            for one in self._open:
+                self._end(one)
+            self._changed.wait_for(lambda: not self._open, _ENDS_WITHIN_S)
+
+    @staticmethod
+    def accepts(host: str | None) -> bool:
+        """True if the Host header of a request names the loopback address."""
+        return names_loopback(host or "")
+
+    def _end(self, request: Any) -> None:
+        """Shut a connection down, so that its thread reads the end of file and returns."""
+        self._open[request] = True
+        with suppress(OSError):  # the connection was closed already
+            request.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print nothing, because clients may close a connection at any time."""
+
+
+def names_loopback(host: str) -> bool:
+    """True if a host, from a URL or a Host header, is this machine's loopback address."""
+    name = host.strip().lower()
+    if name.startswith("["):
+        name = name[1:].partition("]")[0]
+    elif name.count(":") == 1:
+        name = name.partition(":")[0]
+    try:
+        return name == "localhost" or ip_address(name).is_loopback
+    except ValueError:
+        return False
