@@ -10,6 +10,10 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from typing import Final
+
+_LONGEST_S: Final = 1e6
+"""A timeout of eleven days or more is no limit, because `epoll` refuses one of several weeks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +24,10 @@ class Deadline:
 
     @classmethod
     def after(cls, timeout_s: float | None) -> Deadline:
-        """The deadline `timeout_s` seconds from now; None means never."""
-        return cls(math.inf if timeout_s is None else time.monotonic() + timeout_s)
+        """The deadline `timeout_s` seconds from now; None or `_LONGEST_S` and more: never."""
+        if timeout_s is None or timeout_s >= _LONGEST_S:
+            return NEVER
+        return cls(time.monotonic() + timeout_s)
 
     def remaining_s(self) -> float:
         """Seconds left, never negative; `math.inf` without a limit."""

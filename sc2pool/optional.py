@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Final
 
 from sc2pool.errors import MissingPackageError
@@ -48,15 +49,20 @@ def needed_for(what: str) -> Iterator[None]:
         what: the feature that needs the import.
 
     Raises:
-        MissingPackageError: a package of an extra is missing.
+        MissingPackageError: a package of an extra is missing, or its installation is damaged.
     """
     try:
         yield
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         module = (error.name or "").partition(".")[0]
+        if error.path and module not in EXTRAS:  # a library of C is named without its package
+            module = "".join(Path(error.path.rpartition("site-packages")[2]).parts[1:2])
         if module not in EXTRAS:
             raise
-        raise _missing(what, module) from error
+        missing = _missing(what, module)
+        if not isinstance(error, ModuleNotFoundError):
+            missing = MissingPackageError(f"{missing}; the installed one fails: {error}")
+        raise missing from error
 
 
 def require(what: str, module: str) -> None:

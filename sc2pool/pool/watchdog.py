@@ -320,7 +320,7 @@ class Watchdog:
     def _watch(self) -> None:
         sampled_at_s = time.monotonic()
         blind = False
-        while not self._stop.wait(self._interval_s):
+        while not self._stop.wait(min(self._interval_s, threading.TIMEOUT_MAX)):
             now_s = time.monotonic()
             gap = now_s - sampled_at_s > _GAP_FACTOR * self._interval_s
             sampled_at_s = now_s

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from math import inf, nan
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sc2pool import SC2VectorEnv
 from sc2pool.config import Limits, PoolConfig, RecyclePolicy, ReplayPolicy, RestartPolicy
 from sc2pool.errors import ConfigError, FaultKind, GameFault
 
@@ -66,6 +67,23 @@ def test_what_is_possible() -> None:
 
 
 # ---- errors --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("long_s", [4e6, 1e300, inf])
+def test_a_limit_may_be_longer_than_the_system_can_wait(standin_dir: Path, long_s: float) -> None:
+    """`epoll` refuses 25 days and more, and timers refuse some centuries."""
+    config = PoolConfig(
+        limits=Limits(**{one.name: long_s for one in fields(Limits) if one.type == "float"}),
+        watchdog_interval_s=long_s,
+    )
+    env = SC2VectorEnv(n=1, task="MoveToBeacon", game=standin_dir, config=config)
+    try:
+        env.reset(seed=1)
+        for _ in range(3):
+            env.step(env.action_space.sample())
+        assert env.stats().faults == 0
+    finally:
+        env.close()
 
 
 def test_a_fault_of_an_env_of_the_user_needs_no_kind() -> None:

@@ -125,6 +125,16 @@ def test_another_missing_module_is_not_explained():
         import no_such_module  # noqa: F401
 
 
+def test_a_damaged_package_is_named_with_its_failure():
+    def fail():
+        place = "/home/ray/lib/python3.11/site-packages/torch/_C.so"
+        raise ImportError("libcudart.so.12: cannot open", name="_C", path=place)
+
+    told = r'^x needs torch: .*install "sc2pool\[sb3\]"; the installed one fails: libcudart'
+    with pytest.raises(MissingPackageError, match=told), needed_for("x"):
+        fail()
+
+
 def test_it_is_an_import_error_too():
     assert issubclass(MissingPackageError, ImportError)
     assert issubclass(MissingPackageError, ConfigError)
