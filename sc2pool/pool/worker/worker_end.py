@@ -228,6 +228,8 @@ def _array(leaf: Leaf, value: Any, strict: bool, name: str, path: Path) -> Array
         raise _wrong(name, path, problem) from error
     if array.shape != leaf.shape or (strict and array.dtype != leaf.dtype):
         given = f"has shape {array.shape} and dtype {array.dtype}"
+        if array.dtype == object and array.ndim == 0:  # not numbers: None, a generator, a dict
+            given = f"is {value!r:.80} of type {type(value).__name__}"
         raise _wrong(name, path, f"{given}, expected shape {leaf.shape} and dtype {leaf.dtype}")
     if strict and array.dtype.kind == "f" and not np.isfinite(array).all():
         bad = np.argwhere(~np.isfinite(array))[0].tolist()
