@@ -186,7 +186,12 @@ def write_observation(
     except (KeyError, IndexError, TypeError) as error:
         raise _lacks_parts(name, (), observation, layout.space, error) from error
     for view, (leaf, part) in zip(views, parts, strict=True):
-        view[...] = _array(leaf, part, strict, name, leaf.path)
+        array = _array(leaf, part, strict, name, leaf.path)
+        try:
+            view[...] = array
+        except (TypeError, ValueError) as error:  # only if not `strict`
+            given = f"is {part!r:.80} of type {type(part).__name__}"
+            raise _wrong(name, leaf.path, f"{given}, expected dtype {leaf.dtype}") from error
 
 
 def check_observation(space: spaces.Space[Any], observation: Any, path: Path = ()) -> None:
