@@ -17,7 +17,7 @@ checked before the first reset; no env is made only to learn its spaces.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, SupportsIndex
+from typing import Any, TypeGuard
 
 import numpy as np
 from gymnasium import spaces
@@ -63,7 +63,7 @@ def seed_of_each(seed: Seeds, num_envs: int) -> list[int | None]:
     """
     if seed is None:
         return [None] * num_envs
-    if isinstance(seed, SupportsIndex):
+    if not _is_list(seed):
         first = whole_number("seed", seed, 0)
         return [first + env for env in range(num_envs)]
     if len(seed) != num_envs:
@@ -72,6 +72,11 @@ def seed_of_each(seed: Seeds, num_envs: int) -> list[int | None]:
             f"num_envs={num_envs} but got length={len(seed)}."
         )
     return [None if one is None else whole_number("seed", one, 0) for one in seed]
+
+
+def _is_list(seed: Seeds) -> TypeGuard[Sequence[int | None]]:
+    """True for a list, a tuple, a range or an array of seeds."""
+    return np.ndim(seed) > 0  # type: ignore[arg-type]  # a list may have None
 
 
 def seeds_of_tasks(
@@ -88,7 +93,7 @@ def seeds_of_tasks(
         A seed, or None, for the first episode of each env, and the seed of all other episodes,
         None to keep the previous one.
     """
-    if isinstance(seed, SupportsIndex):
+    if not _is_list(seed):
         return [None] * len(seeds), seeds[0]
     known = [one for one in (seeds[env] for env in envs) if one is not None]
     # With the length in front, a list of one seed differs from that seed as an integer.

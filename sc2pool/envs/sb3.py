@@ -316,10 +316,17 @@ class PoolVecEnv(VecEnv, Generic[PoolT]):
 
     def _envs(self, indices: VecEnvIndices) -> list[int]:
         """SB3's indices (None for all, one, or many; negative ones allowed) as 0 … n-1."""
+        every = range(self.num_envs)
         if indices is None:
-            return list(range(self.num_envs))
-        many: Iterable[int] = indices if isinstance(indices, Iterable) else [indices]
-        return [range(self.num_envs)[operator.index(env)] for env in many]
+            return list(every)
+        try:
+            many: list[int] = list(indices) if isinstance(indices, Iterable) else [indices]
+            if bool not in map(type, many):  # a mask is not a list of numbers
+                return [every[operator.index(env)] for env in many]
+            wrong: type[Exception] = TypeError
+        except (IndexError, TypeError) as error:
+            wrong = type(error)
+        raise wrong(f"indices must be numbers of the {self.num_envs} envs, got {indices!r:.80}")
 
     def _games(self, indices: VecEnvIndices) -> list[int]:
         """The games that these envs play in, each once."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from math import ceil
 from operator import index
@@ -439,6 +440,10 @@ def whole_number(name: str, value: object, least: int) -> int:
     Raises:
         ConfigError: the value is not a whole number, or less than `least`.
     """
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex) or index(value) < least:
+    number: int | None = None
+    if isinstance(value, SupportsIndex) and not isinstance(value, bool):
+        with suppress(TypeError):  # an array of several numbers has `__index__`, too
+            number = index(value)
+    if number is None or number < least:
         raise ConfigError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    return index(value)
+    return number

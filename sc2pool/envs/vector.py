@@ -21,6 +21,7 @@ call is pending at a time. Exceptions of the user's envs are raised unchanged.
 from __future__ import annotations
 
 import multiprocessing
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Unpack
@@ -53,7 +54,13 @@ from sc2pool.envs.shared_keywords import (
     check_start_method,
     make_players,
 )
-from sc2pool.errors import ClosedError, ConfigError, SC2PoolError, UserCodeError
+from sc2pool.errors import (
+    ClosedError,
+    ConfigError,
+    InterruptedCallError,
+    SC2PoolError,
+    UserCodeError,
+)
 from sc2pool.pool.batch import Batch
 from sc2pool.pool.ipc import RemoteTraceback
 from sc2pool.pool.pool import Pool
@@ -502,6 +509,8 @@ class Pending:
         self._users_errors = users_errors
         self.state = AsyncState.DEFAULT
         self.late = False
+        self._thread = threading.RLock()
+        """Held by the thread that is in a call."""
 
     def check_open(self) -> None:
         """Raise `ClosedEnvironmentError` if the env is closed."""
@@ -514,16 +523,18 @@ class Pending:
         """Drop a late reply, then raise unless the call `name` may begin now.
 
         Raises:
+            InterruptedCallError: another thread waits for the reply.
             ClosedEnvironmentError: the env is closed.
             AlreadyPendingCallError: another call is pending.
         """
         self.check_open()
         if self.late:
-            self.late = False
-            self.state = AsyncState.DEFAULT
-            if self._pool.pending:
-                with self.gymnasiums_errors():
-                    self._pool.recv()
+            with self._one_thread():
+                self.late = False
+                self.state = AsyncState.DEFAULT
+                if self._pool.pending:
+                    with self.gymnasiums_errors():
+                        self._pool.recv()
         if self.state is not AsyncState.DEFAULT:
             raise AlreadyPendingCallError(
                 f"Calling `{name}` while waiting for a pending call to `{self.state.value}` to "
@@ -553,8 +564,8 @@ class Pending:
             ClosedEnvironmentError, NoAsyncCallError: see `check_waiting`.
         """
         self.check_waiting(state)
-        self.late = True
-        with self.gymnasiums_errors():
+        with self._one_thread(), self.gymnasiums_errors():
+            self.late = True
             if timeout_s is not None and not self._pool.wait(timeout_s):
                 raise multiprocessing.TimeoutError(
                     f"The call to `{state.value}_wait` has timed out after {timeout_s} second(s)."
@@ -567,13 +578,30 @@ class Pending:
     @contextmanager
     def both_parts(self) -> Iterator[None]:
         """A block that begins a call and waits for it; an interrupt marks the call as late."""
+        with self._one_thread():
+            try:
+                yield
+            except AlreadyPendingCallError:
+                raise
+            except BaseException:
+                self.late = self.state is not AsyncState.DEFAULT
+                raise
+
+    @contextmanager
+    def _one_thread(self) -> Iterator[None]:
+        """A block in which no other thread may wait for the call or drop it.
+
+        Raises:
+            InterruptedCallError: another thread is in such a block.
+        """
+        if not self._thread.acquire(timeout=0.0):
+            raise InterruptedCallError(
+                "another thread is in a call of this env: one thread at a time"
+            )
         try:
             yield
-        except AlreadyPendingCallError:
-            raise
-        except BaseException:
-            self.late = self.state is not AsyncState.DEFAULT
-            raise
+        finally:
+            self._thread.release()
 
     @contextmanager
     def gymnasiums_errors(self) -> Iterator[None]:

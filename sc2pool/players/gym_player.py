@@ -7,14 +7,14 @@ the episode requests both.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import gymnasium
 import numpy as np
 
-from sc2pool.errors import ConfigError, PauseError
+from sc2pool.errors import ConfigError, ObservationError, PauseError
 from sc2pool.game.clock import Tick
 from sc2pool.players.operations import set_attr
 from sc2pool.tasks.player import Episode, Player
@@ -37,12 +37,17 @@ class GymSpec:
         """The env's player.
 
         Raises:
-            ConfigError: the function has not returned an env.
+            ConfigError: the function has not returned an env, or the env has no observation space.
         """
         env = self.env_fn()
         if not hasattr(env, "observation_space"):
             raise ConfigError(
                 f"env_fns[{self.index}] returned {env!r:.80}, expected a gymnasium.Env"
+            )
+        if not isinstance(env.observation_space, gymnasium.Space):
+            raise ConfigError(
+                f"the env of env_fns[{self.index}] has the observation_space "
+                f"{env.observation_space!r:.80}, expected a space of gymnasium"
             )
         return GymPlayer(env)
 
@@ -72,12 +77,18 @@ class GymPlayer(Player):
             self._is_new = False
             for name, value in self.attributes[0].items():
                 set_attr(env, name, value)
-        observation, info = env.reset(**reset_keywords(episode))
+        begun = env.reset(**reset_keywords(episode))
+        if not isinstance(begun, tuple | list) or len(begun) != 2:
+            raise _wrong("reset", begun, "observation and info")
+        observation, info = begun
         self._check(info)
         pair.put(Transition(observation, 0.0, False, False, info))
         over = False
         while not over:
-            observation, reward, terminated, truncated, info = env.step(await pair.get_action())
+            result = env.step(await pair.get_action())
+            if not isinstance(result, tuple | list) or len(result) != 5:
+                raise _wrong("step", result, "observation, reward, terminated, truncated and info")
+            observation, reward, terminated, truncated, info = result
             if info:
                 self._check(info)
             if type(reward) is not float:
@@ -87,6 +98,8 @@ class GymPlayer(Player):
             pair.put(_NEW(Transition, step))
 
     def _check(self, info: Any) -> None:
+        if info and not isinstance(info, Mapping):
+            raise ObservationError(f"the info is {info!r:.80}, expected a dict")
         if not self.is_a_pool and self._live is None:
             check_info(info)
 
@@ -113,6 +126,14 @@ class GymPlayer(Player):
 
     def close(self) -> None:
         self._env.close()
+
+
+def _wrong(method: str, returned: Any, expected: str) -> ObservationError:
+    kind = type(returned).__name__
+    given = f"a {kind} of {len(returned)}" if isinstance(returned, tuple | list) else f"a {kind}"
+    return ObservationError(
+        f"the env's {method}() returned {given}, expected {expected}, as in gymnasium"
+    )
 
 
 def as_number(reward: Any) -> float:

@@ -145,9 +145,9 @@ class SerialWaiter(Waiter):
 
     def note_end(self, ending: asyncio.Task[None]) -> None:
         """Note that an instance has ended; `close` raises the first error of an env's `close`."""
-        if self._raised_in_close is None and not ending.cancelled():
-            error = ending.exception()
-            self._raised_in_close = None if error is None else of_the_user(error)
+        error = None if ending.cancelled() else ending.exception()
+        if self._raised_in_close is None and error is not None:
+            self._raised_in_close = of_the_user(error)
 
     def wait(self, timeout_s: float | None) -> list[Any]:
         self._ready.clear()

@@ -229,8 +229,11 @@ def notice_children() -> None:
 
 
 def notices_children() -> bool:
-    """True if this process gets the exit status of its children: it does not ignore SIGCHLD."""
-    return WINDOWS or signal.getsignal(signal.SIGCHLD) != signal.SIG_IGN
+    """True if only this package takes the exit status of the processes that it starts.
+
+    If the program ignores SIGCHLD, nobody gets the status; a handler of its own may take it.
+    """
+    return WINDOWS or signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL
 
 
 def describe_exit(code: int) -> str:

@@ -214,6 +214,25 @@ class Answering(Counting):
         return normal if observation is None else observation, reward, False, False, info or {}
 
 
+class OldInterface(Counting):
+    """One method returns what it returned before gymnasium."""
+
+    def __init__(self, method: str = "", space: Any = Counting.observation_space) -> None:
+        super().__init__()
+        self.method = method
+        self.observation_space = space
+
+    def reset(self, **keywords: Any) -> Any:
+        begun = super().reset(**keywords)
+        return begun[0] if self.method == "reset" else begun
+
+    def step(self, action: Any) -> Any:
+        observation, reward, terminated, truncated, info = super().step(action)
+        if self.method == "step":
+            return observation, reward, terminated or truncated, info
+        return observation, reward, terminated, truncated, info
+
+
 class OfTwo(Exception):
     """Cannot be unpickled: it wants two arguments, and its pickle has one."""
 

@@ -88,7 +88,9 @@ class WorkerProcess:
         if code is None:
             return "closed its channel and could not be reaped"
         if code == 0 and not notices_children():
-            return "ended; its exit status is unknown, because this process ignores SIGCHLD"
+            return (
+                "ended; its exit status is unknown, because this process ignores or handles SIGCHLD"
+            )
         if code < 0:
             return f"was killed by {signal_name(-code)}"
         return f"exited with status {code}"

@@ -186,7 +186,12 @@ def write_observation(
     except (KeyError, IndexError, TypeError) as error:
         raise _lacks_parts(name, (), observation, layout.space, error) from error
     for view, (leaf, part) in zip(views, parts, strict=True):
-        view[...] = _array(leaf, part, strict, name, leaf.path)
+        array = _array(leaf, part, strict, name, leaf.path)
+        try:
+            view[...] = array
+        except (TypeError, ValueError) as error:  # only if not `strict`
+            given = f"is {part!r:.80} of type {type(part).__name__}"
+            raise _wrong(name, leaf.path, f"{given}, expected dtype {leaf.dtype}") from error
 
 
 def check_observation(space: spaces.Space[Any], observation: Any, path: Path = ()) -> None:
@@ -228,6 +233,8 @@ def _array(leaf: Leaf, value: Any, strict: bool, name: str, path: Path) -> Array
         raise _wrong(name, path, problem) from error
     if array.shape != leaf.shape or (strict and array.dtype != leaf.dtype):
         given = f"has shape {array.shape} and dtype {array.dtype}"
+        if array.dtype == object and array.ndim == 0:  # not numbers: None, a generator, a dict
+            given = f"is {value!r:.80} of type {type(value).__name__}"
         raise _wrong(name, path, f"{given}, expected shape {leaf.shape} and dtype {leaf.dtype}")
     if strict and array.dtype.kind == "f" and not np.isfinite(array).all():
         bad = np.argwhere(~np.isfinite(array))[0].tolist()

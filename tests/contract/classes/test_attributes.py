@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from functools import partial
 
@@ -45,7 +46,13 @@ def test_all_kinds_of_indices(vec):
         assert made.get_attr("count") == [5 * (env in envs) for env in range(3)]
 
 
-WRONG_INDICES = [(3, IndexError), ([0, -4], IndexError), ("a", TypeError), (1.5, TypeError)]
+WRONG_INDICES = [
+    (3, IndexError),
+    ([0, -4], IndexError),
+    ("a", TypeError),
+    (1.5, TypeError),
+    ([True, False, True], TypeError),
+]
 
 
 @without_workers
@@ -58,7 +65,8 @@ def test_wrong_indices_are_told_before_anything_is_asked(vec):
         partial(made.env_is_wrapped, Outer),
     ):
         for indices, error in WRONG_INDICES:
-            with pytest.raises(error):
+            told = re.escape(f"indices must be numbers of the 3 envs, got {indices!r}")
+            with pytest.raises(error, match=told):
                 call(indices=indices)
     assert made.get_attr("count") == [0, 0, 0]
 

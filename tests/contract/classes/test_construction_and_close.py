@@ -231,6 +231,7 @@ def test_each_env_gets_its_seed(vector):
         (5, [5, 6]),
         (np.int64(7), [7, 8]),
         ([None, 9], [None, 9]),
+        (np.array([8, 3]), [8, 3]),
     ]:
         _, infos = made.reset(seed=seed, options={"level": 2})
         assert infos["keywords"]["seed"].tolist() == given
@@ -240,6 +241,8 @@ def test_each_env_gets_its_seed(vector):
         (-1, "at least 0, got -1"),
         ([1, 1.5], r"got 1\.5"),
         (True, "got True"),
+        (1.5, r"got 1\.5"),
+        ("12", "got '12'"),
     ]:
         with pytest.raises(ValueError, match=told):
             made.reset(seed=seed)

@@ -16,10 +16,12 @@ from gymnasium import spaces
 
 from sc2pool import SC2GymEnv, SubprocSC2VecEnv
 from sc2pool.errors import ClosedError, ConfigError, ObservationError, UserCodeError
+from tests.contract.conftest import without_workers
 from tests.contract.envs import (
     Answering,
     Counting,
     Mischief,
+    OldInterface,
     RaisesWhenUnpickled,
     Sampling,
     raise_cancelled,
@@ -85,12 +87,17 @@ def test_an_env_that_ends_its_process_is_replaced(vec):
     [
         ({"observation": np.zeros(2)}, ObservationError, r"shape \(2,\).*expected shape \(1,\)"),
         ({"reward": "much"}, UserCodeError, "could not convert string to float"),
-        ({"info": [1]}, UserCodeError, "TypeError"),
+        (
+            {"observation": ["a"]},
+            ObservationError,
+            r"is \['a'\] of type list, expected dtype float32",
+        ),
+        ({"info": [1]}, ObservationError, r"the info is \[1\], expected a dict"),
         ({"info": {"sc2pool.fault": {}}}, UserCodeError, "info has the key 'sc2pool.fault'"),
         ({"info": {"bad": RaisesWhenUnpickled()}}, UserCodeError, "unpickled: OfTwo: of two"),
         ({"info": {"lock": threading.RLock}}, None, ""),
     ],
-    ids=["shape", "reward", "info", "key of the pool's", "unpickling", "class in info"],
+    ids=["shape", "reward", "text", "info", "key of the pool's", "unpickling", "class in info"],
 )
 def test_wrong_returns_are_told(vec, answer, error, told):
     made = vec(partial(Answering, **answer))
@@ -101,6 +108,21 @@ def test_wrong_returns_are_told(vec, answer, error, told):
     with pytest.raises(error, match=f"(?s)env 0.*(stepping|its info).*{told}"):
         made.step([0])
     assert psutil.Process().children() == []
+
+
+@without_workers
+def test_an_env_of_the_interface_before_gymnasium_is_told(vec):
+    for method, told in [
+        ("reset", r"reset\(\) returned a ndarray, expected observation and info"),
+        ("step", r"step\(\) returned a tuple of 4, expected observation, reward, terminated"),
+    ]:
+        made = vec(partial(OldInterface, method))
+        with pytest.raises(ObservationError, match=told):
+            made.step([0])
+    with pytest.raises(
+        ConfigError, match=r"env_fns\[0\] has the observation_space \(1,\), expected"
+    ):
+        vec(partial(OldInterface, space=(1,)))
 
 
 def test_an_env_that_is_a_pool_may_report_its_faults(vec, standin_dir):

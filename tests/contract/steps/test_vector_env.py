@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -18,7 +19,7 @@ from gymnasium.error import (
 )
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from sc2pool.errors import ActionError, ConfigError, UserCodeError
+from sc2pool.errors import ActionError, ConfigError, InterruptedCallError, UserCodeError
 from tests.contract.conftest import without_workers
 from tests.contract.envs import Counting, Crowded, Drawing, Gated, Mischief, Sampling
 from tests.contract.tasks import Masked
@@ -303,6 +304,21 @@ def test_late_reply_is_delivered_on_next_wait(vector, tmp_path, pending):
         assert made.reset()[0].tolist() == [[0.0], [0.0]]
     with pytest.raises(NoAsyncCallError):
         made.step_wait()
+
+
+def test_another_thread_does_not_take_the_step_that_a_thread_waits_for(vector, tmp_path):
+    made = vector(partial(Gated, str(tmp_path / "gate"), length=9))
+    made.reset()
+    with ThreadPoolExecutor(1) as thread:
+        waits = thread.submit(made.step, [1])
+        while not made._pending.late:
+            time.sleep(0.001)
+        for call in (partial(made.step, [2]), made.reset, partial(made.set_attr, "length", 9)):
+            with pytest.raises(InterruptedCallError, match="another thread is in a call"):
+                call()
+        (tmp_path / "gate").touch()
+        assert waits.result(10.0)[0].tolist() == [[1.0]]
+    assert made.step([2])[0].tolist() == [[2.0]]
 
 
 def test_a_call_may_time_out_and_its_answer_is_dropped(two):

@@ -203,7 +203,7 @@ WRONG = [
     (np.zeros(2), "dtype float64.*dtype float32"),
     (np.array([0, np.nan], np.float32), r"not finite at index \[1\]: nan"),
     (np.array([-np.inf, 0], np.float32), r"not finite at index \[0\]: -inf"),
-    (None, "dtype object"),
+    (None, "is None of type NoneType, expected shape"),
     ([[1], [2, 3]], r"observation does not form an array of shape \(2,\)"),
 ]
 
