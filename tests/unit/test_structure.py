@@ -135,7 +135,7 @@ WALL_CLOCKS = {
     # (file of sc2pool, function): its purpose.
     ("pool/report/fault_reports.py", "time.strftime"): "a fault report's name, for people",
     ("pool/report/replays.py", "time.strftime"): "a replay's name, for people",
-    ("doctor/full.py", "date.today"): "the day of a measurement, for people",
+    ("doctor/diagnosis.py", "date.today"): "the day of a measurement, for people",
     ("cli/training/options.py", "time.strftime"): "a run folder's name, for people",
     (
         "cli/training/progress.py",
