@@ -12,19 +12,19 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from sc2pool.commands import Commands
-from sc2pool.tasks.minigames import town_steps as steps
+from sc2pool.tasks.minigames import town as towns
 from sc2pool.tasks.minigames.geometry import PlayableArea
 from sc2pool.tasks.minigames.town import BARRACKS, MARINE, TOWN_SIZE, Town
 from sc2pool.tasks.task import Task
 
 WAIT, GATHER_MINERALS, TRAIN_SCV, BUILD_DEPOT, BUILD_BARRACKS, TRAIN_MARINE = range(6)
 STEPS = (
-    steps.WAIT,
-    steps.GATHER_MINERALS,
-    steps.TRAIN_SCV,
-    steps.BUILD_DEPOT_IN_TIME,
-    steps.BUILD_BARRACKS,
-    steps.TRAIN_MARINE,
+    towns.WAIT,
+    towns.GATHER_MINERALS,
+    towns.TRAIN_SCV,
+    towns.BUILD_DEPOT_IN_TIME,
+    towns.BUILD_BARRACKS,
+    towns.TRAIN_MARINE,
 )
 """The effect of each action."""
 OBSERVATION_SIZE = TOWN_SIZE + 5
@@ -84,7 +84,7 @@ class BuildMarines(Task):
         )
 
     def act(self, action: int) -> Commands:
-        return steps.take(STEPS[action], self.town)
+        return towns.take(STEPS[action], self.town)
 
     def action_masks(self) -> NDArray[np.bool_]:
-        return steps.masks(STEPS, self.town)
+        return towns.masks(STEPS, self.town)

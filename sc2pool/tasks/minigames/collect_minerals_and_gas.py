@@ -13,19 +13,19 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from sc2pool.commands import Commands
-from sc2pool.tasks.minigames import town_steps as steps
+from sc2pool.tasks.minigames import town as towns
 from sc2pool.tasks.minigames.geometry import PlayableArea
 from sc2pool.tasks.minigames.town import REFINERY, TOWN_SIZE, Town
 from sc2pool.tasks.task import Task
 
 WAIT, GATHER_MINERALS, TRAIN_SCV, BUILD_DEPOT, BUILD_REFINERY, GATHER_GAS = range(6)
 STEPS = (
-    steps.WAIT,
-    steps.GATHER_MINERALS,
-    steps.TRAIN_SCV,
-    steps.BUILD_DEPOT,
-    steps.BUILD_REFINERY,
-    steps.GATHER_GAS,
+    towns.WAIT,
+    towns.GATHER_MINERALS,
+    towns.TRAIN_SCV,
+    towns.BUILD_DEPOT,
+    towns.BUILD_REFINERY,
+    towns.GATHER_GAS,
 )
 """The effect of each action."""
 OBSERVATION_SIZE = TOWN_SIZE + 5
@@ -77,14 +77,14 @@ class CollectMineralsAndGas(Task):
         places = sum(max(0, one.ideal_harvesters - one.assigned_harvesters) for one in refineries)
         return town.vector(
             town.vespene / 1000,
-            len(refineries) / steps.N_GEYSERS,
-            town.coming(REFINERY) / steps.N_GEYSERS,
-            places / (3 * steps.N_GEYSERS),
+            len(refineries) / towns.N_GEYSERS,
+            town.coming(REFINERY) / towns.N_GEYSERS,
+            places / (3 * towns.N_GEYSERS),
             town.loop / 6720,
         )
 
     def act(self, action: int) -> Commands:
-        return steps.take(STEPS[action], self.town)
+        return towns.take(STEPS[action], self.town)
 
     def action_masks(self) -> NDArray[np.bool_]:
-        return steps.masks(STEPS, self.town)
+        return towns.masks(STEPS, self.town)
