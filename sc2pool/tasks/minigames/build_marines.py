@@ -17,8 +17,9 @@ from sc2pool.tasks.minigames.geometry import PlayableArea
 from sc2pool.tasks.minigames.town import BARRACKS, MARINE, TOWN_SIZE, Town
 from sc2pool.tasks.task import Task
 
-WAIT, GATHER_MINERALS, TRAIN_SCV, BUILD_DEPOT, BUILD_BARRACKS, TRAIN_MARINE = range(6)
-STEPS = (
+WAIT, GATHER_MINERALS, TRAIN_SCV, BUILD_DEPOT = range(4)
+BUILD_BARRACKS, TRAIN_MARINE = 4, 5
+MARINE_STEPS = (
     towns.WAIT,
     towns.GATHER_MINERALS,
     towns.TRAIN_SCV,
@@ -54,7 +55,7 @@ class BuildMarines(Task):
     map_name: ClassVar[str] = "BuildMarines"
     step_mul: ClassVar[int] = 32
     max_loops: ClassVar[int | None] = 14400
-    action_space = spaces.Discrete(len(STEPS))
+    action_space = spaces.Discrete(len(MARINE_STEPS))
     observation_space: spaces.Box = spaces.Box(0.0, 1.0, (OBSERVATION_SIZE,), np.float32)
 
     town: Town
@@ -84,7 +85,7 @@ class BuildMarines(Task):
         )
 
     def act(self, action: int) -> Commands:
-        return towns.take(STEPS[action], self.town)
+        return towns.take(MARINE_STEPS[action], self.town)
 
     def action_masks(self) -> NDArray[np.bool_]:
-        return towns.masks(STEPS, self.town)
+        return towns.masks(MARINE_STEPS, self.town)

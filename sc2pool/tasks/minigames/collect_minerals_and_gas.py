@@ -18,8 +18,9 @@ from sc2pool.tasks.minigames.geometry import PlayableArea
 from sc2pool.tasks.minigames.town import REFINERY, TOWN_SIZE, Town
 from sc2pool.tasks.task import Task
 
-WAIT, GATHER_MINERALS, TRAIN_SCV, BUILD_DEPOT, BUILD_REFINERY, GATHER_GAS = range(6)
-STEPS = (
+WAIT, GATHER_MINERALS, TRAIN_SCV, BUILD_DEPOT = range(4)
+BUILD_REFINERY, GATHER_GAS = 4, 5
+RESOURCE_STEPS = (
     towns.WAIT,
     towns.GATHER_MINERALS,
     towns.TRAIN_SCV,
@@ -53,7 +54,7 @@ class CollectMineralsAndGas(Task):
     map_name: ClassVar[str] = "CollectMineralsAndGas"
     step_mul: ClassVar[int] = 32
     max_loops: ClassVar[int | None] = 6720
-    action_space = spaces.Discrete(len(STEPS))
+    action_space = spaces.Discrete(len(RESOURCE_STEPS))
     observation_space: spaces.Box = spaces.Box(0.0, 1.0, (OBSERVATION_SIZE,), np.float32)
 
     town: Town
@@ -84,7 +85,7 @@ class CollectMineralsAndGas(Task):
         )
 
     def act(self, action: int) -> Commands:
-        return towns.take(STEPS[action], self.town)
+        return towns.take(RESOURCE_STEPS[action], self.town)
 
     def action_masks(self) -> NDArray[np.bool_]:
-        return towns.masks(STEPS, self.town)
+        return towns.masks(RESOURCE_STEPS, self.town)

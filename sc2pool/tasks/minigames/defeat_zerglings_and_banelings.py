@@ -34,8 +34,8 @@ FIRE_AT_WILL = 0
 FOCUS_BANELINGS = 1
 SPREAD = 2
 FALL_BACK = 3
-FIRST_WALK = 4
-N_ACTIONS = FIRST_WALK + N_DIRECTIONS
+BATTLE_FIRST_WALK = 4
+BATTLE_ACTIONS = BATTLE_FIRST_WALK + N_DIRECTIONS
 
 MARINE_HEALTH = 45.0
 NEAR = 10.0
@@ -44,7 +44,7 @@ DANGER = 3.5
 """A marine nearer than this to a baneling's middle is about to be hit, in cells."""
 N_SEEN = 4
 """How many enemies of each type the observation contains, the nearest first."""
-OBSERVATION_SIZE = 10 + 2 * 3 * N_SEEN
+BATTLE_SIZE = 10 + 2 * 3 * N_SEEN
 
 
 class DefeatZerglingsAndBanelings(Task):
@@ -65,8 +65,8 @@ class DefeatZerglingsAndBanelings(Task):
 
     map_name: ClassVar[str] = "DefeatZerglingsAndBanelings"
     max_loops: ClassVar[int | None] = 1920
-    action_space = spaces.Discrete(N_ACTIONS)
-    observation_space: spaces.Box = spaces.Box(-1.0, 1.0, (OBSERVATION_SIZE,), np.float32)
+    action_space = spaces.Discrete(BATTLE_ACTIONS)
+    observation_space: spaces.Box = spaces.Box(-1.0, 1.0, (BATTLE_SIZE,), np.float32)
 
     area: PlayableArea
     marines: Units
@@ -94,7 +94,7 @@ class DefeatZerglingsAndBanelings(Task):
             22 to 33: The same for the banelings.
         """
         self._read_units()
-        vector = np.zeros(OBSERVATION_SIZE, dtype=np.float32)
+        vector = np.zeros(BATTLE_SIZE, dtype=np.float32)
         places = self.marines.positions
         n_marines = len(places)
         vector[:3] = n_marines / 40, len(self.zerglings) / 6, len(self.banelings) / 4
@@ -114,8 +114,8 @@ class DefeatZerglingsAndBanelings(Task):
         return vector.clip(-1.0, 1.0, out=vector)
 
     def act(self, action: int) -> Commands:
-        if action >= FIRST_WALK:
-            return walks(self.marines, repeat(int(action) - FIRST_WALK), self.area)
+        if action >= BATTLE_FIRST_WALK:
+            return walks(self.marines, repeat(int(action) - BATTLE_FIRST_WALK), self.area)
         if action == SPREAD:
             return walks(self.marines, self._apart(), self.area)
         targets = [self.banelings] if len(self.banelings) else [self.zerglings]
@@ -130,7 +130,7 @@ class DefeatZerglingsAndBanelings(Task):
         ]
 
     def action_masks(self) -> NDArray[np.bool_]:
-        masks = np.ones(N_ACTIONS, dtype=np.bool_)
+        masks = np.ones(BATTLE_ACTIONS, dtype=np.bool_)
         enemies = len(self.zerglings) + len(self.banelings)
         masks[[FIRE_AT_WILL, FOCUS_BANELINGS, FALL_BACK]] = len(self.marines) > 0 and enemies > 0
         return masks

@@ -35,15 +35,15 @@ OWN_MARINES = Kind("Marine")
 FOCUS_NEAREST = 0
 FOCUS_WEAKEST = 1
 RESCUE_HURT = 2
-FIRST_WALK = 3
-N_ACTIONS = FIRST_WALK + N_DIRECTIONS
+SEARCH_FIRST_WALK = 3
+SEARCH_ACTIONS = SEARCH_FIRST_WALK + N_DIRECTIONS
 
 MARINE_HEALTH = 45.0
 ZERGLING_HEALTH = 35.0
 NEAR = 10.0
 """The unit of distances within sight; distances on the map use the area's longer side."""
 N_ZERGLINGS_SEEN = 4
-OBSERVATION_SIZE = 8 + 4 * N_ZERGLINGS_SEEN + 3 + N_DIRECTIONS
+SEARCH_SIZE = 8 + 4 * N_ZERGLINGS_SEEN + 3 + N_DIRECTIONS
 
 
 class FindAndDefeatZerglings(Task):
@@ -65,8 +65,8 @@ class FindAndDefeatZerglings(Task):
 
     map_name: ClassVar[str] = "FindAndDefeatZerglings"
     max_loops: ClassVar[int | None] = 2880
-    action_space = spaces.Discrete(N_ACTIONS)
-    observation_space: spaces.Box = spaces.Box(-1.0, 1.0, (OBSERVATION_SIZE,), np.float32)
+    action_space = spaces.Discrete(SEARCH_ACTIONS)
+    observation_space: spaces.Box = spaces.Box(-1.0, 1.0, (SEARCH_SIZE,), np.float32)
 
     area: PlayableArea
     memory: SearchMemory
@@ -99,7 +99,7 @@ class FindAndDefeatZerglings(Task):
             to 12 cells away. 0 is now, 1 is 36 seconds (800 loops) or never.
         """
         self._read_units()
-        vector = np.zeros(OBSERVATION_SIZE, dtype=np.float32)
+        vector = np.zeros(SEARCH_SIZE, dtype=np.float32)
         n_marines, n_zerglings = len(self.marines), len(self.zerglings)
         vector[:2] = n_marines / 3, n_zerglings / 8
         if n_marines:
@@ -125,9 +125,9 @@ class FindAndDefeatZerglings(Task):
     def act(self, action: int) -> Commands:
         if not len(self.marines):
             return []
-        if action >= FIRST_WALK:
+        if action >= SEARCH_FIRST_WALK:
             x, y = self.centre()
-            target = walk_target(x, y, int(action) - FIRST_WALK, self.area)
+            target = walk_target(x, y, int(action) - SEARCH_FIRST_WALK, self.area)
             return [commands.attack(self.marines.tags, target)]
         if not len(self.zerglings):
             return []
@@ -141,8 +141,8 @@ class FindAndDefeatZerglings(Task):
         return self._rescue_hurt(nearest)
 
     def action_masks(self) -> NDArray[np.bool_]:
-        masks = np.ones(N_ACTIONS, dtype=np.bool_)
-        masks[:FIRST_WALK] = len(self.marines) > 0 and len(self.zerglings) > 0
+        masks = np.ones(SEARCH_ACTIONS, dtype=np.bool_)
+        masks[:SEARCH_FIRST_WALK] = len(self.marines) > 0 and len(self.zerglings) > 0
         return masks
 
     def centre(self) -> tuple[float, float]:

@@ -55,7 +55,7 @@ def find_and_defeat_zerglings(observation: Observation) -> int:
     """Shoot the nearest zergling. Without one in sight, walk to the nearest unsearched ground."""
     if observation[1] > 0:
         return zerglings.FOCUS_NEAREST
-    return zerglings.FIRST_WALK + nearest_direction(observation[24], observation[25])
+    return zerglings.SEARCH_FIRST_WALK + nearest_direction(observation[24], observation[25])
 
 
 def defeat_zerglings_and_banelings(_observation: Observation) -> int:

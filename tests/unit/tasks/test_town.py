@@ -16,7 +16,7 @@ from sc2pool.tasks.minigames.collect_minerals_and_gas import (
     BUILD_REFINERY,
     GATHER_GAS,
     GATHER_MINERALS,
-    STEPS,
+    RESOURCE_STEPS,
     TRAIN_SCV,
     WAIT,
     CollectMineralsAndGas,
@@ -193,7 +193,7 @@ def test_masks_follow_what_is_possible(task, minerals, food_used, busy, possible
     seen = task(minerals, food_used=food_used, busy=busy)
     seen.observe()
     assert {i for i, allowed in enumerate(seen.action_masks()) if allowed} == possible
-    for action in range(len(STEPS)):
+    for action in range(len(RESOURCE_STEPS)):
         assert bool(list(seen.act(action))) == (action in possible - {WAIT})
 
 
