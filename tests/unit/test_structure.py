@@ -323,7 +323,6 @@ NOT_ONE_MODULE = {
     "test_structure.py": "rules of the whole package and of its tests",
     "test_tiers.py": "the options --tier and --game of tests/conftest.py",
     "pool/test_rows.py": "envs of several rows, through the whole pool",
-    "tasks/test_zerglings.py": "the two mini-games with zerglings, and their images",
     "tasks/test_real_messages.py": "recorded messages, through everything that reads messages",
 }
 CLOCKS = {"monotonic", "perf_counter", "thread_time", "process_time"}

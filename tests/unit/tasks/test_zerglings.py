@@ -6,17 +6,14 @@ import numpy as np
 import pytest
 
 from sc2pool import commands
-from sc2pool.tasks.minigames.defeat_zerglings_and_banelings import (
+from sc2pool.tasks.minigames.scripted import find_and_defeat_zerglings
+from sc2pool.tasks.minigames.zerglings import (
     BATTLE_FIRST_WALK,
     ENEMY_BANELINGS,
+    ENEMY_ZERGLINGS,
     FALL_BACK,
     FIRE_AT_WILL,
     FOCUS_BANELINGS,
-    SPREAD,
-    DefeatZerglingsAndBanelings,
-)
-from sc2pool.tasks.minigames.find_and_defeat_zerglings import (
-    ENEMY_ZERGLINGS,
     FOCUS_NEAREST,
     FOCUS_WEAKEST,
     FORGOTTEN_LOOPS,
@@ -24,14 +21,13 @@ from sc2pool.tasks.minigames.find_and_defeat_zerglings import (
     RESCUE_HURT,
     SEARCH_ACTIONS,
     SEARCH_FIRST_WALK,
+    SPREAD,
+    DefeatZerglingsAndBanelings,
+    DefeatZerglingsAndBanelingsImage,
     FindAndDefeatZerglings,
+    FindAndDefeatZerglingsImage,
     SearchMemory,
 )
-from sc2pool.tasks.minigames.images import (
-    DefeatZerglingsAndBanelingsImage,
-    FindAndDefeatZerglingsImage,
-)
-from sc2pool.tasks.minigames.scripted import find_and_defeat_zerglings
 
 # ---- FindAndDefeatZerglings ----------------------------------------------------------------------
 
