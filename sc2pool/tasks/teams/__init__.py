@@ -1,6 +1,5 @@
-"""Team tasks: several agents in one game, each a row of the env.
+"""SMAC's and SMACv2's team tasks: several agents in one game, each a row of the env.
 
-    team_task     the base class of team tasks
     scenarios     the units of both sides and the time limit of each of SMAC's maps; SMAC's options
     battle        both sides' units step by step, the ground, the agents' actions and the outcome
     features      the agents' observations, and the state

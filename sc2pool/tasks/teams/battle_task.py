@@ -24,6 +24,7 @@ from sc2pool.commands import Commands
 from sc2pool.config import Computer
 from sc2pool.errors import ConfigError, FaultKind, GameFault
 from sc2pool.protocol.observed import Observed
+from sc2pool.tasks.task import TeamTask
 from sc2pool.tasks.teams import features
 from sc2pool.tasks.teams.battle import (
     DRAWN,
@@ -38,7 +39,6 @@ from sc2pool.tasks.teams.battle import (
 from sc2pool.tasks.teams.features import Features, Sizes
 from sc2pool.tasks.teams.scenarios import SCENARIOS, Contest, Rules, Scenario, check_rules
 from sc2pool.tasks.teams.scripted import Heuristic
-from sc2pool.tasks.teams.team_task import TeamTask
 
 STEP_MUL = 8
 """SMAC's game loops per env step."""

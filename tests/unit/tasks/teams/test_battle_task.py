@@ -1,4 +1,4 @@
-"""Teams of agents: their definition, SMAC's scenarios, and the options of rewards."""
+"""SMAC's tasks: their classes, their scenarios, and their options."""
 
 from __future__ import annotations
 
@@ -8,83 +8,17 @@ from collections import Counter
 from pathlib import Path
 from typing import ClassVar
 
-import numpy as np
 import pytest
-from gymnasium import spaces
 
 import sc2standin
 from sc2pool.errors import ConfigError
-from sc2pool.tasks.marine_duel import MarineDuel
 from sc2pool.tasks.registry import SMAC, resolve_task
+from sc2pool.tasks.task import row_space
 from sc2pool.tasks.teams.battle_task import SmacTask, smac_task
 from sc2pool.tasks.teams.duel import smac_duel
 from sc2pool.tasks.teams.scenarios import SCENARIOS, Rules
 from sc2pool.tasks.teams.smacv2 import smacv2_task
-from sc2pool.tasks.teams.team_task import TeamTask, agents_of, row_space
 from sc2standin.map_reader.real_map import read_scenario
-
-# ---- the definition of a team --------------------------------------------------------------------
-
-
-class Pair(TeamTask):
-    map_name = "3m"
-    agents = ("a", "b")
-    observation_space = spaces.Box(0, 1, (2,), np.float32)
-    action_space = spaces.Discrete(2)
-    state_space = spaces.Box(0, 1, (3,), np.float32)
-
-    def act(self, action):
-        return []
-
-    def observe(self):
-        return np.zeros((2, 2), np.float32)
-
-
-@pytest.mark.parametrize("sides", [1, 2])
-def test_a_row_is_what_an_agent_sees_and_the_state_if_it_is_shared(sides):
-    class Team(Pair):
-        players = sides
-
-    class Shared(Team):
-        shares_state = True
-
-    assert row_space(resolve_task(Team)) is Pair.observation_space
-    assert set(row_space(resolve_task(Shared))) == {"observation", "state"}
-    assert Team.game_setup().participants == sides
-
-
-def test_a_row_of_a_task_without_agents_is_its_observation():
-    assert (agents_of(Pair), agents_of(MarineDuel)) == (2, 1)
-    assert row_space(MarineDuel) is MarineDuel.observation_space
-
-
-@pytest.mark.parametrize("given", [(), ("a", "a"), ["a", "b"], ("a", 1), ("", "b")])
-def test_wrong_agents(given):
-    class Wrong(Pair):
-        agents = given
-
-    with pytest.raises(ConfigError, match="task Wrong: agents must be a tuple of at least one"):
-        resolve_task(Wrong)
-
-
-def test_a_state_space_is_a_space():
-    class Wrong(Pair):
-        state_space = 5
-
-    with pytest.raises(ConfigError, match="task Wrong: state_space must be a Space or None, got 5"):
-        resolve_task(Wrong)
-
-
-def test_a_state_without_a_space_cannot_be_shared():
-    class Wrong(Pair):
-        state_space = None
-        shares_state = True
-
-    with pytest.raises(ConfigError, match="shares_state is True, but the task has no state_space"):
-        resolve_task(Wrong)
-    with pytest.raises(NotImplementedError, match="Wrong has no state"):
-        Wrong().state()
-
 
 # ---- a class with a scenario ---------------------------------------------------------------------
 
