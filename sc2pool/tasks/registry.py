@@ -72,8 +72,7 @@ SMACV2 = (
 
 TASK_PLACES: dict[str, str] = (
     BUILT_IN
-    | {name: f"sc2pool.tasks.teams.battle_task:{name}" for name in SMAC}
-    | {name: f"sc2pool.tasks.teams.duel:{name}" for name in SMAC_DUELS}
+    | {name: f"sc2pool.tasks.teams.battle_task:{name}" for name in (*SMAC, *SMAC_DUELS)}
     | {name: f"sc2pool.tasks.teams.smacv2:{name}" for name in SMACV2}
 )
 """The `module:Class` of each built-in task, by the task's name."""
