@@ -79,7 +79,7 @@ def _perform_raw(state: State, one: sc_pb.Action) -> error_pb.ActionResult.Value
     if kind == "unit_command":
         result = _command(state, one, raw.unit_command)
         if result == Success and state.player_options.raw_affects_selection:
-            on_screen.select(state, raw.unit_command.unit_tags)
+            on_screen.select_tagged(state, raw.unit_command.unit_tags)
         return result
     if kind == "camera_move":
         return on_screen.move_camera(state, one)

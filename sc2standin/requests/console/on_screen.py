@@ -37,7 +37,7 @@ def act(state: State, one: sc_pb.Action) -> Result | sc_pb.Action:
     for setup, part in SCREENS:
         if one.HasField(part) and options.HasField(setup):
             screen = spatial.Screen(state.playing(), state.controls, getattr(options, setup))
-            read = spatial.read(screen, getattr(one, part))
+            read = spatial.read_click(screen, getattr(one, part))
             if isinstance(read, spatial.Command):
                 return _as_raw(one, part, read)
             return _change(state, one, read)
@@ -70,7 +70,7 @@ def with_clicks(state: State, one: sc_pb.Action) -> sc_pb.Action:
     return as_clicks(one, at, options, state.controls.now.camera, game.terrain)
 
 
-def select(state: State, tags: Iterable[int]) -> None:
+def select_tagged(state: State, tags: Iterable[int]) -> None:
     """Select the units of a raw command."""
     by_tag, controls = state.playing().world.by_tag, state.controls
     controls.asked = selecting.select(

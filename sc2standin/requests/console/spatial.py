@@ -98,7 +98,7 @@ class Screen:
         return [self.units[number - 1] for number in np.unique(self.index[rows, columns]) if number]
 
 
-def read(screen: Screen, sent: spatial_pb.ActionSpatial) -> Console | Command | Result:
+def read_click(screen: Screen, sent: spatial_pb.ActionSpatial) -> Console | Command | Result:
     """The console after an action, or the command that it gives, or the reason for a refusal."""
     kind = sent.WhichOneof("action")
     if kind == "unit_command":
