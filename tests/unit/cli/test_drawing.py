@@ -16,7 +16,7 @@ from rich.console import Console
 
 from sc2pool import shell
 from sc2pool.cli.drawing import draw_curve, references_for, rolling_mean, spread
-from sc2pool.cli.gif import frame_of, write_picture
+from sc2pool.cli.films import frame_of, write_picture
 from sc2pool.cli.stop import check_said
 from sc2pool.cli.table import NONE, duration, make_table, size
 from sc2pool.cli.training.progress import Bar, Figures, Lines, open_display
