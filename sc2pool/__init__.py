@@ -57,8 +57,7 @@ if TYPE_CHECKING:
     from sc2pool.realtime.screen.window import GameWindow as GameWindow
     from sc2pool.tasks.bot import PolicyBot as PolicyBot, RLBotAI as RLBotAI
     from sc2pool.tasks.opponents.snapshots import SnapshotStore as SnapshotStore
-    from sc2pool.tasks.task import Task as Task
-    from sc2pool.tasks.teams.team_task import TeamTask as TeamTask
+    from sc2pool.tasks.task import Task as Task, TeamTask as TeamTask
 
 __version__ = "0.2.0"
 
@@ -89,8 +88,7 @@ _NAMES = {
     "sc2pool.realtime.screen.window": ("GameWindow",),
     "sc2pool.tasks.bot": ("PolicyBot", "RLBotAI"),
     "sc2pool.tasks.opponents.snapshots": ("SnapshotStore",),
-    "sc2pool.tasks.task": ("Task",),
-    "sc2pool.tasks.teams.team_task": ("TeamTask",),
+    "sc2pool.tasks.task": ("Task", "TeamTask"),
 }
 """The public names, by the module that defines them."""
 

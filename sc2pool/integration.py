@@ -65,7 +65,11 @@ if TYPE_CHECKING:
         after_each_training_step as after_each_training_step,
         log_growth as log_growth,
     )
-    from sc2pool.tasks.task import TaskDefinition as TaskDefinition
+    from sc2pool.tasks.task import (
+        TaskDefinition as TaskDefinition,
+        agents_of as agents_of,
+        row_space as row_space,
+    )
     from sc2pool.tasks.minigames.scores import scores_of as scores_of
     from sc2pool.tasks.opponents.models import SavedModel as SavedModel, save_model as save_model
     from sc2pool.tasks.opponents.policies import Policy as Policy
@@ -85,7 +89,6 @@ if TYPE_CHECKING:
         observation_names as observation_names,
         state_names as state_names,
     )
-    from sc2pool.tasks.teams.team_task import agents_of as agents_of, row_space as row_space
 
 
 _NAMES = {
@@ -111,7 +114,7 @@ _NAMES = {
     "sc2pool.protocol": "LOOPS_PER_S",
     "sc2pool.protocol.compiled": "STEP_PATH",
     "sc2pool.realtime.rllib": "after_each_training_step log_growth",
-    "sc2pool.tasks.task": "TaskDefinition",
+    "sc2pool.tasks.task": "TaskDefinition agents_of row_space",
     "sc2pool.tasks.minigames.scores": "scores_of",
     "sc2pool.tasks.opponents.models": "SavedModel save_model",
     "sc2pool.tasks.opponents.policies": "Policy",
@@ -122,7 +125,6 @@ _NAMES = {
     ),
     "sc2pool.tasks.teams.smac_battle": "smac_battle",
     "sc2pool.tasks.teams.smacv2": "observation_names state_names",
-    "sc2pool.tasks.teams.team_task": "agents_of row_space",
 }
 """The names by the modules that define them."""
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}

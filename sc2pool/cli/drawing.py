@@ -26,9 +26,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 from numpy.typing import NDArray
 
-from sc2pool.cli.bench.advice import Measured
-from sc2pool.cli.bench.measuring import ROLES
-from sc2pool.cli.training.episodes import WINDOW, EpisodeRow
+from sc2pool.cli.bench.measuring import ROLES, Measured
+from sc2pool.cli.training.run_folder import WINDOW, EpisodeRow
 from sc2pool.integration import TaskDefinition, built_in_name, scores_of
 from sc2pool.utilities import replacing
 

@@ -35,9 +35,9 @@ from sc2pool.cli.chosen_player import (
     say_if_normalized,
     scripted_function,
 )
+from sc2pool.cli.films import Film, GifFilm, Video
 from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.table import game_name
-from sc2pool.cli.training.video import Film, Video
 from sc2pool.config import Computer, PoolConfig, ReplayPolicy
 from sc2pool.errors import ConfigError
 from sc2pool.integration import LOOPS_PER_S, Policy, PoolVecEnv, TaskDefinition, VecPool
@@ -153,8 +153,6 @@ def films_of(args: argparse.Namespace, pool: VecPool) -> list[Film]:
     if args.video is not None:
         films.append(Video(args.video, pool, fps))
     if args.gif is not None:
-        from sc2pool.cli.gif import GifFilm  # noqa: PLC0415 - needs Pillow
-
         films.append(GifFilm(args.gif, pool, fps))
     return films
 

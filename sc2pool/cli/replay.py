@@ -52,7 +52,7 @@ def _player(extra: sc_pb.PlayerInfoExtra) -> str:
 
 def _draw(replay: Replay, args: argparse.Namespace) -> str:
     """Draw all frames of the replay."""
-    from sc2pool.cli.gif import (  # noqa: PLC0415 - needs Pillow
+    from sc2pool.cli.films import (  # noqa: PLC0415 - slow to import
         MOST_FRAMES,
         frame_of,
         write_picture,

@@ -8,7 +8,7 @@ import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sc2pool.datasets.recording import EpisodeCollector, MinariWriter, over_leaves
+from sc2pool.datasets import EpisodeCollector, MinariWriter, over_leaves
 from sc2pool.errors import ConfigError
 
 

@@ -53,8 +53,7 @@ from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.episode_rules import DrivenTask, as_result, awaited
 from sc2pool.tasks.opponents.results import CONTRADICTION, OPPONENT, RESULT, UNTOLD_END
 from sc2pool.tasks.queue_pair import QueuePair, Transition
-from sc2pool.tasks.task import Task, TaskDefinition
-from sc2pool.tasks.teams.team_task import TeamTask, agents_of
+from sc2pool.tasks.task import Task, TaskDefinition, TeamTask, agents_of
 
 
 class PlayedSide(ABC):

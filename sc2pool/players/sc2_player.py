@@ -45,8 +45,7 @@ from sc2pool.protocol.observed import Observed
 from sc2pool.tasks.opponents.policies import PlainBot
 from sc2pool.tasks.player import Episode, GameFacts, Player
 from sc2pool.tasks.queue_pair import QueuePair, Transition
-from sc2pool.tasks.task import Task, TaskDefinition
-from sc2pool.tasks.teams.team_task import agents_of, row_space
+from sc2pool.tasks.task import Task, TaskDefinition, agents_of, row_space
 
 if TYPE_CHECKING:
     from sc2pool.players.bots import SharedData

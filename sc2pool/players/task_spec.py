@@ -15,8 +15,7 @@ from sc2pool.game.program.installation import Installation
 from sc2pool.optional import require
 from sc2pool.protocol import LOOPS_PER_S
 from sc2pool.tasks.opponents.resolve import Opponent
-from sc2pool.tasks.task import TaskDefinition, check_loops
-from sc2pool.tasks.teams.team_task import agents_of
+from sc2pool.tasks.task import TaskDefinition, agents_of, check_loops
 
 
 @dataclass(frozen=True)

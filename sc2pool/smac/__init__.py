@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sc2pool.tasks.teams.battle_task import smac_task
-from sc2pool.tasks.teams.duel import smac_duel
+from sc2pool.tasks.teams.battle_task import smac_duel, smac_task
 from sc2pool.tasks.teams.scenarios import (
     UNIT_TYPES,
     ZERO_SUM,

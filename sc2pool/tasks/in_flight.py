@@ -22,8 +22,7 @@ from gymnasium import spaces
 from sc2pool.errors import ConfigError
 from sc2pool.protocol import LOOPS_PER_S
 from sc2pool.tasks.episode_rules import awaited
-from sc2pool.tasks.task import TaskDefinition
-from sc2pool.tasks.teams.team_task import TeamTask
+from sc2pool.tasks.task import TaskDefinition, TeamTask
 
 _KEYS = ("observation", "last_action", "delay_periods")
 

@@ -33,7 +33,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool import commands
 from sc2pool.commands import Commands
 from sc2pool.config import Computer
-from sc2pool.tasks.minigames import town_steps as steps
+from sc2pool.tasks.minigames import town as towns
 from sc2pool.tasks.minigames.geometry import PlayableArea, bits_of, bytes_of, walkable_of
 from sc2pool.tasks.minigames.move_to_beacon import IMAGE_SIZE
 from sc2pool.tasks.minigames.town import (
@@ -56,12 +56,12 @@ WAIT, GATHER_MINERALS, TRAIN_SCV, BUILD_DEPOT, BUILD_BARRACKS, TRAIN_MARINE = ra
 ATTACK, DEFEND = 6, 7
 N_ACTIONS = 8
 STEPS = (
-    steps.WAIT,
-    steps.GATHER_MINERALS,
-    steps.TRAIN_SCV,
-    steps.BUILD_DEPOT,
-    steps.BUILD_BARRACKS,
-    steps.TRAIN_MARINE,
+    towns.WAIT,
+    towns.GATHER_MINERALS,
+    towns.TRAIN_SCV,
+    towns.BUILD_DEPOT,
+    towns.BUILD_BARRACKS,
+    towns.TRAIN_MARINE,
 )
 """The effect of each action before ATTACK."""
 OBSERVATION_SIZE = TOWN_SIZE + 9
@@ -160,13 +160,13 @@ class Melee(Task):
     def act(self, action: int) -> Commands:
         town, front = self.town, self.front
         if action < ATTACK:
-            return steps.take(STEPS[action], town)
+            return towns.take(STEPS[action], town)
         return front.attack() if action == ATTACK else front.defend(town.centre)
 
     def action_masks(self) -> NDArray[np.bool_]:
         marines = self.front.marines
         at_the_front = any(not one.orders for one in marines), bool(marines)
-        return np.append(steps.masks(STEPS, self.town), at_the_front)
+        return np.append(towns.masks(STEPS, self.town), at_the_front)
 
 
 MINERAL_FIELDS = frozenset({341, 483, 146, 147, 665, 666, 796, 797, 884, 885, 886, 887})

@@ -26,23 +26,17 @@ BUILT_IN: dict[str, str] = {
     "MoveToBeaconBot": "sc2pool.tasks.minigames.move_to_beacon_bot:MoveToBeaconBot",
     "MoveToBeaconImage": "sc2pool.tasks.minigames.move_to_beacon:MoveToBeaconImage",
     "CollectMineralShards": "sc2pool.tasks.minigames.collect_mineral_shards:CollectMineralShards",
-    "FindAndDefeatZerglings": (
-        "sc2pool.tasks.minigames.find_and_defeat_zerglings:FindAndDefeatZerglings"
-    ),
-    "FindAndDefeatZerglingsImage": "sc2pool.tasks.minigames.images:FindAndDefeatZerglingsImage",
+    "FindAndDefeatZerglings": "sc2pool.tasks.minigames.zerglings:FindAndDefeatZerglings",
+    "FindAndDefeatZerglingsImage": "sc2pool.tasks.minigames.zerglings:FindAndDefeatZerglingsImage",
     "DefeatRoaches": "sc2pool.tasks.minigames.defeat_roaches:DefeatRoaches",
-    "DefeatZerglingsAndBanelings": (
-        "sc2pool.tasks.minigames.defeat_zerglings_and_banelings:DefeatZerglingsAndBanelings"
-    ),
+    "DefeatZerglingsAndBanelings": "sc2pool.tasks.minigames.zerglings:DefeatZerglingsAndBanelings",
     "DefeatZerglingsAndBanelingsImage": (
-        "sc2pool.tasks.minigames.images:DefeatZerglingsAndBanelingsImage"
+        "sc2pool.tasks.minigames.zerglings:DefeatZerglingsAndBanelingsImage"
     ),
-    "CollectMineralsAndGas": (
-        "sc2pool.tasks.minigames.collect_minerals_and_gas:CollectMineralsAndGas"
-    ),
-    "CollectMineralsAndGasImage": "sc2pool.tasks.minigames.images:CollectMineralsAndGasImage",
-    "BuildMarines": "sc2pool.tasks.minigames.build_marines:BuildMarines",
-    "BuildMarinesImage": "sc2pool.tasks.minigames.images:BuildMarinesImage",
+    "CollectMineralsAndGas": "sc2pool.tasks.minigames.town_games:CollectMineralsAndGas",
+    "CollectMineralsAndGasImage": "sc2pool.tasks.minigames.town_games:CollectMineralsAndGasImage",
+    "BuildMarines": "sc2pool.tasks.minigames.town_games:BuildMarines",
+    "BuildMarinesImage": "sc2pool.tasks.minigames.town_games:BuildMarinesImage",
     "MarineDuel": "sc2pool.tasks.marine_duel:MarineDuel",
     "Melee": "sc2pool.tasks.melee:Melee",
     "MeleeImage": "sc2pool.tasks.melee:MeleeImage",
@@ -78,8 +72,7 @@ SMACV2 = (
 
 TASK_PLACES: dict[str, str] = (
     BUILT_IN
-    | {name: f"sc2pool.tasks.teams.battle_task:{name}" for name in SMAC}
-    | {name: f"sc2pool.tasks.teams.duel:{name}" for name in SMAC_DUELS}
+    | {name: f"sc2pool.tasks.teams.battle_task:{name}" for name in (*SMAC, *SMAC_DUELS)}
     | {name: f"sc2pool.tasks.teams.smacv2:{name}" for name in SMACV2}
 )
 """The `module:Class` of each built-in task, by the task's name."""

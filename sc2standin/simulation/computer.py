@@ -27,7 +27,7 @@ from sc2standin.data.abilities import OrderKind
 from sc2standin.data.unit_types import COMMAND_CENTER, SCV, TYPE_BY_NAME, UnitType
 from sc2standin.simulation import orders
 from sc2standin.simulation.economy.economy import Economy
-from sc2standin.simulation.rules.mini_games import fields_near
+from sc2standin.simulation.rules import fields_near
 from sc2standin.simulation.units import ENEMY, ME, Errand, Factory, Order, Point, Site, Unit, way_to
 from sc2standin.simulation.world import World
 

@@ -32,9 +32,16 @@ from sc2standin.simulation.economy.economy import Economy
 from sc2standin.simulation.fights.damage import recover
 from sc2standin.simulation.movement import Mover
 from sc2standin.simulation.paths import Routes, detours_on
-from sc2standin.simulation.rules.battle import BattleRule, HuntRule
-from sc2standin.simulation.rules.mini_games import CollectRule, WavesRule, found_towns
-from sc2standin.simulation.rules.placement import Creep, Placement, place_group
+from sc2standin.simulation.rules import (
+    BattleRule,
+    CollectRule,
+    Creep,
+    HuntRule,
+    Placement,
+    WavesRule,
+    found_towns,
+    place_group,
+)
 from sc2standin.simulation.sight import Sight
 from sc2standin.simulation.spells import Spells
 from sc2standin.simulation.terrain import Terrain

@@ -21,7 +21,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from sc2pool.cli.bench.measuring import markdown
 from sc2pool.cli.drawing import BLUE, GREEN, GREY, SKY, new_figure, rolling_mean, save, tidy
-from sc2pool.cli.training.episodes import EpisodeRow, read_episodes
+from sc2pool.cli.training.run_folder import EpisodeRow, read_episodes
 from sc2pool.tasks.minigames.scores import ON_THE_STANDIN, PUBLISHED, StandInScores
 
 WINDOW = 32

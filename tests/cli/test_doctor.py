@@ -21,7 +21,7 @@ import psutil
 import pytest
 
 from sc2pool.config import Limits
-from sc2pool.doctor import full
+from sc2pool.doctor import diagnosis
 from sc2pool.doctor.diagnosis import Plan, all_checks, examine
 from sc2pool.doctor.findings import Finding, Findings, Grade
 from sc2pool.doctor.lab import Lab, find_maps
@@ -308,11 +308,11 @@ def measure() -> Measure:
         assert installation is not None
         mini = probe_maps(installation, tasks_by_map(), findings)
         lab = Lab(installation, find_maps(installation, mini), findings, patient=False)
-        asyncio.run(full.measure(lab, names))
-        checks = [check for part in full.PARTS if part.name in names for check in part.checks]
+        asyncio.run(diagnosis.measure(lab, names))
+        checks = [check for part in diagnosis.PARTS if part.name in names for check in part.checks]
         found = findings.in_order(checks, "it was not measured at all")
         by_name = {finding.check.name: finding for finding in found}
-        return by_name, full.settled_by(findings, Settled())
+        return by_name, diagnosis.settled_by(findings, Settled())
 
     return make
 
@@ -431,8 +431,8 @@ def test_a_map_that_ends_the_game_is_named(
 def test_a_game_that_hangs_costs_a_measurement_its_limit(
     measure: Measure, fake_game: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parts = [part._replace(limit_s=6.0) if part.name == "D24" else part for part in full.PARTS]
-    monkeypatch.setattr(full, "PARTS", tuple(parts))
+    parts = [part._replace(limit_s=6.0) if part.name == "D24" else part for part in diagnosis.PARTS]
+    monkeypatch.setattr(diagnosis, "PARTS", tuple(parts))
     findings, _ = measure(fake_game(on_step={"1": "stop"}), "D24", "D26")
     hung = findings["D24 speed"].judgement
     assert (hung.outcome, hung.figure) == (DIFFERS, "not done within its limit of 6 s")
@@ -454,7 +454,7 @@ def test_measurements_without_maps_say_so(
 ) -> None:
     root = tmp_path / "StarCraftII"
     shutil.copytree(standin_dir, root, ignore=shutil.ignore_patterns("Maps"))
-    findings, settled = measure(root, *(part.name for part in full.PARTS))
+    findings, settled = measure(root, *(part.name for part in diagnosis.PARTS))
     without = {
         name: finding.judgement.figure
         for name, finding in findings.items()

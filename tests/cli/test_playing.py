@@ -24,7 +24,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from sc2pool import DummySC2VecEnv, SubprocSC2VecEnv
 from sc2pool.cli.chosen_player import ChosenPlayer, rows_of
 from sc2pool.cli.play import end_of, play_episodes
-from sc2pool.datasets.recording import EpisodeCollector
+from sc2pool.datasets import EpisodeCollector
 from sc2pool.tasks.registry import resolve_task
 from tests.support.installations import changed
 

@@ -27,10 +27,9 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sc2pool.cli.stop import Stop, Stopped
 from sc2pool.cli.training.algorithms import Hyperparameters, read_hyperparameters
-from sc2pool.cli.training.episodes import read_episodes
 from sc2pool.cli.training.model import make_model
 from sc2pool.cli.training.options import TrainOptions
-from sc2pool.cli.training.run_folder import read_steps, reserved
+from sc2pool.cli.training.run_folder import read_episodes, read_steps, reserved
 from sc2pool.cli.training.train import run, train
 from sc2pool.cli.tune import open_study
 from sc2pool.errors import ConfigError, CrashLoopError

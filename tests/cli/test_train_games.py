@@ -21,9 +21,8 @@ from sb3_contrib import MaskablePPO
 from stable_baselines3 import PPO, SAC
 
 from sc2pool.cli.training import self_play
-from sc2pool.cli.training.episodes import read_episodes
 from sc2pool.cli.training.evaluation import read_evaluations
-from sc2pool.cli.training.run_folder import reserved
+from sc2pool.cli.training.run_folder import read_episodes, reserved
 from sc2pool.cli.training.self_play import read_results
 from sc2pool.protocol.compiled import STEP_PATH
 from tests.support.programs import run

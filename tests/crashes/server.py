@@ -31,9 +31,9 @@ import sc2pool.cli.record
 import sc2pool.cli.replay
 import sc2pool.cli.training.train
 import sc2pool.cli.tune  # noqa: F401
+from sc2pool import datasets
 from sc2pool.cli.main import main
 from sc2pool.cli.training import progress
-from sc2pool.datasets import recording
 from sc2standin.command import main as standin
 
 LIMIT_S = 300.0
@@ -92,7 +92,7 @@ def run(request: dict[str, Any], scratch: Path) -> dict[str, Any]:
 if __name__ == "__main__":
     torch.set_num_threads(1)
     progress.Recorder._on_step = saving(progress.Recorder._on_step)
-    recording.SHARD_STEPS = SHARD_STEPS
+    datasets.SHARD_STEPS = SHARD_STEPS
     print(json.dumps("ready"), flush=True)
     for line in sys.stdin:
         print(json.dumps(run(json.loads(line), Path(sys.argv[1]))), flush=True)

@@ -31,9 +31,8 @@ import yaml
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from sc2pool.cli.training.episodes import read_episodes
 from sc2pool.cli.training.evaluation import read_evaluations
-from sc2pool.cli.training.run_folder import describe, saved_steps
+from sc2pool.cli.training.run_folder import describe, read_episodes, saved_steps
 from sc2pool.cli.training.self_play import ResultLog
 from sc2pool.foreign import read_table
 from sc2pool.tasks.opponents.models import SavedModel

@@ -13,9 +13,9 @@ from sc2pool.players.sc2_player import SC2Player
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import QueuePair, Transition
 from sc2pool.tasks.registry import resolve_task
-from sc2pool.tasks.teams.duel import smac_duel
+from sc2pool.tasks.task import row_space
+from sc2pool.tasks.teams.battle_task import smac_duel
 from sc2pool.tasks.teams.scenarios import Rules
-from sc2pool.tasks.teams.team_task import row_space
 from tests.matches.playing import Against, RecordedRows, always, play, player_of
 
 pytestmark = pytest.mark.standin("StarCraft II has no maps of SMAC's duels")

@@ -25,7 +25,7 @@ from PIL import Image
 
 import sc2pool
 from sc2pool.cli.bench.measuring import ROLES, Round, Rounds
-from sc2pool.cli.training.episodes import EpisodeLog, EpisodeRow
+from sc2pool.cli.training.run_folder import EpisodeLog, EpisodeRow
 from sc2pool.pool.machine import sweep
 from sc2pool.tasks.minigames.scores import PUBLISHED
 

@@ -25,11 +25,11 @@ from sc2pool.game.program.installation import Installation
 from sc2pool.pool.measures import MatchResults
 from sc2pool.smac import StarCraft2Env, UnitType, own_scenario
 from sc2pool.tasks.player import Episode
+from sc2pool.tasks.task import row_space
 from sc2pool.tasks.teams.battle_task import smac_task
 from sc2pool.tasks.teams.scenarios import SCENARIOS, Rules
 from sc2pool.tasks.teams.scripted import EAST, choose
 from sc2pool.tasks.teams.smacv2 import EXAMPLE_RULES, example_config, smacv2_task
-from sc2pool.tasks.teams.team_task import row_space
 from tests.matches.playing import RecordedRows, new_player
 
 LONG = {"25m", "27m_vs_30m", "bane_vs_bane", "2c_vs_64zg"}

@@ -21,11 +21,11 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool import RLBotAI, Task
 from sc2pool.errors import UserCodeError
 from sc2pool.tasks.melee import Melee, play_melee
-from sc2pool.tasks.minigames.build_marines import BuildMarines
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 from sc2pool.tasks.minigames.move_to_beacon_bot import MoveToBeaconBot
 from sc2pool.tasks.minigames.scores import PUBLISHED
 from sc2pool.tasks.minigames.scripted import SCRIPTED
+from sc2pool.tasks.minigames.town_games import BuildMarines
 from sc2pool.tasks.queue_pair import Transition
 from sc2pool.tasks.registry import BUILT_IN, resolve_task
 from sc2pool.units import Kind, select, unit_id

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2pool.doctor import checks, full, worker_check
+from sc2pool.doctor import checks, diagnosis, worker_check
 from sc2pool.doctor.diagnosis import all_checks
 from sc2pool.doctor.ends import AwaitedEnd, Stop
 from sc2pool.doctor.findings import (
@@ -118,7 +118,7 @@ def test_bytes_are_told_by_their_length() -> None:
 # ---- measurements --------------------------------------------------------------------------------
 
 
-CHECKS = {check.name: check for part in full.PARTS for check in part.checks}
+CHECKS = {check.name: check for part in diagnosis.PARTS for check in part.checks}
 BEFORE = Settled(restart_faithful=True, after_stop="freeze", measured="2026-01-01")
 ALIKE = [
     Beginning(restarted=restarted, own_race="Zerg", enemy_race="Zerg", units="12", growth=3)
@@ -167,17 +167,17 @@ def test_what_is_settled(measured: dict[str, Any], facts: dict[str, Any]) -> Non
     findings = Findings()
     for name, measurement in measured.items():
         findings.note(CHECKS[name], *measurement)
-    settled = full.settled_by(findings, Settled())
+    settled = diagnosis.settled_by(findings, Settled())
     assert settled == Settled(**facts, measured=settled.measured)
     assert bool(settled.measured) == bool(facts)
 
 
 def test_facts_that_were_not_measured_stay() -> None:
     findings = Findings()
-    assert full.settled_by(findings, BEFORE) == BEFORE
+    assert diagnosis.settled_by(findings, BEFORE) == BEFORE
     findings.note_failure(CHECKS["D05 restart restores"], "the game ended")
     findings.note(CHECKS["D16 stops"], [stop(20.0)])
-    settled = full.settled_by(findings, BEFORE)
+    settled = diagnosis.settled_by(findings, BEFORE)
     assert (settled.restart_faithful, settled.after_stop) == (True, "catch-up")
     assert settled.measured > BEFORE.measured
 
@@ -192,13 +192,15 @@ def test_an_answer_that_nobody_expects_is_a_finding(
         lab.findings.note(CHECKS["D26 ids"], {"0": 0}, {})
 
     parts = (
-        full.Part((CHECKS["D25 limits"],), expect_units, 10.0),
-        full.Part((CHECKS["D26 ids"],), expect_nothing, 10.0),
+        diagnosis.Part((CHECKS["D25 limits"],), expect_units, 10.0),
+        diagnosis.Part((CHECKS["D26 ids"],), expect_nothing, 10.0),
     )
-    monkeypatch.setattr(full, "PARTS", parts)
+    monkeypatch.setattr(diagnosis, "PARTS", parts)
     installation = Installation(tmp_path, tmp_path / "SC2_x64", 75689, None, None)
     findings = Findings()
-    asyncio.run(full.measure(Lab(installation, Maps(None, None, None), findings), {"D25", "D26"}))
+    asyncio.run(
+        diagnosis.measure(Lab(installation, Maps(None, None, None), findings), {"D25", "D26"})
+    )
     found = findings.in_order([CHECKS["D25 limits"], CHECKS["D26 ids"]], "not made")
     assert [finding.judgement.outcome for finding in found] == [Grade.DIFFERS, Grade.OK]
     assert "IndexError" in found[0].judgement.figure

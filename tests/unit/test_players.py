@@ -48,7 +48,7 @@ from sc2pool.players.view import KINDS, UNITS_SHOWN, map_of, view_of
 from sc2pool.tasks.marine_duel import MarineDuel
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import QueuePair, Transition
-from sc2pool.tasks.teams.team_task import TeamTask
+from sc2pool.tasks.task import TeamTask
 from sc2pool.units import unit_id
 
 # ---- the side whose error it is ------------------------------------------------------------------

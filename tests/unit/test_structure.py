@@ -135,7 +135,7 @@ WALL_CLOCKS = {
     # (file of sc2pool, function): its purpose.
     ("pool/report/fault_reports.py", "time.strftime"): "a fault report's name, for people",
     ("pool/report/replays.py", "time.strftime"): "a replay's name, for people",
-    ("doctor/full.py", "date.today"): "the day of a measurement, for people",
+    ("doctor/diagnosis.py", "date.today"): "the day of a measurement, for people",
     ("cli/training/options.py", "time.strftime"): "a run folder's name, for people",
     (
         "cli/training/progress.py",
@@ -323,7 +323,6 @@ NOT_ONE_MODULE = {
     "test_structure.py": "rules of the whole package and of its tests",
     "test_tiers.py": "the options --tier and --game of tests/conftest.py",
     "pool/test_rows.py": "envs of several rows, through the whole pool",
-    "tasks/test_zerglings.py": "the two mini-games with zerglings, and their images",
     "tasks/test_real_messages.py": "recorded messages, through everything that reads messages",
 }
 CLOCKS = {"monotonic", "perf_counter", "thread_time", "process_time"}

@@ -14,8 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from sc2pool.cli.arguments import check_file, find_game, task_of
-from sc2pool.cli.bench.advice import Measured, Resets, advice, best
-from sc2pool.cli.bench.measuring import machine_facts, markdown
+from sc2pool.cli.bench.measuring import Measured, Resets, advice, best, machine_facts, markdown
 from sc2pool.cli.stop import Stop
 from sc2pool.integration import DEFAULT_TASK, resolve_task
 from sc2pool.utilities import available_bytes, require

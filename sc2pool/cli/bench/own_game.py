@@ -22,10 +22,11 @@ import numpy as np
 from gymnasium import spaces
 
 from sc2pool import SubprocSC2VecEnv
-from sc2pool.cli.bench.advice import Measured, Resets
 from sc2pool.cli.bench.measuring import (
     GAME,
     WORKER,
+    Measured,
+    Resets,
     Rounds,
     measure,
     memory_by_role,

@@ -20,17 +20,19 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecEnv
 
+from sc2pool.cli.films import Video
 from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.training.algorithms import ALGORITHMS
-from sc2pool.cli.training.episodes import keep_rows, read_rows, write_rows
 from sc2pool.cli.training.options import TrainOptions
 from sc2pool.cli.training.run_folder import (
     BEST_MODEL_FILE,
     EVALUATIONS_FILE,
     VIDEOS_FOLDER,
+    keep_rows,
+    read_rows,
     saved_steps,
+    write_rows,
 )
-from sc2pool.cli.training.video import Video
 from sc2pool.integration import PoolVecEnv, save_model
 
 SEED = 1_000_003

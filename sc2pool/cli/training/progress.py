@@ -38,8 +38,7 @@ from tensorboard.summary.writer.record_writer import RecordWriter
 
 from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.table import NONE, duration
-from sc2pool.cli.training.episodes import EpisodeLog, EpisodeRow
-from sc2pool.cli.training.run_folder import PROGRESS_FILE
+from sc2pool.cli.training.run_folder import PROGRESS_FILE, EpisodeLog, EpisodeRow
 from sc2pool.errors import ConfigError
 from sc2pool.integration import Rates
 from sc2pool.utilities import read_table, replacing

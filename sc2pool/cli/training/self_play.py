@@ -32,14 +32,16 @@ from sc2pool import SnapshotCallback, SnapshotStore
 from sc2pool.cli.drawing import BLUE, GREEN, GREY, Label, add_labels, new_curve, save
 from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.training.algorithms import ALGORITHMS, LATEST_SHARE, MODES, SHARED
-from sc2pool.cli.training.episodes import keep_rows, read_rows, write_rows
 from sc2pool.cli.training.evaluation import SEED, filmed
 from sc2pool.cli.training.options import TrainOptions
 from sc2pool.cli.training.run_folder import (
     BEST_MODEL_FILE,
     SNAPSHOTS_FOLDER,
     WIN_RATES_FILE,
+    keep_rows,
+    read_rows,
     saved_steps,
+    write_rows,
 )
 from sc2pool.errors import ConfigError
 from sc2pool.integration import InTurn, agents_of, resolve_task, save_model, yardsticks

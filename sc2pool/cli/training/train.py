@@ -35,7 +35,6 @@ from sc2pool.cli.drawing import draw_curve, references_for
 from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.table import duration, is_standin
 from sc2pool.cli.training.algorithms import ALGORITHMS
-from sc2pool.cli.training.episodes import WINDOW, EpisodeLog
 from sc2pool.cli.training.evaluation import Evaluation
 from sc2pool.cli.training.model import (
     ScaledRewards,
@@ -58,6 +57,8 @@ from sc2pool.cli.training.run_folder import (
     CURVE_FILE,
     EPISODES_FILE,
     MODEL_FILE,
+    WINDOW,
+    EpisodeLog,
     open_folder,
     reserved,
 )

@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sc2pool.tasks.minigames import build_marines as marines
-from sc2pool.tasks.minigames import collect_minerals_and_gas as resources
-from sc2pool.tasks.minigames import defeat_zerglings_and_banelings as banelings
-from sc2pool.tasks.minigames import find_and_defeat_zerglings as zerglings
+from sc2pool.tasks.minigames import town_games as towns
+from sc2pool.tasks.minigames import zerglings
 from sc2pool.tasks.minigames.collect_mineral_shards import N_MARINES, VALUES_PER_MARINE
 from sc2pool.tasks.minigames.defeat_roaches import (
     FOCUS_WEAKEST,
@@ -55,12 +53,12 @@ def find_and_defeat_zerglings(observation: Observation) -> int:
     """Shoot the nearest zergling. Without one in sight, walk to the nearest unsearched ground."""
     if observation[1] > 0:
         return zerglings.FOCUS_NEAREST
-    return zerglings.FIRST_WALK + nearest_direction(observation[24], observation[25])
+    return zerglings.SEARCH_FIRST_WALK + nearest_direction(observation[24], observation[25])
 
 
 def defeat_zerglings_and_banelings(_observation: Observation) -> int:
     """Shoot the banelings before they arrive, then the zerglings."""
-    return banelings.FOCUS_BANELINGS
+    return zerglings.FOCUS_BANELINGS
 
 
 def collect_minerals_and_gas(observation: Observation) -> int:
@@ -68,10 +66,10 @@ def collect_minerals_and_gas(observation: Observation) -> int:
     minerals, free_supply = observation[0] * 1000, observation[3] * 20
     training, depots_coming = observation[6] * 5, observation[8] * 4
     if observation[5] > 0:
-        return resources.GATHER_MINERALS
+        return towns.GATHER_MINERALS
     if free_supply < 2.5 and depots_coming < 0.5:
-        return resources.BUILD_DEPOT if minerals >= 100 else resources.WAIT
-    return resources.TRAIN_SCV if training < 1.5 else resources.WAIT
+        return towns.BUILD_DEPOT if minerals >= 100 else towns.WAIT
+    return towns.TRAIN_SCV if training < 1.5 else towns.WAIT
 
 
 def build_marines(observation: Observation) -> int:
@@ -80,16 +78,16 @@ def build_marines(observation: Observation) -> int:
     training, depots, depots_coming = observation[6:9] * (5, 20, 4)
     barracks, barracks_coming, empty = observation[9:12] * (10, 4, 10)
     if observation[5] > 0:
-        return marines.GATHER_MINERALS
+        return towns.GATHER_MINERALS
     if free_supply < 2 + barracks and depots_coming < 1.5 and workers > 13:
-        return marines.BUILD_DEPOT if minerals >= 100 else marines.WAIT
+        return towns.BUILD_DEPOT if minerals >= 100 else towns.WAIT
     if workers < 15.5 and training < 0.5:
-        return marines.TRAIN_SCV
+        return towns.TRAIN_SCV
     if empty > 0.5:
-        return marines.TRAIN_MARINE
+        return towns.TRAIN_MARINE
     if barracks + barracks_coming < 7.5 and depots > 0.5 and minerals >= 150:
-        return marines.BUILD_BARRACKS
-    return marines.WAIT
+        return towns.BUILD_BARRACKS
+    return towns.WAIT
 
 
 SCRIPTED: dict[str, Callable[[Observation], Any]] = {

@@ -40,7 +40,7 @@ from sc2pool.tasks.opponents.policies import (
 from sc2pool.tasks.opponents.snapshots import FirstOpponent, SnapshotOpponent, SnapshotStore
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import QueuePair
-from sc2pool.tasks.teams.team_task import TeamTask, agents_of
+from sc2pool.tasks.task import TeamTask, agents_of
 
 if TYPE_CHECKING:
     from sc2pool.tasks.task import TaskDefinition

@@ -1,11 +1,10 @@
-"""Team tasks: several agents in one game, each a row of the env.
+"""SMAC's and SMACv2's team tasks: several agents in one game, each a row of the env.
 
-    team_task     the base class of team tasks
     scenarios     the units of both sides and the time limit of each of SMAC's maps; SMAC's options
     battle        both sides' units step by step, the ground, the agents' actions and the outcome
     features      the agents' observations, and the state
-    battle_task   `BattleTask` and `SmacTask`, which use all of these, and a task for each scenario
-    duel          `SmacDuel`, the same with a learner on either side
+    battle_task   `BattleTask` and `SmacTask`, which use all of these, and a task for each scenario;
+                  `SmacDuel`, the same with a learner on either side
     scripted      SMAC's scripted player, which sees the whole battle, and one that sees as an agent
     smacv2        SMACv2's random teams, and a task for each of its scenarios
     smac_battle   a battle from the arguments of SMAC's and SMACv2's own classes

@@ -23,8 +23,8 @@ from sc2standin.data import abilities
 from sc2standin.data.abilities import KIND_BY_ABILITY, OrderKind, takes
 from sc2standin.data.spells import SPELL_BY_ABILITY, Aim, Spell
 from sc2standin.process.state import State
+from sc2standin.requests import console
 from sc2standin.requests.commands.errands import find, obey_at_once, read_errand
-from sc2standin.requests.console import on_screen
 from sc2standin.requests.text import text
 from sc2standin.simulation import orders
 from sc2standin.simulation.economy.offers import meant
@@ -67,7 +67,7 @@ def _perform(state: State, one: sc_pb.Action) -> error_pb.ActionResult.ValueType
     if one.HasField("action_chat"):
         state.ask(partial(_say, state, one))
         return Success
-    acted = on_screen.act(state, one)
+    acted = console.act(state, one)
     if isinstance(acted, sc_pb.Action):
         return _command(state, acted, acted.action_raw.unit_command)
     return acted
@@ -79,10 +79,10 @@ def _perform_raw(state: State, one: sc_pb.Action) -> error_pb.ActionResult.Value
     if kind == "unit_command":
         result = _command(state, one, raw.unit_command)
         if result == Success and state.player_options.raw_affects_selection:
-            on_screen.select(state, raw.unit_command.unit_tags)
+            console.select_tagged(state, raw.unit_command.unit_tags)
         return result
     if kind == "camera_move":
-        return on_screen.move_camera(state, one)
+        return console.move_camera(state, one)
     if kind is None:
         return error_pb.Error
     # Autocast toggles have no effect on these maps.
@@ -177,7 +177,7 @@ def _give(state: State, one: sc_pb.Action, given: list[tuple[Unit, Order]], queu
         return
     if len(obeyed) < len(given):
         one = _obeyed(one, command.ability_id, obeyed)
-    state.was_done(on_screen.with_clicks(state, one))
+    state.was_done(console.with_clicks(state, one))
 
 
 def _obey(

@@ -58,7 +58,7 @@ from sc2standin.simulation.economy.workers.mining import (
     Walking,
 )
 from sc2standin.simulation.paths import Routes
-from sc2standin.simulation.rules.mini_games import fields_near
+from sc2standin.simulation.rules import fields_near
 from sc2standin.simulation.terrain import Terrain
 from sc2standin.simulation.units import (
     ME,

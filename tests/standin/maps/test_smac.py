@@ -21,7 +21,7 @@ from sc2standin.map_reader.real_map import read_scenario
 from sc2standin.map_reader.scenario import parse_scenario
 from sc2standin.mpq import pack
 from sc2standin.simulation import paths
-from sc2standin.simulation.rules.battle import STRAY
+from sc2standin.simulation.rules import STRAY
 from tests.peers.run_smac import MAPS, differences
 from tests.standin.maps.test_map_files import in_sectors
 from tests.standin.sessions import ALONE, against, apart, command

@@ -16,7 +16,7 @@ from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
 
 from sc2standin.simulation.paths import FAR, STRAIGHT, Field
-from sc2standin.simulation.rules.placement import SPREAD_LOOPS
+from sc2standin.simulation.rules import SPREAD_LOOPS
 from tests.standin.sessions import apart, command, place_of, step_until
 
 SMART, MOVE, PATROL, ATTACK = 1, 16, 17, 23

@@ -10,13 +10,18 @@ import time
 import psutil
 import pytest
 
-from sc2pool.cli.bench.advice import Limit, Measured, Resets, advice, best, limit_of
 from sc2pool.cli.bench.command import as_text
 from sc2pool.cli.bench.measuring import (
+    Limit,
+    Measured,
+    Resets,
     Round,
     Rounds,
+    advice,
+    best,
     cpu_between,
     cpu_by_process,
+    limit_of,
     measure,
     memory_by_role,
     step_for,

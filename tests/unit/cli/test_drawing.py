@@ -16,11 +16,11 @@ from rich.console import Console
 
 from sc2pool import shell
 from sc2pool.cli.drawing import draw_curve, references_for, rolling_mean, spread
-from sc2pool.cli.gif import frame_of, write_picture
+from sc2pool.cli.films import frame_of, write_picture
 from sc2pool.cli.stop import check_said
 from sc2pool.cli.table import NONE, duration, make_table, size
-from sc2pool.cli.training.episodes import EpisodeRow
 from sc2pool.cli.training.progress import Bar, Figures, Lines, open_display
+from sc2pool.cli.training.run_folder import EpisodeRow
 from sc2pool.shell import called, quoted
 from sc2pool.tasks.registry import BUILT_IN, TASK_GROUPS, resolve_task
 from tests.unit.conftest import printed_by

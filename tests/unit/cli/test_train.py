@@ -15,7 +15,8 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import DummyVecEnv
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from sc2pool.cli.training.episodes import (
+from sc2pool.cli.training.progress import ProgressTable, Tolerant, open_logger
+from sc2pool.cli.training.run_folder import (
     WINDOW,
     EpisodeLog,
     EpisodeRow,
@@ -23,7 +24,6 @@ from sc2pool.cli.training.episodes import (
     read_rows,
     write_rows,
 )
-from sc2pool.cli.training.progress import ProgressTable, Tolerant, open_logger
 from sc2pool.cli.training.train import Saver
 from sc2pool.errors import ConfigError
 

@@ -14,18 +14,10 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
 
 from sc2pool import commands
-from sc2pool.tasks.minigames.build_marines import BuildMarines
 from sc2pool.tasks.minigames.collect_mineral_shards import (
     MINERAL_SHARDS,
     CollectMineralShards,
     preferences,
-)
-from sc2pool.tasks.minigames.collect_minerals_and_gas import (
-    BUILD_DEPOT,
-    OBSERVATION_SIZE,
-    TRAIN_SCV,
-    WAIT,
-    CollectMineralsAndGas,
 )
 from sc2pool.tasks.minigames.defeat_roaches import (
     ENEMY_ROACHES,
@@ -36,12 +28,6 @@ from sc2pool.tasks.minigames.defeat_roaches import (
     RESCUE_HURT,
     DefeatRoaches,
 )
-from sc2pool.tasks.minigames.defeat_zerglings_and_banelings import (
-    ENEMY_BANELINGS,
-    ENEMY_ZERGLINGS,
-    DefeatZerglingsAndBanelings,
-)
-from sc2pool.tasks.minigames.find_and_defeat_zerglings import FindAndDefeatZerglings
 from sc2pool.tasks.minigames.geometry import (
     DIRECTIONS,
     N_DIRECTIONS,
@@ -52,12 +38,6 @@ from sc2pool.tasks.minigames.geometry import (
     nearest_direction,
     walk_target,
     walkable_of,
-)
-from sc2pool.tasks.minigames.images import (
-    BuildMarinesImage,
-    CollectMineralsAndGasImage,
-    DefeatZerglingsAndBanelingsImage,
-    FindAndDefeatZerglingsImage,
 )
 from sc2pool.tasks.minigames.move_to_beacon import (
     BEACONS,
@@ -73,6 +53,24 @@ from sc2pool.tasks.minigames.scripted import (
     collect_minerals_and_gas,
     defeat_roaches,
     move_to_beacon,
+)
+from sc2pool.tasks.minigames.town_games import (
+    BUILD_DEPOT,
+    OBSERVATION_SIZE,
+    TRAIN_SCV,
+    WAIT,
+    BuildMarines,
+    BuildMarinesImage,
+    CollectMineralsAndGas,
+    CollectMineralsAndGasImage,
+)
+from sc2pool.tasks.minigames.zerglings import (
+    ENEMY_BANELINGS,
+    ENEMY_ZERGLINGS,
+    DefeatZerglingsAndBanelings,
+    DefeatZerglingsAndBanelingsImage,
+    FindAndDefeatZerglings,
+    FindAndDefeatZerglingsImage,
 )
 from sc2pool.tasks.registry import resolve_task
 

@@ -1,4 +1,4 @@
-"""The definition of a task: class attributes, overrides of a pool, and an action in flight."""
+"""The definition of a task: attributes, overrides of a pool, an action in flight, and teams."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from sc2pool.players.factory import TaskPlayerSpec
 from sc2pool.players.task_spec import TaskSpec
 from sc2pool.protocol import LOOPS_PER_S
 from sc2pool.tasks.in_flight import ActionInFlight
+from sc2pool.tasks.marine_duel import MarineDuel
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
-from sc2pool.tasks.task import Task, check_definition
+from sc2pool.tasks.registry import resolve_task
+from sc2pool.tasks.task import Task, TeamTask, agents_of, check_definition, row_space
 from sc2pool.tasks.teams.battle_task import smac_task
 
 # ---- class attributes ----------------------------------------------------------------------------
@@ -242,3 +244,66 @@ def test_a_class_made_from_it_is_as_it_is():
 def test_tasks_that_cannot_have_it(bases, told):
     with pytest.raises(ConfigError, match=told):
         type("Wrong", bases, {})
+
+
+# ---- the definition of a team --------------------------------------------------------------------
+
+
+class Pair(TeamTask):
+    map_name = "3m"
+    agents = ("a", "b")
+    observation_space = spaces.Box(0, 1, (2,), np.float32)
+    action_space = spaces.Discrete(2)
+    state_space = spaces.Box(0, 1, (3,), np.float32)
+
+    def act(self, action):
+        return []
+
+    def observe(self):
+        return np.zeros((2, 2), np.float32)
+
+
+@pytest.mark.parametrize("sides", [1, 2])
+def test_a_row_is_what_an_agent_sees_and_the_state_if_it_is_shared(sides):
+    class Team(Pair):
+        players = sides
+
+    class Shared(Team):
+        shares_state = True
+
+    assert row_space(resolve_task(Team)) is Pair.observation_space
+    assert set(row_space(resolve_task(Shared))) == {"observation", "state"}
+    assert Team.game_setup().participants == sides
+
+
+def test_a_row_of_a_task_without_agents_is_its_observation():
+    assert (agents_of(Pair), agents_of(MarineDuel)) == (2, 1)
+    assert row_space(MarineDuel) is MarineDuel.observation_space
+
+
+@pytest.mark.parametrize("given", [(), ("a", "a"), ["a", "b"], ("a", 1), ("", "b")])
+def test_wrong_agents(given):
+    class Wrong(Pair):
+        agents = given
+
+    with pytest.raises(ConfigError, match="task Wrong: agents must be a tuple of at least one"):
+        resolve_task(Wrong)
+
+
+def test_a_state_space_is_a_space():
+    class Wrong(Pair):
+        state_space = 5
+
+    with pytest.raises(ConfigError, match="task Wrong: state_space must be a Space or None, got 5"):
+        resolve_task(Wrong)
+
+
+def test_a_state_without_a_space_cannot_be_shared():
+    class Wrong(Pair):
+        state_space = None
+        shares_state = True
+
+    with pytest.raises(ConfigError, match="shares_state is True, but the task has no state_space"):
+        resolve_task(Wrong)
+    with pytest.raises(NotImplementedError, match="Wrong has no state"):
+        Wrong().state()

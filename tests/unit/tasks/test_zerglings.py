@@ -6,34 +6,28 @@ import numpy as np
 import pytest
 
 from sc2pool import commands
-from sc2pool.tasks.minigames.defeat_zerglings_and_banelings import (
+from sc2pool.tasks.minigames.scripted import find_and_defeat_zerglings
+from sc2pool.tasks.minigames.zerglings import (
+    BATTLE_FIRST_WALK,
     ENEMY_BANELINGS,
+    ENEMY_ZERGLINGS,
     FALL_BACK,
     FIRE_AT_WILL,
-    FIRST_WALK,
     FOCUS_BANELINGS,
-    SPREAD,
-    DefeatZerglingsAndBanelings,
-)
-from sc2pool.tasks.minigames.find_and_defeat_zerglings import (
-    ENEMY_ZERGLINGS,
     FOCUS_NEAREST,
     FOCUS_WEAKEST,
     FORGOTTEN_LOOPS,
-    N_ACTIONS,
     OWN_MARINES,
     RESCUE_HURT,
+    SEARCH_ACTIONS,
+    SEARCH_FIRST_WALK,
+    SPREAD,
+    DefeatZerglingsAndBanelings,
+    DefeatZerglingsAndBanelingsImage,
     FindAndDefeatZerglings,
+    FindAndDefeatZerglingsImage,
     SearchMemory,
 )
-from sc2pool.tasks.minigames.find_and_defeat_zerglings import (
-    FIRST_WALK as FIRST_WALK_OF_THE_SEARCH,
-)
-from sc2pool.tasks.minigames.images import (
-    DefeatZerglingsAndBanelingsImage,
-    FindAndDefeatZerglingsImage,
-)
-from sc2pool.tasks.minigames.scripted import find_and_defeat_zerglings
 
 # ---- FindAndDefeatZerglings ----------------------------------------------------------------------
 
@@ -76,7 +70,7 @@ def test_orders(group):
 
 def test_the_group_walks_to_one_point_and_attacks_on_the_way(group):
     group.observe()
-    (order,) = group.act(FIRST_WALK_OF_THE_SEARCH + 2)
+    (order,) = group.act(SEARCH_FIRST_WALK + 2)
     assert order.ability_id == commands.ATTACK
     target = order.target_world_space_pos
     assert (target.x, target.y) == pytest.approx((20, 34))
@@ -87,11 +81,11 @@ def test_masks_and_script(group, unit, begin):
     assert group.action_masks().all()
     alone = begin(FindAndDefeatZerglings, unit(OWN_MARINES, 12, 30))
     observed = alone.observe()
-    assert alone.action_masks().tolist() == [False] * FIRST_WALK_OF_THE_SEARCH + [True] * (
-        N_ACTIONS - 3
+    assert alone.action_masks().tolist() == [False] * SEARCH_FIRST_WALK + [True] * (
+        SEARCH_ACTIONS - 3
     )
     assert list(alone.act(FOCUS_NEAREST)) == []
-    assert find_and_defeat_zerglings(observed) >= FIRST_WALK_OF_THE_SEARCH
+    assert find_and_defeat_zerglings(observed) >= SEARCH_FIRST_WALK
 
 
 @pytest.fixture
@@ -186,7 +180,7 @@ def test_spread_and_walk(battle, unit, begin):
     targets = [order.target_world_space_pos.x for order in pair.act(SPREAD)]
     assert targets == [16, 25]
     battle.observe()
-    targets = [order.target_world_space_pos.y for order in battle.act(FIRST_WALK + 2)]
+    targets = [order.target_world_space_pos.y for order in battle.act(BATTLE_FIRST_WALK + 2)]
     assert targets == [38, 34, 30]
 
 
@@ -198,7 +192,7 @@ def test_masks(battle, unit, begin):
     masks = alone.action_masks()
     assert not masks[[FIRE_AT_WILL, FOCUS_BANELINGS, FALL_BACK]].any()
     assert masks[SPREAD]
-    assert masks[FIRST_WALK:].all()
+    assert masks[BATTLE_FIRST_WALK:].all()
     assert list(alone.act(FOCUS_BANELINGS)) == []
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sc2pool.commands import Commands
-from sc2pool.tasks.teams.team_task import TeamTask
+from sc2pool.tasks.task import TeamTask
 from tests.support.audit.audited.match_task import AuditMatch
 from tests.support.audit.audited.task import AuditTask, Stamp, checksum
 

@@ -29,8 +29,8 @@ from sc2pool.tasks.opponents.resolve import InTurn, resolve
 from sc2pool.tasks.opponents.snapshots import SnapshotStore
 from sc2pool.tasks.player import Episode
 from sc2pool.tasks.queue_pair import Transition
-from sc2pool.tasks.teams.duel import smac_duel
-from sc2pool.tasks.teams.team_task import TeamTask
+from sc2pool.tasks.task import TeamTask
+from sc2pool.tasks.teams.battle_task import smac_duel
 from tests.unit.conftest import printed_by
 from tests.unit.tasks.opponents.conftest import FOUR, SEEN, SHOWN, answer
 

@@ -1,20 +1,23 @@
-"""`Film`, a film of one episode, and `Video`, which writes it while the episode is played.
+"""`Film`, a film of one episode; `Video` and `GifFilm`, which write it as a video or as a GIF file.
 
-Rules: the file appears when it is complete. An error of the disk is printed, and ends only the
-film.
+Rules: the file appears when it is complete: a video is written while the episode is played, and a
+GIF at the episode's end. An error of the disk is printed, and ends only the film.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sc2pool.cli.stop import say
 from sc2pool.integration import VecPool
-from sc2pool.utilities import new_file
+from sc2pool.utilities import new_file, replacing
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 
 class Film(ABC):
@@ -126,3 +129,51 @@ def _check(path: Path) -> None:
         raise OSError("it was not finished") from error
     finally:
         frames.close()
+
+
+MOST_FRAMES = 3_000
+"""Limit of frames, because all frames are in memory (0.3 MB each)."""
+_LAST_FRAME_MS = 2000
+"""Duration of the last frame, before the picture begins again."""
+_LONGEST_FRAME_MS = 655_350
+"""Limit of the format, which has hundredths of a second in 16 bits."""
+
+
+class GifFilm(Film):
+    """A film as a GIF file, which is written at the episode's end."""
+
+    def __init__(self, path: Path, pool: VecPool, fps: float) -> None:
+        super().__init__(path, pool, fps)
+        self._frames: list[Image.Image] = []
+
+    def _add(self, frame: Any) -> None:
+        if len(self._frames) >= MOST_FRAMES:
+            raise OSError(f"the episode has more than {MOST_FRAMES:,} frames")
+        self._frames.append(frame_of(frame))
+
+    def _finish(self) -> None:
+        write_picture(self._path, self._frames, self._fps)
+
+    def close(self) -> None:
+        self._frames.clear()
+
+
+def frame_of(pixels: Any) -> Image.Image:
+    """A frame, uint8 (height, width, 3), as an image with at most 256 colours, for GIF."""
+    from PIL import Image  # noqa: PLC0415
+
+    return Image.fromarray(pixels).quantize(dither=Image.Dither.NONE)
+
+
+def write_picture(path: Path, frames: Sequence[Image.Image], fps: float) -> None:
+    """Write a GIF file of at least one frame from `frame_of`, at `fps` frames per second.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    frame_ms = min(round(1000 / fps), _LONGEST_FRAME_MS)
+    durations_ms = [frame_ms] * (len(frames) - 1) + [_LAST_FRAME_MS]
+    first, *others = frames
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as unfinished:
+        first.save(unfinished, save_all=True, append_images=others, duration=durations_ms, loop=0)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sc2pool.cli.training.video import Video
+from sc2pool.cli.films import Video
 
 pytest.importorskip("imageio_ffmpeg")
 

@@ -22,8 +22,8 @@ from minari.data_collector import EpisodeBuffer
 from minari.dataset.minari_storage import MinariStorage
 
 import sc2pool  # noqa: F401 - it registers the tasks
-from sc2pool.datasets import recording
-from sc2pool.datasets.recording import EpisodeCollector, MinariWriter, RecordedEpisode
+from sc2pool import datasets
+from sc2pool.datasets import EpisodeCollector, MinariWriter, RecordedEpisode
 from sc2pool.errors import ConfigError
 from sc2pool.replacing import new_file, new_folder
 
@@ -138,7 +138,7 @@ def assert_has(numbers: list[int]) -> None:
 
 
 def test_what_is_written_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording, "SHARD_STEPS", 6)
+    monkeypatch.setattr(datasets, "SHARD_STEPS", 6)
     made = writer(about={"algorithm_name": "PPO", "description": "a walk"})
     for number in range(5):
         made.add(episode(number))
@@ -183,7 +183,7 @@ def test_a_shard_whose_links_were_refused_is_linked_with_the_next_one(
     made = writer()
     made.add(episode(0))
     with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
-        patch.setattr(recording, "_number", Mock(side_effect=OSError("no space")))
+        patch.setattr(datasets, "_number", Mock(side_effect=OSError("no space")))
         made.flush()
     assert_has([])
     made.add(episode(1))
@@ -235,7 +235,7 @@ def test_two_recorders_do_not_mix_their_episodes() -> None:
 
 
 def recorded_folder() -> Path:
-    return recording.folder_of(ID)
+    return datasets.folder_of(ID)
 
 
 @pytest.mark.parametrize("content", [b"", b'{"total_epi', b"[]", b"{}", b"\xff", b"[" * 100_000])

@@ -1,0 +1,478 @@
+"""The mini-games against zerglings: `FindAndDefeatZerglings` and `DefeatZerglingsAndBanelings`.
+
+FindAndDefeatZerglings: three marines, a dark map, 25 zerglings. +1 for a zergling, -1 for a marine.
+The observation contains only zerglings that the marines see. So that a policy without memory can
+search, the task adds when each part of the map was last seen. For that the map is divided into
+blocks. A block counts as seen if its middle is near a marine. The game's own visibility grid is
+more detailed, but takes longer to read.
+
+DefeatZerglingsAndBanelings: nine marines against six zerglings and four banelings. +5 for each
+enemy, -1 for a marine, then the next wave. A baneling that reaches a group of marines hurts all of
+them. So marines must shoot it earlier, or stand apart.
+
+The images of both games are for convolutional policies. Only the observation differs from the task
+with a vector; the actions are inherited. Row 0 is the farthest up and column 0 the farthest left.
+The middle of the learner's units is always in the middle of the image. The image extends in each
+direction by the length of the playable area's longer side, so it always shows the whole area. Units
+are discs; the more hit points they have, the brighter.
+"""
+
+from __future__ import annotations
+
+from itertools import repeat
+from typing import ClassVar
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from sc2pool import commands
+from sc2pool.commands import Commands
+from sc2pool.tasks.minigames.geometry import (
+    DIRECTIONS,
+    N_DIRECTIONS,
+    PlayableArea,
+    bearing_of,
+    bearings,
+    flight_target,
+    nearest_direction,
+    nearest_first,
+    walk_target,
+    walks,
+)
+from sc2pool.tasks.minigames.move_to_beacon import IMAGE_SIZE, draw_area
+from sc2pool.tasks.task import Task
+from sc2pool.units import ENEMY, Floats, Kind, Units, distances, health, select, weapon_cooldown
+
+ENEMY_BANELINGS = Kind("Baneling", ENEMY)
+ENEMY_ZERGLINGS = Kind("Zergling", ENEMY)
+OWN_MARINES = Kind("Marine")
+
+MARINE_HEALTH = 45.0
+ZERGLING_HEALTH = 35.0
+NEAR = 10.0
+"""The unit of distances within sight and within a fight, in cells; distances on the map use the
+area's longer side."""
+
+
+# ---- FindAndDefeatZerglings ----------------------------------------------------------------------
+
+
+FOCUS_NEAREST = 0
+FOCUS_WEAKEST = 1
+RESCUE_HURT = 2
+SEARCH_FIRST_WALK = 3
+SEARCH_ACTIONS = SEARCH_FIRST_WALK + N_DIRECTIONS
+
+N_ZERGLINGS_SEEN = 4
+SEARCH_SIZE = 8 + 4 * N_ZERGLINGS_SEEN + 3 + N_DIRECTIONS
+
+
+class FindAndDefeatZerglings(Task):
+    """Search the map with three marines that stay together, and shoot the zerglings.
+
+    Action space: `Discrete(11)`:
+
+    - 0: All attack the zergling nearest to the group's centre.
+    - 1: All attack the zergling with the fewest hit points (of several, the nearest).
+    - 2: The marine with the fewest hit points walks away from the nearest zergling, the others
+      attack as in 0.
+    - 3 to 10: All walk to one point ahead of the group, and attack enemies on the way. 3 is right
+      (east), then counter-clockwise in steps of 45°.
+
+    Actions 0 to 2 are masked, and do nothing, while no zergling is in sight.
+
+    Observation space: `Box(-1, 1, (35,), float32)`, see `observe`.
+    """
+
+    map_name: ClassVar[str] = "FindAndDefeatZerglings"
+    max_loops: ClassVar[int | None] = 2880
+    action_space = spaces.Discrete(SEARCH_ACTIONS)
+    observation_space: spaces.Box = spaces.Box(-1.0, 1.0, (SEARCH_SIZE,), np.float32)
+
+    area: PlayableArea
+    memory: SearchMemory
+    marines: Units
+    zerglings: Units
+
+    def on_start(self) -> None:
+        self.area = PlayableArea.of(self.game_info)
+        self.memory = SearchMemory(self.area)
+
+    def observe(self) -> NDArray[np.generic]:
+        """Look at the group, the zerglings in sight, and the memory of the search.
+
+        Returns:
+            (35,) float32, each in [-1, 1]; zeros stand for missing units:
+
+            0: Number of marines / 3. 1: Number of zerglings in sight / 8.
+            2, 3: Position (x, y) of the marines' centre relative to the area's, in halves of the
+            area's longer side.
+            4, 5: Mean and lowest hit points of the marines / 45.
+            6: Share of the marines whose weapon is ready.
+            7: Distance between the marine with the fewest hit points and the zergling nearest to
+            it, in tens of cells, at most 1.
+            8 to 23: The four zerglings nearest to the centre. For each: the unit vector (x, y)
+            towards it, its distance in tens of cells, and its hit points / 35.
+            24, 25, 26: Unit vector (x, y) to the part of the map to search next, and its distance
+            in lengths of the longer side. It is the nearest part not seen for 36 seconds (800
+            loops), else the one not seen for longest.
+            27 to 34: For each of the eight directions, the mean age of the last sight of the map up
+            to 12 cells away. 0 is now, 1 is 36 seconds (800 loops) or never.
+        """
+        self._read_units()
+        vector = np.zeros(SEARCH_SIZE, dtype=np.float32)
+        n_marines, n_zerglings = len(self.marines), len(self.zerglings)
+        vector[:2] = n_marines / 3, n_zerglings / 8
+        if n_marines:
+            x, y = self.centre()
+            marine_health = health(self.marines)
+            vector[2:4] = self.area.relative(x, y)
+            vector[4] = marine_health.mean() / MARINE_HEALTH
+            vector[5] = marine_health.min() / MARINE_HEALTH
+            vector[6] = np.mean(weapon_cooldown(self.marines) == 0)
+            goal_x, goal_y = self.memory.nearest_forgotten(x, y).tolist()
+            vector[24:27] = bearing_of(goal_x - x, goal_y - y, self.area.longer_side)
+            vector[27:] = self.memory.ages_by_direction(x, y)
+        if n_marines and n_zerglings:
+            positions = self.zerglings.positions
+            weakest = self.marines.positions[[marine_health.argmin()]]
+            vector[7] = distances(weakest, positions).min() / NEAR
+            order = nearest_first(self.zerglings, self.marines)[:N_ZERGLINGS_SEEN]
+            seen = vector[8 : 8 + 4 * len(order)].reshape(-1, 4)
+            seen[:, :3] = bearings(x, y, positions[order], NEAR)
+            seen[:, 3] = health(self.zerglings)[order] / ZERGLING_HEALTH
+        return vector.clip(-1.0, 1.0, out=vector)
+
+    def act(self, action: int) -> Commands:
+        if not len(self.marines):
+            return []
+        if action >= SEARCH_FIRST_WALK:
+            x, y = self.centre()
+            target = walk_target(x, y, int(action) - SEARCH_FIRST_WALK, self.area)
+            return [commands.attack(self.marines.tags, target)]
+        if not len(self.zerglings):
+            return []
+        order = nearest_first(self.zerglings, self.marines)
+        nearest = self.zerglings.tags[order[0]]
+        if action == FOCUS_NEAREST:
+            return [commands.attack(self.marines.tags, nearest)]
+        if action == FOCUS_WEAKEST:
+            weakest = order[health(self.zerglings)[order].argmin()]
+            return [commands.attack(self.marines.tags, self.zerglings.tags[weakest])]
+        return self._rescue_hurt(nearest)
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        masks = np.ones(SEARCH_ACTIONS, dtype=np.bool_)
+        masks[:SEARCH_FIRST_WALK] = len(self.marines) > 0 and len(self.zerglings) > 0
+        return masks
+
+    def centre(self) -> tuple[float, float]:
+        """The middle of the marines, of which there must be at least one."""
+        x, y = self.marines.positions.mean(axis=0).tolist()
+        return x, y
+
+    def _read_units(self) -> None:
+        """Read the units, and store which blocks are seen now."""
+        self.marines, self.zerglings = select(self.lazy_observation, OWN_MARINES, ENEMY_ZERGLINGS)
+        self.memory.note_seen(self.marines.positions, self.lazy_observation.game_loop)
+
+    def _rescue_hurt(self, target_tag: int) -> Commands:
+        """The weakest marine walks away; the others attack."""
+        hurt = int(health(self.marines).argmin())
+        away = flight_target(self.marines.positions[hurt], self.zerglings.positions, self.area)
+        orders = [commands.move([self.marines.tags[hurt]], away)]
+        fighters = [tag for tag in self.marines.tags if tag != self.marines.tags[hurt]]
+        if fighters:
+            orders.append(commands.attack(fighters, target_tag))
+        return orders
+
+
+BLOCK_SIDE = 4.0
+"""The approximate side of a block, in cells: a whole number of equal blocks fills the area."""
+CLEAR_SIGHT = 8.0
+"""The distance up to which a marine surely sees a whole unit, in cells. Its sight is 9."""
+FORGOTTEN_LOOPS = 800
+"""The age at which a block counts as unseen: zerglings may have come back, or a new wave."""
+SURVEYED_CELLS = 12.0
+"""The range of `ages_by_direction`, in cells."""
+
+
+class SearchMemory:
+    """Records when each block of the playable area was last seen."""
+
+    def __init__(self, area: PlayableArea) -> None:
+        columns = max(1, round((area.right - area.left) / BLOCK_SIDE))
+        rows = max(1, round((area.top - area.bottom) / BLOCK_SIDE))
+        x = area.left + (np.arange(columns) + 0.5) * (area.right - area.left) / columns
+        y = area.bottom + (np.arange(rows) + 0.5) * (area.top - area.bottom) / rows
+        self.shape = rows, columns
+        self.middles = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+        """(n, 2) map coordinates, row by row from the bottom."""
+        self._seen_at = np.full(len(self.middles), -float(FORGOTTEN_LOOPS))
+        self._loop = 0
+
+    def note_seen(self, eyes: Floats, loop: int) -> None:
+        """Mark the blocks around `eyes`, the units' positions, as seen at this loop."""
+        self._loop = loop
+        if len(eyes):
+            self._seen_at[distances(self.middles, eyes).min(axis=1) <= CLEAR_SIGHT] = loop
+
+    def ages(self) -> Floats:
+        """The age of each block's last sight, (n,): 0 is now, 1 is forgotten or never seen."""
+        return np.clip((self._loop - self._seen_at) / FORGOTTEN_LOOPS, 0.0, 1.0)
+
+    def nearest_forgotten(self, x: float, y: float) -> NDArray[np.float64]:
+        """The middle of the block to visit next, (2,): the nearest forgotten one, else the
+        oldest."""
+        offsets = self.middles - (x, y)
+        ages = self.ages()
+        # An age outweighs every distance unless both blocks are forgotten.
+        cost = np.hypot(offsets[:, 0], offsets[:, 1]) - 1e4 * ages
+        return np.asarray(self.middles[cost.argmin()])
+
+    def ages_by_direction(self, x: float, y: float) -> NDArray[np.float32]:
+        """The mean age of the blocks in each of the eight directions, (8,); 0 without a block."""
+        offsets = self.middles - (x, y)
+        lengths = np.hypot(offsets[:, 0], offsets[:, 1])
+        towards = np.argmax(offsets @ np.array(DIRECTIONS).T, axis=1)
+        near = lengths <= SURVEYED_CELLS
+        count = np.bincount(towards[near], minlength=len(DIRECTIONS))
+        total = np.bincount(towards[near], self.ages()[near], minlength=len(DIRECTIONS))
+        return (total / np.maximum(count, 1)).astype(np.float32)
+
+
+# ---- DefeatZerglingsAndBanelings -----------------------------------------------------------------
+
+
+FIRE_AT_WILL = 0
+FOCUS_BANELINGS = 1
+SPREAD = 2
+FALL_BACK = 3
+BATTLE_FIRST_WALK = 4
+BATTLE_ACTIONS = BATTLE_FIRST_WALK + N_DIRECTIONS
+
+DANGER = 3.5
+"""A marine nearer than this to a baneling's middle is about to be hit, in cells."""
+N_SEEN = 4
+"""How many enemies of each type the observation contains, the nearest first."""
+BATTLE_SIZE = 10 + 2 * 3 * N_SEEN
+
+
+class DefeatZerglingsAndBanelings(Task):
+    """Lead the marines as one group: choose targets, spread, fall back, or walk.
+
+    Action space: `Discrete(12)`:
+
+    - 0: Each marine attacks the enemy nearest to it.
+    - 1: Each marine attacks the baneling nearest to it, or acts as in 0 without banelings.
+    - 2: Each marine walks away from the middle of the marines within 3 cells of it.
+    - 3: The marines within 3.5 cells of a baneling walk away from it, the others attack as in 1.
+    - 4 to 11: All walk. 4 is right (east), then counter-clockwise in steps of 45°.
+
+    Actions 0, 1 and 3 are masked, and do nothing, while no enemy is in sight.
+
+    Observation space: `Box(-1, 1, (34,), float32)`, see `observe`.
+    """
+
+    map_name: ClassVar[str] = "DefeatZerglingsAndBanelings"
+    max_loops: ClassVar[int | None] = 1920
+    action_space = spaces.Discrete(BATTLE_ACTIONS)
+    observation_space: spaces.Box = spaces.Box(-1.0, 1.0, (BATTLE_SIZE,), np.float32)
+
+    area: PlayableArea
+    marines: Units
+    zerglings: Units
+    banelings: Units
+
+    def on_start(self) -> None:
+        self.area = PlayableArea.of(self.game_info)
+
+    def observe(self) -> NDArray[np.generic]:
+        """Look at the battle.
+
+        Returns:
+            (34,) float32, each in [-1, 1]; zeros stand for missing units:
+
+            0: Number of marines / 40. 1: Number of zerglings / 6. 2: Number of banelings / 4.
+            3, 4: Position (x, y) of the marines' centre relative to the area's, in halves of the
+            area's longer side.
+            5, 6: Mean and lowest hit points of the marines / 45.
+            7: Share of the marines whose weapon is ready.
+            8: Mean distance of the marines to their centre, in tens of cells.
+            9: Share of the marines within 3.5 cells of a baneling.
+            10 to 21: The four zerglings nearest to the marines' centre. For each: the unit vector
+            (x, y) towards it and its distance in lengths of the longer side.
+            22 to 33: The same for the banelings.
+        """
+        self._read_units()
+        vector = np.zeros(BATTLE_SIZE, dtype=np.float32)
+        places = self.marines.positions
+        n_marines = len(places)
+        vector[:3] = n_marines / 40, len(self.zerglings) / 6, len(self.banelings) / 4
+        if n_marines:
+            x, y = places.mean(axis=0).tolist()
+            marine_health = health(self.marines)
+            vector[3:5] = self.area.relative(x, y)
+            vector[5] = marine_health.mean() / MARINE_HEALTH
+            vector[6] = marine_health.min() / MARINE_HEALTH
+            vector[7] = np.mean(weapon_cooldown(self.marines) == 0)
+            vector[8] = np.hypot(places[:, 0] - x, places[:, 1] - y).mean() / NEAR
+            vector[9] = self._in_danger().mean()
+            for first, enemies in ((10, self.zerglings), (22, self.banelings)):
+                order = np.argsort(distances(np.array([(x, y)]), enemies.positions)[0])[:N_SEEN]
+                seen = bearings(x, y, enemies.positions[order], self.area.longer_side)
+                vector[first : first + seen.size] = seen.ravel()
+        return vector.clip(-1.0, 1.0, out=vector)
+
+    def act(self, action: int) -> Commands:
+        if action >= BATTLE_FIRST_WALK:
+            return walks(self.marines, repeat(int(action) - BATTLE_FIRST_WALK), self.area)
+        if action == SPREAD:
+            return walks(self.marines, self._apart(), self.area)
+        targets = [self.banelings] if len(self.banelings) else [self.zerglings]
+        if action == FIRE_AT_WILL:
+            targets = [self.zerglings, self.banelings]
+        if not (len(self.marines) and any(map(len, targets))):
+            return []
+        threatened = self._in_danger() & (action == FALL_BACK)
+        return [
+            *self._fall_back(np.flatnonzero(threatened)),
+            *self._attack(np.flatnonzero(~threatened), targets),
+        ]
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        masks = np.ones(BATTLE_ACTIONS, dtype=np.bool_)
+        enemies = len(self.zerglings) + len(self.banelings)
+        masks[[FIRE_AT_WILL, FOCUS_BANELINGS, FALL_BACK]] = len(self.marines) > 0 and enemies > 0
+        return masks
+
+    def _read_units(self) -> None:
+        """Read the units."""
+        self.marines, self.zerglings, self.banelings = select(
+            self.lazy_observation, OWN_MARINES, ENEMY_ZERGLINGS, ENEMY_BANELINGS
+        )
+
+    def _in_danger(self) -> NDArray[np.bool_]:
+        """For each marine, whether a baneling is about to hit it, (n,) bool."""
+        to_banelings = distances(self.marines.positions, self.banelings.positions)
+        return np.asarray((to_banelings < DANGER).any(axis=1))
+
+    def _attack(self, marines: NDArray[np.intp], enemies: list[Units]) -> Commands:
+        """Each of these marines attacks the enemy nearest to it, with one command per target."""
+        if not len(marines):
+            return []
+        tags = [tag for units in enemies for tag in units.tags]
+        places = np.concatenate([units.positions for units in enemies])
+        nearest = distances(self.marines.positions[marines], places).argmin(axis=1).tolist()
+        groups: dict[int, list[int]] = {}
+        for marine, target in zip(marines.tolist(), nearest, strict=True):
+            groups.setdefault(target, []).append(self.marines.tags[marine])
+        return [commands.attack(group, tags[target]) for target, group in groups.items()]
+
+    def _fall_back(self, marines: NDArray[np.intp]) -> Commands:
+        """Each of these marines walks away from the baneling nearest to it."""
+        orders = []
+        for marine in marines.tolist():
+            place = self.marines.positions[marine]
+            away = flight_target(place, self.banelings.positions, self.area)
+            orders.append(commands.move([self.marines.tags[marine]], away))
+        return orders
+
+    def _apart(self) -> list[int]:
+        """For each marine the direction away from the middle of its neighbours."""
+        places: Floats = self.marines.positions
+        near = distances(places, places) < 3.0
+        away = places - near @ places / np.maximum(near.sum(axis=1, keepdims=True), 1)
+        return [nearest_direction(x, y) for x, y in away.tolist()]
+
+
+# ---- the games as images -------------------------------------------------------------------------
+
+
+UNIT_RADIUS_PX = 1.0
+"""Radius of a unit's disc: it covers the centre of at least one pixel, at every position."""
+BANELING_HEALTH = 30.0
+_PIXELS = np.stack(
+    np.meshgrid(
+        np.arange(IMAGE_SIZE) - (IMAGE_SIZE - 1) / 2, (IMAGE_SIZE - 1) / 2 - np.arange(IMAGE_SIZE)
+    )
+)
+"""(2, 64, 64): x and y of each pixel's centre, in pixels from the middle; y up."""
+
+
+class FindAndDefeatZerglingsImage(FindAndDefeatZerglings):
+    """Search the map with three marines, seeing it from above.
+
+    Action space: `Discrete(11)`, as in `FindAndDefeatZerglings`.
+
+    Observation space: `Box(0, 255, (3, 64, 64), uint8)`, channel first; see the file's docstring.
+    Plane 0: marines, 1: zerglings in sight, 2: the age of the last sight of each part of the
+    playable area. It is from 0 (now, or outside the area) to 255 (36 seconds or 800 loops, or never
+    seen).
+    """
+
+    observation_space = spaces.Box(0, 255, (3, IMAGE_SIZE, IMAGE_SIZE), np.uint8)
+
+    def observe(self) -> NDArray[np.generic]:
+        self._read_units()
+        image = np.zeros((3, IMAGE_SIZE, IMAGE_SIZE), dtype=np.uint8)
+        if len(self.marines):
+            middle = np.array(self.centre())
+            draw_units(image[0], self.marines, MARINE_HEALTH, middle, self.area)
+            draw_units(image[1], self.zerglings, ZERGLING_HEALTH, middle, self.area)
+            self._draw_ages(image[2], middle)
+        return image
+
+    def _draw_ages(self, plane: NDArray[np.uint8], middle: Floats) -> None:
+        area, (rows, columns) = self.area, self.memory.shape
+        x, y = _PIXELS * (2 * area.longer_side / IMAGE_SIZE) + middle[:, None, None]
+        row = np.floor((y - area.bottom) / max(area.top - area.bottom, 1.0) * rows).astype(int)
+        column = np.floor((x - area.left) / max(area.right - area.left, 1.0) * columns).astype(int)
+        inside = (row >= 0) & (row < rows) & (column >= 0) & (column < columns)
+        ages = (self.memory.ages().reshape(rows, columns) * 255).astype(np.uint8)
+        plane[inside] = ages[row[inside], column[inside]]
+
+
+class DefeatZerglingsAndBanelingsImage(DefeatZerglingsAndBanelings):
+    """Lead the marines as one group, seeing the battle from above.
+
+    Action space: `Discrete(12)`, as in `DefeatZerglingsAndBanelings`.
+
+    Observation space: `Box(0, 255, (4, 64, 64), uint8)`, channel first; see the file's docstring.
+    Plane 0: marines, 1: zerglings, 2: banelings, 3: 255 where the playable area is.
+    """
+
+    observation_space = spaces.Box(0, 255, (4, IMAGE_SIZE, IMAGE_SIZE), np.uint8)
+
+    def observe(self) -> NDArray[np.generic]:
+        self._read_units()
+        image = np.zeros((4, IMAGE_SIZE, IMAGE_SIZE), dtype=np.uint8)
+        if len(self.marines):
+            x, y = self.marines.positions.mean(axis=0).tolist()
+            middle = np.array((x, y))
+            draw_units(image[0], self.marines, MARINE_HEALTH, middle, self.area)
+            draw_units(image[1], self.zerglings, ZERGLING_HEALTH, middle, self.area)
+            draw_units(image[2], self.banelings, BANELING_HEALTH, middle, self.area)
+            draw_area(image[3], x, y, self.area, IMAGE_SIZE / 2 / self.area.longer_side)
+        return image
+
+
+def draw_units(
+    plane: NDArray[np.uint8], units: Units, full_health: float, middle: Floats, area: PlayableArea
+) -> None:
+    """Draw a disc for each unit, as bright as its share of hit points; the brightest is on top.
+
+    Args:
+        plane: (64, 64), changed in place. Parts of discs outside it are not drawn.
+        full_health: the hit points that are drawn as 255.
+        middle: (2,), the map point in the middle of the image.
+    """
+    if not len(units):
+        return
+    brightness = np.clip(health(units) / full_health * 255, 1, 255).astype(np.uint8)
+    places = (units.positions - middle) * (IMAGE_SIZE / 2 / area.longer_side)
+    for place, value in zip(places, brightness, strict=True):
+        x, y = _PIXELS - place[:, None, None]
+        covered = x * x + y * y <= UNIT_RADIUS_PX**2
+        plane[covered] = np.maximum(plane[covered], value)
