@@ -300,7 +300,7 @@ WINDOW = 100
 
 
 class EpisodeRow(NamedTuple):
-    """One row of the file."""
+    """One row of `episodes.csv`."""
 
     total_steps: int
     """Env steps of the whole run at the episode's end."""
