@@ -39,11 +39,32 @@ from sc2pool.tasks.minigames.town import (
     SUPPLY_DEPOT,
     TOWN_SIZE,
     Town,
+    TownStep,
 )
 from sc2pool.tasks.task import Task
 
 WAIT, GATHER_MINERALS, TRAIN_SCV, BUILD_DEPOT = range(4)
 OBSERVATION_SIZE = TOWN_SIZE + 5
+
+
+class TownGame(Task):
+    """A mini-game in which each action is one step of the town."""
+
+    steps: ClassVar[tuple[TownStep, ...]]
+    """The effect of each action."""
+    step_mul: ClassVar[int] = 32
+    observation_space: spaces.Box = spaces.Box(0.0, 1.0, (OBSERVATION_SIZE,), np.float32)
+
+    town: Town
+
+    def on_start(self) -> None:
+        self.town = Town(PlayableArea.of(self.game_info))
+
+    def act(self, action: int) -> Commands:
+        return towns.take(self.steps[action], self.town)
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        return towns.masks(self.steps, self.town)
 
 
 # ---- CollectMineralsAndGas -----------------------------------------------------------------------
@@ -58,10 +79,9 @@ RESOURCE_STEPS = (
     towns.BUILD_REFINERY,
     towns.GATHER_GAS,
 )
-"""The effect of each action."""
 
 
-class CollectMineralsAndGas(Task):
+class CollectMineralsAndGas(TownGame):
     """Let the town grow: each action is one step of it.
 
     Action space: `Discrete(6)`:
@@ -81,15 +101,9 @@ class CollectMineralsAndGas(Task):
     """
 
     map_name: ClassVar[str] = "CollectMineralsAndGas"
-    step_mul: ClassVar[int] = 32
     max_loops: ClassVar[int | None] = 6720
+    steps = RESOURCE_STEPS
     action_space = spaces.Discrete(len(RESOURCE_STEPS))
-    observation_space: spaces.Box = spaces.Box(0.0, 1.0, (OBSERVATION_SIZE,), np.float32)
-
-    town: Town
-
-    def on_start(self) -> None:
-        self.town = Town(PlayableArea.of(self.game_info))
 
     def observe(self) -> NDArray[np.generic]:
         """Look at the town.
@@ -113,12 +127,6 @@ class CollectMineralsAndGas(Task):
             town.loop / 6720,
         )
 
-    def act(self, action: int) -> Commands:
-        return towns.take(RESOURCE_STEPS[action], self.town)
-
-    def action_masks(self) -> NDArray[np.bool_]:
-        return towns.masks(RESOURCE_STEPS, self.town)
-
 
 # ---- BuildMarines --------------------------------------------------------------------------------
 
@@ -132,10 +140,9 @@ MARINE_STEPS = (
     towns.BUILD_BARRACKS,
     towns.TRAIN_MARINE,
 )
-"""The effect of each action."""
 
 
-class BuildMarines(Task):
+class BuildMarines(TownGame):
     """Let the town grow, and train marines: each action is one step of it.
 
     Action space: `Discrete(6)`:
@@ -157,15 +164,9 @@ class BuildMarines(Task):
     """
 
     map_name: ClassVar[str] = "BuildMarines"
-    step_mul: ClassVar[int] = 32
     max_loops: ClassVar[int | None] = 14400
+    steps = MARINE_STEPS
     action_space = spaces.Discrete(len(MARINE_STEPS))
-    observation_space: spaces.Box = spaces.Box(0.0, 1.0, (OBSERVATION_SIZE,), np.float32)
-
-    town: Town
-
-    def on_start(self) -> None:
-        self.town = Town(PlayableArea.of(self.game_info))
 
     def observe(self) -> NDArray[np.generic]:
         """Look at the town.
@@ -187,12 +188,6 @@ class BuildMarines(Task):
             len(town.all(MARINE)) / 200,
             town.loop / 14400,
         )
-
-    def act(self, action: int) -> Commands:
-        return towns.take(MARINE_STEPS[action], self.town)
-
-    def action_masks(self) -> NDArray[np.bool_]:
-        return towns.masks(MARINE_STEPS, self.town)
 
 
 # ---- the games as images -------------------------------------------------------------------------
