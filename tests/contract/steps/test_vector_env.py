@@ -306,13 +306,12 @@ def test_late_reply_is_delivered_on_next_wait(vector, tmp_path, pending):
         made.step_wait()
 
 
-def test_another_thread_does_not_take_the_step_that_a_thread_waits_for(vector, tmp_path):
+def test_another_thread_does_not_take_the_step_that_a_thread_waits_for(vector, tmp_path, wait_for):
     made = vector(partial(Gated, str(tmp_path / "gate"), length=9))
     made.reset()
     with ThreadPoolExecutor(1) as thread:
         waits = thread.submit(made.step, [1])
-        while not made._pending.late:
-            time.sleep(0.001)
+        wait_for(lambda: made._pending.late)
         for call in (partial(made.step, [2]), made.reset, partial(made.set_attr, "length", 9)):
             with pytest.raises(InterruptedCallError, match="another thread is in a call"):
                 call()
