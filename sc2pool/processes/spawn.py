@@ -231,7 +231,8 @@ def notice_children() -> None:
 def notices_children() -> bool:
     """True if only this package takes the exit status of the processes that it starts.
 
-    If the program ignores SIGCHLD, nobody gets the status; a handler of its own may take it.
+    If the program ignores SIGCHLD, the system discards the status of each child. If the program has
+    a handler for SIGCHLD, the handler may take the status first.
     """
     return WINDOWS or signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL
 
