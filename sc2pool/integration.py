@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         write_stand_in as write_stand_in,
     )
     from sc2pool.game.program.lease import MOST_GAMES as MOST_GAMES
+    from sc2pool.pool.batch import check_actions as check_actions
     from sc2pool.pool.instances.restart import restarts_exceeded as restarts_exceeded
     from sc2pool.pool.machine import living_runs as living_runs, trainer_of as trainer_of
     from sc2pool.pool.queues.layout import SpaceLayout as SpaceLayout, space_layout as space_layout
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from sc2pool.pool.measures import Rates as Rates
     from sc2pool.pool.vec_pool import (
         VecPool as VecPool,
-        check_actions as check_actions,
         refuse_to_travel as refuse_to_travel,
         whole_mask as whole_mask,
     )
@@ -101,6 +101,7 @@ _NAMES = {
     "sc2pool.game.hang_detection": "SLOW_FACTOR",
     "sc2pool.game.program.installation": "Installation find_installation find_map write_stand_in",
     "sc2pool.game.program.lease": "MOST_GAMES",
+    "sc2pool.pool.batch": "check_actions",
     "sc2pool.pool.instances.restart": "restarts_exceeded",
     "sc2pool.pool.machine": "living_runs trainer_of",
     "sc2pool.pool.queues.layout": "SpaceLayout space_layout",
@@ -109,7 +110,7 @@ _NAMES = {
     "sc2pool.pool.report.pages": "listen_for_page",
     "sc2pool.pool.runtime": "warn_of_owner",
     "sc2pool.pool.measures": "Rates",
-    "sc2pool.pool.vec_pool": "VecPool check_actions refuse_to_travel whole_mask",
+    "sc2pool.pool.vec_pool": "VecPool refuse_to_travel whole_mask",
     "sc2pool.pretrained": "pretrained",
     "sc2pool.protocol": "LOOPS_PER_S",
     "sc2pool.protocol.compiled": "STEP_PATH",

@@ -61,12 +61,12 @@ from sc2pool.errors import (
     SC2PoolError,
     UserCodeError,
 )
-from sc2pool.pool.batch import Batch
+from sc2pool.pool.batch import ARRAY_SPACES, Batch, check_count
 from sc2pool.pool.ipc import RemoteTraceback
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.layout import Array, space_layout
 from sc2pool.pool.statistics import PoolStats
-from sc2pool.pool.vec_pool import ARRAY_SPACES, check_count, masks_of
+from sc2pool.pool.vec_pool import masks_of
 
 Step = tuple[Any, Array, Array, Array, dict[str, Any]]
 

@@ -30,7 +30,7 @@ from gymnasium.error import ResetNeeded
 from sc2pool.config import PoolConfig
 from sc2pool.deadline import Deadline
 from sc2pool.errors import ConfigError
-from sc2pool.pool.batch import Batch
+from sc2pool.pool.batch import Batch, check_actions, check_count, is_batch_of
 from sc2pool.pool.calls import Calls, Pauses
 from sc2pool.pool.episodes import Episodes, Request
 from sc2pool.pool.instances.system import REAL, System
@@ -39,7 +39,7 @@ from sc2pool.pool.queues.layout import Array, slot_layout
 from sc2pool.pool.runtime import Lifetime, Runtime
 from sc2pool.pool.statistics import PoolStats
 from sc2pool.pool.stepping import Stepping
-from sc2pool.pool.vec_pool import agreed, check_actions, check_count, is_batch_of, refuse_to_travel
+from sc2pool.pool.vec_pool import agreed, refuse_to_travel
 from sc2pool.pool.watchdog import memory_warning
 from sc2pool.tasks.player import PlayerSpec
 

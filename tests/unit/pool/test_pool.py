@@ -16,10 +16,10 @@ from gymnasium import spaces
 from sc2pool.config import PoolConfig
 from sc2pool.envs.shared_keywords import gym_specs
 from sc2pool.errors import ActionError, ClosedError, ConfigError
+from sc2pool.pool.batch import check_actions, check_count
 from sc2pool.pool.instances.seats import Seat, exchange
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.runtime import finite, seated
-from sc2pool.pool.vec_pool import check_actions, check_count
 
 # ---- a pool with workers -------------------------------------------------------------------------
 
