@@ -16,8 +16,9 @@ terminal state, because a crash says nothing about the value of the states befor
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -256,13 +257,19 @@ class Gatherer:
         self._rows = rows
         self.n_rows = n * rows
         self._every = np.arange(n)
+        # Chosen once, because each step calls it.
+        self._whole: Callable[[list[Array]], Any] = (
+            itemgetter(0)
+            if layout.is_array
+            else lambda leaves: layout.build(leaves.__getitem__)
+        )
 
     def gather_plain(self, slots: SlotBatch) -> Batch:
         """One batch of all envs, whose replies are all plain."""
         n = self.n_rows
         return Batch(
             envs=self._every.copy(),
-            observations=self._layout.build(slots.observations().__getitem__),
+            observations=self._whole(slots.observations()),
             rewards=slots.rewards(),
             terminated=np.zeros(n, np.bool_),
             truncated=np.zeros(n, np.bool_),
