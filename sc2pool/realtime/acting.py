@@ -316,13 +316,17 @@ class ActsWhileLearning(BaseAlgorithm, Generic[A]):
         check_late_actions(late_after_s, on_late, getattr(self, "action_space", None))
 
     def _warm_up(self, policy: BasePolicy) -> None:
-        """Let the actor's policy choose once, because the first choice of a policy takes longer.
+        """Make a choice, a gradient and a step of an optimizer, because the first ones take longer.
 
-        Call it before the envs are reset, because a game in real time would not wait.
+        The first gradient and step hold the interpreter for 30 ms, so the actor would be late. Call
+        this before the envs are reset, because a game in real time would not wait.
         """
         policy.predict(
             batch_space(self.observation_space, self.n_envs).sample(), deterministic=True
         )
+        parameter = th.nn.Parameter(th.zeros(1, device=self.device))
+        parameter.sum().backward()
+        th.optim.Adam([parameter]).step()
 
     def _late_actions(self) -> LateActions | None:
         if self.late_after_s is None:
