@@ -338,6 +338,13 @@ class TestLaunch:
         with pytest.raises(ConfigError, match="cannot start"):
             asyncio.run(failed_launch(installation))
 
+    @pytest.mark.skipif(WINDOWS, reason="Windows has no scripts that name an interpreter")
+    def test_executable_whose_interpreter_is_missing(self, fake):
+        installation = fake()
+        installation.executable.write_text("#!/no/such/interpreter\n")
+        with pytest.raises(ConfigError, match="its interpreter or loader is missing"):
+            asyncio.run(failed_launch(installation))
+
     def test_executable_gone_or_forbidden(self, fake):
         installation = fake()
         if not WINDOWS:  # where files have no modes

@@ -32,6 +32,7 @@ Rules:
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import struct
@@ -353,7 +354,10 @@ def _start(
     except OSError as error:
         if not _is_about_the_file(error):
             raise
-        raise ConfigError(f"cannot start {installation.executable}: {error}") from error
+        reason = f"{error}"
+        if error.errno == errno.ENOENT and installation.executable.exists():
+            reason = f"{reason}; the file is there, so its interpreter or loader is missing"
+        raise ConfigError(f"cannot start {installation.executable}: {reason}") from error
 
 
 def _is_about_the_file(error: OSError) -> bool:
