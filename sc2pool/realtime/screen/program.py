@@ -32,8 +32,8 @@ from sc2pool.processes.tree import kill_tree
 from sc2pool.processes.with_parent import die_with_parent, end_with_this_process
 
 _LOG_LINES: Final = 20
-_ENDS_WITHIN_S: Final = 5.0
-"""Time limit for the end of a killed process. Only a process stuck in the kernel needs it."""
+_ENDS_WITHIN_S: Final = 30.0
+"""Time limit for the end of a killed process. SuperTux took up to 5.3 s on two busy cores."""
 _GAMES_FOLDER: Final = "/usr/games"
 """The folder where Debian puts games; may not be in the PATH."""
 
@@ -121,7 +121,8 @@ class Program:
         """End the game and the processes that it has started; may be called again."""
         with suppress(psutil.NoSuchProcess):
             kill_tree(psutil.Process(self.pid))
-        self._process.wait(_ENDS_WITHIN_S)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_ENDS_WITHIN_S)
         self._reader.join(_ENDS_WITHIN_S)
         self._let_go()
         self._let_go = lambda: None
