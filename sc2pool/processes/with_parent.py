@@ -190,11 +190,19 @@ class Follower:
             self.lifeline = self._lifeline = FileIO(lifeline, "w")
 
         def kill(self) -> None:
-            """Send SIGKILL to the child's group; no effect after the child is reaped.
+            """Send SIGKILL to the child's group and tree; no effect after the child is reaped.
 
-            Until the leader is reaped, the system does not reuse the group's number.
+            The tree may have processes outside the group, such as a game behind a script that calls
+            setsid. The group may have processes outside the tree, whose parents have ended. Until
+            the leader is reaped, the system does not reuse the group's number.
             """
             if self.process.returncode is None:
+                import psutil  # noqa: PLC0415 - a follower imports this module first
+
+                from sc2pool.processes.tree import UNREADABLE, kill_tree  # noqa: PLC0415
+
+                with suppress(*UNREADABLE):
+                    kill_tree(psutil.Process(self.process.pid))
                 with suppress(ProcessLookupError):
                     os.killpg(self.process.pid, signal.SIGKILL)
 

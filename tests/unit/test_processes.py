@@ -320,6 +320,21 @@ def lives(group: Follower) -> Iterator[psutil.Process]:
     group.close()
 
 
+@pytest.mark.skipif(WINDOWS, reason="Windows has no sessions of processes")
+def test_kill_ends_what_has_left_the_group():
+    """A game may be started by a script that calls setsid."""
+    group = start_group(
+        "import subprocess; subprocess.run(['setsid', '-w', 'sh', '-c', 'echo; sleep 600'])"
+    )
+    assert group.process.stdout.readline()
+    everyone = psutil.Process(group.process.pid).children(recursive=True)
+    assert any(os.getsid(one.pid) == one.pid for one in everyone)
+    group.kill()
+    group.process.communicate()
+    group.close()
+    assert_gone(everyone)
+
+
 def stopped(process: psutil.Process) -> bool:
     return bool(process.status() == psutil.STATUS_STOPPED)
 
