@@ -79,7 +79,7 @@ def check_actions(
         return list(actions)
     try:
         batch = np.asarray(actions)
-    except ValueError as error:
+    except (ValueError, TypeError, RuntimeError) as error:  # the last two: torch's tensors
         check_count(actions, len(numbers), each)
         raise ActionError(f"actions do not form an array for {space}: {error}") from None
     shape = (len(numbers), *(space.shape or ()))

@@ -6,6 +6,7 @@ import os
 from contextlib import closing
 from functools import partial
 from types import SimpleNamespace
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -188,6 +189,16 @@ def test_a_box_action_is_clipped_and_has_the_spaces_type():
     assert checked.tolist() == [[-1, 5], [1, 0]]
 
 
+class GradientTensor:
+    """Cannot become an array, like a tensor of torch that has a gradient."""
+
+    def __len__(self) -> int:
+        return 2
+
+    def __array__(self, *_: object, **__: object) -> Any:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad")
+
+
 @pytest.mark.usefixtures("step_path")
 @pytest.mark.parametrize(
     ("space", "actions", "told"),
@@ -210,6 +221,7 @@ def test_a_box_action_is_clipped_and_has_the_spaces_type():
         (spaces.MultiBinary(2), [[np.nan, 1], [0, 0]], r"env 4: action \[nan, 1.0\]"),
         (BOX, [[0, 0], [np.nan, 0]], r"env 8: action \[nan, 0.0\]"),
         (BOX, [["a", "b"]] * 2, "must be numbers"),
+        (BOX, GradientTensor(), "do not form an array .* requires grad"),
         (spaces.Text(2), ["ab", "abc"], "env 8: action 'abc' is not in Text"),
         (spaces.Dict(a=spaces.Discrete(2)), [{"a": 2}, {}], "env 4: action {'a': 2}"),
         (spaces.Discrete(3), [0], "expected 2 actions, one per env, got 1"),
