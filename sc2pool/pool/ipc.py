@@ -118,7 +118,7 @@ def text_of(error: BaseException) -> str:
     """The exception's message, even if its `__str__` raises."""
     try:
         return str(error)
-    except Exception as broken:
+    except BaseException as broken:  # user's code, which may raise KeyboardInterrupt
         return f"<no message: its __str__ raised {type(broken).__name__}>"
 
 

@@ -303,6 +303,13 @@ class MutedError(Exception):
         raise UserBugError("no message")
 
 
+class InterruptingError(Exception):
+    """An error whose message raises what no `except Exception` catches."""
+
+    def __str__(self) -> str:
+        raise KeyboardInterrupt
+
+
 class TwoPartError(ConfigError):
     """A user's subclass of one of our errors, with other arguments."""
 
@@ -317,6 +324,7 @@ class TwoPartError(ConfigError):
 ODD_ERRORS: dict[str, Callable[[], Exception]] = {
     "text that is no text": lambda: UserBugError("no file \udc80"),
     "no message": MutedError,
+    "an interrupt": InterruptingError,
     "no traceback": lambda: SyntaxError("bad", ("f.py", "no number", "nor this", "text")),
     "a subclass of ours": lambda: TwoPartError("map", "too small"),
 }

@@ -29,6 +29,7 @@ from fault_tasks import (
     Blocks,
     CrashesEachEpisode,
     Exhausts,
+    InterruptingError,
     MutedError,
     RaisesOddly,
     Saboteur,
@@ -342,6 +343,7 @@ ROOM_BYTES = 1_000_000
 ODD_ERRORS = {
     "text that is no text": (UserCodeError, UserBugError, "UserBugError: no file \udc80"),
     "no message": (UserCodeError, MutedError, "MutedError: <no message"),
+    "an interrupt": (UserCodeError, InterruptingError, "InterruptingError: <no message"),
     "no traceback": (UserCodeError, SyntaxError, "SyntaxError: bad"),
     "a subclass of ours": (ConfigError, TwoPartError, "env 0, stepping: map: too small"),
 }
