@@ -259,9 +259,7 @@ class Gatherer:
         self._every = np.arange(n)
         # Chosen once, because each step calls it.
         self._whole: Callable[[list[Array]], Any] = (
-            itemgetter(0)
-            if layout.is_array
-            else lambda leaves: layout.build(leaves.__getitem__)
+            itemgetter(0) if layout.is_array else lambda leaves: layout.build(leaves.__getitem__)
         )
 
     def gather_plain(self, slots: SlotBatch) -> Batch:

@@ -325,7 +325,7 @@ class ActsWhileLearning(BaseAlgorithm, Generic[A]):
             batch_space(self.observation_space, self.n_envs).sample(), deterministic=True
         )
         parameter = th.nn.Parameter(th.zeros(1, device=self.device))
-        parameter.sum().backward()
+        parameter.sum().backward()  # type: ignore[no-untyped-call]
         th.optim.Adam([parameter]).step()
 
     def _late_actions(self) -> LateActions | None:
