@@ -77,6 +77,7 @@ WINDOWS = (
     "game/test_launch.py",
     "contract/steps/test_steps.py",
     "faults/games/test_kill_and_stop.py",
+    "realtime/test_gate.py",
 )
 """What a Windows Python can run: the tests that find most within some minutes."""
 FOLDERS = {"fast": FAST, "all": SLOW + FAST, "long": LONG, "windows": WINDOWS}

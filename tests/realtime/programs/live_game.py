@@ -80,7 +80,7 @@ class LiveGame:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdout.close()
-        with suppress(BrokenPipeError):  # a key was pressed after the end
+        with suppress(OSError):  # a key was pressed after the end
             self._process.stdin.close()
 
 
