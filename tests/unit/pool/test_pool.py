@@ -195,6 +195,9 @@ class GradientTensor:
     def __len__(self) -> int:
         return 2
 
+    def __repr__(self) -> str:
+        return "tensor"  # part of the test's name
+
     def __array__(self, *_: object, **__: object) -> Any:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad")
 
