@@ -247,12 +247,25 @@ def test_another_env_can_be_set():
 class Behind(AsyncDQN):
     """In each update the actor makes ten steps."""
 
+    has_begun = threading.Event()
+    """Set in the first update."""
+
     def train(self, gradient_steps: int, batch_size: int = 100) -> None:
         assert self._actor is not None
+        self.has_begun.set()
         enough = self._actor._num_timesteps + 10 * N
         while self._actor._num_timesteps < enough and self._actor._thread.is_alive():
             pass_time()
         super().train(gradient_steps, batch_size)
+
+
+class WaitsForBehind(Counting):
+    """Waits for the first update, so that a busy machine does not play all steps before it."""
+
+    def step(self, action: int) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        if self._steps == 5:
+            assert Behind.has_begun.wait(60.0)
+        return super().step(action)
 
 
 def pass_time() -> None:
@@ -260,7 +273,7 @@ def pass_time() -> None:
 
 
 def test_a_learner_that_is_too_slow_loses_updates_not_steps(tmp_path):
-    env = env_for(Behind)
+    env = env_for(Behind, WaitsForBehind)
     model = model_of(Behind, env, train_freq=1, learning_starts=0)
     model.set_logger(configure(str(tmp_path), ["json"]))
     recording = Recording()
