@@ -70,12 +70,14 @@ class Launch:
 class Reset:
     """Begin this episode; its first observation answers request `sequence`.
 
+    `episode` has no options: `options` has them pickled, and is empty if there are none.
     `attributes` has the pickled values that `set_attr` set, by name, for each row. With `hold` the
     game is stopped at that observation until `Resume`.
     """
 
     sequence: int
     episode: Episode
+    options: bytes
     attributes: Sequence[Mapping[str, bytes]]
     hold: bool = False
 

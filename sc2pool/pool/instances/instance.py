@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -208,7 +209,11 @@ class Instance:
         self.asked_at_s = time.monotonic()
         of_rows = [attributes.get(row, {}) for row in range(self.hello.rows)]
         sequence = self.queue.begin_episode()
-        self._send(messages.Reset(sequence, episode, of_rows, self.holds))
+        options = b""
+        if episode.options:
+            options = pickle_for_worker(episode.options)
+            episode = replace(episode, options={})
+        self._send(messages.Reset(sequence, episode, options, of_rows, self.holds))
 
     def began(self, *, held: bool) -> float:
         """Note that the episode's first observation has arrived.

@@ -16,6 +16,7 @@ import pickle
 import sys
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
@@ -217,12 +218,15 @@ class HostedInstance:
         player, pair = self._its_player, self._its_pair
         player.resume_now()  # the game may be held at the first observation of an old reset
         pair.begin(message.sequence, hold=message.hold)
-        player.attributes = [
-            {name: pickle.loads(value) for name, value in of_row.items()}
-            for of_row in message.attributes
-        ]
         try:
-            await player.play(message.episode, pair)
+            player.attributes = [
+                {name: pickle.loads(value) for name, value in of_row.items()}
+                for of_row in message.attributes
+            ]
+            episode = message.episode
+            if message.options:
+                episode = replace(episode, options=pickle.loads(message.options))
+            await player.play(episode, pair)
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError) and (pair.abandoned or self._over):
                 return  # cancelled by this class, not by the user's code

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from contextlib import closing
+from dataclasses import make_dataclass
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import pytest
 from gymnasium import spaces
 
 from sc2pool import SubprocSC2VecEnv
-from sc2pool.errors import ConfigError
+from sc2pool.errors import ConfigError, UserCodeError
 from tests.contract.conftest import without_workers
 from tests.contract.envs import Counting, Sampling
 
@@ -40,6 +42,37 @@ def test_seed_and_options_are_passed_once(vec):
     ]
     made.reset()
     assert keywords(made) == [{}, {}]
+
+
+def test_options_may_hold_objects_of_the_training_script(vec, monkeypatch):
+    """Their class is sent, too, because a worker does not import the script."""
+    level_class = make_dataclass("Level", ["number"])
+    level_class.__module__ = "__main__"
+    monkeypatch.setattr(sys.modules["__main__"], "Level", level_class, raising=False)
+    made = vec(Counting, Counting)
+    made.set_options({"level": level_class(3)})
+    made.reset()
+    assert [each["options"]["level"].number for each in keywords(made)] == [3, 3]
+
+
+class FailsInWorker:
+    """Can be pickled, but not unpickled."""
+
+    def __deepcopy__(self, _: object) -> FailsInWorker:
+        return self
+
+    def __reduce__(self) -> tuple[type[int], tuple[str]]:
+        return int, ("no number",)
+
+
+@without_workers
+def test_options_that_cannot_be_unpickled_are_the_users_error(vec):
+    made = vec(Counting, Counting)
+    made.set_options({"level": FailsInWorker()})
+    with pytest.raises(
+        UserCodeError, match=r"env 0: .* raised while resetting: ValueError: .*'no number'"
+    ):
+        made.reset()
 
 
 @without_workers
