@@ -65,7 +65,6 @@ class FailsInWorker:
         return int, ("no number",)
 
 
-@without_workers
 def test_options_that_cannot_be_unpickled_are_the_users_error(vec):
     made = vec(Counting, Counting)
     made.set_options({"level": FailsInWorker()})
