@@ -40,7 +40,13 @@ from sc2pool.tasks.minigames.geometry import (
     walk_target,
     walks,
 )
-from sc2pool.tasks.minigames.move_to_beacon import IMAGE_SIZE, draw_area
+from sc2pool.tasks.minigames.move_to_beacon import (
+    IMAGE_SIZE,
+    PIXEL_X,
+    PIXEL_Y,
+    SMALLEST_RADIUS_PX,
+    draw_area,
+)
 from sc2pool.tasks.task import Task
 from sc2pool.units import ENEMY, Floats, Kind, Units, distances, health, select, weapon_cooldown
 
@@ -390,15 +396,9 @@ class DefeatZerglingsAndBanelings(Task):
 # ---- the games as images -------------------------------------------------------------------------
 
 
-UNIT_RADIUS_PX = 1.0
-"""Radius of a unit's disc: it covers the centre of at least one pixel, at every position."""
 BANELING_HEALTH = 30.0
-_PIXELS = np.stack(
-    np.meshgrid(
-        np.arange(IMAGE_SIZE) - (IMAGE_SIZE - 1) / 2, (IMAGE_SIZE - 1) / 2 - np.arange(IMAGE_SIZE)
-    )
-)
-"""(2, 64, 64): x and y of each pixel's centre, in pixels from the middle; y up."""
+_PIXELS = np.stack(np.broadcast_arrays(PIXEL_X, PIXEL_Y))
+"""(2, 64, 64): x and y of each pixel's centre."""
 
 
 class FindAndDefeatZerglingsImage(FindAndDefeatZerglings):
@@ -474,5 +474,5 @@ def draw_units(
     places = (units.positions - middle) * (IMAGE_SIZE / 2 / area.longer_side)
     for place, value in zip(places, brightness, strict=True):
         x, y = _PIXELS - place[:, None, None]
-        covered = x * x + y * y <= UNIT_RADIUS_PX**2
+        covered = x * x + y * y <= SMALLEST_RADIUS_PX**2
         plane[covered] = np.maximum(plane[covered], value)
