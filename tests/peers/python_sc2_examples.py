@@ -12,9 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import signal
-import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -168,36 +165,18 @@ def parse_arguments() -> argparse.Namespace:
 
 def play_apart(repository: Path, name: str, seed: int) -> tuple[Figures | None, str]:
     """Play one game in another process; its figures, or None and the error."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # in the player the bots come first
     from sc2standin.install import install
+    from tests.peers.clients import run_to_end
 
     with tempfile.TemporaryDirectory(prefix="python-sc2-") as folder:
-        install(Path(folder) / "game")
-        player = subprocess.Popen(
-            [
-                sys.executable,
-                __file__,
-                str(repository),
-                "--play",
-                name,
-                "--seeds",
-                str(seed),
-            ],
-            env=os.environ | {"SC2PATH": str(Path(folder) / "game"), "SC2PF": "Linux"},
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            output, errors = player.communicate(timeout=TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(player.pid, signal.SIGKILL)  # the player and its game
-            player.communicate()
-            return None, f"not over after {TIMEOUT_S} s"
-    last = (output.splitlines() or [""])[-1]
-    if player.returncode or not last.startswith("{") or "Traceback" in errors:
-        return None, (errors.strip().splitlines() or ["no output"])[-1][:200]
+        game = Path(folder) / "game"
+        install(game)
+        words = [sys.executable, __file__, repository, "--play", name, "--seeds", str(seed)]
+        ran = run_to_end(words, game, TIMEOUT_S)
+    last = (ran.output.strip().splitlines() or ["no output"])[-1]
+    if ran.problem or not last.startswith("{") or "Traceback" in ran.output:
+        return None, f"{ran.problem} {last[:200]}".strip()
     figures: Figures = json.loads(last)
     return figures, ""
 
