@@ -41,10 +41,11 @@ def unit() -> Callable[..., raw_pb2.Unit]:
 
 @pytest.fixture
 def state() -> Callable[..., sc_pb.Observation]:
-    """Builds the observation that shows some units."""
+    """Builds the observation that shows some units; `player` are fields of `PlayerCommon`."""
 
-    def build(*units: raw_pb2.Unit) -> sc_pb.Observation:
-        observation = sc_pb.Observation()
+    def build(*units: raw_pb2.Unit, loop: int = 0, **player: int) -> sc_pb.Observation:
+        common = sc_pb.PlayerCommon(**player) if player else None
+        observation = sc_pb.Observation(game_loop=loop, player_common=common)
         observation.raw_data.units.extend(units)
         return observation
 

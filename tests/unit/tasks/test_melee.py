@@ -50,10 +50,7 @@ def test_observations_and_commands_of_random_states(task_class, unit, begin):
     rng = np.random.default_rng(7)
     for _ in range(40):
         units = _random_units(unit, rng)
-        task = begin(task_class, *units)
-        seen = task.observation
-        seen.player_common.minerals, seen.player_common.food_cap = 1000, 50
-        task.observation = seen
+        task = begin(task_class, *units, minerals=1000, food_cap=50)
         assert task.observation_space.contains(task.observe())
         own = {one.tag for one in units if one.alliance == OWN}
         masks = task.action_masks()
@@ -150,8 +147,8 @@ def _home(state, unit, *more: raw_pb2.Unit, cliff_from_x: int = 64) -> Home:
         unit(Kind(COMMAND_CENTER, OWN), 30.5, 30.5, tag=1, build_progress=1),
         unit(Kind(SCV, OWN), 34, 30, tag=2, build_progress=1),
         *more,
+        minerals=500,
     )
-    seen.player_common.minerals = 500
     home = Home(_info(cliff_from_x), seen)
     home.update(seen)
     return home
