@@ -12,6 +12,7 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from google.protobuf import text_format
 from s2clientprotocol import raw_pb2
@@ -50,6 +51,13 @@ def state() -> Callable[..., sc_pb.Observation]:
         return observation
 
     return build
+
+
+def grid_of(target: Any, cells: np.ndarray[Any, Any], bits: int) -> None:
+    """Write these cells, as (y, x), into a grid of a message, with 1 or 8 bits for each."""
+    target.bits_per_pixel = bits
+    target.size.y, target.size.x = cells.shape
+    target.data = (np.packbits(cells) if bits == 1 else cells.astype(np.uint8)).tobytes()
 
 
 def in_worker_loop(own_tasks: int):
