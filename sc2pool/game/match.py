@@ -205,13 +205,15 @@ class Match:
         await self._both(self.host.leave(), self.guest.leave())
         path = await self._saved(map_path)
         try:
-            await self._alone(MatchSide.HOST, self.host.create(setup, path, seed))
+            with self.naming(0):
+                await self.host.create(setup, path, seed)
         except GameFault as fault:
             if path == map_path or fault.kind is not FaultKind.SETUP_FAILED:
                 raise
             # A cleaner of temporary files may just have deleted the saved map.
             await self._saved(map_path)
-            await self._alone(MatchSide.HOST, self.host.create(setup, path, seed))
+            with self.naming(0):
+                await self.host.create(setup, path, seed)
         await self._both(
             *(
                 game.join_match(replace(setup, race=race), ports, str(side))
@@ -226,8 +228,9 @@ class Match:
             return map_path
         name = map_path.name
         # One after the other, because two games may save it in the same folder.
-        for side, game in zip(MatchSide, self.games, strict=True):
-            await self._alone(side, game.save_map(name, content))
+        for i, game in enumerate(self.games):
+            with self.naming(i):
+                await game.save_map(name, content)
         return Path(name)
 
     async def observe(self) -> tuple[Observed, ...]:
@@ -319,12 +322,6 @@ class Match:
             index: the side; 0 is the host.
         """
         return _NAMELESS if self._leases is None else _NAMING[index]
-
-    async def _alone(self, side: MatchSide, asked: Coroutine[Any, Any, T]) -> T:
-        try:
-            return await asked
-        except GameFault as fault:
-            raise _named(side, fault) from fault
 
     async def _both(self, *asked: Coroutine[Any, Any, T]) -> tuple[T, ...]:
         """Run the host's coroutine and the guest's concurrently; without a guest, the host's.

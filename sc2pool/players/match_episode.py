@@ -38,7 +38,6 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -535,34 +534,6 @@ _NAMES: Mapping[int | None, str] = {
 """Names of a game's results in an info. Every other result is "undecided"."""
 
 
-def with_result(
-    last: Transition,
-    result: int | None,
-    opponent: str | None,
-    *,
-    untold_end: str = "",
-    contradiction: str = "",
-) -> Transition:
-    """An episode's last transition, with the result in its info.
-
-    Args:
-        last: the last transition.
-        result: the own `Result`. None if the game continued, or did not report it.
-        opponent: the opponent's name. None against a learner, or without an opponent.
-        untold_end: see `Game`.
-        contradiction: see `Match`.
-    """
-    info = {**last.info, RESULT: _NAMES.get(result, "undecided")}
-    for key, value in (
-        (OPPONENT, opponent),
-        (UNTOLD_END, untold_end),
-        (CONTRADICTION, contradiction),
-    ):
-        if value:
-            info[key] = value
-    return last._replace(info=info)
-
-
 def is_last(transition: Transition | None) -> bool:
     """True if this transition ends the episode. It is None for a side that decides by itself."""
     return transition is not None and (transition.terminated or transition.truncated)
@@ -573,28 +544,31 @@ def as_one_episode(
     results: Sequence[int | None],
     opponent: str | None,
     *,
-    untold_end: str = "",
-    contradiction: str = "",
+    untold_end: str,
+    contradiction: str,
 ) -> list[Transition | None]:
-    """The last transitions of both sides, with the same end flags and with the results.
+    """The last transitions of both sides, with the same end flags, and with the results in infos.
 
     Args:
         transitions: the newest transition of each side, or None for a side without transitions.
             At least one ends the episode.
-        results: each side's `Result`. None if the game continued.
-        opponent: the opponent's name. None if a learner played the other side.
-        untold_end, contradiction: see `with_result`.
+        results: each side's `Result`. None if the game continued, or did not report it.
+        opponent: the opponent's name. None against a learner, or without an opponent.
+        untold_end: see `Game`.
+        contradiction: see `Match`.
     """
     present = [one for one in transitions if one is not None]
     terminated = any(one.terminated for one in present)
     truncated = any(one.truncated for one in present)
-    told = partial(
-        with_result, opponent=opponent, untold_end=untold_end, contradiction=contradiction
-    )
-    return [
-        one and told(one, result)._replace(terminated=terminated, truncated=truncated)
-        for one, result in zip(transitions, results, strict=True)
-    ]
+    told = {OPPONENT: opponent, UNTOLD_END: untold_end, CONTRADICTION: contradiction}
+    told = {key: value for key, value in told.items() if value}
+
+    def ended(last: Transition, result: int | None) -> Transition:
+        info = {**last.info, RESULT: _NAMES.get(result, "undecided"), **told}
+        return last._replace(terminated=terminated, truncated=truncated, info=info)
+
+    both = zip(transitions, results, strict=True)
+    return [one and ended(one, result) for one, result in both]
 
 
 def name_of(computer: Computer) -> str:

@@ -122,7 +122,6 @@ class RLBotAI(TaskDefinition, BotAI):
         await self._put(game_ended=True)
 
     def _seen(self) -> tuple[sc_pb.ResponseGameInfo, sc_pb.Observation]:
-        """The map's description and the newest observation, as the game sent them."""
         return self.game_info._proto, self.state.observation
 
     async def _see_final_state(self) -> None:

@@ -24,8 +24,8 @@ from sc2pool.commands import Commands
 from sc2pool.tasks.minigames.geometry import (
     N_DIRECTIONS,
     PlayableArea,
-    flight_target,
     nearest_first,
+    rescue,
     walks,
 )
 from sc2pool.tasks.task import Task
@@ -186,7 +186,8 @@ class MarineDuel(Task):
             return [commands.attack(own.tags, enemies.tags[weakest])]
         nearest_enemy = enemies.tags[by_distance[0]]
         if action == RESCUE_FOREMOST and self._foremost_is_hurt():
-            return self._rescue(nearest_first(own, enemies)[0], nearest_enemy)
+            foremost = int(nearest_first(own, enemies)[0])
+            return rescue(own, [foremost], enemies, nearest_enemy, self.area)
         return [commands.attack(own.tags, nearest_enemy)]
 
     def action_masks(self) -> NDArray[np.bool_]:
@@ -234,13 +235,3 @@ class MarineDuel(Task):
         """All marines walk in the same direction, so the group keeps its shape."""
         on_map = direction if self.facing > 0 else _TURNED[direction]
         return walks(self.own, repeat(on_map), self.area)
-
-    def _rescue(self, one: int, target_tag: int) -> Commands:
-        """One marine walks away from the enemy nearest to it; the others attack."""
-        own, enemies = self.own, self.enemies
-        away = flight_target(own.positions[one], enemies.positions, self.area)
-        fighters = [tag for i, tag in enumerate(own.tags) if i != one]
-        return [
-            commands.move([own.tags[one]], away),
-            commands.attack(fighters, target_tag),
-        ]

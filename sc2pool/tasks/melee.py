@@ -55,14 +55,7 @@ from sc2pool.tasks.task import Task
 WAIT, GATHER_MINERALS, TRAIN_SCV, BUILD_DEPOT, BUILD_BARRACKS, TRAIN_MARINE = range(6)
 ATTACK, DEFEND = 6, 7
 N_ACTIONS = 8
-STEPS = (
-    towns.WAIT,
-    towns.GATHER_MINERALS,
-    towns.TRAIN_SCV,
-    towns.BUILD_DEPOT,
-    towns.BUILD_BARRACKS,
-    towns.TRAIN_MARINE,
-)
+STEPS = (*towns.FIRST_STEPS, towns.BUILD_DEPOT, towns.BUILD_BARRACKS, towns.TRAIN_MARINE)
 """The effect of each action before ATTACK."""
 OBSERVATION_SIZE = TOWN_SIZE + 9
 HOME_CELLS = 20.0

@@ -304,7 +304,6 @@ class Task(TaskDefinition):
         return self.game.result
 
     def _seen(self) -> tuple[sc_pb.ResponseGameInfo, sc_pb.Observation]:
-        """The map's description and the newest observation, as the game sent them."""
         return self.game_info, self.observation
 
     @abstractmethod

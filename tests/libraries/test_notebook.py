@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.support.programs import run
 from tests.tiers import is_long
 
 PROGRAM = Path(__file__).parent / "programs" / "run_notebook.py"
@@ -24,16 +24,14 @@ SHORT = "256"
 def test_it_trains_watches_kills_and_plays(
     python_with: Callable[[str], str], standin_dir: Path, tmp_path: Path
 ) -> None:
-    done = subprocess.run(
-        [python_with("nbclient"), PROGRAM, NOTEBOOK, *([] if is_long() else [SHORT])],
+    done = run(
+        *(python_with("nbclient"), PROGRAM, NOTEBOOK, *([] if is_long() else [SHORT])),
         # A folder of the test's own, because Jupyter keeps files there.
         env={**os.environ, "SC2PATH": str(standin_dir), "HOME": str(tmp_path)},
         cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=800,
+        timeout_s=800,
     )
+    assert done.returncode == 0, done.stderr[-3000:]
     shown = json.loads(done.stdout)
     assert shown["kinds"].count("image/gif") == 2
     assert shown["text"].count("truncated: the game ended: signal SIGKILL") == 1

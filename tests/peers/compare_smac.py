@@ -18,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -158,12 +159,31 @@ def compare(
     python: Path, game: Path, scenario: str, chosen: Mapping[str, Any], *, steps: int, seed: int
 ) -> Compared:
     """Play battles of one scenario until these steps are played, on both sides."""
-    found = Compared()
     members = {"scenario": SCENARIOS[scenario], "rules": Rules(**chosen), "__module__": __name__}
     task = type(scenario, (smac_task(scenario),), members)
+    battle = partial(recorded, python, game, scenario, chosen)
+    return compared(battle, lambda _: task, game, steps=steps, seed=seed)
+
+
+def compared(
+    battle: Callable[..., Record],
+    task_of: Callable[[Record], type[BattleTask]],
+    game: Path,
+    *,
+    steps: int,
+    seed: int,
+) -> Compared:
+    """Compare battles until these steps are played.
+
+    Args:
+        battle: records a battle of a seed, of at most some steps.
+        task_of: returns our task of a recorded battle.
+    """
+    found = Compared()
     while found.steps < steps:
-        theirs = recorded(python, game, scenario, chosen, seed=seed + found.battles, steps=steps)
-        ours = asyncio.run(played(task, game, seed + found.battles, theirs["actions"]))
+        number = seed + found.battles
+        theirs = battle(seed=number, steps=steps)
+        ours = asyncio.run(played(task_of(theirs), game, number, theirs["actions"]))
         check(theirs, ours, found)
         found.battles += 1
         found.steps += len(theirs["rewards"])
@@ -172,19 +192,12 @@ def compare(
 
 
 def recorded(
-    python: Path,
-    game: Path,
-    map_name: str,
-    options: Mapping[str, Any],
-    *,
-    seed: int,
-    steps: int,
-    script: Path = RECORD,
+    python: Path, game: Path, map_name: str, options: Mapping[str, Any], *, seed: int, steps: int
 ) -> Record:
-    """A battle that the script records: SMAC's."""
+    """A battle of SMAC or SMACv2."""
     with tempfile.TemporaryDirectory(prefix="sc2pool-smac-") as folder:
         file = Path(folder) / "battle.npz"
-        words = [python, script, map_name, str(seed), str(steps), json.dumps(options), file]
+        words = [python, RECORD, map_name, str(seed), str(steps), json.dumps(options), file]
         smac_output(words, game, BATTLE_S, f"a battle of {map_name}")
         with np.load(file) as archive:
             return dict(archive)

@@ -4,7 +4,7 @@
 
 SMACv2 draws and plays battles with random actions until `--steps` are played; our task plays each
 battle again. The observations, states, available actions, rewards and ends must be the same, but
-for 1e-5; record_smacv2.py says in what SMACv2's own observations differ from those that are
+for 1e-5; record_smac.py says in what SMACv2's own observations differ from those that are
 compared. Without a scenario, six are played; with `--options`, also under other options than those
 of SMACv2's examples. SMACv2 is installed as run_smac.py says of SMAC, with the same packages, into
 .venv/smacv2; `--source` names where it comes from, by default its repository.
@@ -12,10 +12,10 @@ of SMACv2's examples. SMACv2 is installed as run_smac.py says of SMAC, with the 
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,16 +35,14 @@ from tests.peers.clients import ENVIRONMENTS
 from tests.peers.compare_smac import (
     Compared,
     Record,
-    check,
+    compared,
     parse_arguments,
-    played,
     print_table,
     recorded,
 )
 
 ENVIRONMENT = ENVIRONMENTS / "smacv2"
 SOURCE = "git+https://github.com/oxwhirl/smacv2.git@577ab5a2cff2391f8df582da5731ea9cd6adf3c6"
-RECORD = Path(__file__).parent / "programs" / "record_smacv2.py"
 USUAL = (
     "terran_5_vs_5",
     "protoss_5_vs_5",
@@ -84,7 +82,6 @@ def compare(
     python: Path, game: Path, scenario: str, chosen: Mapping[str, Any], *, steps: int, seed: int
 ) -> Compared:
     """Play battles of one scenario until these steps are played, on both sides."""
-    found = Compared()
     map_name, n_units, n_enemies = SCENARIOS[scenario]
     left = dict(chosen)
     config = example_config(
@@ -96,15 +93,8 @@ def compare(
     rules = Rules(**asdict(EXAMPLE_RULES) | left)
     task = smacv2_task(map_name, config, rules)
     options = asdict(rules) | {"capability_config": config}
-    while found.steps < steps:
-        number = seed + found.battles
-        theirs = recorded(python, game, map_name, options, seed=number, steps=steps, script=RECORD)
-        ours = asyncio.run(played(with_draw(task, theirs), game, number, theirs["actions"]))
-        check(theirs, ours, found)
-        found.battles += 1
-        found.steps += len(theirs["rewards"])
-        found.over += int(theirs["ends"][-1])
-    return found
+    battle = partial(recorded, python, game, map_name, options)
+    return compared(battle, partial(with_draw, task), game, steps=steps, seed=seed)
 
 
 def with_draw(task: type[RandomTeamsTask], theirs: Record) -> type[RandomTeamsTask]:

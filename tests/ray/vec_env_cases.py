@@ -6,7 +6,6 @@ object with the result of each.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import multiprocessing
 import os
@@ -45,43 +44,17 @@ def make(**keywords: Any) -> RaySC2VecEnv:
     return RaySC2VecEnv(**{"n": N, "address": NODES.address, **keywords})
 
 
-def play(env: RaySC2VecEnv, steps: int, seed: int = 0) -> tuple[str, list[str]]:
-    """Reset and play fixed actions; returns digests of all results and of the first rows."""
-    rng = np.random.default_rng(seed)
-    digest = hashlib.sha256()
-    observations = env.reset()
-    firsts = [hashlib.sha256(row.tobytes()).hexdigest() for row in observations]
-    for _ in range(steps):
-        actions = rng.integers(0, env.action_space.n, env.num_envs)
-        observations, rewards, dones, _ = env.step(actions)
-        for array in (observations, rewards, dones):
-            digest.update(array.tobytes())
-    return digest.hexdigest(), firsts
-
-
 def steps_and_calls() -> dict[str, Any]:
     env = make(seed=7)
     try:
-        again, firsts = play(env, 30)
-        _, later = play(env, 0)
-        env.seed(7)
-        once_more, same_firsts = play(env, 30)
-        env.seed(8)
-        other, _ = play(env, 30)
-        observations, rewards, dones, infos = env.step(np.zeros(N, np.int64))
-        observations[:] = 0  # a batch is the trainer's own
+        firsts = {row.tobytes() for _ in range(2) for row in env.reset()}
+        env.step(np.zeros(N, np.int64))
         env.set_attr("step_mul", 4, indices=[1, 3])
         stats = env.stats()
         return {
-            "equal": again == once_more and firsts == same_firsts,
-            "later": len({*firsts, *later}),
-            "other seed": again != other,
-            "firsts": len(set(firsts)),
-            "shapes": [list(rewards.shape), list(dones.shape), len(infos)],
+            "firsts": len(firsts),
             "step_mul": env.get_attr("step_mul"),
             "picked": env.get_attr("step_mul", indices=[3, 0, -1]),
-            "action": error_of(lambda: env.step(np.full(N, 1000))),
-            "method": error_of(lambda: env.env_method("no_such_method")),
             "steps": stats.env_steps,
             "seats": [row.seat for row in stats.instances],
             "nodes": list(env.pool.games_by_node().values()),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import sys
 from typing import ClassVar
 
@@ -20,6 +19,7 @@ from sc2pool.errors import ConfigError, UserCodeError
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 from sc2pool.tasks.minigames.move_to_beacon_bot import MoveToBeaconBot
 from sc2pool.tasks.queue_pair import QueuePair
+from tests.support.programs import run
 
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
@@ -323,13 +323,7 @@ print("steps", steps, "return", total > 0, "truncated", truncated)
 
 def test_the_same_class_plays_under_run_game(game_installation):
     """`run_game` plays the class with a policy in place of the learner, as in `docs/tasks.md`."""
-    done = subprocess.run(
-        [sys.executable, "-c", RUN_GAME],
-        env={**os.environ, "SC2PATH": str(game_installation.root)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    environment = os.environ | {"SC2PATH": str(game_installation.root)}
+    done = run(sys.executable, "-c", RUN_GAME, env=environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "steps 30 return True truncated True"

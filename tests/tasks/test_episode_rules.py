@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from typing import ClassVar
 
@@ -12,6 +11,7 @@ import pytest
 
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 from sc2pool.tasks.minigames.move_to_beacon_bot import MoveToBeaconBot
+from tests.support.programs import run
 
 MAP_ENDS_AT = 1920
 ENDS = {  # by what ends the episode: max_loops, ends_from, last loop, (terminated, truncated)
@@ -144,13 +144,8 @@ print("TOLD", json.dumps(told))
 
 @pytest.mark.standin("its mini-games end at a known loop")
 def test_under_python_sc2(standin_dir):
-    done = subprocess.run(
-        [sys.executable, "-c", RUN_GAMES, __file__],
-        env={**os.environ, "SC2PATH": str(standin_dir)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = os.environ | {"SC2PATH": str(standin_dir)}
+    done = run(sys.executable, "-c", RUN_GAMES, __file__, env=environment)
     assert done.returncode == 0, done.stderr[-3000:]
     told = json.loads(done.stdout.rpartition("TOLD")[2])
     flags = [list(ENDS[end][3]) for end in UNDER_PYTHON_SC2]

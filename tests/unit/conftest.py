@@ -12,6 +12,7 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from google.protobuf import text_format
 from s2clientprotocol import raw_pb2
@@ -41,14 +42,22 @@ def unit() -> Callable[..., raw_pb2.Unit]:
 
 @pytest.fixture
 def state() -> Callable[..., sc_pb.Observation]:
-    """Builds the observation that shows some units."""
+    """Builds the observation that shows some units; `player` are fields of `PlayerCommon`."""
 
-    def build(*units: raw_pb2.Unit) -> sc_pb.Observation:
-        observation = sc_pb.Observation()
+    def build(*units: raw_pb2.Unit, loop: int = 0, **player: int) -> sc_pb.Observation:
+        common = sc_pb.PlayerCommon(**player) if player else None
+        observation = sc_pb.Observation(game_loop=loop, player_common=common)
         observation.raw_data.units.extend(units)
         return observation
 
     return build
+
+
+def grid_of(target: Any, cells: np.ndarray[Any, Any], bits: int) -> None:
+    """Write these cells, as (y, x), into a grid of a message, with 1 or 8 bits for each."""
+    target.bits_per_pixel = bits
+    target.size.y, target.size.x = cells.shape
+    target.data = (np.packbits(cells) if bits == 1 else cells.astype(np.uint8)).tobytes()
 
 
 def in_worker_loop(own_tasks: int):

@@ -14,6 +14,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.render import FRAME_SHAPE, MAP_PX, palette
 from sc2pool.render.frame import draw
+from tests.unit.conftest import grid_of
 
 LEFT, BOTTOM, WIDTH, HEIGHT = 4, 6, 23, 19
 """The playable area, on a map of 32 × 32 cells."""
@@ -21,12 +22,6 @@ SIZE = 32
 PX_PER_CELL = MAP_PX / (WIDTH + 1)  # half a cell of margin on both sides of the longer side
 BLOCKED_FROM_X = 20
 OWN, ENEMY = palette.SIDES[raw_pb2.Self], palette.SIDES[raw_pb2.Enemy]
-
-
-def grid_of(target: Any, cells: np.ndarray[Any, Any], bits: int) -> None:
-    target.bits_per_pixel = bits
-    target.size.y, target.size.x = cells.shape
-    target.data = (np.packbits(cells) if bits == 1 else cells.astype(np.uint8)).tobytes()
 
 
 @pytest.fixture

@@ -29,7 +29,6 @@ import logging
 import os
 import re
 import stat
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from pathlib import Path
@@ -102,43 +101,31 @@ _SEGMENTATION_FAULT: Final = (-11, 139, 0xC0000005)
 """SIGSEGV as `subprocess` and as a shell reports it, and Windows' code for the same."""
 
 
-def _crashed(log: str, exit_code: int | None) -> bool:
-    return exit_code in _SEGMENTATION_FAULT or "Error signal: '11'" in log
-
-
-def _hangs(log: str, exit_code: int | None) -> bool:  # noqa: ARG001 - as `_crashed`
-    return exit_code is None
-
-
-def _never(log: str, exit_code: int | None) -> bool:  # noqa: ARG001 - as `_crashed`
-    return False
-
-
 class _KnownBuild(NamedTuple):
     """A fault of all builds from `first` to `last`."""
 
     first: int
     last: int
-    fits: Callable[[str, int | None], bool]
-    """Whether this fault may lead to a log and an exit code."""
+    end: str
+    """How the fault may end a game: by a "crash" or a "hang"; empty if it ends none."""
     fault: str
 
 
 _BUILDS: Final = (
-    _KnownBuild(55958, 55958, _crashed, "3.16.1 crashes when it quits"),
-    _KnownBuild(56787, 56787, _crashed, "3.17 crashes on the map CollectMineralShards"),
-    _KnownBuild(59587, 59587, _hangs, "4.0 freezes in Zerg mirrors with raw orders to larvae"),
+    _KnownBuild(55958, 55958, "crash", "3.16.1 crashes when it quits"),
+    _KnownBuild(56787, 56787, "crash", "3.17 crashes on the map CollectMineralShards"),
+    _KnownBuild(59587, 59587, "hang", "4.0 freezes in Zerg mirrors with raw orders to larvae"),
     _KnownBuild(
-        59587, 67188, _hangs, "4.0.2 to 4.5 lose the API's connection in long waits (fixed in 4.6)"
+        59587, 67188, "hang", "4.0.2 to 4.5 lose the API's connection in long waits (fixed in 4.6)"
     ),
-    _KnownBuild(59587, 60321, _hangs, "4.0.2 to 4.1.2 hang in some replays"),
+    _KnownBuild(59587, 60321, "hang", "4.0.2 to 4.1.2 hang in some replays"),
     _KnownBuild(
-        74071, 74741, _hangs, "4.9 to 4.9.2 cannot play games of two clients (fixed in 4.9.3)"
+        74071, 74741, "hang", "4.9 to 4.9.2 cannot play games of two clients (fixed in 4.9.3)"
     ),
     _KnownBuild(
         75689,
         75689,
-        _never,
+        "",
         "4.10 reports a wrong display type of some units on high ground (fixed in 5.0.4)",
     ),
 )
@@ -156,24 +143,23 @@ def diagnose(log: str, exit_code: int | None, base_build: int | None = None) -> 
     for pattern, advice in _PATTERNS:
         if re.search(pattern, log):
             return advice
-    known = [
-        build.fault
-        for build in _BUILDS
-        if base_build is not None
-        and build.first <= base_build <= build.last
-        and build.fits(log, exit_code)
-    ]
-    return f"{_listed(known, base_build)}; play another version" if known else ""
+    crashed = exit_code in _SEGMENTATION_FAULT or "Error signal: '11'" in log
+    known = _known(base_build, ["crash"] * crashed + ["hang"] * (exit_code is None))
+    return f"{known}; play another version" if known else ""
 
 
 def known_faults(base_build: int) -> str:
     """The known faults of a build, as text; empty without one."""
-    known = [build.fault for build in _BUILDS if build.first <= base_build <= build.last]
-    return _listed(known, base_build) if known else ""
+    return _known(base_build, ["crash", "hang", ""])
 
 
-def _listed(faults: list[str], base_build: int | None) -> str:
-    return f"known faults of Base{base_build}: {'; '.join(faults)}"
+def _known(base_build: int | None, ends: list[str]) -> str:
+    faults = [
+        build.fault
+        for build in _BUILDS
+        if base_build is not None and build.first <= base_build <= build.last and build.end in ends
+    ]
+    return f"known faults of Base{base_build}: {'; '.join(faults)}" if faults else ""
 
 
 logger = logging.getLogger("sc2pool")

@@ -19,7 +19,7 @@ from sc2pool.tasks.minigames.geometry import (
     N_DIRECTIONS,
     PlayableArea,
     bearing_of,
-    flight_target,
+    rescue,
     walks,
 )
 from sc2pool.tasks.task import Task
@@ -131,23 +131,10 @@ class DefeatRoaches(Task):
         weakest = self.roaches.tags[min(self.by_distance, key=self.roach_health.__getitem__)]
         if action == FOCUS_WEAKEST:
             return [commands.attack(self.marines.tags, weakest)]
-        return self._rescue_hurt(weakest)
+        hurt = np.flatnonzero(self.marine_health <= ROACH_DAMAGE).tolist()
+        return rescue(self.marines, hurt, self.roaches, weakest, self.area)
 
     def action_masks(self) -> NDArray[np.bool_]:
         masks = np.ones(N_ACTIONS, dtype=np.bool_)
         masks[:FIRST_WALK] = len(self.marines) > 0 and len(self.roaches) > 0
         return masks
-
-    def _rescue_hurt(self, target_tag: int) -> Commands:
-        """Marines that would die after one more hit walk away; the others attack."""
-        orders = []
-        fighters = []
-        for i, tag in enumerate(self.marines.tags):
-            if self.marine_health[i] > ROACH_DAMAGE:
-                fighters.append(tag)
-                continue
-            away = flight_target(self.marines.positions[i], self.roaches.positions, self.area)
-            orders.append(commands.move([tag], away))
-        if fighters:
-            orders.append(commands.attack(fighters, target_tag))
-        return orders

@@ -8,13 +8,13 @@ grid's message lacks are 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from s2clientprotocol import common_pb2
+from s2clientprotocol import common_pb2, raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool import commands
@@ -89,11 +89,27 @@ def walks(units: Units, directions: Iterable[int], area: PlayableArea) -> Comman
     ]
 
 
-def flight_target(place: Floats, threats: Floats, area: PlayableArea) -> tuple[float, float]:
-    """The target for a unit that walks away from the nearest of the threats."""
-    x, y = place.tolist()
-    near_x, near_y = threats[distances(place[None], threats)[0].argmin()].tolist()
-    return walk_target(x, y, nearest_direction(x - near_x, y - near_y), area)
+def flights(
+    units: Units, fleeing: Iterable[int], threats: Units, area: PlayableArea
+) -> list[raw_pb2.ActionRawUnitCommand]:
+    """The commands that make the units with these indices walk away from the nearest threat."""
+    orders = []
+    for unit in fleeing:
+        place = units.positions[unit]
+        nearest = distances(place[None], threats.positions)[0].argmin()
+        direction = nearest_direction(*(place - threats.positions[nearest]).tolist())
+        x, y = place.tolist()
+        orders.append(commands.move([units.tags[unit]], walk_target(x, y, direction, area)))
+    return orders
+
+
+def rescue(
+    units: Units, hurt: Collection[int], enemies: Units, target_tag: int, area: PlayableArea
+) -> Commands:
+    """The units with the indices `hurt` walk away from the nearest enemy; the others attack."""
+    fighters = [tag for unit, tag in enumerate(units.tags) if unit not in hurt]
+    attacks = [commands.attack(fighters, target_tag)] if fighters else []
+    return [*flights(units, hurt, enemies, area), *attacks]
 
 
 def nearest_first(units: Units, others: Units) -> NDArray[np.intp]:

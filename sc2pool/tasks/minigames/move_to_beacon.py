@@ -94,9 +94,9 @@ BEACON_RADIUS = 2.5
 SMALLEST_RADIUS_PX = 1.0
 """A disc of this radius covers the centre of at least one pixel, at every position."""
 
-# The centres of the pixels, in pixels from the middle of the image; x to the right, y up.
-_X = (np.arange(IMAGE_SIZE) - (IMAGE_SIZE - 1) / 2)[None, :]
-_Y = -_X.T
+PIXEL_X = (np.arange(IMAGE_SIZE) - (IMAGE_SIZE - 1) / 2)[None, :]
+PIXEL_Y = -PIXEL_X.T
+"""The centres of the pixels, in pixels from the middle of the image; x to the right, y up."""
 
 
 class MoveToBeaconImage(MoveToBeacon):
@@ -132,7 +132,7 @@ def draw_beacon(plane: NDArray[np.uint8], x: float, y: float, pixels_per_unit: f
         plane: (64, 64), changed in place. Parts of the beacon outside it are not drawn.
         x, y: the beacon's place relative to the middle of the image, in map units.
     """
-    squared_distance = (_X - x * pixels_per_unit) ** 2 + (_Y - y * pixels_per_unit) ** 2
+    squared_distance = (PIXEL_X - x * pixels_per_unit) ** 2 + (PIXEL_Y - y * pixels_per_unit) ** 2
     radius = max(BEACON_RADIUS * pixels_per_unit, SMALLEST_RADIUS_PX)
     plane[squared_distance <= radius**2] = 255
 
@@ -141,7 +141,7 @@ def draw_area(
     plane: NDArray[np.uint8], x: float, y: float, area: PlayableArea, pixels_per_unit: float
 ) -> None:
     """Set the pixels of the playable area to 255. The map point (x, y) is the image's middle."""
-    map_x = x + _X / pixels_per_unit
-    map_y = y + _Y / pixels_per_unit
+    map_x = x + PIXEL_X / pixels_per_unit
+    map_y = y + PIXEL_Y / pixels_per_unit
     inside = (map_x >= area.left) & (map_x <= area.right)
     plane[inside & (map_y >= area.bottom) & (map_y <= area.top)] = 255

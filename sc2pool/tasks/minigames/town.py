@@ -369,6 +369,8 @@ TRAIN_SCV = TownStep(
     lambda town: town.can_train(COMMAND_CENTER),
     lambda town: town.train(commands.TRAIN_SCV, COMMAND_CENTER),
 )
+FIRST_STEPS = WAIT, GATHER_MINERALS, TRAIN_SCV
+"""The steps that every town has, which are a task's first actions."""
 BUILD_DEPOT = TownStep(
     lambda town: town.can_pay(SUPPLY_DEPOT), lambda town: town.build(commands.BUILD_SUPPLY_DEPOT)
 )

@@ -71,14 +71,7 @@ class TownGame(Task):
 
 
 BUILD_REFINERY, GATHER_GAS = 4, 5
-RESOURCE_STEPS = (
-    towns.WAIT,
-    towns.GATHER_MINERALS,
-    towns.TRAIN_SCV,
-    towns.BUILD_DEPOT,
-    towns.BUILD_REFINERY,
-    towns.GATHER_GAS,
-)
+RESOURCE_STEPS = (*towns.FIRST_STEPS, towns.BUILD_DEPOT, towns.BUILD_REFINERY, towns.GATHER_GAS)
 
 
 class CollectMineralsAndGas(TownGame):
@@ -133,9 +126,7 @@ class CollectMineralsAndGas(TownGame):
 
 BUILD_BARRACKS, TRAIN_MARINE = 4, 5
 MARINE_STEPS = (
-    towns.WAIT,
-    towns.GATHER_MINERALS,
-    towns.TRAIN_SCV,
+    *towns.FIRST_STEPS,
     towns.BUILD_DEPOT_IN_TIME,
     towns.BUILD_BARRACKS,
     towns.TRAIN_MARINE,

@@ -34,13 +34,20 @@ from sc2pool.tasks.minigames.geometry import (
     PlayableArea,
     bearing_of,
     bearings,
-    flight_target,
+    flights,
     nearest_direction,
     nearest_first,
+    rescue,
     walk_target,
     walks,
 )
-from sc2pool.tasks.minigames.move_to_beacon import IMAGE_SIZE, draw_area
+from sc2pool.tasks.minigames.move_to_beacon import (
+    IMAGE_SIZE,
+    PIXEL_X,
+    PIXEL_Y,
+    SMALLEST_RADIUS_PX,
+    draw_area,
+)
 from sc2pool.tasks.task import Task
 from sc2pool.units import ENEMY, Floats, Kind, Units, distances, health, select, weapon_cooldown
 
@@ -160,7 +167,8 @@ class FindAndDefeatZerglings(Task):
         if action == FOCUS_WEAKEST:
             weakest = order[health(self.zerglings)[order].argmin()]
             return [commands.attack(self.marines.tags, self.zerglings.tags[weakest])]
-        return self._rescue_hurt(nearest)
+        hurt = int(health(self.marines).argmin())
+        return rescue(self.marines, [hurt], self.zerglings, nearest, self.area)
 
     def action_masks(self) -> NDArray[np.bool_]:
         masks = np.ones(SEARCH_ACTIONS, dtype=np.bool_)
@@ -176,16 +184,6 @@ class FindAndDefeatZerglings(Task):
         """Read the units, and store which blocks are seen now."""
         self.marines, self.zerglings = select(self.lazy_observation, OWN_MARINES, ENEMY_ZERGLINGS)
         self.memory.note_seen(self.marines.positions, self.lazy_observation.game_loop)
-
-    def _rescue_hurt(self, target_tag: int) -> Commands:
-        """The weakest marine walks away; the others attack."""
-        hurt = int(health(self.marines).argmin())
-        away = flight_target(self.marines.positions[hurt], self.zerglings.positions, self.area)
-        orders = [commands.move([self.marines.tags[hurt]], away)]
-        fighters = [tag for tag in self.marines.tags if tag != self.marines.tags[hurt]]
-        if fighters:
-            orders.append(commands.attack(fighters, target_tag))
-        return orders
 
 
 BLOCK_SIDE = 4.0
@@ -337,7 +335,7 @@ class DefeatZerglingsAndBanelings(Task):
             return []
         threatened = self._in_danger() & (action == FALL_BACK)
         return [
-            *self._fall_back(np.flatnonzero(threatened)),
+            *flights(self.marines, np.flatnonzero(threatened), self.banelings, self.area),
             *self._attack(np.flatnonzero(~threatened), targets),
         ]
 
@@ -370,15 +368,6 @@ class DefeatZerglingsAndBanelings(Task):
             groups.setdefault(target, []).append(self.marines.tags[marine])
         return [commands.attack(group, tags[target]) for target, group in groups.items()]
 
-    def _fall_back(self, marines: NDArray[np.intp]) -> Commands:
-        """Each of these marines walks away from the baneling nearest to it."""
-        orders = []
-        for marine in marines.tolist():
-            place = self.marines.positions[marine]
-            away = flight_target(place, self.banelings.positions, self.area)
-            orders.append(commands.move([self.marines.tags[marine]], away))
-        return orders
-
     def _apart(self) -> list[int]:
         """For each marine the direction away from the middle of its neighbours."""
         places: Floats = self.marines.positions
@@ -390,15 +379,9 @@ class DefeatZerglingsAndBanelings(Task):
 # ---- the games as images -------------------------------------------------------------------------
 
 
-UNIT_RADIUS_PX = 1.0
-"""Radius of a unit's disc: it covers the centre of at least one pixel, at every position."""
 BANELING_HEALTH = 30.0
-_PIXELS = np.stack(
-    np.meshgrid(
-        np.arange(IMAGE_SIZE) - (IMAGE_SIZE - 1) / 2, (IMAGE_SIZE - 1) / 2 - np.arange(IMAGE_SIZE)
-    )
-)
-"""(2, 64, 64): x and y of each pixel's centre, in pixels from the middle; y up."""
+_PIXELS = np.stack(np.broadcast_arrays(PIXEL_X, PIXEL_Y))
+"""(2, 64, 64): x and y of each pixel's centre."""
 
 
 class FindAndDefeatZerglingsImage(FindAndDefeatZerglings):
@@ -474,5 +457,5 @@ def draw_units(
     places = (units.positions - middle) * (IMAGE_SIZE / 2 / area.longer_side)
     for place, value in zip(places, brightness, strict=True):
         x, y = _PIXELS - place[:, None, None]
-        covered = x * x + y * y <= UNIT_RADIUS_PX**2
+        covered = x * x + y * y <= SMALLEST_RADIUS_PX**2
         plane[covered] = np.maximum(plane[covered], value)

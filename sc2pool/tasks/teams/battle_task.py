@@ -240,43 +240,28 @@ Made = TypeVar("Made", bound=BattleTask)
 
 
 def made_task(
-    base: type[Made],
-    name: str,
-    scenario: Contest,
-    rules: Rules | None,
-    *,
-    doc: str,
-    module: str,
+    base: type[Made], name: str, scenario: Contest, rules: Rules | None, doc: str
 ) -> type[Made]:
     """The class for a scenario; the same object for the same arguments.
 
     Args:
-        base: the base class.
-        name: the class's name.
-        scenario: the class's scenario.
+        base: the base class. The module that defines it finds the class by its name, too.
         rules: the options. None for the rules of the base.
         doc: the class's docstring.
-        module: the module in which the class is found by its name.
 
     Raises:
         ConfigError: the rules have another type.
     """
     if rules is not None:
         check_rules(rules)
-    return _made(base, name, scenario, rules, doc=doc, module=module)  # type: ignore[return-value]
+    return _made(base, name, scenario, rules, doc)  # type: ignore[return-value]
 
 
 @cache
 def _made(
-    base: type[BattleTask],
-    name: str,
-    scenario: Contest,
-    rules: Rules | None,
-    *,
-    doc: str,
-    module: str,
+    base: type[BattleTask], name: str, scenario: Contest, rules: Rules | None, doc: str
 ) -> type[BattleTask]:
-    members: dict[str, Any] = {"__module__": module, "__doc__": doc, "scenario": scenario}
+    members: dict[str, Any] = {"__module__": base.__module__, "__doc__": doc, "scenario": scenario}
     if rules is not None:
         members["rules"] = rules
     return type(name, (base,), members)
@@ -311,7 +296,7 @@ def smac_task(name: str | Scenario, rules: Rules | None = None) -> type[SmacTask
     whose = "SMAC's scenario" if isinstance(name, str) else "The scenario"
     sides = f"{scenario.n_agents} agents, {scenario.n_enemies} enemies"
     doc = f"{whose} {scenario.name}: {sides}."
-    return made_task(SmacTask, scenario.name, scenario, rules, doc=doc, module=__name__)
+    return made_task(SmacTask, scenario.name, scenario, rules, doc)
 
 
 # ---- duels ---------------------------------------------------------------------------------------
@@ -408,7 +393,7 @@ def smac_duel(name: str, rules: Rules | None = None) -> type[SmacTask]:
         why = "no such scenario" if scenario is None else "its sides have different units"
         raise ConfigError(f"no duel of {name!r}: {why}; there is one of {even}")
     doc = f"SMAC's scenario {name} for two players: {scenario.n_agents} agents on either side."
-    return made_task(SmacDuel, name + SUFFIX, scenario, rules, doc=doc, module=__name__)
+    return made_task(SmacDuel, name + SUFFIX, scenario, rules, doc)
 
 
 def __getattr__(name: str) -> type[SmacTask]:

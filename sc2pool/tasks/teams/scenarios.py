@@ -205,51 +205,39 @@ def _scenario(
     )
 
 
-def _mirrored(name: str, limit: int, *groups: Group) -> Scenario:
-    return _scenario(name, limit, groups, groups)
-
-
-def _of_marines(name: str, limit: int, n_allies: int, n_enemies: int) -> Scenario:
-    return _scenario(name, limit, ((MARINE, n_allies),), ((MARINE, n_enemies),))
-
-
-def _one_type(name: str, limit: int, allies: Group, enemies: Group) -> Scenario:
-    return _scenario(name, limit, (allies,), (enemies,))
-
-
 _ALL = (
-    _of_marines("3m", 60, 3, 3),
-    _of_marines("8m", 120, 8, 8),
-    _of_marines("25m", 150, 25, 25),
-    _of_marines("5m_vs_6m", 70, 5, 6),
-    _of_marines("8m_vs_9m", 120, 8, 9),
-    _of_marines("10m_vs_11m", 150, 10, 11),
-    _of_marines("27m_vs_30m", 180, 27, 30),
-    _mirrored("MMM", 150, (MARAUDER, 2), (MARINE, 7), (MEDIVAC, 1)),
-    _scenario(
-        "MMM2",
-        180,
-        allies=((MARAUDER, 2), (MARINE, 7), (MEDIVAC, 1)),
-        enemies=((MARAUDER, 3), (MARINE, 8), (MEDIVAC, 1)),
-    ),
+    ("3m", 60, {MARINE: 3}, {MARINE: 3}),
+    ("8m", 120, {MARINE: 8}, {MARINE: 8}),
+    ("25m", 150, {MARINE: 25}, {MARINE: 25}),
+    ("5m_vs_6m", 70, {MARINE: 5}, {MARINE: 6}),
+    ("8m_vs_9m", 120, {MARINE: 8}, {MARINE: 9}),
+    ("10m_vs_11m", 150, {MARINE: 10}, {MARINE: 11}),
+    ("27m_vs_30m", 180, {MARINE: 27}, {MARINE: 30}),
+    ("MMM", 150, {MARAUDER: 2, MARINE: 7, MEDIVAC: 1}, {MARAUDER: 2, MARINE: 7, MEDIVAC: 1}),
+    ("MMM2", 180, {MARAUDER: 2, MARINE: 7, MEDIVAC: 1}, {MARAUDER: 3, MARINE: 8, MEDIVAC: 1}),
     # SMAC numbers zealots before stalkers on the enemy's side, and after them on the team's.
-    _scenario("2s3z", 120, ((STALKER, 2), (ZEALOT, 3)), ((ZEALOT, 3), (STALKER, 2))),
-    _scenario("3s5z", 150, ((STALKER, 3), (ZEALOT, 5)), ((ZEALOT, 5), (STALKER, 3))),
-    _scenario("3s5z_vs_3s6z", 170, ((STALKER, 3), (ZEALOT, 5)), ((ZEALOT, 6), (STALKER, 3))),
-    _one_type("3s_vs_3z", 150, (STALKER, 3), (ZEALOT, 3)),
-    _one_type("3s_vs_4z", 200, (STALKER, 3), (ZEALOT, 4)),
-    _one_type("3s_vs_5z", 250, (STALKER, 3), (ZEALOT, 5)),
-    _mirrored("1c3s5z", 180, (COLOSSUS, 1), (STALKER, 3), (ZEALOT, 5)),
-    _one_type("2m_vs_1z", 150, (MARINE, 2), (ZEALOT, 1)),
-    _one_type("corridor", 400, (ZEALOT, 6), (ZERGLING, 24)),
-    _one_type("6h_vs_8z", 150, (HYDRALISK, 6), (ZEALOT, 8)),
-    _one_type("2s_vs_1sc", 300, (STALKER, 2), (SPINE_CRAWLER, 1)),
-    _one_type("so_many_baneling", 100, (ZEALOT, 7), (BANELING, 32)),
-    _mirrored("bane_vs_bane", 200, (BANELING, 4), (ZERGLING, 20)),
-    _one_type("2c_vs_64zg", 400, (COLOSSUS, 2), (ZERGLING, 64)),
+    ("2s3z", 120, {STALKER: 2, ZEALOT: 3}, {ZEALOT: 3, STALKER: 2}),
+    ("3s5z", 150, {STALKER: 3, ZEALOT: 5}, {ZEALOT: 5, STALKER: 3}),
+    ("3s5z_vs_3s6z", 170, {STALKER: 3, ZEALOT: 5}, {ZEALOT: 6, STALKER: 3}),
+    ("3s_vs_3z", 150, {STALKER: 3}, {ZEALOT: 3}),
+    ("3s_vs_4z", 200, {STALKER: 3}, {ZEALOT: 4}),
+    ("3s_vs_5z", 250, {STALKER: 3}, {ZEALOT: 5}),
+    ("1c3s5z", 180, {COLOSSUS: 1, STALKER: 3, ZEALOT: 5}, {COLOSSUS: 1, STALKER: 3, ZEALOT: 5}),
+    ("2m_vs_1z", 150, {MARINE: 2}, {ZEALOT: 1}),
+    ("corridor", 400, {ZEALOT: 6}, {ZERGLING: 24}),
+    ("6h_vs_8z", 150, {HYDRALISK: 6}, {ZEALOT: 8}),
+    ("2s_vs_1sc", 300, {STALKER: 2}, {SPINE_CRAWLER: 1}),
+    ("so_many_baneling", 100, {ZEALOT: 7}, {BANELING: 32}),
+    ("bane_vs_bane", 200, {BANELING: 4, ZERGLING: 20}, {BANELING: 4, ZERGLING: 20}),
+    ("2c_vs_64zg", 400, {COLOSSUS: 2}, {ZERGLING: 64}),
 )
-
-SCENARIOS: Final = MappingProxyType({scenario.name: scenario for scenario in _ALL})
+"""The name of each scenario, its time limit, and both sides' units in the order of `Scenario`."""
+SCENARIOS: Final = MappingProxyType(
+    {
+        name: _scenario(name, limit, tuple(allies.items()), tuple(enemies.items()))
+        for name, limit, allies, enemies in _ALL
+    }
+)
 """By name."""
 
 

@@ -611,7 +611,7 @@ def smacv2_task(
 def _made(teams: RandomTeams, rules: Rules | None) -> type[RandomTeamsTask]:
     sides = f"{teams.n_agents} agents, {teams.n_enemies} enemies"
     doc = f"SMACv2's random teams, {teams.name}: {sides}."
-    return made_task(RandomTeamsTask, teams.name, teams, rules, doc=doc, module=__name__)
+    return made_task(RandomTeamsTask, teams.name, teams, rules, doc)
 
 
 def __getattr__(name: str) -> type[RandomTeamsTask]:

@@ -12,7 +12,6 @@ from typing import Any
 
 import cloudpickle
 import numpy as np
-import psutil
 import pytest
 import supersuit
 from gymnasium import spaces
@@ -24,6 +23,7 @@ from sc2pool import SC2ParallelEnv, Task
 from sc2pool.config import PoolConfig, RestartPolicy
 from sc2pool.errors import ActionError, ClosedError, ConfigError
 from sc2pool.smac import StarCraft2Env
+from tests.libraries.programs.killing import kill_a_game
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -55,15 +55,8 @@ class Killed(SC2ParallelEnv):
         self.steps += 1
         if self.steps % 20 == 0:
             self.kills += 1
-            kill_a_game(self)
+            kill_a_game()
         return super().step(actions)
-
-
-def kill_a_game(env: SC2ParallelEnv) -> None:
-    (instance,) = env.stats().instances
-    game = psutil.Process(instance.pid)
-    game.kill()
-    game.wait()
 
 
 def choose(env: SC2ParallelEnv, seen: dict[str, Any]) -> dict[str, Any]:
@@ -191,7 +184,7 @@ def test_the_end_is_everybodys(make):
 def test_a_killed_game_truncates_all_and_is_marked(make):
     env = make("3m")
     seen, _ = env.reset(seed=1)
-    kill_a_game(env)
+    kill_a_game()
     again, rewards, terminated, truncated, infos = env.step(choose(env, seen))
     assert all(truncated.values())
     assert not any(terminated.values())

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import pytest
 from gymnasium import spaces
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError, ResetNeeded
@@ -23,6 +22,7 @@ from tianshou.env import BaseVectorEnv, DummyVectorEnv
 from sc2pool import SC2TianshouVectorEnv, SubprocSC2VecEnv
 from sc2pool.errors import ActionError, ClosedError, ConfigError
 from tests.contract.envs import Counting, Drawing, Gated, Sampling
+from tests.libraries.programs.killing import kill_a_game
 
 Make = Callable[..., SC2TianshouVectorEnv]
 DICT = spaces.Dict({"a": spaces.Box(0, 1, (2,)), "b": spaces.Discrete(3)})
@@ -197,8 +197,7 @@ def test_attributes_and_pictures(make):
 def test_a_killed_game_is_one_truncation_with_numbers_in_its_info(make, standin_dir):
     envs = make(task="MoveToBeacon", n=2, game=standin_dir, serial=False)
     envs.reset()
-    children = psutil.Process().children(recursive=True)
-    next(child for child in children if "-dataDir" in child.cmdline()).kill()
+    kill_a_game()
     _, rewards, terminated, truncated, infos = envs.step([0, 0])
     (killed,) = np.flatnonzero(truncated)
     assert (rewards[killed], terminated.any()) == (0, False)

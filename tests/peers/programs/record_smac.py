@@ -1,30 +1,68 @@
-"""Plays one battle of SMAC with random actions and records it; runs in SMAC's environment.
+"""Plays one battle with random actions and records it; runs in SMAC's or SMACv2's environment.
 
-    record_smac.py SCENARIO SEED STEPS OPTIONS FILE
+    record_smac.py MAP SEED STEPS OPTIONS FILE
 
-OPTIONS is a JSON object of keywords for SMAC's environment. The file, a numpy archive, has the
-results of SMAC before each action and after the last one (observations, states, masks), the
-actions, the reward of each step, and whether the step ended the battle. Only SMAC, numpy and the
-standard library of Python 3.10 are there.
+OPTIONS is a JSON object of keywords for the environment: with a `capability_config` SMACv2's, else
+SMAC's. The file, a numpy archive, has the results before each action and after the last one
+(observations, states, masks), the actions, the reward of each step, and whether the step ended the
+battle. For SMACv2 it also has the teams and places that were drawn. Only SMAC or SMACv2, numpy and
+the standard library of Python 3.10 are there.
+
+SMACv2 remembers which enemies any agent has seen. If an enemy is dead or was not seen yet, SMACv2
+blanks all enemies before it in an agent's observation. The result depends on the random order in
+which SMACv2 asks its agents, and on the number of calls. `observations` are the observations if all
+enemies are known. SMACv2's code is not changed.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from typing import Any
 
 import numpy as np
-from smac.env import StarCraft2Env
+
+
+def seen_if_all_are_known(env: Any) -> list[Any]:
+    """The agents' observations as if each enemy was seen before; the memory is not changed."""
+    memory = env.obs_enemies.copy(), list(env.enemy_tags)
+    env.obs_enemies[:] = 1
+    env.enemy_tags = [0] * env.n_enemies
+    seen = env.get_obs()
+    env.obs_enemies, env.enemy_tags = memory
+    return seen
 
 
 def main() -> None:
-    scenario, seed, steps, options, file = sys.argv[1:]
-    env = StarCraft2Env(map_name=scenario, seed=int(seed), **json.loads(options))
+    map_name, seed, steps, words, file = sys.argv[1:]
+    options = json.loads(words)
+    is_v2 = "capability_config" in options
+    if is_v2:
+        from smacv2.env.starcraft2.wrapper import StarCraftCapabilityEnvWrapper as StarCraft2Env
+    else:
+        from smac.env import StarCraft2Env
+    env = StarCraft2Env(map_name=map_name, seed=int(seed), **options)
     rng = np.random.default_rng(int(seed))
     env.reset()
-    seen, states, masks = [env.get_obs()], [env.get_state()], [env.get_avail_actions()]
+    drawn = {}
+    if is_v2:
+        config = env.env.episode_config
+        drawn = {
+            "allies": config["team_gen"]["ally_team"],
+            "enemies": config["team_gen"]["enemy_team"],
+            "ally_places": config["ally_start_positions"]["item"],
+            "enemy_places": config["enemy_start_positions"]["item"],
+        }
+    seen, states, masks = [], [], []
     taken, rewards, ends = [], [], []
-    while len(taken) < int(steps) and not (ends and ends[-1]):
+    while True:
+        seen.append(env.get_obs())
+        if is_v2:
+            seen[-1] = seen_if_all_are_known(env.env)
+        states.append(env.get_state())
+        masks.append(env.get_avail_actions())
+        if len(taken) == int(steps) or (ends and ends[-1]):
+            break
         # Attacks twice as often as anything else, so that units die.
         weights = [np.array(able) * np.where(np.arange(len(able)) >= 6, 2, 1) for able in masks[-1]]
         actions = [int(rng.choice(len(one), p=one / one.sum())) for one in weights]
@@ -33,10 +71,6 @@ def main() -> None:
         taken.append(actions)
         rewards.append(float(reward))
         ends.append(bool(terminated))
-        seen.append(env.get_obs())
-        states.append(env.get_state())
-        masks.append(env.get_avail_actions())
-    info = env.get_env_info()
     env.close()
     np.savez(
         file,
@@ -46,7 +80,7 @@ def main() -> None:
         actions=np.array(taken),
         rewards=np.array(rewards),
         ends=np.array(ends),
-        sizes=np.array([info["obs_shape"], info["state_shape"], info["n_actions"]]),
+        **{name: np.array(value) for name, value in drawn.items()},
     )
 
 

@@ -23,15 +23,20 @@ def area() -> PlayableArea:
 
 @pytest.fixture
 def begin(state: Callable[..., sc_pb.Observation], area: PlayableArea) -> Callable[..., AnyTask]:
-    """Builds a task at the start of an episode that begins with some units."""
+    """Builds a task at the start of an episode that begins with some units.
 
-    def build(cls: type[AnyTask], *units: raw_pb2.Unit, within: PlayableArea = area) -> AnyTask:
+    `shown` is what `state` takes.
+    """
+
+    def build(
+        cls: type[AnyTask], *units: raw_pb2.Unit, within: PlayableArea = area, **shown: int
+    ) -> AnyTask:
         task = cls()
         task.game_info = sc_pb.ResponseGameInfo()
         corners = task.game_info.start_raw.playable_area
         corners.p0.x, corners.p0.y = int(within.left), int(within.bottom)
         corners.p1.x, corners.p1.y = int(within.right), int(within.top)
-        task.observation = state(*units)
+        task.observation = state(*units, **shown)
         task.on_start()
         return task
 

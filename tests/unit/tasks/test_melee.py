@@ -23,6 +23,7 @@ from sc2pool.tasks.minigames.town import (
 )
 from sc2pool.tasks.registry import resolve_task
 from sc2pool.units import Kind
+from tests.unit.conftest import grid_of
 
 OWN, ENEMY, NEUTRAL = raw_pb2.Self, raw_pb2.Enemy, raw_pb2.Neutral
 TASKS = (Melee, MeleeImage)
@@ -50,10 +51,7 @@ def test_observations_and_commands_of_random_states(task_class, unit, begin):
     rng = np.random.default_rng(7)
     for _ in range(40):
         units = _random_units(unit, rng)
-        task = begin(task_class, *units)
-        seen = task.observation
-        seen.player_common.minerals, seen.player_common.food_cap = 1000, 50
-        task.observation = seen
+        task = begin(task_class, *units, minerals=1000, food_cap=50)
         assert task.observation_space.contains(task.observe())
         own = {one.tag for one in units if one.alliance == OWN}
         masks = task.action_masks()
@@ -137,11 +135,11 @@ def test_the_scripted_player_does_what_is_missing():
 def _info(cliff_from_x: int) -> sc_pb.ResponseGameInfo:
     """A map of 64 x 64 cells; from one column on, no structure can be placed."""
     info = sc_pb.ResponseGameInfo()
-    area, grid = info.start_raw.playable_area, info.start_raw.placement_grid
-    area.p1.x = area.p1.y = grid.size.x = grid.size.y = 64
+    area = info.start_raw.playable_area
+    area.p1.x = area.p1.y = 64
     cells = np.ones((64, 64), dtype=np.bool_)
     cells[:, cliff_from_x:] = False
-    grid.bits_per_pixel, grid.data = 1, np.packbits(cells).tobytes()
+    grid_of(info.start_raw.placement_grid, cells, 1)
     return info
 
 
@@ -150,8 +148,8 @@ def _home(state, unit, *more: raw_pb2.Unit, cliff_from_x: int = 64) -> Home:
         unit(Kind(COMMAND_CENTER, OWN), 30.5, 30.5, tag=1, build_progress=1),
         unit(Kind(SCV, OWN), 34, 30, tag=2, build_progress=1),
         *more,
+        minerals=500,
     )
-    seen.player_common.minerals = 500
     home = Home(_info(cliff_from_x), seen)
     home.update(seen)
     return home
@@ -202,9 +200,7 @@ ENEMY_BARRACKS = Kind(BARRACKS, raw_pb2.Enemy)
 def front() -> Front:
     info = sc_pb.ResponseGameInfo()
     info.start_raw.start_locations.append(common_pb2.Point2D(x=30, y=30))
-    grid = info.start_raw.pathing_grid
-    grid.size.x = grid.size.y = 32
-    grid.bits_per_pixel, grid.data = 1, b"\xff" * 128
+    grid_of(info.start_raw.pathing_grid, np.ones((32, 32), dtype=np.bool_), 1)
     return Front(info)
 
 
@@ -212,12 +208,6 @@ def _target(front: Front, seen: sc_pb.Observation) -> tuple[float, float]:
     front.update(seen)
     (command,) = front.attack()
     return command.target_world_space_pos.x, command.target_world_space_pos.y
-
-
-def _visibility(seen: sc_pb.Observation, cells: np.ndarray) -> None:
-    grid = seen.raw_data.map_state.visibility
-    grid.size.y, grid.size.x = cells.shape
-    grid.data = cells.astype(np.uint8).tobytes()
 
 
 def test_known_structures_come_before_units_and_these_before_the_start(front, unit, state):
@@ -233,14 +223,15 @@ def test_known_structures_come_before_units_and_these_before_the_start(front, un
 
 def test_dark_ground_is_looked_at_when_nothing_is_known(front, unit, state):
     seen = state(unit(OWN_MARINE, 2, 2, tag=1))
-    grid = np.full((32, 32), 2)
-    grid[30, 30] = 1
-    _visibility(seen, grid)
+    shown = seen.raw_data.map_state.visibility
+    cells = np.full((32, 32), 2)
+    cells[30, 30] = 1
+    grid_of(shown, cells, 8)
     assert _target(front, seen) == (30.5, 30.5)
-    grid[10, 5] = grid[20, 20] = 0
-    _visibility(seen, grid)
+    cells[10, 5] = cells[20, 20] = 0
+    grid_of(shown, cells, 8)
     assert _target(front, seen) == (5.5, 10.5)
-    _visibility(seen, np.full((32, 32), 2))
+    grid_of(shown, np.full((32, 32), 2), 8)
     assert _target(front, seen) == (2, 2), "all is seen: there is nothing to look for"
 
 
@@ -263,12 +254,10 @@ def test_each_side_and_the_ground_have_their_planes(unit, begin):
         unit(Kind(MARINE, raw_pb2.Enemy), 22, 22, tag=4, radius=0.375, build_progress=1),
     )
     start = task.game_info.start_raw
-    for grid in (start.terrain_height, start.pathing_grid):
-        grid.size.x = grid.size.y = 64
     walkable = np.zeros((64, 64), dtype=np.bool_)
     walkable[:30, :22] = True  # below and to the left of the middle
-    start.terrain_height.data = bytes([200]) * 64 * 64
-    start.pathing_grid.data = np.packbits(walkable).tobytes()
+    grid_of(start.terrain_height, np.full((64, 64), 200), 8)
+    grid_of(start.pathing_grid, walkable, 1)
     task.on_start()
     scvs, town, barracks, marines, enemies, structures, ground, minerals, supply = task.observe()
     assert np.nonzero(scvs)[1].mean() < 16, "to the left"

@@ -50,15 +50,10 @@ from sc2pool.tasks.minigames.move_to_beacon import (
 from sc2pool.tasks.minigames.scores import PUBLISHED
 from sc2pool.tasks.minigames.scripted import (
     collect_mineral_shards,
-    collect_minerals_and_gas,
     defeat_roaches,
     move_to_beacon,
 )
 from sc2pool.tasks.minigames.town_games import (
-    BUILD_DEPOT,
-    OBSERVATION_SIZE,
-    TRAIN_SCV,
-    WAIT,
     BuildMarines,
     BuildMarinesImage,
     CollectMineralsAndGas,
@@ -489,15 +484,3 @@ def test_script_rescues_only_in_danger(battle, unit, begin):
         unit(ENEMY_ROACHES, 23, 30, tag=2, health=145),
     )
     assert defeat_roaches(unhurt.observe()) == FOCUS_WEAKEST
-
-
-# ---- scripted players; their scores are in tests/tasks/test_minigames ----------------------------
-
-
-@pytest.mark.parametrize(
-    ("minerals", "coming", "action"), [(100, 0, BUILD_DEPOT), (99, 0, WAIT), (100, 1, TRAIN_SCV)]
-)
-def test_a_depot_is_built_when_supply_ends_and_none_is_coming(minerals, coming, action):
-    observation = np.zeros(OBSERVATION_SIZE, np.float32)
-    observation[[0, 3, 8]] = minerals / 1000, 2 / 20, coming / 4
-    assert collect_minerals_and_gas(observation) == action

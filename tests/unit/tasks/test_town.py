@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from s2clientprotocol import raw_pb2
-from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool import commands
 from sc2pool.tasks.minigames.geometry import PlayableArea
@@ -49,16 +48,15 @@ OWN = raw_pb2.Self
 def town(unit, state):
     """Builds a town around (22, 30): a command centre, two fields to the left, a geyser above."""
 
-    def build(*more: raw_pb2.Unit, loop: int = 0, **player: int) -> Town:
+    def build(*more: raw_pb2.Unit, **shown: int) -> Town:
         seen = state(
             unit(Kind(COMMAND_CENTER, OWN), 22, 30, tag=100, build_progress=1),
             unit(Kind(MINERAL_FIELD, NEUTRAL), 15, 29.5, tag=101, build_progress=1),
             unit(Kind(MINERAL_FIELD, NEUTRAL), 15, 31.5, tag=102, build_progress=1),
             unit(Kind(GEYSER, NEUTRAL), 22.5, 37.5, tag=103, build_progress=1),
             *more,
+            **shown,
         )
-        seen.game_loop = loop
-        seen.player_common.CopyFrom(sc_pb.PlayerCommon(**player))
         found = Town(PlayableArea(10, 20, 34, 40))
         found.update(seen)
         return found
@@ -159,18 +157,17 @@ def task(unit, begin):
         worker = unit(Kind(SCV, raw_pb2.Self), 18, 30, tag=1, build_progress=1)
         if busy:
             worker.orders.add(ability_id=295, target_unit_tag=3)
-        built: CollectMineralsAndGas = begin(
+        return begin(
             CollectMineralsAndGas,
             worker,
             unit(Kind(COMMAND_CENTER, raw_pb2.Self), 22, 30, tag=2, build_progress=1),
             unit(Kind(MINERAL_FIELD, raw_pb2.Neutral), 14, 30, tag=3, build_progress=1),
             unit(Kind(GEYSER, raw_pb2.Neutral), 22.5, 37.5, tag=4, build_progress=1),
+            minerals=minerals,
+            food_used=food_used,
+            food_cap=15,
+            loop=3360,
         )
-        seen = built.observation
-        seen.player_common.minerals, seen.player_common.food_used = minerals, food_used
-        seen.player_common.food_cap, seen.game_loop = 15, 3360
-        built.observation = seen
-        return built
 
     return build
 
@@ -214,8 +211,11 @@ def test_orders(task):
 def test_script(task):
     assert collect_minerals_and_gas(task(50).observe()) == GATHER_MINERALS
     assert collect_minerals_and_gas(task(50, busy=True).observe()) == TRAIN_SCV
-    assert collect_minerals_and_gas(task(100, food_used=13, busy=True).observe()) == BUILD_DEPOT
-    assert collect_minerals_and_gas(task(90, food_used=13, busy=True).observe()) == WAIT
+    without_supply = task(100, food_used=13, busy=True).observe()
+    assert collect_minerals_and_gas(without_supply) == BUILD_DEPOT
+    without_supply[8] = 1 / 4
+    assert collect_minerals_and_gas(without_supply) == TRAIN_SCV, "a depot is coming"
+    assert collect_minerals_and_gas(task(99, food_used=13, busy=True).observe()) == WAIT
 
 
 # ---- BuildMarines --------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def grown(unit, begin):
         workers = [unit(Kind(SCV, OWN), 18, 30, tag=i, build_progress=1) for i in range(1, 17)]
         for worker in workers:
             worker.orders.add(ability_id=295, target_unit_tag=3)
-        built: BuildMarines = begin(
+        return begin(
             BuildMarines,
             *workers,
             unit(Kind(COMMAND_CENTER, OWN), 22, 30, tag=102, build_progress=1),
@@ -238,12 +238,10 @@ def grown(unit, begin):
                 unit(Kind(kind, OWN), 28.5, 22.5 + 4 * i, tag=200 + i, build_progress=1)
                 for i, kind in enumerate(structures)
             ),
+            minerals=minerals,
+            food_used=food_used,
+            food_cap=15 + 8 * structures.count(SUPPLY_DEPOT),
         )
-        seen = built.observation
-        seen.player_common.minerals, seen.player_common.food_used = minerals, food_used
-        seen.player_common.food_cap = 15 + 8 * structures.count(SUPPLY_DEPOT)
-        built.observation = seen
-        return built
 
     return build
 
@@ -326,10 +324,8 @@ def test_units_and_structures(unit, begin):
         unit(Kind(COMMAND_CENTER, raw_pb2.Self), 22, 30, tag=1, build_progress=1),
         unit(Kind(SCV, raw_pb2.Self), 32, 30, tag=2, build_progress=1),
         unit(Kind(GEYSER, raw_pb2.Neutral), 22, 38, tag=3, build_progress=1),
+        minerals=500,
     )
-    seen = task.observation
-    seen.player_common.minerals = 500
-    task.observation = seen
     workers, structures, fields, gas, minerals, supply = task.observe()
     assert structures[32, 32] == 255
     assert (structures > 0).sum() == pytest.approx((5 * 64 / 24) ** 2, rel=0.2)

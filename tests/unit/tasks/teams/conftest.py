@@ -10,8 +10,10 @@ import pytest
 from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
+from sc2pool.pool.queues.layout import Array
 from sc2pool.protocol.observed import Observed
-from sc2pool.tasks.teams.battle import Battle, Ground
+from sc2pool.tasks.teams.battle import Battle, Ground, available
+from sc2pool.tasks.teams.features import Sizes, observations, state
 from sc2pool.tasks.teams.scenarios import SCENARIOS, Rules
 
 FIRST_COPY = 2057
@@ -40,6 +42,14 @@ def observed(units: Sequence[raw_pb2.Unit]) -> Observed:
     reply = sc_pb.ResponseObservation()
     reply.observation.raw_data.units.extend(units)
     return Observed.of(reply)
+
+
+def seen_by(battle: Battle, ground: Ground, elapsed: float = 0.0) -> tuple[Array, Array]:
+    """What each agent observes before the first action, and the state."""
+    n_actions = Sizes(battle.scenario, battle.rules).n_actions
+    last = np.zeros((len(battle.allies.tags), n_actions), np.float32)
+    seen = observations(battle, ground, available(battle, ground), last, elapsed)
+    return seen, state(battle, ground, last, elapsed, seen)
 
 
 @pytest.fixture

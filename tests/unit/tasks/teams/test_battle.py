@@ -20,13 +20,14 @@ from sc2pool.tasks.teams.battle import (
     as_commands,
     available,
 )
-from sc2pool.tasks.teams.features import Sizes, observations, state
+from sc2pool.tasks.teams.features import Sizes
 from sc2pool.tasks.teams.scenarios import SCENARIOS, Rules
 from tests.unit.tasks.teams.conftest import (
     FIRST_COPY,
     enemies,
     marines,
     medivacs_battle,
+    seen_by,
     unit,
 )
 
@@ -105,14 +106,6 @@ SMACS_SIZES = {
 def test_sizes_are_smacs(name):
     sizes = Sizes(SCENARIOS[name], Rules())
     assert (sizes.observation, sizes.state, sizes.n_actions) == SMACS_SIZES[name]
-
-
-def seen_by(battle, ground, elapsed=0.0):
-    n, actions = len(battle.allies.tags), 6 + len(battle.enemies.tags)
-    last = np.zeros((n, actions), np.float32)
-    masks = available(battle, ground)
-    seen = observations(battle, ground, masks, last, elapsed)
-    return seen, state(battle, ground, last, elapsed, seen)
 
 
 OPTIONS = [

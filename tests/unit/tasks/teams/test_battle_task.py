@@ -20,7 +20,7 @@ from sc2pool.tasks.registry import SMAC, SMAC_DUELS, resolve_task
 from sc2pool.tasks.task import row_space
 from sc2pool.tasks.teams.battle import DRAWN, LOST, WON, Battle, as_commands, available
 from sc2pool.tasks.teams.battle_task import DUELS, SmacDuel, SmacTask, begun, smac_duel, smac_task
-from sc2pool.tasks.teams.features import Sizes, observations, state
+from sc2pool.tasks.teams.features import Sizes
 from sc2pool.tasks.teams.scenarios import SCENARIOS, ZERO_SUM, Rules
 from sc2pool.tasks.teams.scripted import EAST, NORTH, SOUTH, WEST, Heuristic, choose, towards
 from sc2pool.tasks.teams.smacv2 import smacv2_task
@@ -31,6 +31,7 @@ from tests.unit.tasks.teams.conftest import (
     enemies,
     marines,
     medivacs_battle,
+    seen_by,
     unit,
 )
 
@@ -252,11 +253,8 @@ RULES = pytest.mark.parametrize(
 
 def chosen(battle, ground, ahead: int = EAST) -> list[int]:
     """The action of each agent."""
-    sizes = Sizes(battle.scenario, battle.rules)
-    last = np.zeros((len(battle.allies.tags), sizes.n_actions), np.float32)
-    masks = available(battle, ground)
-    seen = observations(battle, ground, masks, last, 0.25)
-    return [choose(one, sizes, ahead) for one in seen]
+    seen, _ = seen_by(battle, ground, 0.25)
+    return [choose(one, Sizes(battle.scenario, battle.rules), ahead) for one in seen]
 
 
 @RULES
@@ -395,10 +393,8 @@ def test_enemies_are_numbered_as_they_number_themselves(both):
 def test_both_see_the_same(both, ground, units):
     told = []
     for battle, side in zip(both(units), (ground, ground.turned()), strict=True):
-        masks = available(battle, side)
-        last = np.zeros((3, 9), np.float32)
-        seen = observations(battle, side, masks, last, 0.0)
-        told.append((masks.tolist(), seen.tolist(), state(battle, side, last, 0, seen).tolist()))
+        arrays = available(battle, side), *seen_by(battle, side)
+        told.append([array.tolist() for array in arrays])
     assert told[0] == told[1]
 
 

@@ -17,7 +17,7 @@ from sc2pool.errors import ConfigError
 from sc2pool.tasks.registry import SMACV2, resolve_task
 from sc2pool.tasks.teams.battle import LOST, WON, Battle, Ground, available
 from sc2pool.tasks.teams.battle_task import smac_task
-from sc2pool.tasks.teams.features import Sizes, observations, state
+from sc2pool.tasks.teams.features import Sizes
 from sc2pool.tasks.teams.scenarios import (
     MARAUDER,
     MARINE,
@@ -43,7 +43,7 @@ from sc2pool.tasks.teams.smacv2 import (
     state_names,
     terran_outcome,
 )
-from tests.unit.tasks.teams.conftest import observed, unit
+from tests.unit.tasks.teams.conftest import observed, seen_by, unit
 
 # ---- hand-built battles --------------------------------------------------------------------------
 
@@ -398,17 +398,15 @@ def test_each_type_has_its_own_ranges(begin, ground, kind):
     hostile = [enemy(3, other, 10, 10 + reach), enemy(4, other, 10, 10 + sight - 0.1)]
     battle = begin(own + hostile, map_name)
     me = battle.allies.tags.index(1)
-    masks = available(battle, ground)
-    targets = masks[me, 6:].tolist()
+    targets = available(battle, ground)[me, 6:].tolist()
     heals = kind is MEDIVAC
     assert targets == ([me == 1, False] if heals else [True, False])
-    last = np.zeros((2, masks.shape[1]), np.float32)
-    seen = observations(battle, ground, masks, last, 0.0)
+    seen, _ = seen_by(battle, ground)
     sizes = Sizes(battle.scenario, battle.rules)
     of_enemies = seen[me, sizes.move : sizes.move + 2 * sizes.enemy].reshape(2, -1)
     np.testing.assert_allclose(of_enemies[:, 1], [reach / sight, 1 - 0.1 / sight], rtol=1e-5)
     battle.enemies.positions[1] = (10, 10 + sight)
-    again = observations(battle, ground, masks, last, 0.0)
+    again, _ = seen_by(battle, ground)
     assert not again[me, sizes.move + sizes.enemy : sizes.move + 2 * sizes.enemy].any()
 
 
@@ -423,13 +421,10 @@ def test_an_agent_sees_its_place_and_only_if_allowed_its_allies_types(begin, gro
     units = [ally(1, MARINE, 8, 24), ally(2, MEDIVAC, 9, 24), enemy(3, MARINE, 30, 2)]
     for observe in (True, False):
         battle = begin(units, observe=observe)
-        masks = available(battle, ground)
-        last = np.zeros((2, masks.shape[1]), np.float32)
-        marine = observations(battle, ground, masks, last, 0.0)[0]
+        (marine, _), whole = seen_by(battle, ground)
         assert marine[-5:].tolist() == [0.25, 0.75, 1, 0, 0]
         of_ally = marine[-6 - 8 : -6]
         assert of_ally[-3:].tolist() == [0, 0, float(observe)]
-        whole = state(battle, ground, last, 0.0, masks)
         assert whole[7 + 4 : 14].tolist() == [0, 0, 1], "the state has the types"
 
 
