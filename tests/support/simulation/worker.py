@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import pickle
 from collections import deque
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -215,6 +216,8 @@ class Worker:
         self._pair.begin(reset.sequence, hold=reset.hold)
         self._answered = reset.sequence
         self._episode = reset.episode
+        if reset.options:
+            self._episode = replace(reset.episode, options=pickle.loads(reset.options))
         self._step = 0
         self._attribute = pickle.loads(reset.attributes[0].get("attribute", pickle.dumps(0)))
         self._put(0, how if how in ("info", "late") else "plain")
