@@ -4,7 +4,7 @@ A check is one of the doctor's questions, the judgement of its measurement, and 
 function, decorated by its section, in the order of the report. Its parameters are the measurement,
 and become `measured` in the JSON report. To add a check, write its function here and the
 measurement in `machine`, `worker_check`, `stepping` or `diagnosis`. The checks that are made only
-with `--full` are in the modules of their subjects, together with the measurements (`full`).
+with `--full` are in the modules of their subjects, each followed by its measurements.
 
 Rules: the checks are pure and do not depend on a particular game. sc2pool's expectations of a game
 are written only in checks. DIFFERS means that the game behaves in another way but can be played;
@@ -94,13 +94,7 @@ _YES_NO: Final = {True: "yes", False: "no"}
 
 
 def judge_map(path: Path | None, belongs_to: Path, tasks: Sequence[str]) -> Judgement:
-    """Judge a map by its file.
-
-    Args:
-        path: the map's file, or None.
-        belongs_to: the path where the file should be.
-        tasks: the built-in tasks that are played on it.
-    """
+    """Judge a map, on which these built-in tasks are played, by its file."""
     if path is not None:
         return ok(str(path))
     if not tasks:

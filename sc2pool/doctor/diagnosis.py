@@ -31,6 +31,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iter
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import psutil
@@ -40,10 +41,8 @@ from sc2pool.deadline import Deadline
 from sc2pool.doctor import checks, ends, launches, maps, matches, messages, resets, stepping
 from sc2pool.doctor import findings as reports
 from sc2pool.doctor.checks import BEHAVIOUR, INSTALLATION, MACHINE, TIMES, map_check
-from sc2pool.doctor.ends import ENDS
 from sc2pool.doctor.findings import Check, Finding, Findings, Grade, ProbeFailed
-from sc2pool.doctor.lab import Lab, NotPossible, find_maps
-from sc2pool.doctor.launches import LAUNCHES
+from sc2pool.doctor.lab import Lab, NotPossible
 from sc2pool.doctor.machine import (
     Playable,
     probe_installation,
@@ -51,16 +50,11 @@ from sc2pool.doctor.machine import (
     probe_maps,
     tasks_by_map,
 )
-from sc2pool.doctor.maps import MAPS
-from sc2pool.doctor.matches import MATCHES
-from sc2pool.doctor.messages import MESSAGES
-from sc2pool.doctor.resets import RESETS
 from sc2pool.doctor.stepping import durations, observe
-from sc2pool.errors import FaultKind, GameFault, SC2PoolError
+from sc2pool.errors import FaultKind
 from sc2pool.game.game import Game
 from sc2pool.game.program.builds import Settled, settle, settled_on
 from sc2pool.game.program.installation import Installation
-from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree
 from sc2pool.protocol import requests
 from sc2pool.waiting import run_in_selector_loop
 
@@ -116,7 +110,7 @@ def examine_game(
     """
     plan = QUICK if quick else Plan()
     if full:
-        plan = replace(plan, timeout_s=FULL_S, parts=FULL)
+        plan = replace(plan, timeout_s=FULL_S, full=True)
     if timeout_s is not None:
         plan = replace(plan, timeout_s=timeout_s)
     findings, tasks = Findings(say), tasks_by_map()
@@ -136,14 +130,12 @@ def examine_game(
 
 
 def all_checks(map_names: Iterable[str], *, full: bool = False) -> list[Check[...]]:
-    """The checks in the order of the report, with one for each of these maps.
-
-    Args:
-        map_names: the maps.
-        full: whether to include the checks of `--full`.
-    """
-    usual = [*INSTALLATION, *map(map_check, map_names), *MACHINE, *TIMES, *BEHAVIOUR]
-    return usual + ([*ENDS, *RESETS, *MATCHES, *LAUNCHES, *MAPS, *MESSAGES] if full else [])
+    """The checks in the order of the report, with one for each of these maps."""
+    found = [*INSTALLATION, *map(map_check, map_names), *MACHINE, *TIMES, *BEHAVIOUR]
+    if full:
+        found += [*ends.ENDS, *resets.RESETS, *matches.MATCHES]
+        found += [*launches.LAUNCHES, *maps.MAPS, *messages.MESSAGES]
+    return found
 
 
 async def _examine_until_signalled(
@@ -209,10 +201,8 @@ class Plan:
     timeout_s: float = 600.0
     """The time limit of the whole examination."""
     limits: Limits = field(default_factory=Limits)
-    parts: frozenset[str] = frozenset()
-    """The names of the measurements of `--full` to make, from `PARTS`."""
-    patient: bool = True
-    """Whether the measurements of `--full` may take the time that a real game needs."""
+    full: bool = False
+    """Whether to make the measurements of `--full`, too."""
 
 
 QUICK = Plan(resets=10, steps=40, watch_s=1.0)
@@ -276,10 +266,8 @@ async def _examine_realtime(
 async def _examine_fully(
     installation: Installation, playable: Playable | None, plan: Plan, findings: Findings
 ) -> None:
-    if plan.parts:
-        maps = find_maps(installation, playable)
-        lab = Lab(installation, maps, findings, patient=plan.patient)
-        await measure(lab, plan.parts)
+    if plan.full:
+        await measure(Lab(installation, playable, findings), {part.name for part in PARTS})
 
 
 @asynccontextmanager
@@ -309,46 +297,26 @@ async def _probe_realtime(
     setup, map_path = playable
     with findings.trying(checks.real_time):
         await game.start_episode(replace(setup, realtime=True), map_path, None)
-        begin, begin_s = await _loop_at(game)
+        begin, begin_s = await _loop(game), time.monotonic()
         await asyncio.sleep(watch_s)
-        end, end_s = await _loop_at(game)
-        findings.note(checks.real_time, end - begin, end_s - begin_s)
+        loops, took_s = await _loop(game) - begin, time.monotonic() - begin_s
+        findings.note(checks.real_time, loops, took_s)
     with findings.trying(checks.awaited_loop):
-        now, now_s = await _loop_at(game)
+        now, now_s = await _loop(game), time.monotonic()
         asked = now + AWAITED_LOOPS
-        got, got_s = await _loop_at(game, asked)
-        findings.note(checks.awaited_loop, now, asked, got, got_s - now_s)
-    if end <= begin:
+        got = await _loop(game, asked)
+        findings.note(checks.awaited_loop, now, asked, got, time.monotonic() - now_s)
+    if loops <= 0:
         findings.note_unknown(checks.stop_and_go_on, "the game does not move by itself")
         return
     with findings.trying(checks.stop_and_go_on):
-        before, before_s = await _loop_at(game)
-        tree = ProcessTree(game.pid)
-        stopped_at_s = time.monotonic()
-        tree.stop(Deadline.after(STOPS_WITHIN_S))
-        try:
-            await asyncio.sleep(watch_s)
-        finally:
-            tree.resume()
-        stopped_s = time.monotonic() - stopped_at_s
-        at_once, _ = await _loop_at(game)
-        await asyncio.sleep(watch_s)
-        after, after_s = await _loop_at(game)
-        findings.note(
-            checks.stop_and_go_on,
-            loop_before=before,
-            loop_at_once=at_once,
-            loop_after=after,
-            stopped_s=stopped_s,
-            ran_s=after_s - before_s - stopped_s,
-            loops_per_s=(end - begin) / (end_s - begin_s),
-        )
+        seen = await ends.stop_and_watch(partial(_loop, game), [game.pid], watch_s, watch_s)
+        findings.note(checks.stop_and_go_on, *seen, loops_per_s=loops / took_s)
 
 
-async def _loop_at(game: Game, game_loop: int | None = None) -> tuple[int, float]:
-    """The game's current loop, after a wait for `game_loop` if given, and the reply's time."""
-    answer = await observe(game, game_loop)
-    return answer.observation.game_loop, time.monotonic()
+async def _loop(game: Game, game_loop: int | None = None) -> int:
+    """The game's current loop, after a wait for `game_loop` if given."""
+    return (await observe(game, game_loop)).observation.game_loop
 
 
 # ---- the measurements of `--full` ---------------------------------------------------------------
@@ -376,7 +344,8 @@ PARTS: Final = (
     Part((ends.match_end, ends.match_results), ends.measure_match_ends, 120.0, Lab.melee),
     Part((ends.stepped_end,), ends.measure_stepped_ends, 60.0, Lab.mini),
     Part((matches.match_bursts,), matches.measure_match_bursts, 90.0, Lab.melee),
-    Part((ends.stops, ends.match_stops), ends.measure_stops, 60.0, Lab.mini),
+    Part((ends.stops,), ends.measure_stops, 30.0, Lab.mini),
+    Part((ends.match_stops,), ends.measure_match_stops, 30.0, Lab.melee),
     Part((resets.computer_restarts,), resets.measure_computers, 90.0, Lab.melee),
     Part((resets.random_race,), resets.measure_random_race, 90.0, Lab.melee),
     Part((resets.many_resets,), resets.measure_many_resets, 45.0, Lab.mini),
@@ -401,7 +370,6 @@ PARTS: Final = (
     Part((messages.warnings,), messages.measure_warnings, 60.0, Lab.mini),
 )
 """All measurements, in the order of their importance for pools."""
-FULL = frozenset(part.name for part in PARTS)
 
 
 async def measure(lab: Lab, names: Collection[str]) -> None:
@@ -416,40 +384,30 @@ async def measure(lab: Lab, names: Collection[str]) -> None:
 
 
 async def _carry_out(part: Part, lab: Lab) -> None:
-    findings = lab.findings
-    findings.begin(part.checks[0])
+    findings, first = lab.findings, part.checks[0]
     lab.deadline = Deadline.after(part.limit_s)
-    reason = f"it was not measured: see {part.checks[0].name!r}"
+    reason = f"it was not measured: see {first.name!r}"
     try:
-        part.needs(lab)
-        async with asyncio.timeout(part.limit_s) as limit:
-            await part.measure(lab)
+        async with asyncio.timeout(part.limit_s):
+            with findings.trying(first):
+                part.needs(lab)
+                await part.measure(lab)
     except NotPossible as missing:
         reason = str(missing)
+    except ProbeFailed:
+        pass  # the report has the failure
     except TimeoutError:
-        if not limit.expired():
-            raise
         detail = f"not done within its limit of {part.limit_s:g} s"
-        _note_failure(part, findings, detail, FaultKind.DEADLINE)
-    except GameFault as fault:
-        _note_failure(part, findings, fault.detail, fault.kind)
-    except (SC2PoolError, OSError, psutil.Error) as error:
-        _note_failure(part, findings, str(error), None)
+        findings.note_failure(first, detail, FaultKind.DEADLINE)
     except Exception as error:  # a game may send any reply; see the rules
         where = traceback.extract_tb(error.__traceback__)[-1]
         detail = f"the measurement failed with {error!r} in {where.name}, line {where.lineno}"
-        _note_failure(part, findings, detail, None)
+        findings.note_failure(first, detail)
     finally:
         lab.close_games()
     for check in part.checks:
         if findings.measured(check) is None:
             findings.note_unknown(check, reason)
-
-
-def _note_failure(part: Part, findings: Findings, detail: str, kind: FaultKind | None) -> None:
-    """Record the failure for the part's first check without a measurement."""
-    left = [check for check in part.checks if findings.measured(check) is None]
-    findings.note_failure((left or part.checks)[0], detail, kind)
 
 
 _WITH_CHANCE: Final = (resets.computer_restarts, resets.random_race)

@@ -1,9 +1,6 @@
 """Ends of games, and real time: which ends a game reports, when, and in which form.
 
-First the checks, which judge; then the measurements of `--full`, each for its checks.
-
-Rules: the checks are pure. A game that does not reply is closed, and the next sample gets a new
-game. A stopped game is always resumed.
+Rule: a game that does not reply is closed, and the next sample gets a new game.
 """
 
 from __future__ import annotations
@@ -11,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypedDict
@@ -20,7 +17,6 @@ from s2clientprotocol import debug_pb2, error_pb2, raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool import commands
-from sc2pool.commands import as_actions
 from sc2pool.config import GameSetup
 from sc2pool.deadline import Deadline
 from sc2pool.doctor.checks import CATCHES_UP_ABOVE, FREEZES_BELOW
@@ -37,9 +33,9 @@ from sc2pool.doctor.lab import (
     kill,
     refusal,
     status_of,
+    stopped,
     units_of,
 )
-from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree
 from sc2pool.protocol import LOOPS_PER_S, requests
 from sc2pool.protocol.replies import Status
 
@@ -153,11 +149,9 @@ def polled_end(samples: Sequence[End]) -> Judgement:
     figure = f"the result was told in {len(samples) - untold} of {len(samples)} ends"
     if refused:
         figure += f"; after the end an observation is refused: {', '.join(refused)}"
-    later = _after(samples)
-    figure += f"; {later}" if later else ""
     return expect(
         not untold and not refused,
-        figure,
+        figure + _after(samples),
         "a result may never come: a pool keeps the last observation, and ends such an episode "
         "without a result",
     )
@@ -175,12 +169,10 @@ def stepped_end(samples: Sequence[End]) -> Judgement:
     figure = "; ".join(f"{count} × {when}" for when, count in sorted(told.items()))
     if stubs:
         figure += f"; {stubs} observation(s) with the end are stubs (no state, loop 2^32 − 1)"
-    later = _after(samples)
-    figure += f"; {later}" if later else ""
-    late = any((sample["told_first"] is None or sample["told_first"] > 1) for sample in samples)
+    late = any(sample["told_first"] not in (0, 1) for sample in samples)
     return expect(
         not stubs and not late,
-        figure,
+        figure + _after(samples),
         "the last state of an episode may be missing: a pool uses the observation before it",
     )
 
@@ -262,24 +254,13 @@ def first_loop(alone: Sequence[int], loaded: Sequence[int]) -> Judgement:
 
 def _after(samples: Sequence[End]) -> str:
     """The kinds of request that the game refuses after an end, with its words."""
-    said: dict[str, list[str]] = {}
+    kinds_by_words: dict[str, dict[str, None]] = {}
     for sample in samples:
         for kind, words in sample["after"].items():
-            kinds = said.setdefault(words, [])
-            if kind not in kinds:
-                kinds.append(kind)
-    told = [f"{', '.join(kinds)}: {words}" for words, kinds in said.items() if words != "answered"]
-    return f"after the end {'; '.join(told)}" if told else ""
-
-
-def result_name(result: int) -> str:
-    """The protocol's name of a player's result."""
-    return str(sc_pb.Result.Name(result))
-
-
-def action_result_name(result: int) -> str:
-    """The protocol's name of an action's result."""
-    return str(error_pb2.ActionResult.Name(result))
+            kinds_by_words.setdefault(words, {})[kind] = None
+    kinds_by_words.pop("answered", None)
+    told = [f"{', '.join(kinds)}: {words}" for words, kinds in kinds_by_words.items()]
+    return f"; after the end {'; '.join(told)}" if told else ""
 
 
 _SILENT_S, _SHORT_SILENT_S = 10.0, 3.0
@@ -347,15 +328,13 @@ async def _await_caused_end(
     began_s = time.monotonic()
     client.post(cause, awaited)
     if await client.reply(wait_s) is None:
-        return _silent(way, ahead)
+        return _sample(way, ahead, None)
     # If the game continues, it reaches the loop in this time.
     goes_on_s = ahead / LOOPS_PER_S if way == BY_LOSS else 0.0
     reply = await client.reply(goes_on_s + wait_s)
-    if reply is None:
-        return _silent(way, ahead)
-    if way == BY_LOSS and client.status is Status.IN_GAME and not reply.observation.player_result:
-        return None
-    return _answered(way, ahead, reply, time.monotonic() - began_s)
+    sample = _sample(way, ahead, reply, time.monotonic() - began_s)
+    goes_on = reply is not None and client.status is Status.IN_GAME and not sample["told"]
+    return None if way == BY_LOSS and goes_on else sample
 
 
 async def _await_timer(
@@ -372,24 +351,19 @@ async def _await_timer(
     began_s = time.monotonic()
     client.post(requests.observation(lasts + ahead))
     reply = await client.reply(left_s + wait_s)
-    if reply is None:
-        return _silent(way, ahead)
-    return _answered(way, ahead, reply, time.monotonic() - began_s - left_s)
+    return _sample(way, ahead, reply, time.monotonic() - began_s - left_s)
 
 
-def _silent(way: str, ahead: int) -> AwaitedEnd:
-    return AwaitedEnd(way=way, ahead=ahead, after_s=None, loop=0, status="", told=False, refused="")
-
-
-def _answered(way: str, ahead: int, reply: sc_pb.Response, after_s: float) -> AwaitedEnd:
+def _sample(way: str, ahead: int, reply: sc_pb.Response | None, after_s: float = 0.0) -> AwaitedEnd:
+    seen = sc_pb.ResponseObservation() if reply is None else reply.observation
     return AwaitedEnd(
         way=way,
         ahead=ahead,
-        after_s=max(0.0, after_s),
-        loop=reply.observation.observation.game_loop,
-        status=status_of(reply),
-        told=bool(reply.observation.player_result),
-        refused=refusal(reply),
+        after_s=None if reply is None else max(0.0, after_s),
+        loop=seen.observation.game_loop,
+        status="" if reply is None else status_of(reply),
+        told=bool(seen.player_result),
+        refused="" if reply is None else refusal(reply),
     )
 
 
@@ -398,28 +372,23 @@ def _answered(way: str, ahead: int, reply: sc_pb.Response, after_s: float) -> Aw
 
 async def measure_polled_ends(lab: Lab) -> None:
     """End games in real time, and observe them repeatedly, without waiting for a loop."""
-    client = await lab.launch()
-    samples = []
-    for way in (BY_SURRENDER, BY_LOSS, BY_VICTORY):
-        sample = await _observe_end(lab, client, way, realtime=True)
-        if sample is not None:
-            samples.append(sample)
-    if not samples:
-        raise NotPossible("no game could be ended")
-    lab.findings.note(polled_end, samples)
+    ways = (BY_SURRENDER, BY_LOSS, BY_VICTORY)
+    lab.findings.note(polled_end, await _observe_ends(lab, ways, realtime=True))
 
 
 async def measure_stepped_ends(lab: Lab) -> None:
     """End games in lock-step, also by the map's timer."""
+    ways = (BY_SURRENDER, BY_VICTORY, BY_LOSS, BY_TIMER)
+    lab.findings.note(stepped_end, await _observe_ends(lab, ways, realtime=False))
+
+
+async def _observe_ends(lab: Lab, ways: Iterable[str], *, realtime: bool) -> list[End]:
     client = await lab.launch()
-    samples = []
-    for way in (BY_SURRENDER, BY_VICTORY, BY_LOSS, BY_TIMER):
-        sample = await _observe_end(lab, client, way, realtime=False)
-        if sample is not None:
-            samples.append(sample)
+    observed = [await _observe_end(lab, client, way, realtime=realtime) for way in ways]
+    samples = [sample for sample in observed if sample is not None]
     if not samples:
         raise NotPossible("no game could be ended")
-    lab.findings.note(stepped_end, samples)
+    return samples
 
 
 async def _observe_end(lab: Lab, client: Client, way: str, *, realtime: bool) -> End | None:
@@ -453,13 +422,12 @@ async def _observe_end(lab: Lab, client: Client, way: str, *, realtime: bool) ->
             if way == BY_LOSS:
                 return None
             break
-    status = client.status.name.lower()
     return End(
         way=way,
         told_in=told_in,
         told_first=told_first,
         stubs=stubs,
-        status=status,
+        status=client.status.name.lower(),
         after=await _answers_after(client, tags),
     )
 
@@ -468,7 +436,7 @@ async def _answers_after(client: Client, tags: Sequence[int]) -> dict[str, str]:
     """By kind of request: "answered", or the game's words of refusal after its end."""
     query = sc_pb.Request()
     query.query.abilities.add(unit_tag=tags[0] if tags else 1)
-    walk = as_actions([commands.move(tags or [1], (10.0, 10.0))])
+    walk = commands.as_actions([commands.move(tags or [1], (10.0, 10.0))])
     asked = {
         "observation": requests.observation(),
         "action": requests.action(walk),
@@ -489,11 +457,11 @@ async def measure_match_ends(lab: Lab) -> None:
     """End matches in real time and in lock-step; the host and the guest surrender in turns."""
     setup, path = lab.melee(participants=2)
     pair = await lab.pair()
-    ends: list[MatchEnd] = []
-    for realtime in (True, False):
-        for loser in pair.sides:
-            if not ends or lab.deadline.remaining_s() > 4 * _MATCH_S:
-                ends.append(await _end_match(pair, setup, path, loser, realtime=realtime))
+    plan = [(realtime, loser) for realtime in (True, False) for loser in pair.sides]
+    ends = [
+        await _end_match(pair, setup, path, loser, realtime=realtime)
+        for realtime, loser in lab.while_time(plan, 4 * _MATCH_S)
+    ]
     lab.findings.note(match_end, [end for end in ends if end["realtime"]])
     lab.findings.note(match_results, ends)
 
@@ -517,9 +485,7 @@ async def _end_match(
             reply = await side.ask(requests.observation())
             if side is pair.host:
                 loop = reply.observation.observation.game_loop
-            for one in reply.observation.player_result:
-                if one.player_id == side.player_id:
-                    results[side] = result_name(one.result)
+            results[side] = side.result(reply.observation) or results[side]
         if all(results.values()):
             break
     watched_s = time.monotonic() - began_s
@@ -528,9 +494,9 @@ async def _end_match(
     if realtime and not all(results.values()):
         await asyncio.sleep(_PACE_S)
         loops_after = await pair.host.loop() - loop
-        walk = requests.action(as_actions([commands.move(tags, (10.0, 10.0))]))
+        walk = requests.action(commands.as_actions([commands.move(tags, (10.0, 10.0))]))
         reply = await pair.host.ask(walk)
-        action_result = refusal(reply) or action_result_name(reply.action.result[0])
+        action_result = refusal(reply) or error_pb2.ActionResult.Name(reply.action.result[0])
     return MatchEnd(
         realtime=realtime,
         results=list(results.values()),
@@ -548,39 +514,53 @@ async def measure_stops(lab: Lab) -> None:
     """Stop real-time games, and compare the loops that they play afterwards with their pace."""
     client = await lab.launch()
     await client.begin(*lab.mini(realtime=True))
-    stopped = [await _stop([client], stopped_s) for stopped_s in (1.0, 4.0)]
-    lab.findings.note(stops, stopped)
-    client.close()
-    setup, path = lab.melee(participants=2, realtime=True)
+    lab.findings.note(stops, [await _stop([client], stopped_s) for stopped_s in (1.0, 4.0)])
+
+
+async def measure_match_stops(lab: Lab) -> None:
+    """The same for both games of a match."""
     pair = await lab.pair()
-    await pair.begin(setup, path)
+    await pair.begin(*lab.melee(participants=2, realtime=True))
     lab.findings.note(match_stops, [await _stop(pair.sides, 2.0)])
 
 
 async def _stop(clients: Sequence[Client], stopped_s: float) -> Stop:
     first, first_s = await clients[0].loop(), time.monotonic()
     await asyncio.sleep(_PACE_S)
-    before, before_s = await clients[0].loop(), time.monotonic()
-    pace = (before - first) / (before_s - first_s)
+    pace = (await clients[0].loop() - first) / (time.monotonic() - first_s)
     if not pace:
         raise NotPossible("the game does not move by itself")
-    tree = ProcessTree(*(client.pid for client in clients))
-    stopped_at_s = time.monotonic()
-    tree.stop(Deadline.after(STOPS_WITHIN_S))
-    try:
-        await asyncio.sleep(stopped_s)
-    finally:
-        tree.resume()
-    was_stopped_s = time.monotonic() - stopped_at_s
-    await clients[0].loop()
-    await asyncio.sleep(_PACE_S)
-    after, after_s = await clients[0].loop(), time.monotonic()
-    ran_s = after_s - before_s - was_stopped_s
+    pids = [client.pid for client in clients]
+    before, _, after, was_stopped_s, ran_s = await stop_and_watch(
+        clients[0].loop, pids, stopped_s, _PACE_S
+    )
     return Stop(
         stopped_s=was_stopped_s,
         missed=pace * was_stopped_s,
         made_up=after - before - pace * ran_s,
     )
+
+
+async def stop_and_watch(
+    loop: Callable[[], Awaitable[int]], pids: Iterable[int], stopped_s: float, watch_s: float
+) -> tuple[int, int, int, float, float]:
+    """Stop a game in real time for `stopped_s`, then let it run for `watch_s`.
+
+    Args:
+        loop: asks for the game's current loop.
+
+    Returns:
+        The loops before the stop, directly after it and at the end; how long the game was stopped,
+        and how long it ran between the first and the last of these loops.
+    """
+    before, before_s = await loop(), time.monotonic()
+    with stopped(*pids):
+        await asyncio.sleep(stopped_s)
+    was_stopped_s = time.monotonic() - before_s
+    at_once = await loop()
+    await asyncio.sleep(watch_s)
+    after, after_s = await loop(), time.monotonic()
+    return before, at_once, after, was_stopped_s, after_s - before_s - was_stopped_s
 
 
 async def measure_first_loops(lab: Lab) -> None:

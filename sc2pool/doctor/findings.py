@@ -112,11 +112,7 @@ FAULT_ADVICE: Final[dict[FaultKind, str]] = {
 
 
 class Findings:
-    """The findings of one run of the doctor.
-
-    Args:
-        say: called with the name of each check when it begins, to show progress.
-    """
+    """The findings of one run of the doctor; `say` gets the name of each check that begins."""
 
     def __init__(self, say: Callable[[str], None] = lambda _: None) -> None:
         self._by_name: dict[str, Finding] = {}
@@ -131,7 +127,6 @@ class Findings:
         self._by_name[check.name] = Finding(check, judgement, measured.arguments)
 
     def note_unknown(self, check: Check[...], reason: str) -> None:
-        """Record that there was nothing to measure."""
         judgement = Judgement(Grade.NOT_POSSIBLE, reason)
         self._by_name[check.name] = Finding(check, judgement, {"reason": reason})
 
@@ -145,7 +140,6 @@ class Findings:
         self._by_name[check.name] = Finding(check, judgement, {"detail": detail, "kind": kind})
 
     def begin(self, check: Check[...]) -> None:
-        """Record that this check's measurement begins."""
         self._say(check.name)
         self._under_way = check
 
@@ -203,7 +197,6 @@ def exit_status(findings: Sequence[Finding]) -> int:
 
 
 def conclusion(findings: Sequence[Finding]) -> str:
-    """The report in one sentence."""
     counts = Counter(finding.judgement.outcome for finding in findings)
     counted = ", ".join(f"{counts[outcome]} {outcome}" for outcome in Grade if counts[outcome])
     if exit_status(findings):
@@ -299,12 +292,7 @@ MB: Final = 1_000_000
 
 
 class Section(list[Check[...]]):
-    """The checks of one part of the report, in its order.
-
-    Args:
-        part: the part's title.
-        needed: see `Check`.
-    """
+    """The checks of one part of the report, in its order; `part` is its title."""
 
     def __init__(self, part: str, *, needed: bool = True) -> None:
         super().__init__()
@@ -349,7 +337,6 @@ def yes_no(if_yes: str, if_no: str, advice: str) -> Callable[[bool], Judgement]:
 
 
 def seconds(duration_s: float) -> str:
-    """A duration in seconds or milliseconds."""
     if duration_s >= 0.5:
         return f"{duration_s:.2f} s"
     return f"{duration_s * 1000:.{0 if duration_s >= 0.02 else 2}f} ms"

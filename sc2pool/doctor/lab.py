@@ -15,10 +15,11 @@ import socket
 import tempfile
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import picows
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
@@ -28,12 +29,14 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.config import Computer, GameSetup, Limits
 from sc2pool.deadline import Deadline
 from sc2pool.doctor.findings import Findings
-from sc2pool.errors import ConfigError, FaultKind, GameFault
+from sc2pool.doctor.machine import Playable, locate
+from sc2pool.errors import FaultKind, GameFault
 from sc2pool.game.connection import Connection, GameAPI
 from sc2pool.game.match import MatchLeases
-from sc2pool.game.program.installation import MAP_SUFFIX, Installation, find_map
+from sc2pool.game.program.installation import MAP_SUFFIX, Installation
 from sc2pool.game.program.launch import launch
 from sc2pool.game.wire import frames
+from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree
 from sc2pool.protocol import requests
 from sc2pool.protocol.replies import Status
 from sc2pool.protocol.requests import MatchPorts
@@ -45,6 +48,7 @@ STUB_LOOP: Final = (1 << 32) - 1
 _EXIT_GRACE_S: Final = 1.0
 """Time limit for a process to end after its socket was closed."""
 _POLL_S: Final = 0.005
+T = TypeVar("T")
 
 
 class NotPossible(Exception):
@@ -104,7 +108,6 @@ class Ledger:
     """Replies whose kind or id does not fit the request."""
 
     def note(self, asked: sc_pb.Request, reply: sc_pb.Response) -> None:
-        """Count one reply."""
         kind, got = asked.WhichOneof("request") or "nothing", reply.WhichOneof("response")
         self.replies += 1
         if got is not None:
@@ -148,12 +151,7 @@ class Client:
     # ---- messages -------------------------------------------------------------------------
 
     def post(self, *asked: sc_pb.Request, numbered: bool = True) -> None:
-        """Send requests without waiting for their replies.
-
-        Args:
-            asked: the requests.
-            numbered: whether each request gets the next id; if not, the ids stay unchanged.
-        """
+        """Send requests without waiting for their replies; if `numbered`, each gets the next id."""
         for request in asked:
             if numbered:
                 request.id = self._next_id
@@ -214,7 +212,6 @@ class Client:
         return replies[-len(asked) :]
 
     async def _end(self) -> GameFault:
-        """The fault that describes the end of the connection."""
         if await self.ends_within(_EXIT_GRACE_S):
             return self.process.exit_fault()
         return GameFault(FaultKind.CONNECTION_LOST, "the game closed the connection")
@@ -297,12 +294,16 @@ class Client:
                 return loops
         return None
 
+    def result(self, seen: sc_pb.ResponseObservation) -> str:
+        """The player's result in an observation; empty without one."""
+        own = (one.result for one in seen.player_result if one.player_id == self.player_id)
+        return next(map(sc_pb.Result.Name, own), "")
+
 
 # ---- messages ---------------------------------------------------------------------------------
 
 
 def debug_request(*commands: debug_pb2.DebugCommand) -> sc_pb.Request:
-    """A request with these debug commands."""
     return sc_pb.Request(debug=sc_pb.RequestDebug(debug=commands))
 
 
@@ -313,14 +314,26 @@ def end_game(victory: bool = False) -> debug_pb2.DebugCommand:
     return debug_pb2.DebugCommand(end_game=kind(end_result=result))
 
 
+def start_replay(
+    content: bytes, player: int = 1, *, disable_fog: bool = False, realtime: bool = False
+) -> sc_pb.Request:
+    """A request that starts a replay in the view of a player; 0 for the whole map."""
+    start = sc_pb.RequestStartReplay(
+        replay_data=content,
+        observed_player_id=player,
+        disable_fog=disable_fog,
+        realtime=realtime,
+        options=sc_pb.InterfaceOptions(raw=True),
+    )
+    return sc_pb.Request(start_replay=start)
+
+
 def kill(units: Sequence[raw_pb2.Unit]) -> debug_pb2.DebugCommand:
-    """The debug command that kills these units."""
     tags = [unit.tag for unit in units]
     return debug_pb2.DebugCommand(kill_unit=debug_pb2.DebugKillUnit(tag=tags))
 
 
 def units_of(seen: sc_pb.ResponseObservation, *alliances: int) -> list[raw_pb2.Unit]:
-    """The units of these alliances."""
     return [unit for unit in seen.observation.raw_data.units if unit.alliance in alliances]
 
 
@@ -330,7 +343,6 @@ WORKERS: Final = {45: "Terran", 84: "Protoss", 104: "Zerg"}
 
 
 def status_of(reply: sc_pb.Response) -> str:
-    """The name of a reply's status, in lower case."""
     return Status(reply.status).name.lower()
 
 
@@ -362,18 +374,6 @@ def carried_out(reply: sc_pb.Response, kind: str) -> sc_pb.Response:
 # ---- several games ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Maps:
-    """The installed maps for measurements; None for a kind that is not installed."""
-
-    mini: tuple[GameSetup, Path] | None
-    """A short map for one player."""
-    melee: Path | None
-    """A map for two players with towns."""
-    mining: Path | None
-    """A map with workers and mineral fields."""
-
-
 _MELEE: Final = ("Simple64", "Flat64", "Flat96", "Simple96", "Simple128")
 """Melee maps for two players, which clients' packages name."""
 _MINING: Final = ("BuildMarines", "CollectMineralsAndGas")
@@ -381,48 +381,44 @@ _SPECIAL: Final = ("mini_games", "smac_maps", "smac_duels", "test", "example")
 """Folders whose maps are not for a melee."""
 
 
-def find_maps(installation: Installation, mini: tuple[GameSetup, Path] | None) -> Maps:
-    """Find the maps for measurements.
-
-    Args:
-        mini: the setup and the map of a mini-game.
-    """
-    melee = _first_of(installation, _MELEE)
-    if melee is None and installation.maps is not None:
-        others = (
-            path
-            for path in sorted(installation.maps.rglob(f"*{MAP_SUFFIX}"))
-            if path.parent.name.lower() not in _SPECIAL
-        )
-        melee = next(others, None)
-    return Maps(mini, melee, _first_of(installation, _MINING) or melee)
-
-
 def _first_of(installation: Installation, names: Sequence[str]) -> Path | None:
-    for name in names:
-        try:
-            return find_map(installation, name)
-        except ConfigError:
-            continue
-    return None
+    return next(filter(None, (locate(installation, name) for name in names)), None)
 
 
 class Lab:
     """Launches and owns the games of the measurements, and holds their common data.
 
+    Args:
+        mini: a short game of one player, and its map; None if there is no map.
+
     Attributes:
+        melee_map: a map for two players with towns; None if there is none.
         folder: the folder for temporary files of measurements and games; its owner deletes it.
-        patient: see `Plan`.
+        patient: whether the measurements may take the time that a real game needs.
     """
 
     def __init__(
-        self, installation: Installation, maps: Maps, findings: Findings, *, patient: bool = True
+        self,
+        installation: Installation,
+        mini: Playable | None,
+        findings: Findings,
+        *,
+        patient: bool = True,
     ) -> None:
+        self._mini = mini
+        self.melee_map = _first_of(installation, _MELEE)
+        if self.melee_map is None and installation.maps is not None:
+            others = (
+                path
+                for path in sorted(installation.maps.rglob(f"*{MAP_SUFFIX}"))
+                if path.parent.name.lower() not in _SPECIAL
+            )
+            self.melee_map = next(others, None)
+        self._mining_map = _first_of(installation, _MINING) or self.melee_map
         self.folder = Path(tempfile.mkdtemp(prefix="sc2pool-doctor-"))
         # A core file is written to the working directory.
         cwd = installation.cwd or self.folder
         self.installation = replace(installation, cwd=cwd)
-        self.maps = maps
         self.findings = findings
         self.ledger = Ledger()
         self.patient = patient
@@ -438,46 +434,37 @@ class Lab:
             leases.release()
         self._clients, self._leases = [], []
 
-    def mini(self, *, realtime: bool = False) -> tuple[GameSetup, Path]:
-        """The setup of a mini-game, and its map.
+    def while_time(self, plan: Iterable[T], least_s: float) -> Iterator[T]:
+        """The first of these, and the others while so much of the measurement's time is left."""
+        for number, one in enumerate(plan):
+            if number and self.deadline.remaining_s() < least_s:
+                return
+            yield one
 
-        Raises:
-            NotPossible: no map to play was found.
-        """
-        if self.maps.mini is None:
+    def mini(self, *, realtime: bool = False) -> Playable:
+        """The setup of a mini-game, and its map; raises `NotPossible` without one."""
+        if self._mini is None:
             raise NotPossible("no map to play was found")
-        setup, path = self.maps.mini
+        setup, path = self._mini
         return replace(setup, realtime=realtime), path
 
-    def melee(self, **options: Any) -> tuple[GameSetup, Path]:
-        """The setup of a game on a melee map, and its map.
-
-        Raises:
-            NotPossible: no melee map was found.
-        """
-        if self.maps.melee is None:
+    def melee(self, **options: Any) -> Playable:
+        """The setup of a game on a melee map, and its map; raises `NotPossible` without one."""
+        if self.melee_map is None:
             raise NotPossible("no melee map was found (such as Simple64)")
-        return GameSetup(self.maps.melee.stem, **options), self.maps.melee
+        return GameSetup(self.melee_map.stem, **options), self.melee_map
 
-    def mining(self) -> tuple[GameSetup, Path]:
-        """The setup of a game on a map with minerals, and its map.
-
-        Raises:
-            NotPossible: no map with minerals was found.
-        """
-        path = self.maps.mining
+    def mining(self) -> Playable:
+        """The setup of a game on a map with minerals, and its map; raises like `mini`."""
+        path = self._mining_map
         if path is None:
             raise NotPossible("no map with minerals was found (such as BuildMarines or Simple64)")
         # Without an opponent, a game on a melee map ends in its first loop.
-        opponents = (VERY_EASY,) if path == self.maps.melee else ()
+        opponents = (VERY_EASY,) if path == self.melee_map else ()
         return GameSetup(path.stem, opponents=opponents), path
 
     async def launch(self, *, in_turn: bool = True, core_file_bytes: int = 0) -> Client:
-        """Launch a game; for the arguments see `launch` of `sc2pool.game.program.launch`.
-
-        Raises:
-            ConfigError, GameFault: see there.
-        """
+        """Launch a game; arguments and errors are those of `sc2pool.game.program.launch.launch`."""
         began_s = time.monotonic()
         limit_s = Limits().launch_s
         api = await launch(
@@ -500,11 +487,7 @@ class Lab:
         return list(self._clients)
 
     async def pair(self) -> Pair:
-        """Launch two games for matches.
-
-        Raises:
-            ConfigError, GameFault: see `launch`.
-        """
+        """Launch two games for matches; raises like `launch`."""
         leases = MatchLeases()
         self._leases.append(leases)
         host, guest = await both(self.launch(), self.launch())
@@ -513,15 +496,12 @@ class Lab:
 
 @dataclass
 class Pair:
-    """Two games of a match."""
-
     host: Client
     guest: Client
     ports: MatchPorts
 
     @property
     def sides(self) -> tuple[Client, Client]:
-        """The host's and the guest's game."""
         return self.host, self.guest
 
     async def begin(self, setup: GameSetup, map_path: Path, seed: int | None = None) -> None:
@@ -538,6 +518,17 @@ class Pair:
     async def step(self, loops: int) -> None:
         """Step both sides; a refusal does not raise."""
         await both(self.host.step(loops), self.guest.step(loops))
+
+
+@contextmanager
+def stopped(*pids: int) -> Iterator[None]:
+    """Stop these processes and all below them during the block."""
+    tree = ProcessTree(*pids)
+    tree.stop(Deadline.after(STOPS_WITHIN_S))
+    try:
+        yield
+    finally:
+        tree.resume()
 
 
 async def both(*deeds: Any) -> list[Any]:

@@ -1,9 +1,6 @@
 """Launches, ends of processes, closed sockets, and the speed of an ageing process.
 
-First the checks, which judge; then the measurements of `--full`, each for its checks.
-
-Rules: the checks are pure. Core files and logs that a measurement causes are examined, and deleted
-with their folder.
+Rule: core files and logs that a measurement causes are examined, and deleted with their folder.
 """
 
 from __future__ import annotations
@@ -30,7 +27,7 @@ from sc2pool.doctor.findings import (
     seconds,
     shortened,
 )
-from sc2pool.doctor.lab import Client, Lab, carried_out, debug_request, refusal
+from sc2pool.doctor.lab import Client, Lab, carried_out, debug_request, refusal, start_replay
 from sc2pool.errors import GameFault
 from sc2pool.platform import WINDOWS
 from sc2pool.processes.spawn import describe_exit
@@ -82,8 +79,6 @@ class Ended(TypedDict):
 
 
 class Launched(TypedDict):
-    """Several launches."""
-
     number: int
     apart_s: float
     took_s: list[float]
@@ -156,9 +151,7 @@ def launches_at_once(
 
     Args:
         measured: the launches; the first is of a single game.
-        join_alone_s: the time of a single join.
         joins_s: the time of each of several joins at the same time.
-        cores: the number of usable cores.
     """
     told, troubles = [], []
     alone_s = max(measured[0]["took_s"], default=0.0)
@@ -258,15 +251,8 @@ async def measure_closed_sockets(lab: Lab) -> None:
         client.post(requests.join_game(setup))
 
     measured: list[Closed] = []
-    for pend, kill_first in (
-        (step, False),
-        (observation, False),
-        (create_game, False),
-        (join_game, False),
-        (step, True),
-    ):
-        if measured and lab.deadline.remaining_s() < 3 * _WATCH_S:
-            break
+    plan = [(pend, False) for pend in (step, observation, create_game, join_game)]
+    for pend, kill_first in lab.while_time([*plan, (step, True)], 3 * _WATCH_S):
         client = await lab.launch(core_file_bytes=_CORE_BYTES)
         await pend(client)
         measured.append(await _close_socket(lab, client, pend.__name__, kill_first=kill_first))
@@ -327,12 +313,7 @@ async def measure_ends(lab: Lab) -> None:
         await client.step(_SOME_LOOPS)
         saved = carried_out(await client.ask(requests.save_replay()), "save_replay")
         await client.leave()
-        start = sc_pb.RequestStartReplay(
-            replay_data=saved.save_replay.data,
-            observed_player_id=1,
-            options=sc_pb.InterfaceOptions(raw=True),
-        )
-        await client.ask(sc_pb.Request(start_replay=start), 60.0)
+        await client.ask(start_replay(saved.save_replay.data), 60.0)
 
     def terminate(client: Client) -> None:
         psutil.Process(client.pid).terminate()
@@ -356,9 +337,7 @@ async def measure_ends(lab: Lab) -> None:
     if not WINDOWS:
         plan += [("SIGTERM", terminate, where) for where in (launched, in_game, loading)]
     measured: list[Ended] = []
-    for way, end, where in plan:
-        if measured and lab.deadline.remaining_s() < 3 * _ENDS_WITHIN_S:
-            break
+    for way, end, where in lab.while_time(plan, 3 * _ENDS_WITHIN_S):
         client = await lab.launch()
         await where(client)
         began_s = time.monotonic()
@@ -384,10 +363,9 @@ async def measure_ends(lab: Lab) -> None:
 
 async def measure_launches(lab: Lab) -> None:
     """Launch games alone, together and a little apart; then let all of them join together."""
-    measured = [await _launch(lab, 1, 0.0)]
-    for number, apart_s in ((2, 0.0), (2, 0.0), (2, 0.5), (_crowd(), 0.0)):
-        if lab.deadline.remaining_s() < 20.0:
-            break
+    measured: list[Launched] = []
+    plan = ((1, 0.0), (2, 0.0), (2, 0.0), (2, 0.5), (_crowd(), 0.0))
+    for number, apart_s in lab.while_time(plan, 20.0):
         lab.close_games()
         measured.append(await _launch(lab, number, apart_s))
     clients = lab.running()

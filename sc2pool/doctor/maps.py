@@ -1,9 +1,6 @@
 """Maps and their scripts: installed maps, odd files, units by debug commands, waves.
 
-First the checks, which judge; then the measurements of `--full`, each for its checks.
-
-Rules: the checks are pure. Nothing is written into the installation; odd files are in the
-measurement's own folder.
+Rule: nothing is written into the installation; odd files are in the measurement's own folder.
 """
 
 from __future__ import annotations
@@ -18,17 +15,10 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.config import Computer, GameSetup
 from sc2pool.doctor.findings import Judgement, Section, differs, expect, ok, shortened
-from sc2pool.doctor.lab import (
-    Client,
-    Lab,
-    NotPossible,
-    kill,
-    refusal,
-    status_of,
-    units_of,
-)
-from sc2pool.errors import ConfigError, GameFault
-from sc2pool.game.program.installation import MAP_SUFFIX, find_map
+from sc2pool.doctor.lab import Client, Lab, NotPossible, kill, refusal, status_of, units_of
+from sc2pool.doctor.machine import locate
+from sc2pool.errors import GameFault
+from sc2pool.game.program.installation import MAP_SUFFIX
 from sc2pool.protocol import requests
 from sc2pool.protocol.replies import Status
 
@@ -180,9 +170,7 @@ async def measure_installed_maps(lab: Lab) -> None:
     appearances: list[Appearance] = []
     failures: dict[str, str] = {}
     client: Client | None = None
-    for path in _chosen(lab):
-        if (appearances or failures) and lab.deadline.remaining_s() < 15.0:
-            break
+    for path in lab.while_time(_chosen(lab), 15.0):
         client = client or await lab.launch()
         try:
             for reset in ("create", "restart"):
@@ -235,10 +223,9 @@ async def _appearance(client: Client, name: str, reset: str) -> Appearance:
 
 async def measure_waves(lab: Lab) -> None:
     """Kill the last two enemies of a wave one by one, and those of the next in the same loop."""
-    try:
-        path = find_map(lab.installation, _WAVES_MAP)
-    except ConfigError:
-        raise NotPossible(f"the map {_WAVES_MAP} is not installed") from None
+    path = locate(lab.installation, _WAVES_MAP)
+    if path is None:
+        raise NotPossible(f"the map {_WAVES_MAP} is not installed")
     client = await lab.launch()
     await client.begin(GameSetup(_WAVES_MAP), path)
     usual = await _next_wave(client, at_once=False)
@@ -271,9 +258,7 @@ async def measure_odd_maps(lab: Lab) -> None:
     _, good = lab.mini()
     opened: list[Opened] = []
     client: Client | None = None
-    for what, path, data in _odd(lab, good):
-        if opened and lab.deadline.remaining_s() < 30.0:
-            break
+    for what, path, data in lab.while_time(_odd(lab, good), 30.0):
         client = client or await lab.launch()
         try:
             outcome, bad = await _open(lab, client, path, data)

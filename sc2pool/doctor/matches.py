@@ -1,9 +1,6 @@
 """Matches of two clients: bursts, several matches in the same processes, lost sides, pauses, ports.
 
-First the checks, which judge; then the measurements of `--full`, each for its checks.
-
-Rules: the checks are pure. A side that was killed, or does not reply, is closed and replaced by a
-new game.
+Rule: a side that was killed, or does not reply, is closed and replaced by a new game.
 """
 
 from __future__ import annotations
@@ -18,9 +15,6 @@ from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool import commands
-from sc2pool.commands import as_actions
-from sc2pool.deadline import Deadline
-from sc2pool.doctor.ends import result_name
 from sc2pool.doctor.findings import (
     MB,
     Judgement,
@@ -32,11 +26,10 @@ from sc2pool.doctor.findings import (
     seconds,
     shortened,
 )
-from sc2pool.doctor.lab import Client, Lab, Pair, both, carried_out, refusal
+from sc2pool.doctor.lab import Client, Lab, Pair, both, carried_out, refusal, stopped
 from sc2pool.doctor.stepping import first_difference
 from sc2pool.errors import GameFault
 from sc2pool.game.program.lease import HOST
-from sc2pool.processes.tree import STOPS_WITHIN_S, ProcessTree
 from sc2pool.protocol import requests
 
 MATCHES = Section("matches of two clients", needed=False)
@@ -83,14 +76,9 @@ def match_bursts(
     """Judge bursts in matches.
 
     Args:
-        compared: the number of compared observations.
         undetermined: the first difference between matches with equal seeds and requests, or "".
         difference: the first difference between bursts and single requests, or "".
-        realtime_bursts: the number of bursts that were answered in real time.
     """
-    figure = (
-        f"{compared} observations of both sides are the same; {realtime_bursts} bursts in real time"
-    )
     if undetermined:
         return differs(
             f"it cannot be said: the same seed and requests do not give the same match "
@@ -100,7 +88,10 @@ def match_bursts(
     if difference:
         advice = "matches must be stepped by single requests, which takes longer"
         return differs(f"no: {difference}", advice)
-    return ok(f"yes: {figure}")
+    return ok(
+        f"yes: {compared} observations of both sides are the same; {realtime_bursts} bursts in "
+        "real time"
+    )
 
 
 @MATCHES.check("D13 matches in a row", "can two processes play match after match?")
@@ -202,8 +193,7 @@ async def measure_match_bursts(lab: Lab) -> None:
     undetermined = _difference(*played[True]) or _difference(*played[False])
     difference = "" if undetermined else _difference(played[True][0], played[False][0])
     compared = sum(map(len, played[True][0]))
-    setup, path = lab.melee(participants=2, realtime=True)
-    await pair.begin(setup, path)
+    await pair.begin(*lab.melee(participants=2, realtime=True))
     bursts = 0
     until_s = time.monotonic() + _REALTIME_S
     while time.monotonic() < until_s:
@@ -215,12 +205,11 @@ async def measure_match_bursts(lab: Lab) -> None:
 
 
 async def _play(pair: Pair, *, burst: bool) -> _Played:
-    ask = _burst if burst else _one_by_one
     first = await both(*(side.observe() for side in pair.sides))
     played: _Played = [first[0].observation], [first[1].observation]
     for number in range(_STEPS):
         deeds = [
-            ask(side, _walk(seen[-1], number))
+            _step(side, _walk(seen[-1], number), burst=burst)
             for side, seen in zip(pair.sides, played, strict=True)
         ]
         for seen, observation in zip(played, await both(*deeds), strict=True):
@@ -235,20 +224,13 @@ def _walk(seen: sc_pb.Observation, number: int) -> list[sc_pb.Request]:
         return []
     away = 6.0 if number % 20 else -6.0
     target = own[0].pos.x + away, own[0].pos.y + away
-    return [requests.action(as_actions([commands.move([unit.tag for unit in own], target)]))]
+    walk = commands.move([unit.tag for unit in own], target)
+    return [requests.action(commands.as_actions([walk]))]
 
 
-async def _burst(side: Client, action: list[sc_pb.Request]) -> sc_pb.Observation:
+async def _step(side: Client, action: list[sc_pb.Request], *, burst: bool) -> sc_pb.Observation:
     asked = [*action, requests.step(_STEP_MUL), requests.observation()]
-    return _last(await side.ask_all(asked))
-
-
-async def _one_by_one(side: Client, action: list[sc_pb.Request]) -> sc_pb.Observation:
-    asked = [*action, requests.step(_STEP_MUL), requests.observation()]
-    return _last([await side.ask(one) for one in asked])
-
-
-def _last(replies: Sequence[sc_pb.Response]) -> sc_pb.Observation:
+    replies = await side.ask_all(asked) if burst else [await side.ask(one) for one in asked]
     return carried_out(replies[-1], "observation").observation.observation
 
 
@@ -296,9 +278,7 @@ async def measure_lost_sides(lab: Lab) -> None:
     """Lose the guest of a match in several ways, while the host steps."""
     losses: list[Loss] = []
     pair = await lab.pair()
-    for way in (LEAVES, STOPPED, QUITS, KILLED):
-        if losses and lab.deadline.remaining_s() < 3 * _WAIT_S:
-            break
+    for way in lab.while_time((LEAVES, STOPPED, QUITS, KILLED), 3 * _WAIT_S):
         losses.append(await _lose(lab, pair, way))
         if losses[-1]["reply"] == "nothing":
             pair.host.close()
@@ -313,19 +293,14 @@ LEAVES, QUITS, KILLED = "it leaves", "it quits", "it is killed"
 
 
 async def _lose(lab: Lab, pair: Pair, way: str) -> Loss:
-    setup, path = lab.melee(participants=2)
-    await pair.begin(setup, path)
+    await pair.begin(*lab.melee(participants=2))
     await pair.step(_STEP_MUL)
     began_s = time.monotonic()
     if way == STOPPED:
-        tree = ProcessTree(pair.guest.pid)
-        tree.stop(Deadline.after(STOPS_WITHIN_S))
-        try:
+        with stopped(pair.guest.pid):
             pair.guest.post(requests.step(_STEP_MUL))
             pair.host.post(requests.step(_STEP_MUL))
             reply = await pair.host.reply(_STOPPED_S)
-        finally:
-            tree.resume()
     else:
         if way == LEAVES:
             await pair.guest.leave()
@@ -343,9 +318,7 @@ async def _lose(lab: Lab, pair: Pair, way: str) -> Loss:
     if reply is not None:
         for _ in range(3):
             seen = await pair.host.ask(requests.observation())
-            for one in seen.observation.player_result:
-                if one.player_id == pair.host.player_id:
-                    result = result_name(one.result)
+            result = pair.host.result(seen.observation) or result
     return Loss(
         way=way,
         reply="nothing" if reply is None else refusal(reply) or "answered",
@@ -378,8 +351,7 @@ async def measure_idle(lab: Lab) -> None:
         lab.findings.note(idle, pauses)
 
     await wait("after the launch")
-    setup, path = lab.melee(participants=2)
-    await pair.begin(setup, path)
+    await pair.begin(*lab.melee(participants=2))
     await wait("in a match")
 
 
@@ -390,12 +362,12 @@ async def measure_ports(lab: Lab) -> None:
     """Take a port of a match before the match begins."""
     setup, path = lab.melee(participants=2)
     measured: list[Taken] = []
-    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+    for name, kind in (("TCP", socket.SOCK_STREAM), ("UDP", socket.SOCK_DGRAM)):
         pair = await lab.pair()
         began_s = time.monotonic()
         with socket.socket(socket.AF_INET, kind) as stranger:
             stranger.bind((HOST, pair.ports.server_game))
-            if kind == socket.SOCK_STREAM:
+            if name == "TCP":
                 stranger.listen()
             try:
                 async with asyncio.timeout(_WAIT_S):
@@ -408,7 +380,7 @@ async def measure_ports(lab: Lab) -> None:
         measured.append(
             Taken(
                 port="the host's game port",
-                kind="TCP" if kind == socket.SOCK_STREAM else "UDP",
+                kind=name,
                 outcome=outcome,
                 took_s=time.monotonic() - began_s,
             )

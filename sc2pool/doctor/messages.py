@@ -1,9 +1,7 @@
 """Single messages: delays of actions, ids, replays, warnings in good replies.
 
-First the checks, which judge; then the measurements of `--full`, each for its checks.
-
-Rules: the checks are pure. `measure_warnings` is the last measurement of a run, because it reports
-the ledger of the whole run.
+Rule: `measure_warnings` is the last measurement of a run, because it reports the ledger of the
+whole run.
 """
 
 from __future__ import annotations
@@ -17,7 +15,6 @@ from s2clientprotocol import raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool import commands
-from sc2pool.commands import as_actions
 from sc2pool.doctor.findings import Judgement, Section, differs, expect, ok
 from sc2pool.doctor.lab import (
     WORKERS,
@@ -27,6 +24,7 @@ from sc2pool.doctor.lab import (
     debug_request,
     end_game,
     refusal,
+    start_replay,
     units_of,
 )
 from sc2pool.protocol import requests
@@ -129,7 +127,7 @@ async def measure_action_delays(lab: Lab) -> None:
     delays["one client"] = await _delay(client, step)
     await client.begin(*lab.mini(realtime=True))
     delays["real time"] = await _delay(client, lambda: asyncio.sleep(0.01))
-    if lab.maps.melee is not None:
+    if lab.melee_map is not None:
         pair = await lab.pair()
         await pair.begin(*lab.melee(participants=2))
         delays["match"] = await _delay(pair.host, lambda: pair.step(1))
@@ -143,7 +141,8 @@ async def _delay(client: Client, advance: Callable[[], Awaitable[None]]) -> int 
     unit = next((one for one in own if one.unit_type in WORKERS), own[-1])
     before = [order.ability_id for order in unit.orders]
     target = unit.pos.x + 3.0, unit.pos.y + 3.0
-    await client.ask(requests.action(as_actions([commands.move([unit.tag], target)])))
+    walk = commands.move([unit.tag], target)
+    await client.ask(requests.action(commands.as_actions([walk])))
     began = seen.observation.game_loop
     until_s = time.monotonic() + 3.0
     while time.monotonic() < until_s:
@@ -205,15 +204,9 @@ async def measure_replays(lab: Lab) -> None:
         ("player 0", 0, False, False),
         ("real time", 1, False, True),
     ):
-        start = sc_pb.RequestStartReplay(
-            replay_data=content,
-            observed_player_id=player,
-            disable_fog=disable_fog,
-            realtime=realtime,
-            options=sc_pb.InterfaceOptions(raw=True),
-        )
+        start = start_replay(content, player, disable_fog=disable_fog, realtime=realtime)
         await client.leave()
-        reply = await client.ask(sc_pb.Request(start_replay=start), 60.0)
+        reply = await client.ask(start, 60.0)
         outcome = refusal(reply) or await _watched(client, realtime=realtime)
         works = what != _PLAIN or not refusal(reply)
         measured.append(Replayed(what=f"started with {what}", outcome=outcome, expected=works))

@@ -1,9 +1,6 @@
 """Restarts and resets: their effects, their leftovers, and how far a game can be stepped.
 
-First the checks, which judge; then the measurements of `--full`, each for its checks.
-
-Rules: the checks are pure. Observations of a restarted game are compared with those of a created
-game, without fog.
+Rule: observations of a restarted game are compared with those of a created game, without fog.
 """
 
 from __future__ import annotations
@@ -19,18 +16,8 @@ from s2clientprotocol import common_pb2, debug_pb2, raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool import commands
-from sc2pool.commands import as_actions
 from sc2pool.config import GameSetup
-from sc2pool.doctor.findings import (
-    MB,
-    Judgement,
-    Section,
-    differs,
-    expect,
-    megabytes,
-    ok,
-    seconds,
-)
+from sc2pool.doctor.findings import MB, Judgement, Section, differs, expect, megabytes, ok, seconds
 from sc2pool.doctor.lab import (
     VERY_EASY,
     WORKERS,
@@ -110,7 +97,6 @@ def _against_computer(random_side: str, beginnings: Sequence[Beginning], refused
 
     Args:
         random_side: the field of `Beginning` with the race that is random.
-        beginnings: of created and restarted games.
         refused: the game's refusal of a restart, or "".
     """
     advice = "a pool creates a new game for each such episode, which takes longer"
@@ -194,11 +180,9 @@ def limits(
     """Judge how far a game can be stepped.
 
     Args:
-        steps: some long steps.
         reached: the loops that were played, with restarts.
         hard_reset_at: the loops after which the game asked for a hard reset, or None.
         ended: the game's refusal to restart, or "".
-        observation_bytes: the size of an observation.
     """
     parts = [f"{step['loops']:,} loops in {seconds(step['took_s'])}" for step in steps]
     figure = f"steps of {', '.join(parts)}; {reached:,} loops played with restarts"
@@ -284,7 +268,7 @@ async def _mine(lab: Lab, client: Client, first: sc_pb.ResponseObservation) -> i
         loops += _LOOK_EACH_LOOPS
         asked = [requests.step(_LOOK_EACH_LOOPS), requests.observation(disable_fog=True)]
         if sent:
-            gather = as_actions([commands.gather(sent, target)])
+            gather = commands.as_actions([commands.gather(sent, target)])
             asked.insert(0, requests.action(gather))
         *_, reply = await client.ask_all(asked, 60.0)
         seen = reply.observation
@@ -376,9 +360,7 @@ async def _beginnings(
     client = await lab.launch()
     beginnings: list[Beginning] = []
     for restarted in (False, True):
-        for done in range(number):
-            if done and lab.deadline.remaining_s() < 15.0:
-                break
+        for _ in lab.while_time(range(number), 15.0):
             if not restarted:
                 await client.begin(setup, path)
             else:

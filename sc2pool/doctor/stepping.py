@@ -16,10 +16,10 @@ from s2clientprotocol import debug_pb2, raw_pb2
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool import commands
-from sc2pool.commands import as_actions
 from sc2pool.deadline import Deadline
 from sc2pool.doctor import checks
 from sc2pool.doctor.findings import Findings
+from sc2pool.doctor.lab import debug_request, end_game
 from sc2pool.doctor.machine import Playable
 from sc2pool.errors import FaultKind, GameFault
 from sc2pool.foreign import printable
@@ -43,12 +43,7 @@ EXIT_S: Final = 5.0
 async def probe(
     game: Game, playable: Playable, steps: int, resets: int, findings: Findings
 ) -> None:
-    """Make all measurements of a stepped game; at the end, ask the game to exit.
-
-    Args:
-        steps: the steps of each compared episode.
-        resets: the number of timed resets.
-    """
+    """Make all measurements of a stepped game; at the end, ask the game to exit."""
     await _probe_seeds(game, playable, steps, findings)
     await _probe_restarts(game, playable, resets, findings)
     await _probe_end(game, playable, findings)
@@ -178,7 +173,7 @@ def _walk(seen: sc_pb.Observation, area: PlayableArea, number: int) -> list[sc_p
         return []
     x = area.left + (0.25, 0.75)[number // 10 % 2] * (area.right - area.left)
     y = area.bottom + (0.25, 0.75)[number // 20 % 2] * (area.top - area.bottom)
-    return as_actions([commands.move(tags, (x, y))])
+    return commands.as_actions([commands.move(tags, (x, y))])
 
 
 # ---- restarts and ends --------------------------------------------------------------------------
@@ -218,7 +213,7 @@ async def _probe_end(game: Game, playable: Playable, findings: Findings) -> None
     with findings.trying(checks.episode_end):
         by_command = not await _play_on(game, LONGEST_EPISODE_LOOPS)
         if by_command:
-            await game.request(_debug(end_game=debug_pb2.DebugEndGame()))
+            await game.request(debug_request(end_game()))
             if not await _play_on(game, LONG_STEP_LOOPS):
                 for check in (checks.episode_end, checks.restart_after_end):
                     findings.note_unknown(check, "the episode does not end")
@@ -253,7 +248,7 @@ async def _probe_exit(game: Game, findings: Findings) -> None:
         begun_s = time.monotonic()
         deadline = Deadline.after(EXIT_S)
         exit_test = debug_pb2.DebugTestProcess(test=debug_pb2.DebugTestProcess.exit)
-        request = _debug(test_process=exit_test)
+        request = debug_request(debug_pb2.DebugCommand(test_process=exit_test))
         ended, answer = False, "it answers as before"
         try:
             while not deadline.expired():
@@ -266,11 +261,6 @@ async def _probe_exit(game: Game, findings: Findings) -> None:
         except GameFault as fault:
             ended, answer = fault.kind is FaultKind.GAME_EXITED, fault.detail.partition(";")[0]
         findings.note(checks.exit_on_request, ended, time.monotonic() - begun_s, answer)
-
-
-def _debug(**command: Any) -> sc_pb.Request:
-    """A debug request with one command."""
-    return sc_pb.Request(debug=sc_pb.RequestDebug(debug=[debug_pb2.DebugCommand(**command)]))
 
 
 # ---- comparing episodes -------------------------------------------------------------------------

@@ -24,10 +24,11 @@ from sc2pool.config import Limits
 from sc2pool.doctor import diagnosis
 from sc2pool.doctor.diagnosis import Plan, all_checks, examine
 from sc2pool.doctor.findings import Finding, Findings, Grade
-from sc2pool.doctor.lab import Lab, find_maps
+from sc2pool.doctor.lab import Lab
 from sc2pool.doctor.machine import probe_installation, probe_maps, tasks_by_map
 from sc2pool.game.program.builds import Settled
 from tests.support.installations import changed
+from tests.support.programs import assert_gone
 
 FAKE_GAME = Path(__file__).parents[1] / "game" / "fake_game.py"
 SHORT = Plan(resets=3, steps=10, watch_s=0.3, timeout_s=90)
@@ -188,12 +189,7 @@ def is_listening(process: psutil.Process) -> bool:
     return False
 
 
-@pytest.mark.parametrize(
-    ("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["Ctrl-C", "SIGTERM"]
-)
-def test_an_end_from_outside_leaves_nothing(
-    sent: signal.Signals, status: int, standin_dir: Path, run_temp: Path, wait_for: Any
-) -> None:
+def test_sigterm_leaves_nothing(standin_dir: Path, run_temp: Path, wait_for: Any) -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "sc2pool", "doctor", "--game", standin_dir],
         stdout=subprocess.PIPE,
@@ -203,11 +199,10 @@ def test_an_end_from_outside_leaves_nothing(
         process = psutil.Process(doctor.pid)
         wait_for(lambda: any(map(is_listening, process.children())))
         games = process.children()
-        doctor.send_signal(sent)
+        doctor.terminate()
         out, err = doctor.communicate(timeout=300)
-    assert (doctor.returncode, out, err) == (status, "", "")
-    _, alive = psutil.wait_procs(games, timeout=5)
-    assert not alive
+    assert (doctor.returncode, out, err) == (143, "", "")
+    assert_gone(games, within_s=5)
     assert not list(run_temp.glob("sc2pool-game-*"))
 
 
@@ -307,7 +302,7 @@ def measure() -> Measure:
         installation = probe_installation(str(game), findings)
         assert installation is not None
         mini = probe_maps(installation, tasks_by_map(), findings)
-        lab = Lab(installation, find_maps(installation, mini), findings, patient=False)
+        lab = Lab(installation, mini, findings, patient=False)
         asyncio.run(diagnosis.measure(lab, names))
         checks = [check for part in diagnosis.PARTS if part.name in names for check in part.checks]
         found = findings.in_order(checks, "it was not measured at all")
@@ -428,24 +423,24 @@ def test_a_map_that_ends_the_game_is_named(
     assert "newer editor" in judgement.advice
 
 
-def test_a_game_that_hangs_costs_a_measurement_its_limit(
-    measure: Measure, fake_game: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("does", "told"), [("stop", "not done within its limit of 6 s"), ("exit", "exit code 3")]
+)
+def test_a_game_that_hangs_or_ends_costs_one_measurement(
+    does: str,
+    told: str,
+    measure: Measure,
+    fake_game: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     parts = [part._replace(limit_s=6.0) if part.name == "D24" else part for part in diagnosis.PARTS]
     monkeypatch.setattr(diagnosis, "PARTS", tuple(parts))
-    findings, _ = measure(fake_game(on_step={"1": "stop"}), "D24", "D26")
-    hung = findings["D24 speed"].judgement
-    assert (hung.outcome, hung.figure) == (DIFFERS, "not done within its limit of 6 s")
-    assert hung.advice
-    # The next measurement has another game.
-    assert findings["D26 ids"].judgement.outcome is OK
-
-
-def test_a_game_that_ends_is_a_finding(measure: Measure, fake_game: Callable[..., Path]) -> None:
-    findings, _ = measure(fake_game(on_step={"1": "exit"}), "D24", "D26")
+    findings, _ = measure(fake_game(on_step={"1": does}), "D24", "D26")
     judgement = findings["D24 speed"].judgement
     assert judgement.outcome is DIFFERS
-    assert "exit code 3" in judgement.figure
+    assert told in judgement.figure
+    assert judgement.advice
+    # The next measurement has another game.
     assert findings["D26 ids"].judgement.outcome is OK
 
 
@@ -522,7 +517,6 @@ def test_ctrl_c_in_a_measurement_leaves_nothing(
         doctor.send_signal(signal.SIGINT)
         out, err = doctor.communicate(timeout=60)
     assert (doctor.returncode, out, err) == (130, "", "")
-    _, alive = psutil.wait_procs(games, timeout=5)
-    assert not alive
+    assert_gone(games, within_s=5)
     assert not list(run_temp.glob("sc2pool-doctor-*"))
     assert not list(tmp_path.glob("doctor-*"))

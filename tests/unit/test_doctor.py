@@ -12,21 +12,13 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.doctor import checks, diagnosis, worker_check
 from sc2pool.doctor.diagnosis import all_checks
-from sc2pool.doctor.ends import AwaitedEnd, Stop
-from sc2pool.doctor.findings import (
-    Finding,
-    Findings,
-    Grade,
-    as_json,
-    as_text,
-    exit_status,
-)
-from sc2pool.doctor.lab import Lab, Maps
-from sc2pool.doctor.resets import Beginning
+from sc2pool.doctor.findings import Finding, Findings, Grade, as_json, as_text, exit_status
+from sc2pool.doctor.lab import Lab
 from sc2pool.doctor.stepping import beginning, first_difference
 from sc2pool.errors import FaultKind
 from sc2pool.game.program.builds import Settled
 from sc2pool.game.program.installation import Installation
+from tests.unit.doctor.test_checks import awaited, begun, stop
 
 # ---- the child process ---------------------------------------------------------------------------
 
@@ -120,21 +112,8 @@ def test_bytes_are_told_by_their_length() -> None:
 
 CHECKS = {check.name: check for part in diagnosis.PARTS for check in part.checks}
 BEFORE = Settled(restart_faithful=True, after_stop="freeze", measured="2026-01-01")
-ALIKE = [
-    Beginning(restarted=restarted, own_race="Zerg", enemy_race="Zerg", units="12", growth=3)
-    for restarted in (False, True)
-]
-OTHERS = [ALIKE[0], Beginning(**ALIKE[1] | {"units": "11"})]
-
-
-def awaited(after_s: float | None) -> AwaitedEnd:
-    return AwaitedEnd(
-        way="a surrender", ahead=5, after_s=after_s, loop=9, status="ended", told=True, refused=""
-    )
-
-
-def stop(made_up: float) -> Stop:
-    return Stop(stopped_s=1.0, missed=20.0, made_up=made_up)
+ALIKE = [begun(restarted=False), begun()]
+OTHERS = [begun(restarted=False), begun(units="11")]
 
 
 @pytest.mark.parametrize(
@@ -198,9 +177,7 @@ def test_an_answer_that_nobody_expects_is_a_finding(
     monkeypatch.setattr(diagnosis, "PARTS", parts)
     installation = Installation(tmp_path, tmp_path / "SC2_x64", 75689, None, None)
     findings = Findings()
-    asyncio.run(
-        diagnosis.measure(Lab(installation, Maps(None, None, None), findings), {"D25", "D26"})
-    )
+    asyncio.run(diagnosis.measure(Lab(installation, None, findings), {"D25", "D26"}))
     found = findings.in_order([CHECKS["D25 limits"], CHECKS["D26 ids"]], "not made")
     assert [finding.judgement.outcome for finding in found] == [Grade.DIFFERS, Grade.OK]
     assert "IndexError" in found[0].judgement.figure
