@@ -3,10 +3,10 @@
 With `--against`, the model draws its actions, as in training; otherwise it plays its best actions.
 Replay, video and GIF show the first episode.
 
-`play_episodes`, which `record` and `tune` use too, plays episodes of a policy on a pool, and yields
-the result of each as soon as it has ended. Rules: each game plays its share of the episodes, so
-short episodes do not count more than long ones. An episode that a fault cut short is yielded, does
-not count in a mean, and is played again.
+`play_episodes`, which the other commands use too, plays episodes of a policy, and yields the result
+of each as soon as it has ended. Rules: each game plays its share of the episodes, so short episodes
+do not count more than long ones. An episode that a fault cut short is yielded, does not count in a
+mean, and is played again.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import torch
 from s2clientprotocol import common_pb2, sc2api_pb2
+from stable_baselines3.common.vec_env import VecEnv
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.cli.arguments import check_file
@@ -50,7 +51,6 @@ _FIRST_ONLY = 1 << 60
 
 
 def run(args: argparse.Namespace) -> int:
-    """Play the episodes, and write the files."""
     chosen: ChosenPlayer = args.chosen
     check_files(args)
     with Stop().handling(), ExitStack() as opened:
@@ -68,6 +68,7 @@ def run(args: argparse.Namespace) -> int:
             chosen.policy(args.seed),
             args.episodes,
             deterministic=not (args.stochastic or args.against),
+            rows=env.pool.rows,
             loops=loops,
             watchers=films,
         )
@@ -147,7 +148,6 @@ def _value(kind: Any, name: str) -> int:
 
 
 def films_of(args: argparse.Namespace, pool: VecPool) -> list[Film]:
-    """The films for `--video` and `--gif`."""
     fps = float(pool.metadata["render_fps"])
     films: list[Film] = []
     if args.video is not None:
@@ -201,8 +201,6 @@ def summary(episodes: list[Ended], opponent: str | None) -> str:
 
 
 class Ended(NamedTuple):
-    """An episode that has ended."""
-
     episode_return: float
     """The sum of the first player's rewards."""
     steps: int
@@ -211,7 +209,6 @@ class Ended(NamedTuple):
     whole: bool
     """Whether no fault cut the episode short."""
     info: dict[str, Any]
-    """The episode's last info."""
 
 
 class Watcher(Protocol):
@@ -227,25 +224,29 @@ class Watcher(Protocol):
 
 
 def play_episodes(
-    env: PoolVecEnv[Any],
+    env: VecEnv,
     policy: Policy,
     episodes: int,
     *,
     deterministic: bool,
+    rows: int = 1,
     loops: int | None = None,
     watchers: Sequence[Watcher] = (),
+    stop: Stop | None = None,
 ) -> Iterator[Ended]:
     """Play this number of whole episodes.
 
     Args:
         env: the games, not reset yet.
         deterministic: whether the policy plays its best actions instead of drawing them.
+        rows: the rows of a game, of which the first has its episodes.
         loops: the game loops of a step, to play at the game's own pace; None for full speed.
         watchers: observers of the episodes.
+        stop: its signal ends the episodes.
     """
     torch.set_num_threads(1)  # the networks are small; the games need the cores
-    games, first_rows = env.pool.n, range(0, env.num_envs, env.pool.rows)
-    left = [(episodes + game) // games for game in range(games)]
+    first_rows = range(0, env.num_envs, rows)
+    left = [(episodes + game) // len(first_rows) for game in range(len(first_rows))]
     masks = "action_masks" in inspect.signature(policy.predict).parameters
     masks = masks and env.has_attr("action_masks")
     returns, steps = np.zeros(env.num_envs), np.zeros(env.num_envs, int)
@@ -253,7 +254,7 @@ def play_episodes(
     next_step = time.monotonic()
     for watcher in watchers:
         watcher.begin(seen)
-    while any(left):
+    while any(left) and (stop is None or stop.signal is None):
         more = {"action_masks": np.stack(env.env_method("action_masks"))} if masks else {}
         actions, state = policy.predict(
             seen, state=state, episode_start=over, deterministic=deterministic, **more

@@ -23,7 +23,6 @@ SAY_EVERY_S = 5.0
 
 
 def run(args: argparse.Namespace) -> int:
-    """Record the dataset."""
     chosen: ChosenPlayer = args.chosen
     dataset = args.dataset or default_id(chosen)
     check_recordable(chosen.task)
@@ -97,7 +96,12 @@ def fill(
     began_s = said_s = time.monotonic()
     try:
         for _ in play_episodes(
-            env, policy, sys.maxsize, deterministic=not args.stochastic, watchers=[collector]
+            env,
+            policy,
+            sys.maxsize,
+            deterministic=not args.stochastic,
+            rows=env.pool.rows,
+            watchers=[collector],
         ):
             if writer.steps >= args.steps or stop.signal is not None:
                 break
@@ -121,7 +125,6 @@ def seed_of_this_part(seed: int | None, episodes: int) -> int | None:
 
 
 def default_id(chosen: ChosenPlayer) -> str:
-    """The dataset's name if none is given."""
     name = chosen.name if chosen.name in (RANDOM, SCRIPTED) else "model"
     return f"sc2pool/{chosen.task.__name__}/{name}-v0"
 

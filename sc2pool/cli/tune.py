@@ -63,7 +63,6 @@ _INTERRUPTED = "interrupted"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the search."""
     args.task = name = task_of(args) or DEFAULT_TASK
     task = task_class(name)
     algo = args.algo
@@ -120,11 +119,7 @@ def usable(out: Path) -> Iterator[None]:
 
 
 def open_study(out: Path, asked: Mapping[str, Any]) -> optuna.Study:
-    """Open the study in a folder, or make a new one.
-
-    Args:
-        out: the folder.
-        asked: the search's task and settings, which must be the same in every part of a study.
+    """Open the study in a folder, or make a new one of the task and settings in `asked`.
 
     Raises:
         ConfigError: the folder has a study with another `asked`.
@@ -218,17 +213,19 @@ class _Search:
         if self.stop.signal is not None:
             return None
         self.env.seed(args.seed)
-        played = itertools.islice(
-            play_episodes(self.env, model, args.eval_episodes, deterministic=True),
-            2 * args.eval_episodes,  # limits how often faulty episodes are played again
+        episodes = play_episodes(
+            self.env,
+            model,
+            args.eval_episodes,
+            deterministic=True,
+            rows=self.env.pool.rows,
+            stop=self.stop,
         )
-        returns = []
-        for one in played:
-            if self.stop.signal is not None:
-                return None
-            if one.whole:
-                returns.append(one.episode_return)
-        return float(np.mean(returns))
+        # The limit is on how often faulty episodes are played again.
+        played = list(itertools.islice(episodes, 2 * args.eval_episodes))
+        if self.stop.signal is not None:
+            return None
+        return float(np.mean([one.episode_return for one in played if one.whole]))
 
     def _say(self, trial: optuna.Trial, came_of_it: str, section: dict[str, Any]) -> None:
         numbers = ", ".join(
@@ -350,10 +347,7 @@ for real time, where a trial cannot be repeated."""
 def suggest(trial: BaseTrial, algo: str, *, n_rows: int, steps: int) -> dict[str, Any]:
     """A section of hyperparameters, complete except for the policy and the scale of rewards.
 
-    Args:
-        algo: a key of `SPACES`.
-        n_rows: the rows of a batch.
-        steps: the env steps of a trial; `n_steps` is chosen so that it has at least two rollouts.
+    `n_steps` is chosen so that a trial of `steps` env steps has at least two rollouts.
     """
     section: dict[str, Any] = {}
     for name, values in SPACES[algo].items():

@@ -202,7 +202,7 @@ def test_teams_on_several_games(standin_dir):
     """Each game plays its share of the episodes, and a team's episode counts once."""
     env = SubprocSC2VecEnv("3m", n=2, game=standin_dir, max_loops=40, seed=1)
     policy = Fires()
-    ended = list(play_episodes(env, policy, 3, deterministic=True))
+    ended = list(play_episodes(env, policy, 3, deterministic=True, rows=env.pool.rows))
     env.close()
     assert [(one.steps, one.end) for one in ended] == [(5, "undecided")] * 3
     assert policy.calls == 10
@@ -219,7 +219,7 @@ def test_an_episode_cut_short_is_played_again(standin_dir):
             pass
 
     watcher = KillsTheFirstGame()
-    ended = list(play_episodes(env, Fires(), 1, deterministic=True, watchers=[watcher]))
+    ended = list(play_episodes(env, Fires(), 1, deterministic=True, rows=3, watchers=[watcher]))
     env.close()
     assert [(one.end, one.whole) for one in ended] == [
         ("fault: game-exited", False),

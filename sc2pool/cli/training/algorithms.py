@@ -56,10 +56,7 @@ _REPLAYING = ("buffer_size", "learning_starts", "train_freq", "gamma")
 
 @dataclass(frozen=True)
 class Algorithm:
-    """One algorithm."""
-
     module: str
-    """The package that has the class."""
     class_name: str
     attributes: tuple[str, ...]
     """Attributes that the algorithm's saved models have, and most others lack."""

@@ -8,19 +8,19 @@ message says so, and the training continues.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from itertools import islice
 from math import inf
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecEnv
 
 from sc2pool.cli.films import Video
+from sc2pool.cli.play import Ended, play_episodes
 from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.training.algorithms import ALGORITHMS
 from sc2pool.cli.training.options import TrainOptions
@@ -52,30 +52,6 @@ class EvaluationRow(NamedTuple):
     """The number of whole episodes; the means are over these."""
 
 
-class _StopAskedForError(Exception):
-    """A signal has requested the end of the training."""
-
-
-@dataclass
-class _Watch:
-    """The callback of `evaluate_policy`, called after every step of every env."""
-
-    stop: Stop
-    film: Callable[[bool], None]
-    """Called after every step of the first env; True if its episode is over."""
-    whole: list[bool] = field(default_factory=list)
-    """For each ended episode, in order: True if no fault cut it short."""
-
-    def __call__(self, seen: dict[str, Any], _: dict[str, Any]) -> None:
-        if self.stop.signal is not None:
-            raise _StopAskedForError
-        done = bool(seen["done"])
-        if seen["i"] == 0:
-            self.film(done)
-        if done:
-            self.whole.append("sc2pool.fault" not in seen["info"])
-
-
 class Evaluation(BaseCallback):
     """Evaluates the policy after every `eval_every` env steps, and after the training.
 
@@ -84,7 +60,6 @@ class Evaluation(BaseCallback):
     Args:
         env: the evaluation's games, with `render_mode="rgb_array"` for videos. The caller closes
             them.
-        options: the run's options.
         stop: its signal also ends an evaluation.
 
     Attributes:
@@ -127,15 +102,22 @@ class Evaluation(BaseCallback):
             self.logger.dump(self.num_timesteps)
 
     def evaluate(self) -> None:
-        """Play the episodes, and record the results and the best model."""
         self._evaluated_at = self.num_timesteps
-        try:
-            row = self._play()
-        except _StopAskedForError:
+        played = self._play()
+        if self._stop.signal is not None:
             return
-        if row is None:
+        whole = [one for one in played if one.whole]
+        if not whole:
             say(f"evaluation at {self.num_timesteps:,} steps: no episode without a fault")
             return
+        returns = np.array([one.episode_return for one in whole])
+        row = EvaluationRow(
+            self.num_timesteps,
+            round(float(returns.mean()), 6),
+            round(float(returns.std()), 6),
+            round(float(np.mean([one.steps for one in whole])), 2),
+            len(whole),
+        )
         self.logger.record("eval/mean_reward", row.mean_return)  # SB3's own callback's name
         self.logger.record("eval/mean_ep_length", row.mean_length)
         best = self.best is None or row.mean_return > self.best.mean_return
@@ -153,64 +135,43 @@ class Evaluation(BaseCallback):
         except OSError as error:
             say(f"cannot save the evaluation to {self._options.out}: {error.strerror or error}")
 
-    def _play(self) -> EvaluationRow | None:
+    def _play(self) -> list[Ended]:
         if self._options.realtime and not self._algorithm.plays_on:
             training = self.training_env.unwrapped
             assert isinstance(training, PoolVecEnv), "nothing else plays in real time"
             training.pause()  # until the next step
         self._env.seed(SEED)
-        games = self._env.unwrapped
+        games, episodes = self._env.unwrapped, self._options.eval_episodes
         try:
-            with filmed(self._env, self._options, self.num_timesteps) as film:
-                watch = _Watch(self._stop, film)
-                returns, lengths = self._evaluate_policy()(
-                    self.model,
+            with filmed(self._env, self._options, self.num_timesteps) as films:
+                played = play_episodes(
                     self._env,
-                    n_eval_episodes=self._options.eval_episodes,
-                    return_episode_rewards=True,
-                    callback=watch,
+                    self.model,
+                    episodes,
+                    deterministic=True,
+                    watchers=films,
+                    stop=self._stop,
                 )
+                return list(islice(played, episodes))  # faulty ones are not played again
         finally:
             if self._options.realtime and isinstance(games, PoolVecEnv):
                 games.pause()
-        whole = np.array(returns)[watch.whole]
-        if not whole.size:
-            return None
-        return EvaluationRow(
-            self.num_timesteps,
-            round(float(whole.mean()), 6),
-            round(float(whole.std()), 6),
-            round(float(np.array(lengths)[watch.whole].mean()), 2),
-            whole.size,
-        )
-
-    def _evaluate_policy(self) -> Callable[..., Any]:
-        if self._algorithm.uses_masks:
-            from sb3_contrib.common.maskable import evaluation  # noqa: PLC0415
-
-            return evaluation.evaluate_policy
-        return evaluate_policy
 
 
 @contextmanager
-def filmed(env: VecEnv, options: TrainOptions, steps: int) -> Iterator[Callable[[bool], None]]:
+def filmed(env: VecEnv, options: TrainOptions, steps: int) -> Iterator[list[Video]]:
     """Write a video of the env's next episode into the run's folder, if the options ask for it.
 
-    Args:
-        env: the games; without a pool, no video is written.
-        options: the run's options.
-        steps: env steps for which the policy has been trained.
-
     Yields:
-        A function to call after every step of the first env, with True if its episode is over.
+        The films that watch the episode: one, or none (also if the games are not a pool's).
     """
     games = env.unwrapped
     if not options.video or not isinstance(games, PoolVecEnv):
-        yield lambda _: None
+        yield []
         return
     path = options.out / VIDEOS_FOLDER / f"step-{steps}.mp4"
     with closing(Video(path, games.pool, float(games.pool.metadata["render_fps"]))) as video:
-        yield video.film
+        yield [video]
 
 
 def read_evaluations(path: Path) -> list[EvaluationRow]:

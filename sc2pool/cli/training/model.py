@@ -198,7 +198,6 @@ def load_model(env: VecEnv, options: TrainOptions) -> BaseAlgorithm:
 
 
 def arguments_for(hyperparameters: Hyperparameters, n: int) -> dict[str, Any]:
-    """The arguments of the algorithm, for n games."""
     arguments = {name: _value(value) for name, value in hyperparameters.arguments.items()}
     if hyperparameters.minibatches is not None:
         # 2048 is PPO's own default.

@@ -16,13 +16,7 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from sc2pool.cli.arguments import (
-    check_writable,
-    find_game,
-    folder_of_task,
-    task_class,
-    task_of,
-)
+from sc2pool.cli.arguments import check_writable, find_game, folder_of_task, task_class, task_of
 from sc2pool.cli.training.algorithms import (
     ALGORITHMS,
     EVALUATIONS,
@@ -101,7 +95,6 @@ class TrainOptions:
     ray: str | None = None
     """The Ray cluster that plays this part of the run; None for this machine."""
     resume: Path | None = None
-    """The model file to continue from."""
     steps_done: int = 0
     """Env steps for which that model has been trained."""
 

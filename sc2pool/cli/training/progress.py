@@ -17,11 +17,12 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import closing, suppress
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self, TextIO
+from typing import Any, ClassVar, Self, TextIO
 
 import numpy as np
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
@@ -50,8 +51,6 @@ _BAR_WIDTH = 16
 
 @dataclass(frozen=True)
 class Figures:
-    """The figures to show."""
-
     steps: int
     total_steps: int
     steps_per_s: float
@@ -67,12 +66,10 @@ class Figures:
 
     @property
     def how_far(self) -> str:
-        """The steps done and the time left."""
         return f"{self.steps:,} / {self.total_steps:,} steps · {duration(self.eta_s)} left"
 
     @property
     def how_well(self) -> str:
-        """The rate and the results so far."""
         how_good = f"mean return {score(self.mean_return)}"
         if self.win_rates:
             won = (f"{rate:.0%} against {name}" for name, rate in self.win_rates.items())
@@ -84,7 +81,6 @@ class Figures:
 
     @property
     def eta_s(self) -> float:
-        """Seconds left at the current rate."""
         left = max(0, self.total_steps - self.steps)
         return left / self.steps_per_s if self.steps_per_s else math.inf
 
@@ -160,8 +156,6 @@ class Recorder(BaseCallback):
         stop: Stop,
         display: Bar | Lines,
         save: Callable[[], None],
-        *,
-        win_rates: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
         super().__init__()
         self.total_steps = total_steps
@@ -169,7 +163,8 @@ class Recorder(BaseCallback):
         self.stop = stop
         self.display = display
         self.save = save
-        self.win_rates = win_rates
+        self.win_rates: Callable[[], Mapping[str, float]] = dict
+        """The newest win rates, with self-play."""
 
     def _on_training_start(self) -> None:
         now_s = time.monotonic()
@@ -197,7 +192,6 @@ class Recorder(BaseCallback):
         self.show()
 
     def record(self, info: dict[str, Any], now_s: float) -> None:
-        """Record the episode that ended with this info."""
         fault = info.get("sc2pool.fault")
         self.episodes.add(
             EpisodeRow(
@@ -210,7 +204,6 @@ class Recorder(BaseCallback):
         )
 
     def show(self) -> None:
-        """Update the display."""
         self.rates.note(time.monotonic(), {"steps": self.num_timesteps})
         self.display.show(
             Figures(
@@ -233,95 +226,93 @@ _STEPS_COLUMN = "time/total_timesteps"
 
 
 def open_logger(folder: Path, others: Sequence[KVWriter], steps_done: int = 0) -> Logger:
-    """Open SB3's log with files in the folder; existing files are continued.
+    """Open SB3's log with these other outputs, and with files in the run's folder.
 
-    Args:
-        folder: the run's folder.
-        others: further outputs of the figures.
-        steps_done: env steps of the resumed model; later figures are dropped.
+    Existing files are continued, without the figures after the env steps of the resumed model.
 
     Raises:
         ConfigError: an existing file of figures cannot be read.
     """
-    files = [
-        Tolerant(ProgressTable(folder / PROGRESS_FILE, steps_done)),
-        Tolerant(TensorBoardEvents(folder, steps_done)),
-    ]
-    return Logger(str(folder), [*files, *others])
+    table = ProgressTable(folder / PROGRESS_FILE, steps_done)
+    return Logger(str(folder), [table, TensorBoardEvents(folder, steps_done), *others])
 
 
-class ProgressTable(KVWriter):
+class Output(KVWriter, ABC):
+    """An output of SB3's figures; a row that cannot be written (a full disk) is lost.
+
+    Attributes:
+        format: SB3's name of the format, by which some figures are excluded.
+    """
+
+    format: ClassVar[str]
+
+    def write(
+        self,
+        key_values: dict[str, Any],
+        key_excluded: dict[str, tuple[str, ...]],
+        step: int = 0,
+    ) -> None:
+        """Write one row of figures; SB3's method."""
+        with suppress(OSError):
+            self.add(filter_excluded_keys(key_values, key_excluded, self.format), step)
+
+    @abstractmethod
+    def add(self, figures: dict[str, Any], step: int) -> None:
+        """Write one row of figures; may raise `OSError`."""
+
+
+class ProgressTable(Output):
     """A CSV file with a row for each update, and a column for each figure seen so far.
 
     SB3's own format empties the file when it is opened, and when a column is added. Here the file
     is replaced as a whole, so no row is lost whenever the program ends.
 
-    Args:
-        path: the file; existing rows are kept.
-        steps_done: env steps of the resumed model; later rows are dropped.
-
     Raises:
-        ConfigError: the file cannot be read.
+        ConfigError: an existing file cannot be read.
     """
+
+    format = "csv"
 
     def __init__(self, path: Path, steps_done: int = 0) -> None:
         self._path = path
         self._columns: list[str] = []
         self._file: TextIO | None = None
         if path.exists():
-            with suppress(OSError):  # a full disk; the next call of `write` tries again
+            with suppress(OSError):  # a full disk; the next call of `add` tries again
                 self._rewrite((), steps_done)
 
-    def write(
-        self,
-        key_values: dict[str, Any],
-        key_excluded: dict[str, tuple[str, ...]],
-        step: int = 0,  # noqa: ARG002 - SB3's signature
-    ) -> None:
-        """Write one row.
-
-        Raises:
-            OSError: the row cannot be written, and is lost.
-        """
-        figures = filter_excluded_keys(key_values, key_excluded, "csv")
+    def add(self, figures: dict[str, Any], _: int) -> None:
         more = [name for name in figures if name not in self._columns]
         try:
             if more or self._file is None:
                 self._rewrite(more)
             assert self._file is not None
-            csv.writer(self._file, lineterminator="\n").writerow(
-                figures.get(name) for name in self._columns
-            )
+            csv.writer(self._file, lineterminator="\n").writerow(map(figures.get, self._columns))
         except OSError:
             self.close()  # the next row rewrites the file without the incomplete row
-            self._file = None
-            raise
 
     def _rewrite(self, more: Iterable[str], steps_done: int | None = None) -> None:
         """Write the file again, with more columns or without later rows, and open it."""
         self.close()
-        with replacing(self._path) as unfinished, closing(self._earlier()) as earlier:
-            columns = [*next(earlier, self._columns), *more]
-            with unfinished.open("w", newline="") as file:
-                writer = csv.writer(file, lineterminator="\n")
-                writer.writerow(columns)
-                for row in earlier:
-                    if steps_done is not None and _steps_of(columns, row) > steps_done:
-                        break
-                    writer.writerow(row + [""] * (len(columns) - len(row)))
+        earlier = list(read_table(self._path)) if self._path.exists() else []
+        header, *rows = earlier or [self._columns]
+        columns = [*header, *more]
+        with replacing(self._path) as unfinished, unfinished.open("w", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(columns)
+            for row in rows:
+                if steps_done is not None and _steps_of(columns, row) > steps_done:
+                    break
+                writer.writerow(row + [""] * (len(columns) - len(row)))
         self._columns = columns
         self._file = self._path.open("a", buffering=1, newline="")
-
-    def _earlier(self) -> Generator[list[str], None, None]:
-        """The existing file's header and rows; empty without a file."""
-        if self._path.exists():
-            yield from read_table(self._path)
 
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
             with suppress(OSError):  # a full disk refuses the buffered rows again
                 self._file.close()
+            self._file = None
 
 
 def _steps_of(columns: Sequence[str], row: Sequence[str]) -> int:
@@ -330,39 +321,16 @@ def _steps_of(columns: Sequence[str], row: Sequence[str]) -> int:
     return int(steps) if steps.isdecimal() else 0
 
 
-class Tolerant(KVWriter):
-    """Wraps one of SB3's log formats, and ignores errors of its file."""
-
-    def __init__(self, log: KVWriter) -> None:
-        self._log = log
-
-    def write(
-        self,
-        key_values: dict[str, Any],
-        key_excluded: dict[str, tuple[str, ...]],
-        step: int = 0,
-    ) -> None:
-        """Write one row of figures."""
-        with suppress(OSError):
-            self._log.write(key_values, key_excluded, step)
-
-    def close(self) -> None:
-        """Close the file."""
-        with suppress(OSError):
-            self._log.close()
-
-
-class TensorBoardEvents(KVWriter):
+class TensorBoardEvents(Output):
     """A file of TensorBoard's events, with all figures that are numbers.
 
     SB3's own format writes in a thread, which ends with a traceback if the disk is full. Rule:
     TensorBoard reads the files in the order of their names, so a later part of a run has a later
-    name and later times, even if the clock was set back.
-
-    Args:
-        folder: the run's folder.
-        steps_done: env steps of the resumed model; TensorBoard drops later figures.
+    name and later times, even if the clock was set back. A later part makes TensorBoard drop the
+    figures after `steps_done`.
     """
+
+    format = "tensorboard"
 
     def __init__(self, folder: Path, steps_done: int) -> None:
         earlier = sorted(folder.glob(f"{_EVENTS}*"))
@@ -370,33 +338,27 @@ class TensorBoardEvents(KVWriter):
         self._began_at_s = time.monotonic()
         name = f"{_EVENTS}{self._began_s:017.6f}.{os.getpid()}"
         self._file = (folder / name).open("xb")  # "x" does not follow another user's link
-        self._add(Event(file_version="brain.Event:2"))
+        self._write(Event(file_version="brain.Event:2"))
         restart = SessionLog(status=SessionLog.START)
-        self._add(Event(step=steps_done + 1, session_log=restart))
+        self._write(Event(step=steps_done + 1, session_log=restart))
 
-    def write(
-        self,
-        key_values: dict[str, Any],
-        key_excluded: dict[str, tuple[str, ...]],
-        step: int = 0,
-    ) -> None:
-        """Write one row of figures."""
-        figures = filter_excluded_keys(key_values, key_excluded, "tensorboard")
+    def add(self, figures: dict[str, Any], step: int) -> None:
         numbers = [
             Summary.Value(tag=name, simple_value=value)
             for name, value in figures.items()
             if isinstance(value, int | float | np.number)
         ]
-        self._add(Event(step=step, summary=Summary(value=numbers)))
+        self._write(Event(step=step, summary=Summary(value=numbers)))
         self._file.flush()
 
-    def _add(self, event: Event) -> None:
+    def _write(self, event: Event) -> None:
         event.wall_time = self._began_s + time.monotonic() - self._began_at_s
         RecordWriter(self._file).write(event.SerializeToString())
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        with suppress(OSError):
+            self._file.close()
 
 
 def _latest_s(events: Path) -> float:
@@ -412,18 +374,17 @@ def _latest_s(events: Path) -> float:
     return latest_s
 
 
-class WandbOutput(KVWriter):
+class WandbOutput(Output):
     """Weights & Biases: a run in the project `sc2pool`, in a group named after the run's folder.
 
     Each part of a resumed run is a separate run in that group. wandb's own environment variables
     set everything else (`WANDB_PROJECT`, `WANDB_MODE=offline`, …).
 
-    Args:
-        folder: the run's folder.
-
     Raises:
         ConfigError: wandb refuses to start; the message has the reason.
     """
+
+    format = "wandb"
 
     def __init__(self, folder: Path) -> None:
         import wandb  # noqa: PLC0415
@@ -438,17 +399,10 @@ class WandbOutput(KVWriter):
             raise ConfigError(f"--wandb: {error}") from error
 
     def describe(self, description: Mapping[str, Any]) -> None:
-        """Add the run's description to its configuration."""
         self._run.config.update(dict(description))
 
-    def write(
-        self,
-        key_values: dict[str, Any],
-        key_excluded: dict[str, tuple[str, ...]],
-        step: int = 0,
-    ) -> None:
-        """Send one row of figures."""
-        self._run.log(filter_excluded_keys(key_values, key_excluded, "wandb"), step=step)
+    def add(self, figures: dict[str, Any], step: int) -> None:
+        self._run.log(figures, step=step)
 
     def close(self) -> None:
         """Send buffered figures, and end the run."""

@@ -103,11 +103,8 @@ def reserved(out: Path) -> Iterator[None]:
 def open_folder(out: Path, resume: Path | None, description: Mapping[str, Any]) -> None:
     """Make the folder, remove a killed trainer's unfinished files, and write `config.json`.
 
-    Args:
-        out: the folder.
-        resume: the model file that the run continues. The records beside it are copied, if no
-            other user can have written them.
-        description: the content of `config.json`.
+    The records beside the model that the run continues are copied, if no other user can have
+    written them.
 
     Raises:
         ConfigError: another training has begun in the folder since the arguments were checked, or
@@ -166,10 +163,6 @@ def find_model(path: Path) -> Path:
 def read_steps(model: Path, algo: str) -> int:
     """The env steps for which the policy in this file was trained.
 
-    Args:
-        model: the file.
-        algo: the algorithm that continues the training.
-
     Raises:
         ConfigError: the algorithm cannot continue from this file; one line gives the reason.
     """
@@ -201,13 +194,7 @@ def saved_steps(model: Path) -> int | None:
 
 
 def _why_not(algorithm: Algorithm, data: Any, parts: Collection[str]) -> str:
-    """Why a saved model is not one of the algorithm; empty if it is.
-
-    Args:
-        algorithm: the algorithm that continues the training.
-        data: the saved attributes.
-        parts: the names of the archive's parts.
-    """
+    """Why a model of these saved attributes and files is not of the algorithm; empty if it is."""
     if not isinstance(data, dict):
         return f"its data is a {type(data).__name__}, expected a dict"
     files = ["policy.pth", *(f"{name}.optimizer.pth" for name in algorithm.optimizers)]
@@ -306,7 +293,6 @@ class EpisodeRow(NamedTuple):
     """Env steps of the whole run at the episode's end."""
     episode_return: float
     length: int
-    """Env steps of the episode."""
     wall_time_s: float
     """Seconds since the run's start, without the time between a stop and a resume."""
     fault: str = ""
@@ -345,7 +331,6 @@ class EpisodeLog:
         self.wall_time_s = wall_time_s
 
     def add(self, episode: EpisodeRow) -> None:
-        """Record an episode."""
         self._count(episode)
         try:
             if self._file is None:
@@ -354,7 +339,6 @@ class EpisodeLog:
                 csv.writer(self._file).writerow(episode)
         except OSError:
             self.close()
-            self._file = None
 
     def _write_all(self) -> TextIO:
         """Write all episodes so far, and return the file, open for further rows.
@@ -378,10 +362,10 @@ class EpisodeLog:
         return sum(self._latest) / len(self._latest) if self._latest else math.nan
 
     def close(self) -> None:
-        """Close the file."""
         if self._file is not None:
             with suppress(OSError):  # a full disk refuses the buffered rows again
                 self._file.close()
+            self._file = None
 
 
 def read_episodes(path: Path) -> list[EpisodeRow]:

@@ -1,4 +1,4 @@
-"""`SelfPlay`: the additions to a run whose policy is trained against itself.
+"""The additions to a run whose policy is trained against itself.
 
     snapshots/       copies of the policy, at equal distances; the first is from before the training
     win_rates.csv    matches against the first snapshot and the scripted player: a row for each
@@ -17,7 +17,7 @@ continues. A resumed run continues the file of win rates, without later rows.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +30,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sc2pool import SnapshotCallback, SnapshotStore
 from sc2pool.cli.drawing import BLUE, GREEN, GREY, Label, add_labels, new_curve, save
+from sc2pool.cli.play import Watcher
 from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.training.algorithms import ALGORITHMS, LATEST_SHARE, MODES, SHARED
 from sc2pool.cli.training.evaluation import SEED, filmed
@@ -44,67 +45,36 @@ from sc2pool.cli.training.run_folder import (
     write_rows,
 )
 from sc2pool.errors import ConfigError
-from sc2pool.integration import InTurn, agents_of, resolve_task, save_model, yardsticks
+from sc2pool.integration import agents_of, resolve_task, save_model, yardsticks
 from sc2pool.tasks.opponents.resolve import Opponent
 from sc2pool.utilities import shown, why_not_ours
 
 
-class SelfPlay:
-    """The additions to one run, whose folder exists.
+def begin_snapshots(options: TrainOptions, model: BaseAlgorithm) -> SnapshotCallback:
+    """The callback that saves snapshots of the model into the run's folder, which exists.
 
-    Args:
-        options: the run's options.
-        model: the learning model. Its first snapshot is saved here, unless a resumed run has
-            snapshots already.
+    The first one is saved now, unless a resumed run has snapshots already.
 
     Raises:
         ConfigError: the snapshot cannot be saved, or another user can write into its folder; a
             snapshot may run its writer's code when it is loaded.
     """
-
-    def __init__(self, options: TrainOptions, model: BaseAlgorithm) -> None:
-        self._options = options
-        self._store = store_of(options)
-        self._results = ResultLog(
-            options.out / WIN_RATES_FILE,
-            options.steps_done,
-            saved_steps(options.out / BEST_MODEL_FILE),
-        )
-        self._store.drop_later(options.steps_done)
-        try:
-            self._store.folder.mkdir(exist_ok=True)
-            for folder in (options.out, self._store.folder):
-                if why := why_not_ours(folder.stat()):
-                    raise ConfigError(f"{folder}: snapshots are loaded from it, but {why}")
-            # A new run may find a snapshot of an earlier run that was killed before its first save.
-            if options.resume is None or not self._store.snapshots():
-                self._store.add(model, options.steps_done)
-        except OSError as error:
-            raise ConfigError(
-                f"{self._store.folder}: no snapshot can be saved ({error.strerror or error})"
-            ) from error
-
-    def callbacks(self, evaluation_env: VecEnv, stop: Stop) -> list[BaseCallback]:
-        """The callbacks that save snapshots and evaluate the policy."""
-        options = self._options
-        assert options.snapshot_every is not None, "a run with self-play has it"
-        names = list(opponents_of(options))
-        return [
-            SnapshotCallback(self._store, options.snapshot_every),
-            MatchEvaluation(evaluation_env, names, options, stop, self._results),
-        ]
-
-    def win_rates(self) -> dict[str, float]:
-        """The win rates of the newest evaluation, by opponent."""
-        return {name: row.win_rate for name, row in self._results.latest().items()}
-
-    def draw(self, path: Path, title: str) -> None:
-        """Write the learning curve."""
-        draw_win_rates(path, self._results.rows, title)
-
-    def outcome(self) -> str:
-        """The newest evaluation in words."""
-        return ", ".join(map(str, self._results.latest().values())) or "no match was played"
+    assert options.snapshot_every is not None, "a run with self-play has it"
+    store = store_of(options)
+    store.drop_later(options.steps_done)
+    try:
+        store.folder.mkdir(exist_ok=True)
+        for folder in (options.out, store.folder):
+            if why := why_not_ours(folder.stat()):
+                raise ConfigError(f"{folder}: snapshots are loaded from it, but {why}")
+        # A new run may find a snapshot of an earlier run that was killed before its first save.
+        if options.resume is None or not store.snapshots():
+            store.add(model, options.steps_done)
+    except OSError as error:
+        raise ConfigError(
+            f"{store.folder}: no snapshot can be saved ({error.strerror or error})"
+        ) from error
+    return SnapshotCallback(store, options.snapshot_every)
 
 
 def how(options: TrainOptions) -> str:
@@ -136,11 +106,6 @@ def opponents_of(options: TrainOptions) -> dict[str, Opponent]:
     return yardsticks(store_of(options), resolve_task(options.task))
 
 
-def taking_turns(opponents: dict[str, Opponent]) -> InTurn:
-    """These opponents in turns, as the opponent of one pool."""
-    return InTurn(tuple(opponents.values()))
-
-
 MORE_AT_THE_END = 5
 """The last evaluation has this multiple of the matches of the others."""
 
@@ -157,23 +122,31 @@ class MatchEvaluation(BaseCallback):
     """
 
     def __init__(
-        self,
-        env: VecEnv,
-        opponents: Sequence[str],
-        options: TrainOptions,
-        stop: Stop,
-        results: ResultLog,
+        self, env: VecEnv, opponents: Sequence[str], options: TrainOptions, stop: Stop
     ) -> None:
         super().__init__()
         self._env = env
         self._opponents = opponents
         self._options = options
         self._stop = stop
-        self._results = results
+        self._results = ResultLog(
+            options.out / WIN_RATES_FILE,
+            options.steps_done,
+            saved_steps(options.out / BEST_MODEL_FILE),
+        )
         self._agents = agents_of(resolve_task(options.task))
         assert options.eval_every is not None, "a run with self-play has it"
         self._every = options.eval_every
         self._next_at = options.steps_done + self._every
+
+    def win_rates(self) -> dict[str, float]:
+        return {name: row.win_rate for name, row in self._results.latest().items()}
+
+    def draw(self, path: Path, title: str) -> None:
+        draw_win_rates(path, self._results.rows, title)
+
+    def outcome(self) -> str:
+        return ", ".join(map(str, self._results.latest().values())) or "no match was played"
 
     def _on_training_start(self) -> None:
         if not self._results.rows:
@@ -200,7 +173,7 @@ class MatchEvaluation(BaseCallback):
         """
         matches = matches_for(games, len(self._opponents))
         filming = filmed(self._env, self._options, self.num_timesteps)
-        with filming as film, torch.random.fork_rng():
+        with filming as films, torch.random.fork_rng():
             torch.manual_seed(SEED)
             found = play_matches(
                 self.model,
@@ -209,7 +182,7 @@ class MatchEvaluation(BaseCallback):
                 agents=self._agents,
                 masks=ALGORITHMS[self._options.algo].uses_masks,
                 stop=self._stop,
-                film=film,
+                watchers=films,
             )
         if found is None:
             return
@@ -243,7 +216,7 @@ def play_matches(
     agents: int,
     masks: bool,
     stop: Stop,
-    film: Callable[[bool], None],
+    watchers: Sequence[Watcher] = (),
 ) -> dict[str, Counter[str]] | None:
     """Play matches with actions that the model draws.
 
@@ -252,11 +225,9 @@ def play_matches(
 
     Args:
         env: games in which only the model learns.
-        matches: the number of matches.
         agents: the number of rows of each game.
         masks: whether the model needs action masks.
         stop: its signal ends the matches.
-        film: called after every step of the first env; True if its match is over.
 
     Returns:
         For each opponent, the counts of results; None after a signal.
@@ -268,6 +239,8 @@ def play_matches(
     begun, over = len(playing), 0
     state = None
     starts = np.ones(env.num_envs, bool)
+    for watcher in watchers:
+        watcher.begin(seen)
     while over < matches:
         if stop.signal is not None:
             return None
@@ -275,8 +248,9 @@ def play_matches(
             {"action_masks": np.stack(env.env_method("action_masks"))} if masks else {}
         )
         actions, state = model.predict(seen, state=state, episode_start=starts, **more)
-        seen, _, starts, infos = env.step(actions)
-        film(bool(starts[0]))
+        seen, rewards, starts, infos = env.step(actions)
+        for watcher in watchers:
+            watcher.step(actions, seen, rewards, starts, infos)
         for index in np.flatnonzero(starts[::agents]).tolist():
             if playing[index] < matches:
                 over += 1
@@ -315,7 +289,6 @@ class ResultLog:
         rows: all rows, in the order in which they were added.
 
     Args:
-        path: the CSV file.
         steps_done: env steps of the resumed model; later rows are dropped.
         best_steps: env steps of the saved best model, whose rows are kept.
     """
@@ -339,7 +312,6 @@ class ResultLog:
         write_rows(self._path, ResultRow, self.rows)
 
     def latest(self) -> Mapping[str, ResultRow]:
-        """The newest row against each opponent."""
         return {row.opponent: row for row in self.rows}
 
     def quality(self, steps: int | None) -> float | None:

@@ -62,9 +62,15 @@ from sc2pool.cli.training.run_folder import (
     open_folder,
     reserved,
 )
-from sc2pool.cli.training.self_play import SelfPlay, how, learns_against, opponents_of, taking_turns
+from sc2pool.cli.training.self_play import (
+    MatchEvaluation,
+    begin_snapshots,
+    how,
+    learns_against,
+    opponents_of,
+)
 from sc2pool.config import PoolConfig
-from sc2pool.integration import STEP_PATH, PoolVecEnv, resolve_task, save_model
+from sc2pool.integration import STEP_PATH, InTurn, PoolVecEnv, resolve_task, save_model
 from sc2pool.utilities import called, quoted
 
 RECORDED_VERSIONS = tuple(
@@ -124,7 +130,6 @@ def train(
     """
     # The networks are small, and the games need the cores.
     torch.set_num_threads(1)
-    algorithm = ALGORITHMS[options.algo]
     learned_from = ScaledRewards(VecMonitor(env), options.hyperparameters.reward_scale)
     model = make_model(learned_from, options)
 
@@ -139,7 +144,20 @@ def train(
     game = "the stand-in" if is_standin(game_version) else "StarCraft II"
     references = references_for(resolve_task(options.task))
 
-    self_play = SelfPlay(options, model) if options.self_play else None
+    self_play: MatchEvaluation | None = None
+    evaluation: Evaluation | None = None
+    callbacks: list[BaseCallback] = []
+    if isinstance(env.unwrapped, PoolVecEnv):
+        callbacks.append(PoolStatsCallback())
+    if options.realtime and not ALGORITHMS[options.algo].plays_on:
+        callbacks.append(PauseCallback())
+    if options.self_play:
+        assert evaluation_env is not None, "a run with self-play has it"
+        self_play = MatchEvaluation(evaluation_env, [*opponents_of(options)], options, stop)
+        callbacks += [begin_snapshots(options, model), self_play]
+    elif evaluation_env is not None:
+        evaluation = Evaluation(evaluation_env, options, stop)
+        callbacks.append(evaluation)
 
     def draw() -> None:
         if self_play is None:
@@ -149,28 +167,15 @@ def train(
 
     saver = Saver(model, options.out, draw)
     say(banner(options, game_version, model, where(env.unwrapped)))
-    evaluation = None
     with stop.polite():
         try:
             with open_display() as display:
-                win_rates = dict if self_play is None else self_play.win_rates
-                callbacks: list[BaseCallback] = [
-                    Recorder(
-                        options.steps, episodes, stop, display, saver.save, win_rates=win_rates
-                    )
-                ]
-                if isinstance(env.unwrapped, PoolVecEnv):
-                    callbacks.append(PoolStatsCallback())
-                if options.realtime and not algorithm.plays_on:
-                    callbacks.append(PauseCallback())
-                if self_play is not None and evaluation_env is not None:
-                    callbacks += self_play.callbacks(evaluation_env, stop)
-                elif evaluation_env is not None:
-                    evaluation = Evaluation(VecMonitor(evaluation_env), options, stop)
-                    callbacks.append(evaluation)
+                recorder = Recorder(options.steps, episodes, stop, display, saver.save)
+                if self_play is not None:
+                    recorder.win_rates = self_play.win_rates
                 model.learn(
                     options.steps - options.steps_done,
-                    callback=callbacks,
+                    callback=[recorder, *callbacks],
                     reset_num_timesteps=False,
                 )
         finally:
@@ -184,7 +189,6 @@ def train(
 
 
 def description(options: TrainOptions, game_version: str) -> dict[str, Any]:
-    """The content of `config.json`."""
     versions = {name: found for name in RECORDED_VERSIONS if (found := version_of(name))}
     values = asdict(options)
     return {
@@ -228,7 +232,7 @@ def closing_words(
     model: BaseAlgorithm,
     episodes: EpisodeLog,
     evaluation: Evaluation | None,
-    self_play: SelfPlay | None = None,
+    self_play: MatchEvaluation | None,
 ) -> str:
     """The files that were saved, and how to continue a run that was stopped."""
     n = min(WINDOW, len(episodes.episodes) - episodes.faults)
@@ -318,7 +322,7 @@ def evaluation_games(options: TrainOptions) -> PoolVecEnv[Any]:
     """The games of evaluations; with self-play, their opponents take turns."""
     return _make(
         options,
-        taking_turns(opponents_of(options)) if options.self_play else None,
+        InTurn(tuple(opponents_of(options).values())) if options.self_play else None,
         n=min(MOST_EVALUATED, options.n, options.eval_episodes),
         render_mode="rgb_array" if options.video else None,
     )

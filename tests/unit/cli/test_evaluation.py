@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from stable_baselines3 import PPO
-from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
+from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sc2pool.cli.stop import Stop
 from sc2pool.cli.training.evaluation import Evaluation, read_evaluations
@@ -55,8 +55,7 @@ def model() -> PPO:
 
 
 def evaluation_of(env: Scripted, about: TrainOptions, stop: Stop | None = None) -> Evaluation:
-    games = VecMonitor(DummyVecEnv([lambda: env]))
-    return Evaluation(games, about, stop or Stop())
+    return Evaluation(DummyVecEnv([lambda: env]), about, stop or Stop())
 
 
 def test_without_an_interval_it_evaluates_once_after_the_training(model, tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from unittest.mock import create_autospec
+from unittest.mock import Mock, create_autospec
 
 import gymnasium
 import numpy as np
@@ -23,14 +23,13 @@ from sc2pool.cli.training.self_play import (
     MatchEvaluation,
     ResultLog,
     ResultRow,
-    SelfPlay,
+    begin_snapshots,
     draw_win_rates,
     play_matches,
     read_results,
 )
 from sc2pool.errors import ConfigError
 from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
-from sc2pool.tasks.player import Episode
 from tests.unit.cli.conftest import options
 
 
@@ -41,7 +40,7 @@ def test_snapshots_are_not_loaded_from_a_folder_of_all_users(tmp_path: Path, sha
     (tmp_path / shared).chmod(0o1777)
     run = options(tmp_path, task="MarineDuel", self_play="uniform", snapshot_every=100)
     with pytest.raises(ConfigError, match="snapshots are loaded from it, but every user may write"):
-        SelfPlay(run, create_autospec(PPO, instance=True))
+        begin_snapshots(run, create_autospec(PPO, instance=True))
 
 
 class Scripted(MoveToBeacon):
@@ -66,9 +65,6 @@ def test_both_sides_learn_or_one_against_the_store(tmp_path):
 def test_yardsticks(tmp_path, task, names):
     found = self_play.opponents_of(options(tmp_path, task=task, self_play="shared"))
     assert list(found) == names
-    if "scripted" in found:
-        turns = self_play.taking_turns(found)
-        assert turns.begin(Episode(2))[0] == "scripted"
 
 
 class Match(gymnasium.Env[Any, Any]):
@@ -121,16 +117,18 @@ def model_of(algorithm: type[PPO] | type[MaskablePPO] = PPO) -> Any:
 
 
 def played(env: VecEnv, matches: int, algorithm: type[Any] = PPO, **others: Any) -> Any:
-    how = {"agents": 1, "masks": algorithm is MaskablePPO, "film": lambda _: None} | others
+    how = {"agents": 1, "masks": algorithm is MaskablePPO} | others
     return play_matches(model_of(algorithm), env, matches, stop=Stop(), **how)
 
 
 @pytest.mark.parametrize("algorithm", [PPO, MaskablePPO])
 def test_the_first_that_begin_are_counted(new_match, algorithm):
-    films: list[bool] = []
-    found = played(DummyVecEnv([new_match] * 3), 10, algorithm, film=films.append)
+    watcher = Mock()
+    found = played(DummyVecEnv([new_match] * 3), 10, algorithm, watchers=[watcher])
     assert found == {"weak": {"win": 5}, "strong": {"loss": 5}}
-    assert films[0]
+    assert watcher.begin.call_count == 1
+    _, _, _, over, _ = watcher.step.call_args_list[0].args
+    assert over[0]
 
 
 def test_a_match_with_a_fault_does_not_count(new_match):
@@ -163,9 +161,7 @@ def test_the_agents_of_a_team_count_as_one(new_match):
 
 
 def evaluation(env: Match, about: TrainOptions, stop: Stop | None = None) -> MatchEvaluation:
-    log = ResultLog(about.out / "win_rates.csv", about.steps_done)
-    games = DummyVecEnv([lambda: env])
-    return MatchEvaluation(games, ["weak", "strong"], about, stop or Stop(), log)
+    return MatchEvaluation(DummyVecEnv([lambda: env]), ["weak", "strong"], about, stop or Stop())
 
 
 def test_matches_before_while_and_after(new_match, tmp_path, capsys):
@@ -305,18 +301,7 @@ def test_a_row_that_a_full_disk_refuses_comes_later(path, full_disk):
     assert read_results(path) == [*ROWS, lost, next_one]
 
 
-CURVE_ROWS = [
-    ResultRow(steps, opponent, 20, wins, 20 - wins)
-    for steps, opponent, wins in (
-        (0, "first", 10),
-        (0, "scripted", 2),
-        (500, "first", 19),
-        (500, "scripted", 19),
-    )
-]
-
-
-@pytest.mark.parametrize("rows", [[], CURVE_ROWS[:1], CURVE_ROWS])
+@pytest.mark.parametrize("rows", [[], ROWS[:1], ROWS])
 def test_it_is_drawn_with_any_number_of_rows(tmp_path, rows):
     draw_win_rates(tmp_path / "curve.png", rows, "MarineDuel · 4 matches")
     with Image.open(tmp_path / "curve.png") as picture:

@@ -15,7 +15,7 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import DummyVecEnv
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from sc2pool.cli.training.progress import ProgressTable, Tolerant, open_logger
+from sc2pool.cli.training.progress import ProgressTable, open_logger
 from sc2pool.cli.training.run_folder import (
     WINDOW,
     EpisodeLog,
@@ -69,7 +69,7 @@ def test_a_folder_that_is_gone_is_said(model, tmp_path, capsys):
 
 def test_figures_that_cannot_be_logged_are_lost(tmp_path, full_disk):
     path = tmp_path / "progress.csv"
-    log = Logger(str(tmp_path), [Tolerant(ProgressTable(path))])
+    log = Logger(str(tmp_path), [ProgressTable(path)])
     for number in range(3):
         log.record("number", number)
         if number == 1:
@@ -92,7 +92,7 @@ def test_a_table_of_figures_is_whole_at_each_instant(tmp_path, full_disk):
     before = 'time/total_timesteps,text\n64,"a, ""b"""\n'
     resumed = ProgressTable(path, steps_done=64)
     assert path.read_text() == before
-    with full_disk(), pytest.raises(OSError, match="large"):
+    with full_disk():
         resumed.write({"new": 1.5}, {})
     assert path.read_text() == before
     resumed.write({"time/total_timesteps": 128, "new": 1.5}, {})
