@@ -18,7 +18,8 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.errors import UserCodeError
 
-Commands = Iterable[raw_pb2.ActionRawUnitCommand]
+Command = raw_pb2.ActionRawUnitCommand
+Commands = Iterable[Command]
 Target = Sequence[float] | NDArray[Any] | int | np.integer[Any]
 
 SMART = 1
@@ -33,14 +34,14 @@ MOVE = 3794
 
 def command(
     ability_id: int, tags: Iterable[int], target: Target | None = None, *, queued: bool = False
-) -> raw_pb2.ActionRawUnitCommand:
+) -> Command:
     """Order the units with these tags to use an ability, on a target if it needs one.
 
     Raises:
         UserCodeError: an argument has a wrong type, or the target is a point that is not finite,
             because games react to such a point in different ways.
     """
-    message = raw_pb2.ActionRawUnitCommand()  # keywords would take twice as long
+    message = Command()  # keywords would take twice as long
     try:
         message.ability_id = ability_id
         message.queue_command = queued
@@ -73,40 +74,32 @@ def command(
     return message
 
 
-def move(
-    tags: Iterable[int], target: Target, *, queued: bool = False
-) -> raw_pb2.ActionRawUnitCommand:
+def move(tags: Iterable[int], target: Target, *, queued: bool = False) -> Command:
     """Move without fighting."""
     return command(MOVE, tags, target, queued=queued)
 
 
-def attack(
-    tags: Iterable[int], target: Target, *, queued: bool = False
-) -> raw_pb2.ActionRawUnitCommand:
+def attack(tags: Iterable[int], target: Target, *, queued: bool = False) -> Command:
     """Attack a unit, or move to a point and attack the enemies on the way."""
     return command(ATTACK, tags, target, queued=queued)
 
 
-def smart(
-    tags: Iterable[int], target: Target, *, queued: bool = False
-) -> raw_pb2.ActionRawUnitCommand:
+def smart(tags: Iterable[int], target: Target, *, queued: bool = False) -> Command:
     """Act like a right click: attack an enemy, gather a resource, otherwise move."""
     return command(SMART, tags, target, queued=queued)
 
 
-def stop(tags: Iterable[int]) -> raw_pb2.ActionRawUnitCommand:
+def stop(tags: Iterable[int]) -> Command:
     """Cancel all orders."""
     return command(STOP, tags)
 
 
-def gather(
-    tags: Iterable[int], target: int, *, queued: bool = False
-) -> raw_pb2.ActionRawUnitCommand:
+def gather(tags: Iterable[int], target: int, *, queued: bool = False) -> Command:
     """Gather from a mineral field or a refinery."""
     return command(GATHER, tags, target, queued=queued)
 
 
-def hold_position(tags: Iterable[int]) -> raw_pb2.ActionRawUnitCommand:
+def hold_position(tags: Iterable[int]) -> Command:
     """Stand still and attack only enemies in range."""
     return command(HOLD_POSITION, tags)
 
@@ -126,7 +119,7 @@ def as_actions(commands: object) -> list[sc_pb.Action]:
         raise UserCodeError(f"{_EXPECTED}; got {commands!r}")
     actions = []
     for i, unit_command in enumerate(commands):
-        if not isinstance(unit_command, raw_pb2.ActionRawUnitCommand):
+        if not isinstance(unit_command, Command):
             raise UserCodeError(f"{_EXPECTED}; item {i} is {unit_command!r}")
         action = sc_pb.Action()
         action.action_raw.unit_command.CopyFrom(unit_command)
