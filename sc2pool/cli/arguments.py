@@ -64,7 +64,6 @@ def numbers_of_games(text: str) -> tuple[int, ...]:
 
 
 def positive_number(text: str) -> float:
-    """Parse a number above 0, for argparse."""
     with suppress(ValueError):
         value = float(text)
         if 0 < value < math.inf:

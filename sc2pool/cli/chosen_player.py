@@ -11,12 +11,7 @@ from gymnasium import spaces
 
 from sc2pool.cli.arguments import find_game, hint, task_class
 from sc2pool.cli.stop import say
-from sc2pool.cli.training.run_folder import (
-    BEST_MODEL_FILE,
-    MODEL_FILE,
-    Description,
-    describe,
-)
+from sc2pool.cli.training.run_folder import BEST_MODEL_FILE, MODEL_FILE, Description, describe
 from sc2pool.errors import ConfigError
 from sc2pool.integration import (
     DEFAULT_TASK,
@@ -35,8 +30,6 @@ RANDOM, SCRIPTED = "random", "scripted"
 
 @dataclass(frozen=True)
 class ChosenPlayer:
-    """A player and the task that it plays."""
-
     name: str
     """The model's file, "scripted" or "random"."""
     task: type[TaskDefinition]
@@ -146,12 +139,7 @@ def scripted_function(task: type[TaskDefinition]) -> Any:
 
 
 class FunctionPolicy:
-    """A function of the observation as a policy of several rows.
-
-    Args:
-        function: maps a row's observation to its action.
-        space: the space of the observations.
-    """
+    """A function from a row's observation to its action, as a policy of several rows."""
 
     def __init__(self, function: Any, space: spaces.Space[Any]) -> None:
         self._function = function

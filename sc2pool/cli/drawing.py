@@ -197,7 +197,6 @@ def value_range(
 
 
 def labels_for(mean: NDArray[np.float64], references: Sequence[Reference]) -> list[Label]:
-    """The labels beside the axes."""
     labels = [Label(f"{r.label}  {r.score:g}", r.score, r.colour) for r in references]
     if len(mean):
         text = f"mean of last {WINDOW}:  {mean[-1]:.1f}"

@@ -77,8 +77,6 @@ class Film(ABC):
 
 
 class Video(Film):
-    """A film as a video file."""
-
     def __init__(self, path: Path, pool: VecPool, fps: float) -> None:
         super().__init__(path, pool, fps)
         self._unfinished: Path | None = None

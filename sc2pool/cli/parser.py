@@ -32,7 +32,6 @@ class Parser(argparse.ArgumentParser):
     """argparse's parser, without the usage text before every error message."""
 
     def flag(self, name: str, help: str, *, default: bool | None = False) -> None:
-        """Add an option without a value."""
         self.add_argument(name, action="store_true", default=default, help=help)
 
     def number(
@@ -53,11 +52,9 @@ class Parser(argparse.ArgumentParser):
         )
 
     def path(self, name: str, metavar: str, help: str) -> None:
-        """Add an option that is a file or a folder."""
         self.add_argument(name, type=Path, metavar=metavar, help=help)
 
     def error(self, message: str) -> NoReturn:
-        """End with exit code 2."""
         chosen = re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message)
         if chosen:
             message += hint(chosen[1], chosen[2].replace("'", "").split(", "))
@@ -81,11 +78,7 @@ Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 
 
 def add_task(command: Parser, default: str = DEFAULT_TASK) -> None:
-    """Add `--task`, which is None if it is not given.
-
-    Args:
-        default: the default task, in words, for the help.
-    """
+    """Add `--task`, which is None if it is not given; the help names the default."""
     command.add_argument(
         "--task",
         type=spelled_task,
@@ -117,7 +110,6 @@ def add_player(command: Parser) -> None:
 
 
 def add_game(command: Parser, default: str | None = None) -> None:
-    """Add `--game`, which selects the game."""
     command.add_argument(
         "--game",
         default=default,
@@ -128,11 +120,7 @@ def add_game(command: Parser, default: str | None = None) -> None:
 
 
 def add_ray(command: argparse._ActionsContainer, what: str) -> None:
-    """Add `--ray`, which names a Ray cluster.
-
-    Args:
-        what: the option's effect, for the help.
-    """
+    """Add `--ray`, which names a Ray cluster; the help says what happens there."""
     command.add_argument(
         "--ray",
         metavar="ADDRESS",
@@ -141,7 +129,6 @@ def add_ray(command: argparse._ActionsContainer, what: str) -> None:
 
 
 def add_which_pool(command: Parser) -> None:
-    """Add the options that choose one of several running pools."""
     which = command.add_mutually_exclusive_group()
     which.add_argument("--pid", type=integer(1), help="the pool of this process")
     add_ray(which, "all pools on the nodes of this Ray cluster")
@@ -542,8 +529,6 @@ def run_standin_path(args: argparse.Namespace) -> int:  # noqa: ARG001
 
 
 class PrintCompletion(argparse.Action):
-    """Prints the completion script and exits."""
-
     def __call__(self, parser: argparse.ArgumentParser, _: Any, shell: Any, __: Any = None) -> None:
         try:
             with needed_for("--print-completion"):
@@ -555,7 +540,6 @@ class PrintCompletion(argparse.Action):
 
 
 def run_train(args: argparse.Namespace) -> int:
-    """Check the options, then train."""
     from sc2pool.cli.training.options import TrainOptions, check_extras  # noqa: PLC0415
 
     check_extras()

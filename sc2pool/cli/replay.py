@@ -19,7 +19,6 @@ from sc2pool.utilities import printable
 
 
 def run(args: argparse.Namespace) -> int:
-    """Describe or draw the replay."""
     if args.picture is not None:
         check_file(args.picture, "PICTURE.gif", [".gif"])
     with open_replay(args.replay, args.game) as replay:
@@ -51,7 +50,6 @@ def _player(extra: sc_pb.PlayerInfoExtra) -> str:
 
 
 def _draw(replay: Replay, args: argparse.Namespace) -> str:
-    """Draw all frames of the replay."""
     from sc2pool.cli.films import (  # noqa: PLC0415 - slow to import
         MOST_FRAMES,
         frame_of,

@@ -42,8 +42,6 @@ StarCraft II."""
 
 @dataclass(frozen=True)
 class TaskRow:
-    """One task."""
-
     task: str
     map_name: str
     observation_space: str
@@ -58,7 +56,6 @@ class TaskRow:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the list."""
     installation, note = None, ""
     try:
         installation = find_installation(args.game, says=False)
@@ -107,7 +104,6 @@ def chosen(word: str | None) -> list[str]:
 
 
 def describe(name: str, installation: Installation | None) -> TaskRow:
-    """All facts about a built-in task."""
     task = resolve_task(name)
     return TaskRow(
         task=name,
@@ -180,7 +176,6 @@ def _scores_as_dict(map_name: str) -> dict[str, Any]:
 
 
 def as_json(rows: list[TaskRow], installation: Installation | None, note: str) -> str:
-    """The list as JSON."""
     found = None
     if installation is not None:
         found = {"root": installation.root, "found_by": installation.found_by}

@@ -21,7 +21,6 @@ from sc2pool.utilities import available_bytes, require
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, print the results, and return the exit code."""
     task = task_of(args) or DEFAULT_TASK
     game = find_game(args.game, task, says=False)  # the results name the game
     if args.png is not None:
@@ -73,7 +72,6 @@ def _run(args: argparse.Namespace, task: str, game: Path) -> int:
 
 
 def as_text(measured: Sequence[Measured], resets: Sequence[Resets]) -> str:
-    """All figures as text."""
     started = (
         f"A new game with its worker, to its first observation: {measured[0].started_s:.1f} s."
     )

@@ -79,7 +79,6 @@ class Rounds(tuple[Round, ...]):
 
     @property
     def rates(self) -> list[float]:
-        """The steps per second of each round."""
         return [one.steps_per_s for one in self]
 
     @property
@@ -96,7 +95,6 @@ class Rounds(tuple[Round, ...]):
         return median(one.others_cores for one in self)
 
     def cpu_us_by_role(self) -> dict[str, float]:
-        """CPU time of an env step, by role."""
         return {role: self.cpu_us_per_step(role) for role in ROLES}
 
 
@@ -113,14 +111,10 @@ def measure(side: Side, seconds: float) -> Round:
 
 
 def step_for(step: Callable[[], int], seconds: float) -> tuple[int, float]:
-    """Call `step` until the time is over.
-
-    Args:
-        step: makes a step and returns its number of env steps.
-        seconds: stop after the first step that ends after this time.
+    """Call `step` until a call ends after this time.
 
     Returns:
-        The number of env steps, and the seconds that they took.
+        The sum of its results, which are numbers of env steps, and the seconds that they took.
     """
     steps, began_s = 0, time.perf_counter()
     while True:
@@ -300,8 +294,6 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]], align: str = ""
 
 @dataclass(frozen=True)
 class Measured:
-    """A pool of n games."""
-
     n: int
     rounds: Rounds
     started_s: float
@@ -315,18 +307,12 @@ class Measured:
         return self.rounds.steps_per_s
 
     @property
-    def others_cores(self) -> float:
-        """The cores that other programs kept busy during the measurement."""
-        return self.rounds.others_cores
-
-    @property
     def cores_busy(self) -> float:
         """The cores that all processes of the pool keep busy."""
         return self.rounds.cpu_us_per_step() * self.steps_per_s / 1e6
 
     @property
     def env_bytes(self) -> int:
-        """Memory of a game and its worker."""
         return self.game_bytes + self.worker_bytes
 
     def times(self, first: Measured) -> float:
@@ -337,7 +323,7 @@ class Measured:
         return {
             **asdict(self),
             "steps_per_s": self.steps_per_s,
-            "others_cores": self.others_cores,
+            "others_cores": self.rounds.others_cores,
             "cpu_us_per_step": self.rounds.cpu_us_by_role(),
             "cores_busy": self.cores_busy,
             "rounds": [one.as_dict() for one in self.rounds],
@@ -387,12 +373,11 @@ def limit_of(chosen: Measured, measured: Sequence[Measured], cores: int, free_by
     """The bottleneck of the chosen pool.
 
     Args:
-        chosen: the best of `measured`.
         measured: all pools, the smallest first.
         cores: the number of usable cores.
         free_bytes: free memory before the first game started.
     """
-    if chosen.cores_busy + chosen.others_cores >= CORES_FULL * cores:
+    if chosen.cores_busy + chosen.rounds.others_cores >= CORES_FULL * cores:
         return Limit.CORES
     if chosen is measured[-1] and 2 * chosen.n * chosen.env_bytes > free_bytes:
         return Limit.MEMORY
@@ -410,10 +395,11 @@ def advice(
     limit = limit_of(chosen, measured, cores, free_bytes)
     said = [f"n={chosen.n} looks best: {chosen.steps_per_s:,.0f} env steps a second."]
     said += [_why(limit, chosen, measured, cores, free_bytes)]
-    if chosen.others_cores >= MUCH_ELSE_CORES:
+    others_cores = chosen.rounds.others_cores
+    if others_cores >= MUCH_ELSE_CORES:
         said += [
-            f"Other programs took {chosen.others_cores:.1f} cores during the measurement: repeat "
-            "it without them, because the result may be different."
+            f"Other programs took {others_cores:.1f} cores during the measurement: repeat it "
+            "without them, because the result may be different."
         ]
     return said + [line for line in [_about_spares(resets, limit)] if line]
 
@@ -426,9 +412,9 @@ def _why(
         game, worker = (cpu_us[role] / sum(cpu_us.values()) for role in (GAME, WORKER))
         # The rounded shares must add up to 100 %.
         percents = round(100 * game), round(100 * worker)
-        taken = ""
-        if chosen.others_cores >= MUCH_ELSE_CORES:
-            taken = f", other programs keep {chosen.others_cores:.1f} busy"
+        others_cores, taken = chosen.rounds.others_cores, ""
+        if others_cores >= MUCH_ELSE_CORES:
+            taken = f", other programs keep {others_cores:.1f} busy"
         return (
             f"The cores limit the rate: {chosen.cores_busy:.1f} of {cores} work for it{taken}. In "
             f"a step's CPU time, the game takes {percents[0]}%, the worker {percents[1]}% and the "

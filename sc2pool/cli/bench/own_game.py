@@ -139,7 +139,6 @@ class Actions:
         self._next = 0
 
     def next(self) -> Any:
-        """A batch of actions."""
         if self._masked:
             masks = self._env.env_method("action_masks")
             return np.array([self._space.sample(mask.astype(np.int8)) for mask in masks])
@@ -164,12 +163,7 @@ def short(task: type[TaskDefinition]) -> type[TaskDefinition]:
 
 
 class ShortEpisodes:
-    """Plays a pool with one kind of reset, and measures the time of each batch.
-
-    Args:
-        env: a `SubprocSC2VecEnv` of a task from `short`.
-        kind: one of `RESET_KINDS`.
-    """
+    """Plays a pool of a task from `short` with one kind of reset, and times each batch."""
 
     def __init__(self, env: Any, kind: str) -> None:
         self._env = env

@@ -92,7 +92,6 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The pool's name in messages."""
         return f"the pool of process {self.pid}"
 
     def describe(self) -> str:
@@ -153,7 +152,6 @@ def described(runs: Sequence[Run]) -> dict[Path, str]:
 
 
 def _in_short(stats: dict[str, Any]) -> str:
-    """A pool's task, number of games and age."""
     games = sum(not is_spare(row) for row in stats["instances"])
     number = f"{games} game{'s' * (games != 1)}" if stats["task"] else f"{games} of them"
     return f"{stats['task'] or 'envs of your own'}, {number}, up {duration(stats['uptime_s'])}"
@@ -178,7 +176,6 @@ def _children(pid: int) -> list[psutil.Process]:
 
 
 def command_of(pid: int) -> str:
-    """The command line of a process, shortened."""
     try:
         line = shlex.join(psutil.Process(pid).cmdline())
     except psutil.Error:
@@ -229,7 +226,6 @@ class ClusterRun:
 
     @property
     def name(self) -> str:
-        """The pools' name in messages."""
         return f"every pool of the Ray cluster at {self._address}"
 
     def describe(self) -> str:

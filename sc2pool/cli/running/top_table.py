@@ -126,11 +126,6 @@ def is_cluster(pool: Row) -> bool:
     return any(row.get(NODE) for row in pool["instances"])
 
 
-def has_guests(pool: Row) -> bool:
-    """True if an instance is a match, which has two games."""
-    return any(row.get("other_games") for row in pool["instances"])
-
-
 def where(pool: Row) -> str:
     """The process that has the pool, or the number of nodes with a pool."""
     if not is_cluster(pool):
@@ -141,7 +136,8 @@ def where(pool: Row) -> str:
 
 def names(pool: Row, sort: str) -> list[str]:
     """The names of the columns that this pool has, and of the chosen column."""
-    optional = ((GAP, is_realtime(pool)), (NODE, is_cluster(pool)), (GUEST, has_guests(pool)))
+    matches = any(row.get("other_games") for row in pool["instances"])
+    optional = ((GAP, is_realtime(pool)), (NODE, is_cluster(pool)), (GUEST, matches))
     lacks = {name for name, has in optional if not has}
     return [name for name in NAMES if name == sort or name not in lacks]
 
