@@ -25,7 +25,7 @@ from sc2pool.cli.training.evaluation import read_evaluations
 from sc2pool.cli.training.run_folder import read_episodes, reserved
 from sc2pool.cli.training.self_play import read_results
 from sc2pool.protocol.compiled import STEP_PATH
-from tests.support.programs import run
+from tests.support.programs import assert_gone, run
 
 TRAIN: list[Any] = [sys.executable, "-m", "sc2pool", "train"]
 
@@ -76,8 +76,7 @@ def test_train_stop_and_go_on(
     assert "\nsc2pool_env_steps_total " in metrics
     assert f"--resume {out}" in rest
     assert len(children) >= 2
-    _, alive = psutil.wait_procs(children, timeout=5)
-    assert not alive
+    assert_gone(children, within_s=5)
 
     steps = PPO.load(out / "model.zip", device="cpu").num_timesteps
     with reserved(out):

@@ -263,12 +263,6 @@ def test_an_error_is_one_message_without_a_traceback(command, capsys):
     assert error.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", ["top", "watch"])
-def test_no_pool_to_look_at(command, tmp_path, capsys):
-    assert main([command, "--run", str(tmp_path)]) == 2
-    assert "no pool of yours is running there" in capsys.readouterr().err
-
-
 def test_a_file_of_hyperparameters_has_its_say(installation, tmp_path):
     file = tmp_path / "mine.yml"
     file.write_text("default: {n_timesteps: 7000, n_envs: 3, n_steps: 32}")

@@ -10,7 +10,6 @@ import optuna
 import pytest
 import torch
 from gymnasium import spaces
-from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
@@ -171,12 +170,6 @@ def test_minibatches_and_arguments_that_only_some_have():
         check_arguments("a2c", Hyperparameters(minibatches=4))
 
 
-def test_an_activation_that_torch_lacks_is_refused_before_a_game_starts():
-    wrong = Hyperparameters(arguments={"policy_kwargs": {"activation_fn": "nn.Swosh"}})
-    with pytest.raises(ConfigError, match=r"activation_fn 'nn\.Swosh' is none of .*relu"):
-        check_arguments("ppo", wrong)
-
-
 def test_scaled_rewards() -> None:
     env = ScaledRewards(VecMonitor(DummyVecEnv([lambda: gymnasium.make("CartPole-v1")] * 2)), 0.01)
     env.reset()
@@ -190,11 +183,6 @@ def test_scaled_rewards() -> None:
 
 
 # ---- algorithms and tasks ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("algo", ALGORITHMS)
-def test_there_is_such_a_class(algo: str) -> None:
-    assert issubclass(ALGORITHMS[algo].load_class(), BaseAlgorithm)
 
 
 def test_algorithms_that_fit_their_task() -> None:

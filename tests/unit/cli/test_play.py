@@ -10,12 +10,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNormalize
 
 import sc2pool
-from sc2pool.cli.chosen_player import (
-    ChosenPlayer,
-    find_player,
-    playable_model,
-    scripted_function,
-)
+from sc2pool.cli.chosen_player import ChosenPlayer, find_player, playable_model, scripted_function
 from sc2pool.cli.play import Ended, summary
 from sc2pool.cli.record import check_recordable, env_spec_of
 from sc2pool.errors import ConfigError

@@ -19,13 +19,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.envs import IdentityEnv
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from sc2pool.cli.training.run_folder import (
-    describe,
-    find_model,
-    open_folder,
-    read_steps,
-    reserved,
-)
+from sc2pool.cli.training.run_folder import describe, find_model, open_folder, read_steps, reserved
 from sc2pool.errors import ConfigError
 from sc2pool.processes import filelock
 from sc2pool.replacing import new_file
