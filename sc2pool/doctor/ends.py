@@ -263,7 +263,7 @@ def _after(samples: Sequence[End]) -> str:
     return f"; after the end {'; '.join(told)}" if told else ""
 
 
-_SILENT_S, _SHORT_SILENT_S = 10.0, 3.0
+_SILENT_S: Final = 10.0
 """A request counts as unanswered if the reply is missing this long after the game's end."""
 _ENOUGH_SILENT: Final = 2
 """The measurement stops after this many silent ends, because each costs its limit and a launch."""
@@ -292,7 +292,7 @@ def _cause(way: str, seen: sc_pb.ResponseObservation) -> debug_pb2.DebugCommand:
 async def measure_awaited_ends(lab: Lab) -> None:
     """Request the observation of a later loop, and end the game before that loop."""
     samples: list[AwaitedEnd] = []
-    wait_s = _SILENT_S if lab.patient else _SHORT_SILENT_S
+    wait_s = lab.paced(_SILENT_S)
     plan = [(BY_SURRENDER, ahead) for ahead in (5, 100, 2000)] * 2
     plan += [(BY_LOSS, ahead) for ahead in (5, 100)]
     if lab.patient:
@@ -458,25 +458,27 @@ async def measure_match_ends(lab: Lab) -> None:
     setup, path = lab.melee(participants=2)
     pair = await lab.pair()
     plan = [(realtime, loser) for realtime in (True, False) for loser in pair.sides]
+    watch_s = lab.paced(_MATCH_S)
     ends = [
-        await _end_match(pair, setup, path, loser, realtime=realtime)
-        for realtime, loser in lab.while_time(plan, 4 * _MATCH_S)
+        await _end_match(pair, replace(setup, realtime=realtime), path, loser, watch_s)
+        for realtime, loser in lab.while_time(plan, 4 * watch_s)
     ]
     lab.findings.note(match_end, [end for end in ends if end["realtime"]])
     lab.findings.note(match_results, ends)
 
 
 async def _end_match(
-    pair: Pair, setup: GameSetup, path: Path, loser: Client, *, realtime: bool
+    pair: Pair, setup: GameSetup, path: Path, loser: Client, watch_s: float
 ) -> MatchEnd:
-    await pair.begin(replace(setup, realtime=realtime), path)
+    realtime = setup.realtime
+    await pair.begin(setup, path)
     seen, _ = await both(*(side.observe() for side in pair.sides))
     tags = [unit.tag for unit in units_of(seen, raw_pb2.Self)]
     await loser.debug(end_game())
     results = dict.fromkeys(pair.sides, "")
     began_s = time.monotonic()
     loop = 0
-    for _ in range(int(_MATCH_S * LOOPS_PER_S)):
+    for _ in range(int(watch_s * LOOPS_PER_S)):
         if realtime:
             await asyncio.sleep(1 / LOOPS_PER_S)
         elif all(side.status is Status.IN_GAME for side in pair.sides):
@@ -514,7 +516,8 @@ async def measure_stops(lab: Lab) -> None:
     """Stop real-time games, and compare the loops that they play afterwards with their pace."""
     client = await lab.launch()
     await client.begin(*lab.mini(realtime=True))
-    lab.findings.note(stops, [await _stop([client], stopped_s) for stopped_s in (1.0, 4.0)])
+    times_s = (1.0, lab.paced(4.0))
+    lab.findings.note(stops, [await _stop([client], stopped_s) for stopped_s in times_s])
 
 
 async def measure_match_stops(lab: Lab) -> None:

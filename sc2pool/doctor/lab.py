@@ -434,6 +434,10 @@ class Lab:
             leases.release()
         self._clients, self._leases = [], []
 
+    def paced(self, usual_s: float) -> float:
+        """This time, or a quarter of it for a measurement that is not patient."""
+        return usual_s if self.patient else usual_s / 4
+
     def while_time(self, plan: Iterable[T], least_s: float) -> Iterator[T]:
         """The first of these, and the others while so much of the measurement's time is left."""
         for number, one in enumerate(plan):

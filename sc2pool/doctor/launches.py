@@ -222,7 +222,7 @@ _SOME_LOOPS: Final = 1_000
 _CROWD: Final = 8
 _GAME_BYTES: Final = 1_200_000_000
 """Memory that a game may take while it loads."""
-_SPEED_S, _SHORT_SPEED_S = 36.0, 9.0
+_SPEED_S: Final = 36.0
 _WINDOWS_OF_TIME: Final = 9
 _LONG_STEP: Final = 240
 
@@ -364,7 +364,8 @@ async def measure_ends(lab: Lab) -> None:
 async def measure_launches(lab: Lab) -> None:
     """Launch games alone, together and a little apart; then let all of them join together."""
     measured: list[Launched] = []
-    plan = ((1, 0.0), (2, 0.0), (2, 0.0), (2, 0.5), (_crowd(), 0.0))
+    crowd = _crowd() if lab.patient else 3
+    plan = ((1, 0.0), (2, 0.0), (2, 0.0), (2, 0.5), (crowd, 0.0))
     for number, apart_s in lab.while_time(plan, 20.0):
         lab.close_games()
         measured.append(await _launch(lab, number, apart_s))
@@ -419,7 +420,7 @@ async def measure_speed(lab: Lab) -> None:
     """Step one process for a while, and measure the CPU time of a loop in several windows."""
     client = await lab.launch()
     await client.begin(*lab.mining())
-    window_s = (_SPEED_S if lab.patient else _SHORT_SPEED_S) / _WINDOWS_OF_TIME
+    window_s = lab.paced(_SPEED_S) / _WINDOWS_OF_TIME
     windows: list[Window] = []
     while len(windows) < _WINDOWS_OF_TIME:
         began_s, cpu_s, loops = time.monotonic(), client.process.cpu_seconds(), 0

@@ -338,7 +338,7 @@ async def measure_idle(lab: Lab) -> None:
 
     async def wait(where: str) -> None:
         began_s, failure = time.monotonic(), ""
-        await asyncio.sleep(_IDLE_S)
+        await asyncio.sleep(lab.paced(_IDLE_S))
         waited_s = time.monotonic() - began_s
         try:
             if where == "in a match":

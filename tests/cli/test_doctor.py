@@ -477,7 +477,7 @@ def test_the_report_is_written_and_facts_are_shown(
     own_cache: None,
 ) -> None:
     out = tmp_path / "new" / "folder"
-    arguments = ("doctor", "--quick", "--full", "--timeout", "12", "--game", standin_dir)
+    arguments = ("doctor", "--quick", "--full", "--timeout", "3", "--game", standin_dir)
     _, printed, told = in_process(*arguments, "--out", out, "--json")
     json_file, text_file = sorted(out.iterdir())
     assert json_file.name.startswith("doctor-Base")
