@@ -80,35 +80,29 @@ class Algorithm:
         return getattr(import_module(self.module), self.class_name)  # type: ignore[no-any-return]
 
 
+def _off_policy(
+    module: str, class_name: str, own: str, actions: str, hyperparameters: str = ""
+) -> Algorithm:
+    """An algorithm with a replay buffer; only its models have the attribute `own`."""
+    return Algorithm(
+        module,
+        class_name,
+        (*_REPLAYING, own),
+        policy_module=f"{module}.{class_name.lower()}.policies",
+        optimizers=("actor", "critic") if actions == "Box" else ("policy",),
+        actions=(actions,),
+        hyperparameters=hyperparameters,
+    )
+
+
 _SYNCHRONOUS: Final = {
     "ppo": Algorithm(_SB3, "PPO", _PROXIMAL, hyperparameters=_PPO_FILE),
     "a2c": Algorithm(
         _SB3, "A2C", _ACTOR_CRITIC, lacks=("n_epochs", "cg_max_steps"), hyperparameters="a2c.yml"
     ),
-    "dqn": Algorithm(
-        _SB3,
-        "DQN",
-        (*_REPLAYING, "exploration_fraction"),
-        policy_module="stable_baselines3.dqn.policies",
-        actions=("Discrete",),
-        hyperparameters="dqn.yml",
-    ),
-    "sac": Algorithm(
-        _SB3,
-        "SAC",
-        (*_REPLAYING, "target_entropy"),
-        policy_module="stable_baselines3.sac.policies",
-        optimizers=("actor", "critic"),
-        actions=("Box",),
-    ),
-    "td3": Algorithm(
-        _SB3,
-        "TD3",
-        (*_REPLAYING, "policy_delay"),
-        policy_module="stable_baselines3.td3.policies",
-        optimizers=("actor", "critic"),
-        actions=("Box",),
-    ),
+    "dqn": _off_policy(_SB3, "DQN", "exploration_fraction", "Discrete", "dqn.yml"),
+    "sac": _off_policy(_SB3, "SAC", "target_entropy", "Box"),
+    "td3": _off_policy(_SB3, "TD3", "policy_delay", "Box"),
     "maskable-ppo": Algorithm(
         _CONTRIB,
         "MaskablePPO",
@@ -127,21 +121,8 @@ _SYNCHRONOUS: Final = {
         hyperparameters=_PPO_FILE,
     ),
     "trpo": Algorithm(_CONTRIB, "TRPO", (*_ACTOR_CRITIC, "cg_max_steps")),
-    "qrdqn": Algorithm(
-        _CONTRIB,
-        "QRDQN",
-        (*_REPLAYING, "n_quantiles"),
-        policy_module="sb3_contrib.qrdqn.policies",
-        actions=("Discrete",),
-    ),
-    "tqc": Algorithm(
-        _CONTRIB,
-        "TQC",
-        (*_REPLAYING, "top_quantiles_to_drop_per_net"),
-        policy_module="sb3_contrib.tqc.policies",
-        optimizers=("actor", "critic"),
-        actions=("Box",),
-    ),
+    "qrdqn": _off_policy(_CONTRIB, "QRDQN", "n_quantiles", "Discrete"),
+    "tqc": _off_policy(_CONTRIB, "TQC", "top_quantiles_to_drop_per_net", "Box"),
 }
 _ASYNCHRONOUS = {
     f"async-{name}": replace(
