@@ -282,3 +282,13 @@ def end_of(info: dict[str, Any]) -> tuple[str, bool]:
     if "sc2pool.result" in info:
         return info["sc2pool.result"], True
     return "time limit" if info["TimeLimit.truncated"] else "ended", True
+
+
+def seed_of_this_part(seed: int | None, done: int) -> int | None:
+    """The seed of a part of a run or recording that begins after so many steps or episodes.
+
+    If a later part used the first part's seed, it would repeat the first part.
+    """
+    if seed is None or not done:
+        return seed
+    return int(np.random.SeedSequence([seed, done]).generate_state(1)[0])

@@ -8,11 +8,10 @@ import time
 from contextlib import closing
 
 import gymnasium
-import numpy as np
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.cli.chosen_player import RANDOM, SCRIPTED, ChosenPlayer
-from sc2pool.cli.play import play_episodes
+from sc2pool.cli.play import play_episodes, seed_of_this_part
 from sc2pool.cli.stop import Stop, say
 from sc2pool.cli.table import duration, game_name
 from sc2pool.datasets import EpisodeCollector, MinariWriter, check_dataset, folder_of
@@ -112,16 +111,6 @@ def fill(
                 say(f"{writer.steps:,} / {args.steps:,} steps · {rate:,.0f} steps/s")
     finally:
         writer.flush()
-
-
-def seed_of_this_part(seed: int | None, episodes: int) -> int | None:
-    """The seed of a part of a recording that begins after this number of episodes.
-
-    If a later part used the first part's seed, it would record the same episodes again.
-    """
-    if seed is None or not episodes:
-        return seed
-    return int(np.random.SeedSequence([seed, episodes]).generate_state(1)[0])
 
 
 def default_id(chosen: ChosenPlayer) -> str:

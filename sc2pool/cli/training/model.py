@@ -15,7 +15,6 @@ from math import ceil
 from typing import Any
 
 import gymnasium
-import numpy as np
 import torch
 from gymnasium import spaces
 from stable_baselines3.common.base_class import BaseAlgorithm
@@ -26,6 +25,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sc2pool.cli.arguments import hint
+from sc2pool.cli.play import seed_of_this_part
 from sc2pool.cli.training.algorithms import (
     ALGORITHMS,
     MODES,
@@ -178,17 +178,10 @@ def load_model(env: VecEnv, options: TrainOptions) -> BaseAlgorithm:
         ConfigError: the model is for other spaces.
     """
     assert options.resume is not None
+    seed = seed_of_this_part(options.seed, options.steps_done)
+    algorithm = ALGORITHMS[options.algo].load_class()
     try:
-        model: BaseAlgorithm = (
-            ALGORITHMS[options.algo]
-            .load_class()
-            .load(
-                options.resume,
-                env,
-                device=options.device,
-                seed=seed_of_this_part(options),
-            )
-        )
+        model: BaseAlgorithm = algorithm.load(options.resume, env, device=options.device, seed=seed)
     except ValueError as error:
         raise ConfigError(f"{options.resume} does not fit {options.task}: {error}") from error
     if isinstance(model, OffPolicyAlgorithm):
@@ -252,14 +245,6 @@ def policy_for(space: spaces.Space[Any], algorithm: Algorithm) -> str:
     elif is_image_space(space) and sorted(space.shape or ())[1] >= 36:
         kind = "Cnn"
     return f"{kind}{algorithm.policy_infix}Policy"
-
-
-def seed_of_this_part(options: TrainOptions) -> int | None:
-    """The seed of this part of a run; with the first part's seed, a resumed part would repeat the
-    beginning of the run."""
-    if options.seed is None:
-        return None
-    return int(np.random.SeedSequence([options.seed, options.steps_done]).generate_state(1)[0])
 
 
 class ScaledRewards(VecEnvWrapper):
