@@ -213,8 +213,8 @@ def speed(windows: Sequence[Window]) -> Judgement:
     return ok(f"{figure} (hours are not tried)")
 
 
-_WATCH_S, _SHORT_WATCH_S = 3.0, 2.0
-"""How long a game is watched after its socket was closed."""
+_WATCH_S: Final = 2.0
+"""How long a game is watched after its socket was closed; then its CPU time is measured for 1 s."""
 _ENDS_WITHIN_S: Final = 5.0
 _CORE_BYTES: Final = 1_000_000
 """Limit of a core file; its first part is enough to prove that a core file is written."""
@@ -252,7 +252,7 @@ async def measure_closed_sockets(lab: Lab) -> None:
 
     measured: list[Closed] = []
     plan = [(pend, False) for pend in (step, observation, create_game, join_game)]
-    for pend, kill_first in lab.while_time([*plan, (step, True)], 3 * _WATCH_S):
+    for pend, kill_first in lab.while_time([*plan, (step, True)], 9.0):
         client = await lab.launch(core_file_bytes=_CORE_BYTES)
         await pend(client)
         measured.append(await _close_socket(lab, client, pend.__name__, kill_first=kill_first))
@@ -267,8 +267,7 @@ async def _close_socket(lab: Lab, client: Client, pending: str, *, kill_first: b
     if kill_first:
         client.process.kill()
     client.hang_up()
-    watch_s = _WATCH_S if lab.patient else _SHORT_WATCH_S
-    has_ended = await client.ends_within(watch_s - 1.0)
+    has_ended = await client.ends_within(lab.paced(_WATCH_S))
     cpu_s, cpu_from_s = client.process.cpu_seconds(), time.monotonic()
     if not has_ended:
         has_ended = await client.ends_within(1.0)
