@@ -472,15 +472,9 @@ def stop_and_go_on(  # noqa: PLR0917
     ran_s: float,
     loops_per_s: float,
 ) -> Judgement:
-    """Judge a stop by the loops that the game made up for.
+    """Judge a stop by the loops that the game made up for; see `ends.stop_and_watch`.
 
-    Args:
-        loop_before: the loop before the stop.
-        loop_at_once: the loop of the first observation after the stop.
-        loop_after: the loop of a later observation.
-        stopped_s: how long the game was stopped.
-        ran_s: how long it ran between `loop_before` and `loop_after`.
-        loops_per_s: its pace without a stop.
+    Without a stop the game plays `loops_per_s`.
     """
     missed = loops_per_s * stopped_s
     made_up = loop_after - loop_before - loops_per_s * ran_s
