@@ -5,7 +5,7 @@ session, the requests and the server ask it, and act accordingly. Behaviours tha
 of an episode are its `Quirks`, which its replay keeps.
 
 A choice is a text such as `stub-end,untold-end:still`: names of `TEMPERS`, some with a value, and
-names of `GROUPS`. The README has the same table for readers; a test compares them.
+names of `GROUPS`. The README has the behaviours and their sources; a test compares the names.
 """
 
 from __future__ import annotations
@@ -40,20 +40,16 @@ _COUNT, _DURATION = r"[1-9]\d{0,8}", r"(?=.*[1-9])\d{1,9}(\.\d{1,9})?"
 
 @dataclass(frozen=True)
 class Known:
-    """A behaviour that can be chosen, and the evidence for it."""
+    """A behaviour that can be chosen; the README has what it does, and the evidence for it."""
 
     name: str
-    does: str
-    question: str
-    """Its number in the list of reported behaviours."""
-    source: str
     certainty: Literal["S", "1", "W", "P"]
     """S for several independent reports, 1 for one report, W for a client's workaround, P for the
     protocol's documentation."""
     hangs: bool = False
     """True if a client that behaves as python-sc2 does would wait for ever."""
-    rarer: str = ""
-    """Why the behaviour is rarer in the real game; then the group `default` leaves it out."""
+    is_rarer: bool = False
+    """True if it is rarer in the real game; then the group `default` leaves it out."""
     value: str = ""
     """The notation of the value that may follow the name, after a colon."""
     pattern: str = ""
@@ -63,173 +59,32 @@ class Known:
 
 
 TEMPERS: Final = (
+    Known("silent-end", "1", hangs=True),
+    Known("not-in-game", "W"),
+    Known("untold-end", "S", hangs=True, value="still", pattern="still"),
+    Known("stub-end", "W"),
+    Known("warnings", "P"),
+    Known("both-win", "W"),
+    Known("spent-minerals", "S"),
+    Known("map-data", "S", is_rarer=True, value="N", pattern=_COUNT, default="100"),
+    Known("map-crash", "S"),
+    Known("no-player", "S"),
     Known(
-        "silent-end",
-        "in real time, an observation that waits for a later loop gets no reply if the game ends "
-        "first; the status stays in_game until the next action or other observation",
-        "Q01",
-        "source 66612780244",
-        "1",
-        hangs=True,
+        "fatal-close", "S", value="crash/spin/flood", pattern="crash|spin|flood", default="crash"
     ),
-    Known(
-        "not-in-game",
-        "in real time, requests about a game that has ended are refused with `Not in a game`, and "
-        "the status is launched; create_game works",
-        "Q02",
-        "python-sc2 main.py and client.py, Dentosal/python-sc2 pull request 230",
-        "W",
-    ),
-    Known(
-        "untold-end",
-        "in real time, neither of two clients learns of the end: the status stays in_game, no "
-        "observation has a result, actions get YouCantControlThatUnit, the loser's units vanish; "
-        "the loop continues, or stands still with the value `still`",
-        "Q31",
-        "s2client-proto#90, Dentosal/python-sc2#54",
-        "S",
-        hangs=True,
-        value="still",
-        pattern="still",
-    ),
-    Known(
-        "stub-end",
-        "the observation with the result has no raw data, and game_loop 2^32 - 1",
-        "Q03",
-        "pysc2 remote_controller.py",
-        "W",
-    ),
-    Known(
-        "warnings",
-        f"every {WARNED_EVERY}th good reply has a text in `error`, too",
-        "Q12",
-        "sc2api.proto, comment of Response.error",
-        "P",
-    ),
-    Known(
-        "both-win",
-        "each of two clients gets Victory as the result of both players",
-        "Q19",
-        "python-sc2 main.py",
-        "W",
-    ),
-    Known(
-        "spent-minerals",
-        "restart_game does not refill mineral fields and geysers, and exhausted fields stay away",
-        "Q04",
-        "pysc2#271",
-        "S",
-    ),
-    Known(
-        "map-data",
-        "the N-th create_game of a process (100th if N is not given) and all later ones fail with "
-        "InvalidMapData",
-        "Q14",
-        "s2client-proto#102, pysc2#340",
-        "S",
-        rarer="reported on Windows only",
-        value="N",
-        pattern=_COUNT,
-        default="100",
-    ),
-    Known(
-        "map-crash",
-        "a map of a newer editor (`made_with_build`) ends the process with SIGSEGV while it loads, "
-        "after join_game",
-        "Q15",
-        "pysc2#326, pysc2#175, s2client-proto#185, smac#13, smac#92",
-        "S",
-    ),
-    Known(
-        "no-player",
-        "create_game succeeds with a file that is not a map; join_game then gives player_id 0 and "
-        "the status launched, and later requests `A game has not been started yet`",
-        "Q16",
-        "Dentosal/python-sc2#52, #65, #68, python-sc2#36",
-        "S",
-    ),
-    Known(
-        "fatal-close",
-        "if the client leaves while a reply is due, the process prints the reported error and "
-        "crashes with SIGSEGV, with a core file where the system writes one; or uses a whole core "
-        "for ever (`spin`), or writes to its log for ever (`flood`)",
-        "Q06, Q07",
-        "pysc2#319, pysc2#326, s2client-proto#210, source 66455013837, source 66459715964",
-        "S",
-        value="crash/spin/flood",
-        pattern="crash|spin|flood",
-        default="crash",
-    ),
-    Known(
-        "error-box",
-        "a process that crashes stays, idle and without an answer, as behind the box of an error "
-        "reporter",
-        "M43",
-        "pymarl#24, smac#123, pysc2#169",
-        "S",
-        hangs=True,
-    ),
-    Known(
-        "crowd",
-        "a launch or a join takes 0.15 s longer, or SECONDS, for each other launch or join that is "
-        "under way on this installation, or begins within a tenth of that time, at most 0.2 s (not "
-        "on Windows)",
-        "Q17",
-        "python-sc2#94, #236, Sc2LadderServer#142, source 55654501162, pymarl#29",
-        "S",
-        value="SECONDS",
-        pattern=_DURATION,
-        default="0.15",
-    ),
-    Known(
-        "same-instant",
-        "a process that starts within 20 ms, or SECONDS, of another one of this installation exits "
-        "with 1 (not on Windows)",
-        "Q11",
-        "python-sc2 main.py, source 66444455259, source 66612780244",
-        "W",
-        value="SECONDS",
-        pattern=_DURATION,
-        default="0.02",
-    ),
-    Known(
-        "late-units",
-        "on SMAC's maps all units appear 12 loops, or LOOPS, after the start, also after "
-        "restart_game",
-        "Q13",
-        "smacv2#2, smacv2#55, smac#104, smac starcraft2.py",
-        "S",
-        value="LOOPS",
-        pattern=_COUNT,
-        default="12",
-    ),
-    Known(
-        "stalled-map",
-        "DefeatZerglingsAndBanelings (waves with `can_stall`) sends no further wave if its last "
-        "two enemies die in the same loop",
-        "Q24",
-        "pysc2#65, SoyGema#2",
-        "S",
-        rarer="people score 729 in spite of it, the scripted player here 260",
-    ),
-    Known(
-        "slowing",
-        "a loop uses more CPU time the longer the process runs: twice as much after 4 hours, or "
-        "HOURS, three times after 8",
-        "Q28",
-        "the training logs of SouravPanda11's Two-Bridge",
-        "1",
-        value="HOURS",
-        pattern=_DURATION,
-        default="4",
-    ),
+    Known("error-box", "S", hangs=True),
+    Known("crowd", "S", value="SECONDS", pattern=_DURATION, default="0.15"),
+    Known("same-instant", "W", value="SECONDS", pattern=_DURATION, default="0.02"),
+    Known("late-units", "S", value="LOOPS", pattern=_COUNT, default="12"),
+    Known("stalled-map", "S", is_rarer=True),
+    Known("slowing", "1", value="HOURS", pattern=_DURATION, default="4"),
 )
 """All behaviours that can be chosen."""
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "kind": (),
     "default": tuple(
-        one.name for one in TEMPERS if one.certainty == "S" and not (one.hangs or one.rarer)
+        one.name for one in TEMPERS if one.certainty == "S" and not (one.hangs or one.is_rarer)
     ),
     "recorded": tuple(one.name for one in TEMPERS if one.certainty in ("S", "1")),
     "all": tuple(one.name for one in TEMPERS),
