@@ -62,9 +62,6 @@ class Computer:
         self._defenders: set[int] = set()
         """Tags of the workers that fight."""
 
-    def start(self) -> None:
-        """Do nothing: idle workers are sent to work when the computer thinks for the first time."""
-
     def apply(self) -> int:
         """Think, if it is time; returns the loop at which to think again."""
         every = self._level.thinks_every_loops

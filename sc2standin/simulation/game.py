@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from s2clientprotocol import sc2api_pb2 as sc_pb
@@ -82,14 +82,8 @@ class Quirks:
 _NO_QUIRKS = Quirks()
 
 
-class Started(Protocol):
-    """Automatic events of an episode: rules, economies, computers, spells."""
-
-    def start(self) -> None:
-        """Begin, before the first loop."""
-
-    def apply(self) -> int:
-        """Have the effect of this loop; returns the next loop in which there is an effect."""
+Rule = Callable[[], int]
+"""Has the effect of this loop; returns the next loop in which there is an effect."""
 
 
 class _Asked(NamedTuple):
@@ -170,15 +164,15 @@ class Game:
             self.ask(waves_begin, ME)  # selected from the first loop on, as in the real game
         self._rules = self._rules_of(placement, waves_begin, quirks)
         if scenario.melee is not None:
-            self._rules += [
-                Computer(self.world, self.economies[owner], level, partial(self._give_up, owner))
-                for owner, level in sorted(computers.items())
-            ]
-        self._rules += self.economies.values()
-        self._rules.append(Spells(self.world))
-        self._creep: Creep | None = None
-        for started in self._rules:
-            started.start()
+            for owner, level in sorted(computers.items()):
+                give_up = partial(self._give_up, owner)
+                computer = Computer(self.world, self.economies[owner], level, give_up)
+                self._rules.append(computer.apply)
+        for economy in self.economies.values():
+            economy.start()
+            self._rules.append(economy.apply)
+        self._rules.append(Spells(self.world).apply)
+        self._has_creep = False
         self.sight = Sight(self.world, self.terrain, viewer) if fog else None
         self._other_sights: dict[int, Sight] = {}
         self.controls = {
@@ -191,22 +185,23 @@ class Game:
 
     def _rules_of(
         self, placement: Placement, waves_begin: Callable[[], None] | None, quirks: Quirks
-    ) -> list[Started]:
+    ) -> list[Rule]:
         """The rules of the map file that act in loops."""
-        rules: list[Started] = []
+        rules: list[Rule] = []
         for rule in self.scenario.rules:
             match rule:
                 case Collect():
-                    rules.append(CollectRule(rule, self.world, placement))
+                    rules.append(CollectRule(rule, self.world, placement).apply)
                 case Waves():
                     stalls = rule.can_stall and quirks.waves_stall
-                    rules.append(WavesRule(rule, self.world, placement, waves_begin, stalls))
+                    waves = WavesRule(rule, self.world, placement, waves_begin, stalls)
+                    rules.append(waves.apply)
                 case Battle():
                     begins_at = 0 if self._is_duel else quirks.late_loops
                     parts = rule, self.scenario.units, self.world, placement
-                    rules.append(BattleRule(*parts, begins_at))
+                    rules.append(BattleRule(*parts, begins_at).apply)
                 case Hunt():
-                    rules.append(HuntRule(rule, self.world))
+                    rules.append(HuntRule(rule, self.world).apply)
         return rules
 
     def _first_camera(self, player: int) -> Point:
@@ -302,9 +297,9 @@ class Game:
 
     def employ(self, units: list[Unit]) -> None:
         """Let structures work that were created and not built, and let tumors spread creep."""
-        if self._creep is None and any(unit.type.creep for unit in units):
-            self._creep = Creep(self.world, self.terrain)
-            self._rules.append(self._creep)
+        if not self._has_creep and any(unit.type.creep for unit in units):
+            self._has_creep = True
+            self._rules.append(Creep(self.world, self.terrain).apply)
         for economy in self.economies.values():
             for unit in units:
                 economy.employ(unit)
@@ -369,7 +364,7 @@ class Game:
         if world.doomed:
             self._bury()
         if world.loop >= world.rules_at and self.result is None:
-            world.rules_at = min([rule.apply() for rule in self._rules], default=NEVER)
+            world.rules_at = min([apply() for apply in self._rules], default=NEVER)
         if world.loop >= self._last_loop or self._ending is not None:
             self._notice_end()
 

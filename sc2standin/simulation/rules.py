@@ -74,9 +74,6 @@ class CollectRule:
         self._mine: list[Unit] = []
         self._scans: list[tuple[int, int, Unit]] = []
         """A heap: the earliest loop at which a target can be reached, its tag, the target."""
-
-    def start(self) -> None:
-        """Lay out the first targets."""
         self._lay_out()
 
     def apply(self) -> int:
@@ -151,9 +148,6 @@ class WavesRule:
         self._size = sum(group.count for group in rule.units)
         self._world = world
         self._placement = placement
-
-    def start(self) -> None:
-        """Do nothing: the first wave is on the map from the start."""
 
     def apply(self) -> int:
         """Start a wave if all enemies are dead and there is room; returns NEVER.
@@ -249,11 +243,8 @@ class BattleRule:
         self._rule, self._groups, self._begins_at = rule, groups, begins_at
         self._world, self._placement = world, placement
         world.reaction_loops = REACTION_LOOPS
-
-    def start(self) -> None:
-        """Begin the battle; if it begins later, remove the units from the map until then."""
-        if self._begins_at:
-            self._world.remove([one for one in self._world.units if one.owner in (ME, ENEMY)])
+        if begins_at:
+            world.remove([one for one in world.units if one.owner in (ME, ENEMY)])
         else:
             self._begin()
 
@@ -312,9 +303,6 @@ class HuntRule:
         self._every_loops = rule.every_loops
         self._world = world
         world.reaction_loops = REACTION_LOOPS
-
-    def start(self) -> None:
-        """Do nothing: the first scan comes in the first loop that is due."""
 
     def apply(self) -> int:
         """Scan if this loop is due; returns the next loop that is due."""
@@ -527,9 +515,6 @@ class Creep:
 
     def __init__(self, world: World, terrain: Terrain) -> None:
         self._world, self._terrain = world, terrain
-
-    def start(self) -> None:
-        """Do nothing: creep begins with the first loop."""
 
     def apply(self) -> int:
         """Let creep grow and wither if this loop is due; returns the next loop that is due."""

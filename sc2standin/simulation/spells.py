@@ -50,9 +50,6 @@ class Spells:
         self._world = world
         self._casts: list[_Cast] = []
 
-    def start(self) -> None:
-        """Do nothing: no spell is cast before the first loop."""
-
     def apply(self) -> int:
         """Cast new spells, and continue those that were cast; returns the next loop to do so."""
         world = self._world
