@@ -18,7 +18,7 @@ from sc2standin.data.research import RESEARCH
 from sc2standin.map_reader.scenario import MAX_UNITS
 from sc2standin.process.state import Fate, RequestRefused, State
 from sc2standin.simulation.game import Game
-from sc2standin.simulation.units import ME, NEUTRAL
+from sc2standin.simulation.units import NEUTRAL
 
 MAX_SCORE = 1_000_000_000
 GIFT = 5000
@@ -120,10 +120,7 @@ def _set_unit_value(game: Game, _player: int, change: debug_pb.DebugSetUnitValue
 
 
 def _set_score(game: Game, player: int, score: debug_pb.DebugSetScore) -> None:
-    if player == ME:
-        game.world.score = int(score.score)
-    else:
-        game.world.rival_score = int(score.score)
+    game.world.scores[player] = int(score.score)
 
 
 def _set_state(game: Game, player: int, change: debug_pb.DebugGameState.ValueType) -> None:

@@ -28,7 +28,7 @@ from sc2standin.data.unit_types import COMMAND_CENTER, SCV, TYPE_BY_NAME, UnitTy
 from sc2standin.simulation import orders
 from sc2standin.simulation.economy.economy import Economy
 from sc2standin.simulation.rules import fields_near
-from sc2standin.simulation.units import ENEMY, ME, Errand, Factory, Order, Point, Site, Unit, way_to
+from sc2standin.simulation.units import OPPONENT, Errand, Factory, Order, Point, Site, Unit, way_to
 from sc2standin.simulation.world import World
 
 DEPOT, BARRACKS, MARINE = (TYPE_BY_NAME[name] for name in ("SupplyDepot", "Barracks", "Marine"))
@@ -56,7 +56,7 @@ class Computer:
     ) -> None:
         self._world, self._economy, self._give_up = world, economy, give_up
         self._owner = economy.owner
-        self._enemy = ME if economy.owner == ENEMY else ENEMY
+        self._enemy = OPPONENT[economy.owner]
         self._level = level_of(difficulty)
         self._attacks = 0
         self._defenders: set[int] = set()

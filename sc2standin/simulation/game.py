@@ -45,7 +45,7 @@ from sc2standin.simulation.rules import (
 from sc2standin.simulation.sight import Sight
 from sc2standin.simulation.spells import Spells
 from sc2standin.simulation.terrain import Terrain
-from sc2standin.simulation.units import ENEMY, ME, NEVER, Deposit, Point, Unit
+from sc2standin.simulation.units import ENEMY, ME, NEVER, OPPONENT, Deposit, Point, Unit
 from sc2standin.simulation.world import World
 
 HARD_RESET_LOOPS = 1 << 18
@@ -63,7 +63,6 @@ OPPOSITE = {
     sc_pb.Undecided: sc_pb.Undecided,
 }
 """The result of a player's opponent."""
-_OTHER_OWNER = {ME: ENEMY, ENEMY: ME}
 _NO_COMPUTERS: Mapping[int, sc_pb.Difficulty.ValueType] = {}
 
 
@@ -382,11 +381,11 @@ class Game:
         doomed = set(world.doomed)
         world.doomed.clear()
         dead = [unit for unit in world.units if unit.tag in doomed]
-        had_units = world.army.count > 0
+        had_units = world.armies[ME].count > 0
         for unit in dead:
-            world.score += self._bounty.get((unit.owner, unit.type), 0)
-            seen_as = _OTHER_OWNER.get(unit.owner, unit.owner)
-            world.rival_score += self._bounty.get((seen_as, unit.type), 0)
+            world.scores[ME] += self._bounty.get((unit.owner, unit.type), 0)
+            seen_as = OPPONENT.get(unit.owner, unit.owner)
+            world.scores[ENEMY] += self._bounty.get((seen_as, unit.type), 0)
         world.bury(dead)
         if self.scenario.endless:
             return
@@ -394,7 +393,7 @@ class Game:
             self._judge_melee()
         elif self._is_duel:
             self._notice_last_death({unit.owner for unit in dead})
-        elif had_units and not world.army.count and not self.scenario.is_battle:
+        elif had_units and not world.armies[ME].count and not self.scenario.is_battle:
             self.result = sc_pb.Defeat
 
     def _notice_last_death(self, owners: set[int]) -> None:

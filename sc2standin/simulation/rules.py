@@ -87,7 +87,7 @@ class CollectRule:
             return NEVER
         taken = self._reached()
         if taken:
-            world.score += rule.score * len(taken)
+            world.scores[ME] += rule.score * len(taken)
             world.minerals += rule.minerals * len(taken)
             self._replace(taken)
             return world.loop + 1

@@ -18,6 +18,7 @@ ME, ENEMY, NEUTRAL = 1, 2, 16
 Player 1 is a client, unless two computers play. Player 2 is its opponent, a computer or a client.
 """
 PLAYERS = (ME, ENEMY)
+OPPONENT = {ME: ENEMY, ENEMY: ME}
 
 Point = tuple[float, float]
 

@@ -91,40 +91,17 @@ class Army:
 
 
 @dataclass
-class Ledger:
-    """The sums that the score details report, for the side of player 1."""
+class Losses:
+    """The sums of one side that the score details report."""
 
-    killed_value: float = 0.0
-    killed_minerals: float = 0.0
-    killed_vespene: float = 0.0
-    lost_minerals: float = 0.0
-    lost_vespene: float = 0.0
-    dealt_life: float = 0.0
-    dealt_shields: float = 0.0
-    taken_life: float = 0.0
-    taken_shields: float = 0.0
+    life: float = 0.0
+    shields: float = 0.0
+    """The damage that its units have taken."""
     healed_life: float = 0.0
-    rival_healed_life: float = 0.0
-    killed: Counter[UnitType] = field(default_factory=Counter)
-    lost: Counter[UnitType] = field(default_factory=Counter)
-
-    def mirrored(self) -> Ledger:
-        """The same sums for the side of player 2."""
-        return Ledger(
-            killed_value=self.lost_minerals + self.lost_vespene,
-            killed_minerals=self.lost_minerals,
-            killed_vespene=self.lost_vespene,
-            lost_minerals=self.killed_minerals,
-            lost_vespene=self.killed_vespene,
-            dealt_life=self.taken_life,
-            dealt_shields=self.taken_shields,
-            taken_life=self.dealt_life,
-            taken_shields=self.dealt_shields,
-            healed_life=self.rival_healed_life,
-            rival_healed_life=self.healed_life,
-            killed=self.lost,
-            lost=self.killed,
-        )
+    minerals: float = 0.0
+    vespene: float = 0.0
+    """The cost of the units that it has lost."""
+    units: Counter[UnitType] = field(default_factory=Counter)
 
 
 class News:
@@ -177,10 +154,9 @@ class World:
         self.loop = 0
         self.chance = Random(seed)
         """Random numbers for events within a loop; single numbers are cheaper than from numpy."""
-        self.score = self.rival_score = 0
-        """The scores of player 1 and of player 2."""
+        self.scores = dict.fromkeys(PLAYERS, 0)
         self.minerals = 0
-        self.ledger = Ledger()
+        self.losses = {player: Losses() for player in PLAYERS}
         self.news = News()
 
         self.units: list[Unit] = []
@@ -210,9 +186,7 @@ class World:
         units. Other states lift rules of its economy.
         """
         self.upgrades = Upgrades()
-        self.army = Army()
-        """The client's totals."""
-        self.armies = dict.fromkeys(PLAYERS, self.army)
+        self.armies = dict.fromkeys(PLAYERS, Army())
         """The totals of each player."""
 
         self.reaction_loops = 0
@@ -231,25 +205,14 @@ class World:
         """The units of one owner, in the order of creation."""
         return [unit for unit in self.units if unit.owner == owner]
 
-    def army_of(self, player: int) -> Army:
-        """The totals over the units of a client."""
-        return self.armies[player]
-
     def heal(self, unit: Unit, life: float) -> None:
         """Give a unit life, and count it for its owner."""
         unit.life += life
-        if unit.owner == ME:
-            self.ledger.healed_life += life
-        else:
-            self.ledger.rival_healed_life += life
+        self.losses_of(unit.owner).healed_life += life
 
-    def score_of(self, player: int) -> int:
-        """The score of a client."""
-        return self.score if player == ME else self.rival_score
-
-    def ledger_of(self, player: int) -> Ledger:
-        """The sums of a client's side."""
-        return self.ledger if player == ME else self.ledger.mirrored()
+    def losses_of(self, owner: int) -> Losses:
+        """The sums of an owner's side; all but player 1 are on the side of player 2."""
+        return self.losses[ME if owner == ME else ENEMY]
 
     def orders_changed(self) -> None:
         """Let movement plan again, because an order changed."""
@@ -306,7 +269,11 @@ class World:
         """Remove units and record their deaths."""
         for unit in dead:
             self.news.dead_tags.append(unit.tag)
-            self._account_death(unit)
+            losses = self.losses.get(unit.owner)
+            if losses is not None:
+                losses.units[unit.type] += 1
+                losses.minerals += unit.type.minerals
+                losses.vespene += unit.type.vespene
         self.remove(dead)
 
     def remove(self, units: list[Unit]) -> None:
@@ -314,18 +281,6 @@ class World:
         gone = {unit.tag for unit in units}
         self.units = [unit for unit in self.units if unit.tag not in gone]
         self._population_changed()
-
-    def _account_death(self, unit: Unit) -> None:
-        kind = unit.type
-        if unit.owner == ENEMY:
-            self.ledger.killed[kind] += 1
-            self.ledger.killed_value += kind.minerals + kind.vespene
-            self.ledger.killed_minerals += kind.minerals
-            self.ledger.killed_vespene += kind.vespene
-        elif unit.owner == ME:
-            self.ledger.lost[kind] += 1
-            self.ledger.lost_minerals += kind.minerals
-            self.ledger.lost_vespene += kind.vespene
 
     def _population_changed(self) -> None:
         self.by_tag = {unit.tag: unit for unit in self.units}
@@ -354,7 +309,6 @@ class World:
     def count_units(self) -> None:
         """Count the players' units, after a unit was created or died, or a structure finished."""
         self.armies = {owner: self._count(owner) for owner in PLAYERS}
-        self.army = self.armies[ME]
 
     def _count(self, owner: int) -> Army:
         units = self.owned_by(owner)

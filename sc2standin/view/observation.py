@@ -44,8 +44,8 @@ from sc2standin.simulation.fights.cloak import is_hidden
 from sc2standin.simulation.game import Game
 from sc2standin.simulation.sight import Snapshot
 from sc2standin.simulation.terrain import FOGGED, HIDDEN, VISIBLE, Cells
-from sc2standin.simulation.units import ME, Point, Site, Unit
-from sc2standin.simulation.world import MOST_FOOD, Army, Effect, Ledger, World
+from sc2standin.simulation.units import ME, OPPONENT, Point, Site, Unit
+from sc2standin.simulation.world import MOST_FOOD, Army, Effect, Losses, World
 from sc2standin.view.units import UnitsView
 
 Grid = NDArray[np.uint8]
@@ -85,7 +85,7 @@ class View:
             minerals = self._economy.minerals if self._economy is not None else 0
         if self._minerals != minerals:
             self._minerals = seen.player_common.minerals = minerals
-        army = world.army_of(self._player)
+        army = world.armies[self._player]
         if self._army is not army:
             self._army = army
             _fill_common(seen.player_common, army, self._player)
@@ -222,7 +222,7 @@ class RawView:
         upgrades = game.world.upgrades.of(game.viewer)
         if len(raw.player.upgrade_ids) != len(upgrades):
             raw.player.upgrade_ids[:] = upgrades
-        army = game.world.army_of(game.viewer)
+        army = game.world.armies[game.viewer]
         if army is not self._powered_by:
             self._powered_by = army
             self._show_power()
@@ -348,7 +348,7 @@ class EffectsView:
 
 _OF_LATER_BUILDS = ("current_apm", "current_effective_apm")
 """Fields that the reported build of the game does not have."""
-_SUMS = attrgetter(*Ledger.__dataclass_fields__)
+_SUMS = attrgetter(*Losses.__dataclass_fields__)
 
 
 class ScoreView:
@@ -371,14 +371,13 @@ class ScoreView:
             rates = economy.earnings.rates(world.loop)
             self._show_idle(economy)
             money = (economy.earnings.collected, rates, economy.spent, economy.minerals)
-        player = self._player
-        army, ledger = world.army_of(player), world.ledger_of(player)
-        upgrades = world.upgrades.count
-        current = (world.score_of(player), army, money, _SUMS(ledger), upgrades)
+        score, army = world.scores[self._player], world.armies[self._player]
+        sums = tuple(map(_SUMS, world.losses.values()))
+        current = (score, army, money, sums, world.upgrades.count)
         if current != self._shown:
             self._shown = current
-            self._score.score = world.score_of(player)
-            self._fill_details(army, ledger)
+            self._score.score = score
+            self._fill_details(army)
             if economy is not None and rates is not None:
                 _fill_economy(self._score.score_details, army, economy, rates)
                 if self._melee:
@@ -390,26 +389,27 @@ class ScoreView:
         details.idle_worker_time = economy.idle_worker_loops / LOOPS_PER_DATA_S
         details.idle_production_time = economy.idle_production_loops / LOOPS_PER_DATA_S
 
-    def _fill_details(self, army: Army, ledger: Ledger) -> None:
-        details = self._score.score_details
-        used_minerals = army.minerals + ledger.lost_minerals
-        used_vespene = army.vespene + ledger.lost_vespene
+    def _fill_details(self, army: Army) -> None:
+        details, losses = self._score.score_details, self._world.losses
+        mine, theirs = losses[self._player], losses[OPPONENT[self._player]]
+        used_minerals = army.minerals + mine.minerals
+        used_vespene = army.vespene + mine.vespene
         details.total_value_units = used_minerals + used_vespene
-        details.killed_value_units = ledger.killed_value
+        details.killed_value_units = theirs.minerals + theirs.vespene
         details.food_used.army = army.food
-        details.killed_minerals.army = ledger.killed_minerals
-        details.killed_vespene.army = ledger.killed_vespene
-        details.lost_minerals.army = ledger.lost_minerals
-        details.lost_vespene.army = ledger.lost_vespene
+        details.killed_minerals.army = theirs.minerals
+        details.killed_vespene.army = theirs.vespene
+        details.lost_minerals.army = mine.minerals
+        details.lost_vespene.army = mine.vespene
         details.used_minerals.army = army.minerals
         details.used_vespene.army = army.vespene
         details.total_used_minerals.army = used_minerals
         details.total_used_vespene.army = used_vespene
-        details.total_damage_dealt.life = ledger.dealt_life
-        details.total_damage_dealt.shields = ledger.dealt_shields
-        details.total_damage_taken.life = ledger.taken_life
-        details.total_damage_taken.shields = ledger.taken_shields
-        details.total_healed.life = ledger.healed_life
+        details.total_damage_dealt.life = theirs.life
+        details.total_damage_dealt.shields = theirs.shields
+        details.total_damage_taken.life = mine.life
+        details.total_damage_taken.shields = mine.shields
+        details.total_healed.life = mine.healed_life
 
 
 def _fill_economy(
@@ -456,22 +456,21 @@ def category(kind: UnitType) -> str:
 
 def fill_melee(score: score_pb.Score, world: World, economy: Economy) -> None:
     """Set the fields that a melee counts by category, and the total score."""
-    details, ledger = score.score_details, world.ledger_of(economy.owner)
-    have = Counter(
-        unit.type for unit in world.owned_by(economy.owner) if not isinstance(unit.job, Site)
-    )
-    ever = have + ledger.lost
+    details, owner = score.score_details, economy.owner
+    lost, killed = world.losses[owner].units, world.losses[OPPONENT[owner]].units
+    have = Counter(unit.type for unit in world.owned_by(owner) if not isinstance(unit.job, Site))
+    ever = have + lost
     _fill(details.used_minerals, details.used_vespene, have)
     _fill(details.total_used_minerals, details.total_used_vespene, ever)
-    _fill(details.lost_minerals, details.lost_vespene, ledger.lost)
-    _fill(details.killed_minerals, details.killed_vespene, ledger.killed)
+    _fill(details.lost_minerals, details.lost_vespene, lost)
+    _fill(details.killed_minerals, details.killed_vespene, killed)
     for of_minerals, of_vespene in (
         (details.used_minerals, details.used_vespene),
         (details.total_used_minerals, details.total_used_vespene),
     ):
-        of_minerals.upgrade, of_vespene.upgrade = _paid(world.upgrades.of(economy.owner))
+        of_minerals.upgrade, of_vespene.upgrade = _paid(world.upgrades.of(owner))
     details.total_value_units, details.total_value_structures = _values(ever)
-    details.killed_value_units, details.killed_value_structures = _values(ledger.killed)
+    details.killed_value_units, details.killed_value_structures = _values(killed)
     score.score = int(
         economy.minerals
         + economy.vespene

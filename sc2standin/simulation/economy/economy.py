@@ -357,7 +357,7 @@ class Economy:
             self._world.upgrade(self.owner, kind.id)
         elif order.kind == OrderKind.TRAIN:
             if self.owner == ME and kind is not None:
-                self._world.score += self._created_score.get(kind, 0)
+                self._world.scores[ME] += self._created_score.get(kind, 0)
         elif order.kind == OrderKind.ADD_ON:
             self._add_ons.finish(factory)
         elif kind is not None:
@@ -370,7 +370,7 @@ class Economy:
         self.vespene += vespene
         self.earnings.add(self._world.loop, minerals, vespene)
         if self.owner == ME:
-            self._world.score += self._income_score * (minerals + vespene)
+            self._world.scores[ME] += self._income_score * (minerals + vespene)
 
 
 def _alert_of(made: UnitType | Research, kind: OrderKind) -> sc_pb.Alert.ValueType:

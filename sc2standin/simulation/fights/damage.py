@@ -33,7 +33,7 @@ from sc2standin.data.upgrades import Blows, Levels, blows, upgraded_hit
 from sc2standin.game_time import LOOPS_PER_DATA_S
 from sc2standin.simulation import orders
 from sc2standin.simulation.fights.pairs import TINY, Pairs, hostile, is_target
-from sc2standin.simulation.units import ME, Unit, Way, way_to
+from sc2standin.simulation.units import Unit, Way, way_to
 from sc2standin.simulation.world import World
 
 BEAM_RADIUS = 0.15
@@ -80,13 +80,9 @@ def harm(world: World, target: Unit, damage: float) -> bool:
     target.life -= to_life
     if target.owner in world.clients:
         world.news.alert_of_attack(target, world.loop)
-    ledger = world.ledger
-    if target.owner == ME:
-        ledger.taken_life += to_life
-        ledger.taken_shields += to_shields
-    else:
-        ledger.dealt_life += to_life
-        ledger.dealt_shields += to_shields
+    losses = world.losses_of(target.owner)
+    losses.life += to_life
+    losses.shields += to_shields
     if target.life > 0.0:
         return False
     world.doomed.append(target.tag)
