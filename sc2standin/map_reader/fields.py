@@ -92,13 +92,26 @@ class Fields:
         """Milliseconds; 0 if the key is missing."""
         return self.number(key, MAX_MS) if key in self._left else 0.0
 
-    def part(self, key: str) -> Fields | None:
-        """An optional object."""
-        return Fields(f"{self._where}.{key}", self._left.pop(key)) if key in self._left else None
+    def part(self, key: str, read: Callable[[Fields], T]) -> T | None:
+        """What a reader makes of an optional object; None if the key is missing."""
+        return self._read(key, self._left.pop(key), read) if key in self._left else None
 
-    def part_or_none(self, key: str) -> Fields | None:
-        """The object under a key that may also have a value of another type."""
-        return self.part(key) if isinstance(self._left.get(key), Mapping) else None
+    def part_or_one_of(self, key: str, read: Callable[[Fields], T], choices: Mapping[str, T]) -> T:
+        """What a reader makes of an object, or one of the choices."""
+        if isinstance(self._left.get(key), Mapping):
+            return self._read(key, self._left.pop(key), read)
+        return self.one_of(key, choices)
+
+    def items(self, key: str, read: Callable[[Fields], T]) -> tuple[T, ...]:
+        """What a reader makes of each object in a list."""
+        values = self.take(key, list)
+        return tuple(self._read(f"{key}[{i}]", value, read) for i, value in enumerate(values))
+
+    def _read(self, name: str, value: object, read: Callable[[Fields], T]) -> T:
+        fields = Fields(f"{self._where}.{name}", value)
+        made = read(fields)
+        fields.finish()
+        return made
 
     def one_of(self, key: str, choices: Mapping[str, T]) -> T:
         value = self.take(key, str)
@@ -116,10 +129,6 @@ class Fields:
                 f"{self._where}.{key} must be made of {', '.join(choices)}, not {shown(unknown[0])}"
             )
         return tuple(choices[name] for name in names)
-
-    def items(self, key: str) -> list[Fields]:
-        values = self.take(key, list)
-        return [Fields(f"{self._where}.{key}[{i}]", value) for i, value in enumerate(values)]
 
     def size(self, key: str) -> tuple[int, int]:
         x, y = self._pair(self.take(key, list), key)
@@ -148,10 +157,10 @@ class Fields:
     def point_or_none(self, key: str) -> Point | None:
         return self.point(key) if key in self._left else None
 
-    def points_or_none(self, key: str) -> tuple[Point, ...] | None:
-        """The list of points under a key that may also have a value of another type."""
+    def points_or_one_of(self, key: str, choices: Mapping[str, T]) -> tuple[Point, ...] | T:
+        """A list of points, or one of the choices."""
         if not isinstance(self._left.get(key), list):
-            return None
+            return self.one_of(key, choices)
         return tuple(self._point(point, key) for point in self.take(key, list))
 
     def region(self, key: str) -> Region:
@@ -278,65 +287,36 @@ Place = Named | Circle | Ring | Scatter | Column | Points | Cluster
 
 def read_place(fields: Fields, key: str) -> Place:
     """The place under this key."""
-    part = fields.part_or_none(key)
-    if part is None:
-        return fields.one_of(key, _NAMED)
-    place = part.one_of("kind", _KINDS)(part)
-    part.finish()
-    return place
-
-
-def _circle(fields: Fields) -> Circle:
-    return Circle(
-        centre=fields.point("centre"),
-        radius=fields.distance("radius"),
-        first_degrees=fields.number("first_degrees", 360),
-    )
-
-
-def _ring(fields: Fields) -> Ring:
-    return Ring(
-        centre=fields.point("centre"),
-        inner=fields.distance("inner"),
-        outer=fields.distance("outer"),
-    )
-
-
-def _scatter(fields: Fields) -> Scatter:
-    return Scatter(
-        region=fields.region("region"),
-        hole_centre=fields.point("hole_centre"),
-        hole_radius=fields.distance("hole_radius"),
-        apart=fields.distance("apart"),
-        from_player=fields.distance("from_player"),
-    )
-
-
-def _column(fields: Fields) -> Column:
-    return Column(
-        side=fields.one_of("side", _SIDES),
-        spacing=fields.distance("spacing"),
-        regions=(fields.region("left"), fields.region("right")),
-    )
-
-
-def _points(fields: Fields) -> Points:
-    return Points(fields.lists_of_points("choices"))
-
-
-def _cluster(fields: Fields) -> Cluster:
-    return Cluster(centre=fields.point("centre"))
+    return fields.part_or_one_of(key, lambda part: part.one_of("kind", _KINDS)(part), _NAMED)
 
 
 _NAMED: dict[str, Named] = {"random": "random", "side": "side", "opposite": "opposite"}
 _SIDES: dict[str, Side] = {"side": "side", "opposite": "opposite"}
 _KINDS: dict[str, Callable[[Fields], Place]] = {
-    "circle": _circle,
-    "ring": _ring,
-    "scatter": _scatter,
-    "column": _column,
-    "points": _points,
-    "cluster": _cluster,
+    "circle": lambda fields: Circle(
+        centre=fields.point("centre"),
+        radius=fields.distance("radius"),
+        first_degrees=fields.number("first_degrees", 360),
+    ),
+    "ring": lambda fields: Ring(
+        centre=fields.point("centre"),
+        inner=fields.distance("inner"),
+        outer=fields.distance("outer"),
+    ),
+    "scatter": lambda fields: Scatter(
+        region=fields.region("region"),
+        hole_centre=fields.point("hole_centre"),
+        hole_radius=fields.distance("hole_radius"),
+        apart=fields.distance("apart"),
+        from_player=fields.distance("from_player"),
+    ),
+    "column": lambda fields: Column(
+        side=fields.one_of("side", _SIDES),
+        spacing=fields.distance("spacing"),
+        regions=(fields.region("left"), fields.region("right")),
+    ),
+    "points": lambda fields: Points(fields.lists_of_points("choices")),
+    "cluster": lambda fields: Cluster(fields.point("centre")),
 }
 
 

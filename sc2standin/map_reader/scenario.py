@@ -204,17 +204,17 @@ def scenario_of(fields: Fields) -> Scenario:
         playable_area=fields.area("playable_area", size),
         fog=fields.take("fog", bool),
         time_limit_loops=fields.count("time_limit_loops", 1 << 19),
-        units=tuple(_group(item) for item in fields.items("units")),
-        rules=tuple(_rule(item) for item in fields.items("rules")),
+        units=fields.items("units", _group),
+        rules=fields.items("rules", lambda rule: rule.one_of("kind", _RULES)(rule)),
         stamp=fields.flag("stamp"),
         players=fields.count_or("players", MAX_PLAYERS, 1),
         canned=fields.flag("canned"),
-        step_cost=_step_cost(fields.part("step_cost")),
-        economy=_economy(fields.part("economy")),
+        step_cost=fields.part("step_cost", _step_cost),
+        economy=fields.part("economy", _economy),
         army_selected=fields.flag("army_selected"),
         camera_on_workers=fields.flag("camera_on_workers"),
         ground=read_ground(fields, size),
-        melee=_melee(fields.part("melee")),
+        melee=fields.part("melee", _melee),
         endless=fields.flag("endless"),
         made_with_build=fields.count_or("made_with_build", MAX_BUILD, 0),
     )
@@ -259,31 +259,19 @@ def _group(fields: Fields) -> Group:
         count=fields.count("count", MAX_UNITS),
         place=read_place(fields, "place"),
     )
-    fields.finish()
     place = group.place
     if isinstance(place, Points) and any(len(one) != group.count for one in place.choices):
         raise ScenarioError(f"{group.count} of {group.type.name} need as many points in each list")
     return group
 
 
-def _step_cost(fields: Fields | None) -> StepCost | None:
-    if fields is None:
-        return None
-    cost = StepCost(burn_ms=fields.cost_ms("burn_ms"), sleep_ms=fields.cost_ms("sleep_ms"))
-    fields.finish()
-    return cost
+def _step_cost(fields: Fields) -> StepCost:
+    return StepCost(burn_ms=fields.cost_ms("burn_ms"), sleep_ms=fields.cost_ms("sleep_ms"))
 
 
-def _economy(fields: Fields | None) -> EconomyRules | None:
-    return None if fields is None else read_economy(fields)
-
-
-def _melee(fields: Fields | None) -> MeleeRules | None:
-    return None if fields is None else read_melee(fields)
-
-
-def _collect(fields: Fields) -> Collect:
-    return Collect(
+_ATTACKED: dict[str, Literal["units"]] = {"units": "units"}
+_RULES: dict[str, Callable[[Fields], Rule]] = {
+    "collect": lambda fields: Collect(
         target=fields.one_of("target", BY_NAME),
         count=fields.count("count", MAX_UNITS),
         place=read_place(fields, "place"),
@@ -291,58 +279,22 @@ def _collect(fields: Fields) -> Collect:
         score=fields.take("score", int),
         minerals=fields.take("minerals", int),
         taken=fields.one_of("taken", _TAKEN),
-    )
-
-
-def _bounty(fields: Fields) -> Bounty:
-    return Bounty(
+    ),
+    "bounty": lambda fields: Bounty(
         type=fields.one_of("type", BY_NAME),
         owner=fields.count("owner", 16),
         score=fields.take("score", int),
-    )
-
-
-def _waves(fields: Fields) -> Waves:
-    return Waves(
-        units=tuple(_group(item) for item in fields.items("units")),
+    ),
+    "waves": lambda fields: Waves(
+        units=fields.items("units", _group),
         survivors=fields.one_of("survivors", _SURVIVORS),
         can_stall=fields.flag("can_stall"),
-    )
-
-
-def _income(fields: Fields) -> Income:
-    return Income(score=fields.take("score", int))
-
-
-def _created(fields: Fields) -> Created:
-    return Created(type=fields.one_of("type", BY_NAME), score=fields.take("score", int))
-
-
-def _battle(fields: Fields) -> Battle:
-    points = fields.points_or_none("attack")
-    return Battle(attack=fields.one_of("attack", _ATTACKED) if points is None else points)
-
-
-def _hunt(fields: Fields) -> Hunt:
-    return Hunt(every_loops=fields.count("every_loops", MAX_HUNT_LOOPS))
-
-
-_ATTACKED: dict[str, Literal["units"]] = {"units": "units"}
-_RULES: dict[str, Callable[[Fields], Rule]] = {
-    "collect": _collect,
-    "bounty": _bounty,
-    "waves": _waves,
-    "income": _income,
-    "created": _created,
-    "battle": _battle,
-    "hunt": _hunt,
+    ),
+    "income": lambda fields: Income(fields.take("score", int)),
+    "created": lambda fields: Created(fields.one_of("type", BY_NAME), fields.take("score", int)),
+    "battle": lambda fields: Battle(fields.points_or_one_of("attack", _ATTACKED)),
+    "hunt": lambda fields: Hunt(fields.count("every_loops", MAX_HUNT_LOOPS)),
 }
-
-
-def _rule(fields: Fields) -> Rule:
-    rule = fields.one_of("kind", _RULES)(fields)
-    fields.finish()
-    return rule
 
 
 MAX_MONEY = 1_000_000
@@ -362,31 +314,18 @@ class EconomyRules:
     """The mineral field at which workers gather from the first loop on, and new workers rally."""
 
 
-def read_economy(fields: Fields) -> EconomyRules:
-    """The economy that a map file describes."""
-    rules = EconomyRules(
+def _economy(fields: Fields) -> EconomyRules:
+    return EconomyRules(
         minerals=int(fields.number("minerals", MAX_MONEY)),
         vespene=int(fields.number("vespene", MAX_MONEY)),
         makes=fields.several_of("makes", TYPE_BY_NAME),
         mined_from_start=fields.point_or_none("mined_from_start"),
     )
-    fields.finish()
-    return rules
 
 
 OFFSETS = (
-    (-3.0, -3.0),
-    (-3.0, -2.0),
-    (-3.0, -1.0),
-    (-3.0, 0.0),
-    (-3.0, 1.0),
-    (-3.0, 2.0),
-    (-3.0, 3.0),
-    (-2.0, 3.0),
-    (-1.0, 3.0),
-    (0.0, 3.0),
-    (1.0, 3.0),
-    (2.0, 3.0),
+    *((-3.0, float(y)) for y in range(-3, 4)),
+    *((float(x), 3.0) for x in range(-2, 3)),
 )
 """Offsets of the first workers from the command centre, for minerals to the left and above."""
 
@@ -401,9 +340,6 @@ class MeleeRules:
     """True if Zerg and Protoss may join, with the town of a Terran."""
 
 
-def read_melee(fields: Fields) -> MeleeRules:
-    """The melee that a map file describes."""
+def _melee(fields: Fields) -> MeleeRules:
     one, other = fields.points("starts", 2)
-    any_race = fields.flag("any_race")
-    fields.finish()
-    return MeleeRules((one, other), any_race)
+    return MeleeRules((one, other), fields.flag("any_race"))
