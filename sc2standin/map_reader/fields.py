@@ -62,6 +62,10 @@ class Fields:
         """True if the object has this key, and the key was not read yet."""
         return key in self._left
 
+    def inherit(self, other: Fields) -> None:
+        """Take over the keys of another object that this one does not have."""
+        self._left = other._left | self._left
+
     def flag(self, key: str) -> bool:
         """A switch; off if the key is missing."""
         return self.take(key, bool) if key in self._left else False

@@ -18,6 +18,8 @@ A duel is a map on which two players play a battle of SMAC, with the client's te
 Rules it keeps: size, ground and the units of player 1 are those of the named bundled map, so no
 number is written twice. The units of player 2 have the same types, at the same places rotated by
 180 degrees, so neither side has an advantage. A unit acts only if it is ordered to.
+
+A map that is `like` a bundled one has the keys of that map which its own file does not have.
 """
 
 from __future__ import annotations
@@ -51,7 +53,6 @@ from sc2standin.map_reader.scenario import (
     Rule,
     Scenario,
     map_fields,
-    parse_scenario,
     scenario_of,
 )
 from sc2standin.mpq import MAGIC, USER_DATA, MpqError, unpack
@@ -208,22 +209,32 @@ def _place(points: dict[str, Point], number: str) -> Point:
     return points[number]
 
 
-_ORIGINALS = resources.files("sc2standin") / "maps" / "smac"
+_BUNDLED = resources.files("sc2standin") / "maps" / "smac"
 _SUFFIX = ".SC2Map"
 
 
 def parse_map(content: bytes) -> Scenario:
-    """The scenario in a map file of the stand-in, also of a duel; raises ScenarioError."""
+    """The scenario in a map file of the stand-in; raises ScenarioError."""
     fields = map_fields(content)
-    return _read_duel(fields) if fields.has("duel_of") else scenario_of(fields)
-
-
-def _read_duel(fields: Fields) -> Scenario:
+    if not fields.has("duel_of"):
+        return scenario_of(_completed(fields))
     name = fields.take("name", str)
-    originals = {path.name.removesuffix(_SUFFIX): path for path in _ORIGINALS.iterdir()}
-    original = fields.one_of("duel_of", originals)
+    original = _bundled(fields, "duel_of")
     fields.finish()
-    return duel_of(parse_scenario(original.read_bytes()), name)
+    return duel_of(scenario_of(original), name)
+
+
+def _completed(fields: Fields) -> Fields:
+    """The fields of a map, with those of the map that it is like."""
+    if fields.has("like"):
+        fields.inherit(_bundled(fields, "like"))
+    return fields
+
+
+def _bundled(fields: Fields, key: str) -> Fields:
+    """The fields of the bundled map that a key names."""
+    maps = {path.name.removesuffix(_SUFFIX): path for path in _BUNDLED.iterdir()}
+    return _completed(map_fields(fields.one_of(key, maps).read_bytes()))
 
 
 def duel_of(scenario: Scenario, name: str) -> Scenario:

@@ -176,11 +176,6 @@ class Scenario:
         return (BY_ID if self.is_battle else TYPE_BY_ID).get(type_id)
 
 
-def parse_scenario(content: bytes) -> Scenario:
-    """The scenario in a map file's content; raises `ScenarioError`."""
-    return scenario_of(map_fields(content))
-
-
 def map_fields(content: bytes) -> Fields:
     """The fields of a map file except `format`, which is checked; raises `ScenarioError`."""
     try:

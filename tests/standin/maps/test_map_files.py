@@ -15,12 +15,14 @@ import zlib
 from collections.abc import Mapping
 
 import mpyq
+import numpy as np
 import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin import mpq
 from sc2standin.map_reader.fields import Fields, ScenarioError
 from sc2standin.map_reader.real_map import read_scenario
+from sc2standin.map_reader.scenario import Scenario
 from sc2standin.mpq import LIST_FILE, MpqError, pack, unpack
 from tests.peers.run_smac import MAPS
 from tests.standin.sessions import ALONE, EMPTY_MAP, create_request
@@ -145,8 +147,8 @@ DUEL = {"format": EMPTY_MAP["format"], "name": "3m_duel", "duel_of": "3m"}
 UNIT = {"type": "Kerrigan", "owner": 1, "count": 1, "place": "side"}
 
 
-def _read(content: dict[str, object]) -> None:
-    read_scenario(json.dumps(content).encode())
+def _read(content: dict[str, object]) -> Scenario:
+    return read_scenario(json.dumps(content).encode())
 
 
 @pytest.mark.parametrize(
@@ -237,6 +239,15 @@ def test_a_map_of_smacs(change, complaint):
 def test_a_duel_of_another_map(change, complaint):
     with pytest.raises(ScenarioError, match=complaint):
         _read(DUEL | change)
+
+
+def test_a_map_that_is_like_another_one_has_its_own_keys_first():
+    like = {"format": EMPTY_MAP["format"], "name": "mine", "like": "8m", "fog": True}
+    mine, original = _read(like), read_scenario((MAPS / "8m.SC2Map").read_bytes())
+    assert (mine.name, mine.fog, mine.units) == ("mine", True, original.units)
+    assert np.array_equal(mine.ground.walkable, original.ground.walkable)
+    with pytest.raises(ScenarioError, match=r"map\.like must be one of .*3m.*, not '4m'"):
+        _read(like | {"like": "4m"})
 
 
 @pytest.mark.parametrize("number", [10**400, -(10**400), float("nan"), "7", True])

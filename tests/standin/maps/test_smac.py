@@ -18,7 +18,6 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.tasks.teams.scenarios import SCENARIOS
 from sc2standin.map_reader.fields import ScenarioError
 from sc2standin.map_reader.real_map import read_scenario
-from sc2standin.map_reader.scenario import parse_scenario
 from sc2standin.mpq import pack
 from sc2standin.simulation import paths
 from sc2standin.simulation.rules import STRAY
@@ -306,7 +305,7 @@ def test_the_client_may_name_a_map_of_its_own(offline):
     """A real map, as far as the stand-in reads one, plays as our file does."""
     session_map = real_map()
     offline_scenario = read_scenario(session_map)
-    ours = parse_scenario((MAPS / "2m_vs_1z.SC2Map").read_bytes())
+    ours = read_scenario((MAPS / "2m_vs_1z.SC2Map").read_bytes())
     assert differences(offline_scenario, ours) == []
     begin_on(offline, session_map)
     places = sorted((u.pos.x, u.pos.y) for u in team(offline, 1))
@@ -343,7 +342,7 @@ def real_map(**changes: bytes) -> bytes:
 
 
 def files_of(**changes: bytes) -> dict[str, bytes]:
-    ground = parse_scenario((MAPS / "2m_vs_1z.SC2Map").read_bytes()).ground
+    ground = read_scenario((MAPS / "2m_vs_1z.SC2Map").read_bytes()).ground
     assert ground is not None
     levels = np.where(ground.walkable, 64, 0).astype("<u2")
     flags = np.where(ground.walkable, 2, 3).astype("u1")
@@ -415,7 +414,7 @@ def test_a_map_that_cannot_be_read_says_why(content, expected):
 )
 def test_other_forms_of_a_script_are_read(script):
     files = files_of(MapScript=(script.rstrip() + " " + BETWEEN).encode())
-    ours = parse_scenario((MAPS / "2m_vs_1z.SC2Map").read_bytes())
+    ours = read_scenario((MAPS / "2m_vs_1z.SC2Map").read_bytes())
     assert differences(read_scenario(in_sectors(files)), ours) == []
 
 
