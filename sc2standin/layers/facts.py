@@ -54,11 +54,11 @@ def places(units: Sequence[Unit | Snapshot]) -> tuple[Floats, Floats, Floats]:
     return x, y, radius
 
 
-def relative(owner: int, player: int) -> int:
-    """The alliance of a unit, as the player sees it: own, enemy or neutral."""
+def relative(owner: int, player: int) -> raw_pb.Alliance.ValueType:
+    """The alliance of an owner's units, as a player sees it: own, enemy or neutral."""
     if owner == player:
-        return int(raw_pb.Self)
-    return int(raw_pb.Neutral if owner == NEUTRAL else raw_pb.Enemy)
+        return raw_pb.Self
+    return raw_pb.Neutral if owner == NEUTRAL else raw_pb.Enemy
 
 
 def rows(

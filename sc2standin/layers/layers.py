@@ -134,8 +134,8 @@ class _Image:
         self._planes: dict[str, common.ImageData] = {
             name: getattr(message, name) for name in layers
         }
-        self._zero: dict[str, bool] = {}
-        """True for each layer of zeros; a layer has no entry before it is drawn."""
+        self._zeros = set(layers)
+        """The layers of zeros."""
         self._lit: Cells | None = None
         self._lit_drawn = False
         self.window = Window(0.0, 0.0, 0.0, 0, 0)
@@ -168,7 +168,6 @@ class _Image:
         """Show the cells with creep; None without creep."""
         if creep is not None:
             self.draw("creep", self.window.sample(creep.view(np.uint8)))
-            self._zero["creep"] = False
         else:
             self._clear("creep")
 
@@ -177,7 +176,6 @@ class _Image:
         if circles:
             index, _ = Discs(self.window, *np.array(circles).T).index()
             self.draw("power", index > 0)
-            self._zero["power"] = False
         else:
             self._clear("power")
 
@@ -187,13 +185,10 @@ class _Image:
         """Draw the layers of these names: the values of the unit on each pixel."""
         for name in names:
             column = table[:, facts.COLUMNS.index(name)]
-            plane = self._planes[name]
             if column.any():
-                self.draw(name, column.astype(_TYPES[plane.bits_per_pixel])[index])
-                self._zero[name] = False
-            elif not self._zero.get(name, False):
-                self._zero[name] = True
-                plane.data = bytes(len(plane.data))
+                self.draw(name, column.astype(_TYPES[self._layers[name]])[index])
+            else:
+                self._clear(name)
 
     def draw_effects(self, effects: list[Effect]) -> None:
         """Show the id of the effect on each pixel; a smaller effect covers a larger one."""
@@ -201,24 +196,22 @@ class _Image:
             x, y, radius = np.array([(one.x, one.y, one.radius) for one in effects]).T
             index, _ = Discs(self.window, x, y, radius).index()
             self.draw("effects", np.array([0, *(one.id for one in effects)])[index])
-            self._zero["effects"] = False
         else:
             self._clear("effects")
 
     def _clear(self, name: str) -> None:
         """Fill a layer with zeros, as before it was drawn."""
-        if not self._zero.get(name, True):
-            self._zero[name] = True
+        if name not in self._zeros:
+            self._zeros.add(name)
             plane = self._planes[name]
             plane.data = bytes(len(plane.data))
 
     def draw(self, name: str, image: NDArray[Any]) -> None:
         """Show an image on a layer."""
-        plane = self._planes[name]
-        if plane.bits_per_pixel == 1:
-            plane.data = np.packbits(image).tobytes()
-        else:
-            plane.data = image.astype(_TYPES[plane.bits_per_pixel], copy=False).tobytes()
+        self._zeros.discard(name)
+        bits = self._layers[name]
+        pixels = np.packbits(image) if bits == 1 else image.astype(_TYPES[bits], copy=False)
+        self._planes[name].data = pixels.tobytes()
 
 
 def _covered(seen: Window, camera: Window) -> NDArray[np.uint8]:

@@ -19,12 +19,12 @@ from s2clientprotocol import raw_pb2 as raw_pb
 from sc2standin.data.abilities import OrderKind, shown_as
 from sc2standin.data.unit_types import SCV, TOWN_HALLS, UnitType
 from sc2standin.data.upgrades import Levels
-from sc2standin.layers.facts import buffs_of
+from sc2standin.layers.facts import buffs_of, relative
 from sc2standin.layers.window import Window
 from sc2standin.simulation.fights.cloak import is_detected, is_hidden
 from sc2standin.simulation.sight import SNAPSHOT_TAG, Snapshot
 from sc2standin.simulation.terrain import GROUND_Z, Terrain
-from sc2standin.simulation.units import NEUTRAL, Deposit, Factory, Job, Order, Site, Unit, way_to
+from sc2standin.simulation.units import Deposit, Factory, Job, Order, Site, Unit, way_to
 from sc2standin.simulation.world import World
 
 _WITHOUT_GOAL = (OrderKind.HOLD, OrderKind.RETURN, OrderKind.CHANGE_MODE)
@@ -228,7 +228,7 @@ def _fill(message: raw_pb.Unit, unit: Unit, player: int) -> None:
     message.CopyFrom((_outline if is_hidden(unit, player) else _template)(unit.type))
     message.tag = unit.tag
     message.owner = unit.owner
-    message.alliance = _alliance(unit.owner, player)
+    message.alliance = relative(unit.owner, player)
     message.facing = unit.facing
     if unit.owner == player:
         message.assigned_harvesters = message.ideal_harvesters = 0
@@ -260,13 +260,6 @@ def _show_cloak(message: raw_pb.Unit, unit: Unit, player: int) -> None:
         message.cloak = raw_pb.Cloaked
 
 
-def _alliance(owner: int, player: int) -> raw_pb.Alliance.ValueType:
-    """The alliance of an owner's units to a player."""
-    if owner == player:
-        return raw_pb.Self
-    return raw_pb.Neutral if owner == NEUTRAL else raw_pb.Enemy
-
-
 def _fill_snapshot(
     message: raw_pb.Unit, seen: Snapshot, player: int, hills: Terrain | None
 ) -> None:
@@ -276,7 +269,7 @@ def _fill_snapshot(
     message.tag = unit.tag + SNAPSHOT_TAG
     message.unit_type = seen.kind.id
     message.owner = unit.owner
-    message.alliance = _alliance(unit.owner, player)
+    message.alliance = relative(unit.owner, player)
     message.pos.x, message.pos.y, message.pos.z = seen.x, seen.y, _z(hills, seen.x, seen.y)
     message.facing = 0.0
     message.radius = seen.kind.radius
