@@ -24,14 +24,15 @@ from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.data.abilities import OrderKind
-from sc2standin.data.unit_types import COMMAND_CENTER, SCV, TYPE_BY_NAME, UnitType
+from sc2standin.data.unit_types import BARRACKS, COMMAND_CENTER, SCV, TYPE_BY_NAME, UnitType
 from sc2standin.simulation import orders
 from sc2standin.simulation.economy.economy import Economy
+from sc2standin.simulation.economy.workers.building import constructs
 from sc2standin.simulation.rules import fields_near
-from sc2standin.simulation.units import OPPONENT, Errand, Factory, Order, Point, Site, Unit, way_to
+from sc2standin.simulation.units import OPPONENT, Factory, Order, Point, Site, Unit, way_to
 from sc2standin.simulation.world import World
 
-DEPOT, BARRACKS, MARINE = (TYPE_BY_NAME[name] for name in ("SupplyDepot", "Barracks", "Marine"))
+DEPOT, MARINE = TYPE_BY_NAME["SupplyDepot"], TYPE_BY_NAME["Marine"]
 HOME_CELLS = 15.0
 """The client's soldiers are a threat within this distance of a town hall, in cells."""
 AWAY_CELLS = 40.0
@@ -57,7 +58,7 @@ class Computer:
         self._world, self._economy, self._give_up = world, economy, give_up
         self._owner = economy.owner
         self._enemy = OPPONENT[economy.owner]
-        self._level = level_of(difficulty)
+        self._level = LEVELS.get(difficulty, VERY_HARD)
         self._attacks = 0
         self._defenders: set[int] = set()
         """Tags of the workers that fight."""
@@ -227,7 +228,7 @@ class Computer:
         free = [
             unit
             for unit in world.owned_by(self._owner)
-            if unit.type is SCV and unit.tag not in self._defenders and not _constructs(unit)
+            if unit.type is SCV and unit.tag not in self._defenders and not constructs(unit)
         ]
         free.sort(key=lambda one: way_to(one, attack.x, attack.y)[2])
         for worker in free[: max(0, wanted - len(self._defenders))]:
@@ -264,10 +265,6 @@ def _with_room(factories: list[Unit]) -> list[Unit]:
     return [one for one in factories if isinstance(one.job, Factory) and _queued(one) < MOST_QUEUED]
 
 
-def _constructs(unit: Unit) -> bool:
-    return isinstance(unit.job, Errand) and unit.job.constructing
-
-
 @dataclass(frozen=True)
 class Level:
     """The behaviour of one difficulty."""
@@ -284,32 +281,19 @@ class Level:
     """True if workers defend their town."""
 
 
-VERY_EASY = Level(224, 13, 1, 5000, 6, 9000, workers_fight=False)
-EASY = Level(112, 14, 2, 3000, 8, 7000, workers_fight=True)
-MEDIUM = Level(64, 16, 2, 1500, 8, 5500, workers_fight=True)
-MEDIUM_HARD = Level(44, 16, 3, 0, 10, 5000, workers_fight=True)
-HARD = Level(32, 18, 4, 0, 12, 4500, workers_fight=True)
-HARDER = Level(22, 20, 5, 0, 14, 4200, workers_fight=True)
 VERY_HARD = Level(11, 22, 7, 0, 16, 4000, workers_fight=True)
 
 LEVELS = {
-    sc_pb.VeryEasy: VERY_EASY,
-    sc_pb.Easy: EASY,
-    sc_pb.Medium: MEDIUM,
-    sc_pb.MediumHard: MEDIUM_HARD,
-    sc_pb.Hard: HARD,
-    sc_pb.Harder: HARDER,
+    sc_pb.VeryEasy: Level(224, 13, 1, 5000, 6, 9000, workers_fight=False),
+    sc_pb.Easy: Level(112, 14, 2, 3000, 8, 7000, workers_fight=True),
+    sc_pb.Medium: Level(64, 16, 2, 1500, 8, 5500, workers_fight=True),
+    sc_pb.MediumHard: Level(44, 16, 3, 0, 10, 5000, workers_fight=True),
+    sc_pb.Hard: Level(32, 18, 4, 0, 12, 4500, workers_fight=True),
+    sc_pb.Harder: Level(22, 20, 5, 0, 14, 4200, workers_fight=True),
 }
 """The levels by difficulty; all other difficulties, also cheating ones, are VERY_HARD."""
 
 
-def level_of(difficulty: sc_pb.Difficulty.ValueType) -> Level:
-    """The level of a difficulty."""
-    return LEVELS.get(difficulty, VERY_HARD)
-
-
-_DEPOT, _BARRACKS = TYPE_BY_NAME["SupplyDepot"], TYPE_BY_NAME["Barracks"]
-_MARINE, _SCV = TYPE_BY_NAME["Marine"], TYPE_BY_NAME["SCV"]
 MOST_QUEUED = 1
 """A structure gets no more orders once it trains this many units."""
 MOST_COMING = 2
@@ -358,17 +342,17 @@ def next_steps(have: Holdings, level: Level) -> list[Step]:
             steps.append(step)
 
     if have.idle_halls and have.workers < level.workers and have.free_food >= 1:
-        afford(Step.TRAIN_SCV, _SCV.minerals)
+        afford(Step.TRAIN_SCV, SCV.minerals)
     margin = 2 + 2 * have.barracks
     if (have.free_food < margin or not have.depots) and not have.depots_coming:
-        afford(Step.BUILD_DEPOT, _DEPOT.minerals)
+        afford(Step.BUILD_DEPOT, DEPOT.minerals)
     wanted = level.barracks - have.barracks - have.barracks_coming
     if have.loop < level.barracks_from_loop:
         wanted = 0
     if have.depots and wanted > 0 and have.barracks_coming < MOST_COMING:
-        afford(Step.BUILD_BARRACKS, _BARRACKS.minerals)
+        afford(Step.BUILD_BARRACKS, BARRACKS.minerals)
     for _ in range(min(have.idle_barracks, int(have.free_food))):
-        afford(Step.TRAIN_MARINE, _MARINE.minerals)
+        afford(Step.TRAIN_MARINE, MARINE.minerals)
     needed = level.attacks_with * (1 + have.attacks)
     if have.loop >= level.attacks_from_loop and have.idle_marines >= min(needed, 40):
         steps.append(Step.ATTACK)

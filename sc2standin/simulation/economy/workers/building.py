@@ -261,7 +261,7 @@ class Building:
             job, kind = site.job, site.type
             assert isinstance(job, Site)
             builder = world.by_tag.get(job.builder)
-            works = builder is not None and _constructs(builder)
+            works = builder is not None and constructs(builder)
             if site.tag not in world.by_tag:
                 self._sites.remove(site)
                 if builder is not None and works:
@@ -301,7 +301,8 @@ def _stay(_worker: Unit) -> None:
     """The end of a worker's construction errand; never called, because `Building.grow` ends it."""
 
 
-def _constructs(worker: Unit) -> bool:
+def constructs(worker: Unit) -> bool:
+    """True for a worker that builds a structure."""
     return isinstance(worker.job, Errand) and worker.job.constructing
 
 
