@@ -133,47 +133,22 @@ def _as_raw(
     return action
 
 
-_WITHOUT_EFFECT = ("select_warp_gates", "select_larva", "toggle_autocast")
-
-
-def press(
-    game: Game, controls: Controls, sent: ui_pb.ActionUI
-) -> Console | error_pb.ActionResult.ValueType:
+def press(game: Game, controls: Controls, sent: ui_pb.ActionUI) -> Console | Result:
     """The console after an action, or the reason for a refusal."""
     console = controls.asked
     own = game.world.owned_by(console.player)
-    kind = sent.WhichOneof("action")
-    if kind == "select_army":
-        add = sent.select_army.selection_add
-        return army(console, own, add=add)
-    if kind == "select_idle_worker":
-        return idle_workers(console, own, sent.select_idle_worker.type)
-    if kind == "control_group":
-        return _control_group(controls, sent.control_group)
-    if kind == "multi_panel":
-        return _icon(controls, sent.multi_panel)
-    return console if kind in _WITHOUT_EFFECT else error_pb.NotSupported
-
-
-def _control_group(
-    controls: Controls, sent: ui_pb.ActionControlGroup
-) -> Console | error_pb.ActionResult.ValueType:
-    console, alive = controls.asked, controls.alive
-    number = sent.control_group_index
-    if number >= GROUPS:
-        return error_pb.Error
-    members, selected = alive(console.groups[number]), alive(console.selected)
-    return control_group(console, members, selected, number, sent.action)
-
-
-def _icon(
-    controls: Controls, sent: ui_pb.ActionMultiPanel
-) -> Console | error_pb.ActionResult.ValueType:
-    console = controls.asked
-    selected = controls.alive(console.selected)
-    if not 0 <= sent.unit_index < len(selected):
-        return error_pb.Error
-    return icon(console, selected, sent.unit_index, sent.type)
+    match sent.WhichOneof("action"):
+        case "select_army":
+            return army(console, own, add=sent.select_army.selection_add)
+        case "select_idle_worker":
+            return idle_workers(console, own, sent.select_idle_worker.type)
+        case "control_group":
+            return control_group(controls, sent.control_group)
+        case "multi_panel":
+            return icon(controls, sent.multi_panel)
+        case "select_warp_gates" | "select_larva" | "toggle_autocast":
+            return console  # without an effect
+    return error_pb.NotSupported
 
 
 # ---- clicks on the screen or the minimap ---------------------------------------------------------
@@ -337,7 +312,6 @@ def _queued(factory: Unit) -> int:
 
 Click = spatial_pb.ActionSpatialUnitSelectionPoint
 Group = ui_pb.ActionControlGroup
-GroupAction: TypeAlias = Group.ControlGroupAction.ValueType
 Icon = ui_pb.ActionMultiPanel
 Worker = ui_pb.ActionSelectIdleWorker
 Units = tuple[Unit, ...]
@@ -403,18 +377,15 @@ def idle_workers(console: Console, own: Sequence[Unit], kind: Worker.Type.ValueT
     return select(console, following, add=kind == Worker.Add)
 
 
-def control_group(
-    console: Console, members: Units, selected: Units, number: int, kind: GroupAction
-) -> Console:
-    """Use a control group.
-
-    Args:
-        members: the living units of the group.
-        selected: the living units of the selection.
-    """
+def control_group(controls: Controls, sent: Group) -> Console | Result:
+    """Use a control group."""
+    console, number, kind = controls.asked, sent.control_group_index, sent.action
+    if number >= GROUPS:
+        return error_pb.Error
+    members = controls.alive(console.groups[number])
     if kind == Group.Recall:
         return select(console, members)
-    own = _own(console, selected)
+    own = _own(console, controls.alive(console.selected))
     groups = list(console.groups)
     if kind in (Group.SetAndSteal, Group.AppendAndSteal):
         groups = [tuple(unit for unit in group if unit not in own) for group in groups]
@@ -423,13 +394,13 @@ def control_group(
     return replace(console, groups=tuple(groups))
 
 
-def icon(console: Console, selected: Units, number: int, kind: Icon.Type.ValueType) -> Console:
-    """Click on an icon of the panel of several units.
-
-    Args:
-        selected: the units on the panel.
-    """
-    unit = selected[number]
+def icon(controls: Controls, sent: Icon) -> Console | Result:
+    """Click on an icon of the panel of several units."""
+    console, kind = controls.asked, sent.type
+    selected = controls.alive(console.selected)
+    if not 0 <= sent.unit_index < len(selected):
+        return error_pb.Error
+    unit = selected[sent.unit_index]
     alike = tuple(one for one in selected if one.type.id == unit.type.id)
     if kind == Icon.DeselectUnit:
         return _without(console, (unit,))

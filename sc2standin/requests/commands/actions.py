@@ -34,7 +34,6 @@ from sc2standin.simulation.fights.pairs import hostile as are_hostile
 from sc2standin.simulation.game import Game
 from sc2standin.simulation.spells import can_meet, refusal
 from sc2standin.simulation.units import NEUTRAL, Order, Unit
-from sc2standin.view.crop import Crop
 from sc2standin.view.prepared import action_reply, reply_tail
 
 Success = error_pb.Success
@@ -50,15 +49,14 @@ def action(state: State, request: sc_pb.Request) -> bytes:
         state.provenance.note_action(content)
     actions = request.action.actions
     if state.crop is not None:
-        actions = [_uncropped(state.crop, one) for one in actions]
+        actions = [
+            sc_pb.Action(action_raw=state.crop.asked(one.action_raw))
+            if one.HasField("action_raw")
+            else one
+            for one in actions
+        ]
     results = [_perform(state, one) for one in actions]
     return action_reply(results, reply_tail(request, state.status))
-
-
-def _uncropped(crop: Crop, one: sc_pb.Action) -> sc_pb.Action:
-    return (
-        sc_pb.Action(action_raw=crop.asked(one.action_raw)) if one.HasField("action_raw") else one
-    )
 
 
 def _perform(state: State, one: sc_pb.Action) -> error_pb.ActionResult.ValueType:
@@ -187,10 +185,7 @@ def _obey(
     economy = game.economies.get(unit.owner)
     if economy is not None and _has_changed(unit, order, ability_id):
         return error_pb.NotSupported
-    if economy is None or order.kind < OrderKind.BUILD:
-        accepted = orders.give(game.world, unit, order, queued=queued)
-        return Success if accepted else error_pb.OrderQueueIsFull
-    if order.kind == OrderKind.CHANGE_MODE:
+    if economy is None or order.kind < OrderKind.BUILD or order.kind == OrderKind.CHANGE_MODE:
         accepted = orders.give(game.world, unit, order, queued=queued)
         return Success if accepted else error_pb.OrderQueueIsFull
     if order.kind == OrderKind.BUILD:
