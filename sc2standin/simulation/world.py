@@ -205,6 +205,13 @@ class World:
         """The units of one owner, in the order of creation."""
         return [unit for unit in self.units if unit.owner == owner]
 
+    def idle_workers(self, owner: int) -> int:
+        """The number of an owner's workers without an order."""
+        return sum(
+            one.type.is_counted_worker and one.owner == owner and one.order.kind == OrderKind.IDLE
+            for one in self.walkers
+        )
+
     def heal(self, unit: Unit, life: float) -> None:
         """Give a unit life, and count it for its owner."""
         unit.life += life

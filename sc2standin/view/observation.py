@@ -30,7 +30,7 @@ from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 from s2clientprotocol import score_pb2 as score_pb
 
-from sc2standin.data.abilities import OrderKind, available_to, needs_target
+from sc2standin.data.abilities import available_to, needs_target
 from sc2standin.data.research import RESEARCH_BY_ID
 from sc2standin.data.spells import ABILITIES_OF
 from sc2standin.data.unit_types import STRUCTURE, TYPE_BY_NAME, WORKERS, UnitType
@@ -90,7 +90,7 @@ class View:
             self._army = army
             _fill_common(seen.player_common, army, self._player)
         if army.workers:
-            seen.player_common.idle_worker_count = _idle_workers(world, self._player)
+            seen.player_common.idle_worker_count = world.idle_workers(self._player)
         if self._economy is not None:
             seen.player_common.vespene = self._economy.vespene
             seen.player_common.food_used = int(self._economy.food_used)
@@ -170,13 +170,6 @@ def _fill_common(player: sc_pb.PlayerCommon, army: Army, player_id: int) -> None
     player.idle_worker_count = 0
     player.army_count = army.soldiers
     player.warp_gate_count = army.warp_gates
-
-
-def _idle_workers(world: World, player: int) -> int:
-    return sum(
-        unit.type.is_counted_worker and unit.owner == player and unit.order.kind == OrderKind.IDLE
-        for unit in world.walkers
-    )
 
 
 def _power(game: Game) -> list[tuple[Unit, float]]:

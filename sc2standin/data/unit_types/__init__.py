@@ -33,7 +33,6 @@ from sc2standin.data.unit_types.files import (
 from sc2standin.data.unit_types.kinds import (
     ARMORED,
     BIOLOGICAL,
-    HIT,
     LIGHT,
     MASSIVE,
     MECHANICAL,
@@ -54,7 +53,6 @@ __all__ = [
     "BARRACKS",
     "BIOLOGICAL",
     "COMMAND_CENTER",
-    "HIT",
     "LIGHT",
     "MASSIVE",
     "MECHANICAL",

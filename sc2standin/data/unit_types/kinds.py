@@ -276,18 +276,3 @@ def hit(weapon: WeaponType, target: UnitType) -> float:
     """Damage of one whole attack of `weapon` on `target`."""
     bonus = weapon.bonus[1] if weapon.bonus and weapon.bonus[0] in target.attributes else 0.0
     return max(MIN_HIT, weapon.damage + bonus - target.armor) * weapon.attacks
-
-
-class _Hits(dict[tuple[UnitType, UnitType], float]):
-    """Computes each damage at its first use."""
-
-    def __missing__(self, pair: tuple[UnitType, UnitType]) -> float:
-        attacker, target = pair
-        weapon = attacker.weapon
-        damage = 0.0 if weapon is None else hit(weapon.against(target), target)
-        self[pair] = damage
-        return damage
-
-
-HIT = _Hits()
-"""Damage of one whole attack, by attacker and target."""

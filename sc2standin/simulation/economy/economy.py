@@ -212,12 +212,7 @@ class Economy:
 
     def _count_idle(self) -> None:
         """Count this loop for each idle worker and each idle structure."""
-        self.idle_worker_loops += sum(
-            unit.order.kind == OrderKind.IDLE
-            and unit.owner == self.owner
-            and unit.type.is_counted_worker
-            for unit in self._world.walkers
-        )
+        self.idle_worker_loops += self._world.idle_workers(self.owner)
         self.idle_production_loops += sum(
             unit.order.makes is None and isinstance(unit.job, Factory) and _trains(unit.type)
             for unit in self._world.structures[self.owner]

@@ -28,7 +28,7 @@ from math import sqrt
 from s2clientprotocol import debug_pb2 as debug_pb
 
 from sc2standin.data.abilities import OrderKind
-from sc2standin.data.unit_types import BIOLOGICAL, HIT, MIN_HIT
+from sc2standin.data.unit_types import BIOLOGICAL, MIN_HIT
 from sc2standin.data.upgrades import Blows, Levels, blows, upgraded_hit
 from sc2standin.game_time import LOOPS_PER_DATA_S
 from sc2standin.simulation import orders
@@ -42,13 +42,9 @@ BEAM_RADIUS = 0.15
 
 def damage_of(world: World, shooter: Unit, target: Unit) -> float:
     """Damage of one whole attack of a unit on another one."""
-    upgrades = world.upgrades
-    shielded = target.shields > 0.0
-    if not upgrades.count and not shielded:
-        return HIT[shooter.type, target.type]
-    attack = upgrades.levels_of(shooter.owner, shooter.type).attack
-    levels = upgrades.levels_of(target.owner, target.type)
-    if shielded:
+    attack = world.upgrades.levels_of(shooter.owner, shooter.type).attack
+    levels = world.upgrades.levels_of(target.owner, target.type)
+    if target.shields > 0.0:
         return _on_shields(blows(shooter.type, attack, target.type), target, levels)
     return upgraded_hit(shooter.type, attack, target.type, levels.armor_points)
 
