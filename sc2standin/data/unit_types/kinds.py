@@ -14,9 +14,7 @@ from s2clientprotocol import data_pb2 as data_pb
 
 from sc2standin.game_time import LOOPS_PER_DATA_S
 
-LIGHT, ARMORED = data_pb.Light, data_pb.Armored
 BIOLOGICAL, MECHANICAL, STRUCTURE = data_pb.Biological, data_pb.Mechanical, data_pb.Structure
-MASSIVE, PSIONIC = data_pb.Massive, data_pb.Psionic
 
 
 @dataclass(frozen=True)
