@@ -117,8 +117,9 @@ def test_user_data_before_the_header_is_passed_over():
         (b"garbage" * 100, "text", "not an MPQ archive"),
         (mpq.USER_DATA + bytes(100), "text", "not an MPQ archive"),
         (mpq.USER_DATA, "text", "cut off"),
-        (in_sectors({"text": b"abc" * 9_000})[:60], "text", "a table is cut off"),
-        (in_sectors({"text": b"abc" * 9_000}), "other", "the archive has no other"),
+        (pack({"text": b"abc"})[:20], "text", "an MPQ archive that is cut off"),
+        (pack({"text": b"abc"})[:-1], "text", "a table is cut off"),
+        (pack({"text": b"abc"}), "other", "the archive has no other"),
         (in_sectors({"text": b"x" * LIMIT_BYTES + b"x"}), "text", "has 1048577 bytes, more than"),
         (in_sectors({"text": bytes(300)}).replace(b"\x02x", b"\x12x"), "text", "neither zlib nor"),
         (in_sectors({"text": bytes(300)}).replace(b"\x02x", b"\x02y"), "text", "header check"),
@@ -127,20 +128,6 @@ def test_user_data_before_the_header_is_passed_over():
 def test_what_cannot_be_read_is_named(content, name, message):
     with pytest.raises(MpqError, match=message):
         unpack(content, name, LIMIT_BYTES)
-
-
-def test_unreadable_archives():
-    archive = pack({"text": b"abc" * 100, "noise": os.urandom(100)})
-    for content, name, limit_bytes in (
-        (archive, "other", LIMIT_BYTES),
-        (archive, "text", 299),
-        (archive[:-1], "text", LIMIT_BYTES),
-        (archive[:20], "text", LIMIT_BYTES),
-        (b"", "text", LIMIT_BYTES),
-        (b"PK" + archive[2:], "text", LIMIT_BYTES),
-    ):
-        with pytest.raises(MpqError):
-            unpack(content, name, limit_bytes)
 
 
 DUEL = {"format": EMPTY_MAP["format"], "name": "3m_duel", "duel_of": "3m"}

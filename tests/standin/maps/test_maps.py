@@ -7,7 +7,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
@@ -236,17 +235,3 @@ def test_losing_all_units_ends_the_episode(offline):
     ended = offline.observed()
     assert ended.player_result[0].result == sc_pb.Defeat
     assert ended.observation.score.score == -9
-
-
-@pytest.mark.parametrize(
-    ("how", "result"),
-    [
-        (debug_pb.DebugEndGame.Surrender, sc_pb.Defeat),
-        (debug_pb.DebugEndGame.DeclareVictory, sc_pb.Victory),
-    ],
-)
-def test_debug_end_game(offline, how, result):
-    offline.start()
-    offline.debug(debug_pb.DebugCommand(end_game=debug_pb.DebugEndGame(end_result=how)))
-    assert offline.step().status == sc_pb.ended
-    assert offline.observed().player_result[0].result == result
