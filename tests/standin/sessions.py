@@ -98,6 +98,15 @@ class Client:
     def debug(self, *commands: debug_pb.DebugCommand) -> None:
         assert not self.ask(debug=sc_pb.RequestDebug(debug=commands)).error
 
+    def toggle(self, *states: debug_pb.DebugGameState.ValueType) -> None:
+        """Switch cheats on or off, with the next loop."""
+        self.debug(*(debug_pb.DebugCommand(game_state=one) for one in states))
+
+    def end_game(self, result: str) -> None:
+        """End the game with the next loop by "Surrender" or "DeclareVictory"."""
+        end = debug_pb.DebugEndGame(end_result=debug_pb.DebugEndGame.EndResult.Value(result))
+        self.debug(debug_pb.DebugCommand(end_game=end))
+
     def game_info(self) -> sc_pb.ResponseGameInfo:
         return self.ask(game_info=sc_pb.RequestGameInfo()).game_info
 
@@ -355,8 +364,8 @@ def saved(session: Any) -> tuple[int, int]:
 
 
 def cheat(session: Any, *states: debug_pb.DebugGameState.ValueType) -> None:
-    """Switch cheats on or off."""
-    session.debug(*(debug_pb.DebugCommand(game_state=one) for one in states))
+    """Switch cheats on or off, and play a loop."""
+    session.toggle(*states)
     session.step()
 
 

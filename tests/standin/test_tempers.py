@@ -6,18 +6,16 @@ Each temper shows its behaviour, and a game without tempers does not.
 from __future__ import annotations
 
 import select
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 import sc2standin
+from sc2standin.command import main
 from sc2standin.install import MARKER
 from sc2standin.tempers import GROUPS, TEMPERS, Temper
 from tests.standin.conftest import launcher
@@ -58,25 +56,27 @@ def test_several_names_groups_and_values():
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("option", "told"),
     [
-        ("gentle", "no temper 'gentle'; there are silent-end, "),
-        ("late-unit", "and the groups kind, default, recorded, all; did you mean late-units?"),
-        ("kind,", "no temper ''; there are silent-end, "),
-        ("all:3", "no temper 'all:3'; there are silent-end, "),
-        ("untold-end:soon", "no temper 'untold-end:soon'; write untold-end:still"),
-        ("stub-end:1", "no temper 'stub-end:1'; write stub-end, without a value"),
+        ("--temper=gentle", "no temper 'gentle'; there are silent-end, "),
+        ("--temper=late-unit", "the groups kind, default, recorded, all; did you mean late-units?"),
+        ("--temper=kind,", "no temper ''; there are silent-end, "),
+        ("--temper=all:3", "no temper 'all:3'; there are silent-end, "),
+        ("--temper=untold-end:soon", "no temper 'untold-end:soon'; write untold-end:still"),
+        ("--temper=stub-end:1", "no temper 'stub-end:1'; write stub-end, without a value"),
+        ("--after-stop=rewind", "rewind"),
     ],
 )
 @pytest.mark.parametrize("installs", [True, False])
-def test_an_unknown_choice_is_an_error(text, told, installs, tmp_path):
+def test_an_unknown_choice_is_an_error(option, told, installs, tmp_path, capsys):
     what = ["install", str(tmp_path / "game")] if installs else ["-port", "5000"]
-    command = [sys.executable, "-m", "sc2standin", *what, "--temper", text]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2
-    assert told in done.stderr
+    with pytest.raises(SystemExit) as refusal:
+        main([*what, option])
+    assert refusal.value.code == 2
+    said = capsys.readouterr().err
+    assert told in said
     if "there are" in told:
-        assert ", ".join(GROUPS) in done.stderr
+        assert ", ".join(GROUPS) in said
     assert not (tmp_path / "game" / MARKER).exists()
 
 
@@ -99,9 +99,6 @@ SILENCE_S = 0.5
 LAST_LOOP = 6
 OBSERVE, PING = sc_pb.RequestObservation(), sc_pb.RequestPing()
 LEAVE, ACT = sc_pb.RequestLeaveGame(), sc_pb.RequestAction()
-SURRENDER = debug_pb.DebugCommand(
-    end_game=debug_pb.DebugEndGame(end_result=debug_pb.DebugEndGame.Surrender)
-)
 WON = {1: sc_pb.Victory}
 BOTH_WON, FIRST_WON = {1: sc_pb.Victory, 2: sc_pb.Victory}, {1: sc_pb.Victory, 2: sc_pb.Defeat}
 
@@ -185,7 +182,7 @@ def test_not_in_game(begun, short, wait_for, first):
 @pytest.mark.parametrize("temper", ["silent-end", "not-in-game"])
 def test_the_end_of_a_match_in_real_time(pair_of, temper, wait_for):
     pair = pair_of(temper, realtime=True)
-    pair.wires[1].debug(SURRENDER)
+    pair.wires[1].end_game("Surrender")
     if temper == "silent-end":
         for wire in pair.wires:
             wire.send(observation=later_than(1 << 10))
@@ -200,7 +197,7 @@ def test_the_end_of_a_match_in_real_time(pair_of, temper, wait_for):
 @pytest.mark.parametrize("temper", ["untold-end", "untold-end:still"])
 def test_untold_end(pair_of, temper, wait_for):
     pair = pair_of(temper, realtime=True)
-    pair.wires[1].debug(SURRENDER)
+    pair.wires[1].end_game("Surrender")
     wait_for(lambda: not any(units_of(seen, 2) for seen in pair.observe()))
     seen = pair.ask(observation=OBSERVE)
     move = command(units_of(seen[0].observation, 1), MOVE, (20, 20))
@@ -217,7 +214,7 @@ def test_untold_end(pair_of, temper, wait_for):
     assert all(wire.reply().observation.observation.game_loop > loop for wire in pair.wires)
     assert [reply.status for reply in pair.ask(leave_game=LEAVE)] == [sc_pb.launched] * 2
     pair.begin(local_map())
-    pair.wires[1].debug(SURRENDER)
+    pair.wires[1].end_game("Surrender")
     assert [reply.status for reply in pair.step(3)] == [sc_pb.ended] * 2
     assert [results(one) for one in pair.observe()] == [FIRST_WON] * 2
 
@@ -237,7 +234,7 @@ def test_untold_end_of_a_match_that_a_player_leaves(pair_of, wait_for):
 @pytest.mark.parametrize("realtime", [False, True])
 def test_both_win(pair_of, temper, realtime, wait_for):
     pair = pair_of(temper, realtime=realtime)
-    pair.wires[1].debug(SURRENDER)
+    pair.wires[1].end_game("Surrender")
     if realtime:
         wait_for(lambda: {reply.status for reply in pair.ask(ping=PING)} == {sc_pb.ended})
     else:

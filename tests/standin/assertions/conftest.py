@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2pool.deadline import Deadline
@@ -177,8 +176,3 @@ def units(*named: tuple[Any, ...]) -> list[Spawn]:
 def of(client: Client, name: str, owner: int = 1) -> list[Any]:
     """The units of this type and owner in the client's next observation."""
     return [unit for unit in client.units(unit_id(name)) if unit.owner == owner]
-
-
-def cheat(client: Client, *states: debug_pb.DebugGameState.ValueType) -> None:
-    """Change the rules for this client, from the next loop on."""
-    client.debug(*(debug_pb.DebugCommand(game_state=state) for state in states))

@@ -169,12 +169,11 @@ class TestScores:
 
 def test_s01_an_episode_is_ended_and_restarted_ten_times(begin):
     wire = begin("MoveToBeacon")
-    victory = debug_pb.DebugEndGame(end_result=debug_pb.DebugEndGame.DeclareVictory)
     for _ in range(10):
         wire.spawn(*units(("Marine", 1, 30, 30, 2)))
         wire.step(2)
         assert len(of(wire, "Marine")) == 3
-        wire.debug(debug_pb.DebugCommand(end_game=victory))
+        wire.end_game("DeclareVictory")
         loops = 0
         while wire.step(10).status == sc_pb.in_game:
             loops += 10

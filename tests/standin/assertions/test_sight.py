@@ -190,7 +190,7 @@ class TestSpells:
         friends = ("Sentry", 1, 30, 30), ("Stalker", 1, 28, 30), ("Phoenix", 1, 30, 28)
         clients = host, _ = duel(*friends, ("Overlord", 2, 38, 30), disable_fog=True)
         for client in clients:
-            client.debug(debug_pb.DebugCommand(game_state=debug_pb.god))
+            client.toggle(debug_pb.god)
         pair.step(3)
         energize(host, "Sentry")
         pair.step(3)
@@ -215,7 +215,7 @@ class TestSpells:
     def test_p28_a_graviton_beam_is_on_its_target_alone(self, duel, pair):
         clients = host, _ = duel(("Phoenix", 1, 30, 30), ("Stalker", 2, 33, 30), disable_fog=True)
         for client in clients:
-            client.debug(debug_pb.DebugCommand(game_state=debug_pb.god))
+            client.toggle(debug_pb.god)
         pair.step(3)
         energize(host, "Phoenix")
         pair.step(3)

@@ -6,7 +6,7 @@ import pytest
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
 
-from tests.standin.assertions.conftest import cheat, of, units
+from tests.standin.assertions.conftest import of, units
 from tests.standin.sessions import Wire, apart, command, place_of
 from tests.support.duels import Pair
 
@@ -158,7 +158,7 @@ def test_s06_player_common_counts_what_is_created(field):
 
 def test_s08_debug_gives_5000_of_each_resource(field):
     minerals, vespene = field.money()
-    cheat(field, debug_pb.all_resources)
+    field.toggle(debug_pb.all_resources)
     field.step(2)
     after = field.money()
     assert minerals + 5000 <= after[0] <= minerals + 5020  # the workers bring some home, too
@@ -169,7 +169,7 @@ def test_s12_all_upgrades_twice_are_two_levels(field):
     field.spawn(*units(("Zealot", 1, 44, 48), ("Marine", 1, 40, 48)))
     field.step(2)
     for _ in range(2):
-        cheat(field, debug_pb.upgrade)
+        field.toggle(debug_pb.upgrade)
         field.step(2)
     (zealot,) = of(field, "Zealot")
     levels = (
@@ -194,7 +194,7 @@ def test_s25_a_medivac_heals_a_marauder(field):
 
 
 def test_s26_a_stimpack_is_a_buff_and_costs_life(field):
-    cheat(field, debug_pb.tech_tree, debug_pb.upgrade)
+    field.toggle(debug_pb.tech_tree, debug_pb.upgrade)
     field.spawn(*units(("Marine", 1, 44, 48)))
     field.step(2)
     field.order(of(field, "Marine"), STIM)
@@ -216,7 +216,7 @@ def test_s33_a_zealots_shield_is_set_and_recovers(field):
 
 
 def test_s36_a_zergling_becomes_a_baneling(field):
-    cheat(field, debug_pb.free, debug_pb.tech_tree, debug_pb.fast_build)
+    field.toggle(debug_pb.free, debug_pb.tech_tree, debug_pb.fast_build)
     field.spawn(*units(("Zergling", 1, 44, 48)))
     field.step(2)
     field.order(of(field, "Zergling"), 80)
@@ -227,7 +227,7 @@ def test_s36_a_zergling_becomes_a_baneling(field):
 
 def test_p29_what_works_is_active(begin):
     wire = begin()
-    cheat(wire, debug_pb.all_resources, debug_pb.tech_tree)
+    wire.toggle(debug_pb.all_resources, debug_pb.tech_tree)
     wire.spawn(*units(("Nexus", 1, 40.5, 40.5), ("Nexus", 1, 48.5, 54.5)))
     wire.step(16)
     nexuses = of(wire, "Nexus")
@@ -251,7 +251,7 @@ HERE = (44.5, 48.5)
 def rich(begin) -> Wire:
     """A town with all resources and without tech requirements."""
     wire = begin()
-    cheat(wire, debug_pb.all_resources, debug_pb.tech_tree)
+    wire.toggle(debug_pb.all_resources, debug_pb.tech_tree)
     wire.step(1)
     return wire
 
@@ -259,7 +259,7 @@ def rich(begin) -> Wire:
 @pytest.fixture
 def fast(rich) -> Wire:
     """The same, in which everything is built in a second."""
-    cheat(rich, debug_pb.fast_build)
+    rich.toggle(debug_pb.fast_build)
     rich.step(1)
     return rich
 

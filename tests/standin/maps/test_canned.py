@@ -136,11 +136,7 @@ def test_the_end_and_a_restart(offline):
 
 def test_a_computer_has_a_result_too(offline):
     offline.start("Canned", player_setup=against(sc_pb.VeryEasy))
-    offline.debug(
-        debug_pb.DebugCommand(
-            end_game=debug_pb.DebugEndGame(end_result=debug_pb.DebugEndGame.Surrender)
-        )
-    )
+    offline.end_game("Surrender")
     assert offline.step(8).step.simulation_loop == 1
     seen = offline.observed()
     assert [(r.player_id, r.result) for r in seen.player_result] == [

@@ -60,14 +60,13 @@ def test_action_results(offline):
 def test_who_controls_the_enemy_commands_its_units_too(offline):
     offline.arena((MARINE, 1, 20, 20), (ROACH, 2, 50, 50))
     (roach,) = offline.units(ROACH)
-    control = debug_pb.DebugCommand(game_state=debug_pb.control_enemy)
-    offline.debug(control)
+    offline.toggle(debug_pb.control_enemy)
     offline.step()
     assert offline.order(roach, MOVE, (40, 40)) == error_pb.Success
     offline.step(16)
     (after,) = offline.units(ROACH)
     assert (after.pos.x, after.pos.y) < (50, 50)
-    offline.debug(control)
+    offline.toggle(debug_pb.control_enemy)
     offline.step()
     refused = [error_pb.YouCantIssueCommandsToThatUnit]
     assert offline.act(command(roach, MOVE, (40, 40))) == refused

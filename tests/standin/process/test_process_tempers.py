@@ -179,13 +179,11 @@ def test_no_player(launch, temper):
 @pytest.mark.parametrize("close", ["close frame", "end of file", "while it waits"])
 def test_fatal_close(launch, temper, close, ends):
     game = launch("--temper", temper)
-    wire = game.connect()
-    wire.start(realtime=close == "while it waits")
     if close == "while it waits":
-        wire.send(observation=sc_pb.RequestObservation(game_loop=1 << 16))
-        assert is_silent(wire)
-        wire.socket.close()
+        _leave_while_it_waits(game)
     else:
+        wire = game.connect()
+        wire.start()
         payload = sc_pb.Request(step=STEP).SerializeToString()
         frames = bytes([0x82, 0x80 | len(payload)]) + bytes(4) + payload
         frames += bytes([0x88, 0x80]) + bytes(4) if close == "close frame" else b""

@@ -149,8 +149,7 @@ def test_a_game_that_a_debug_command_ended(session_for):
     session = session_for()
     session.start()
     session.step(8)
-    surrender = debug_pb.DebugEndGame(end_result=debug_pb.DebugEndGame.Surrender)
-    session.debug(debug_pb.DebugCommand(end_game=surrender))
+    session.end_game("Surrender")
     assert session.step(8).status == sc_pb.ended
     again = session_for()
     last = sc_pb.ResponseObservation.FromString(watched(again, session.replay())[-1])

@@ -17,7 +17,6 @@ import numpy as np
 import psutil
 import pytest
 from google.protobuf.message import DecodeError
-from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
@@ -263,15 +262,6 @@ def test_a_game_that_ends_has_one_result_for_both(pair):
         assert seen.observation.game_loop == 2
     for reply in pair.ask(step=STEP):
         assert "already ended" in reply.error[0]
-
-
-def test_surrender_is_the_surrenderers_defeat(pair):
-    pair.begin()
-    end = debug_pb.DebugEndGame(end_result=debug_pb.DebugEndGame.Surrender)
-    pair.wires[1].debug(debug_pb.DebugCommand(end_game=end))
-    pair.step(8)
-    for seen in pair.observe():
-        assert results(seen) == {1: sc_pb.Victory, 2: sc_pb.Defeat}
 
 
 def test_restart_is_refused_and_the_next_game_is_created(pair):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import socket
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.command import main
-from sc2standin.install import MARKER
 
 TIMEOUT_S = 20
 
@@ -257,16 +255,6 @@ def test_loops_after_a_stop(launch, after_stop, fewest, most):
     began_s = time.monotonic()
     assert loop_of(wire, after + 9) >= after + 9
     assert time.monotonic() - began_s == pytest.approx(9 / 22.4, abs=0.15)
-
-
-def test_an_unknown_choice_is_told_and_nothing_written(tmp_path):
-    command = [sys.executable, "-m", "sc2standin", "install", str(tmp_path / "game")]
-    done = subprocess.run(
-        [*command, "--after-stop=rewind"], check=False, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 2
-    assert "rewind" in done.stderr
-    assert not (tmp_path / "game" / MARKER).exists()
 
 
 STEPS = 5

@@ -108,7 +108,7 @@ def test_each_blow_of_an_attack_meets_armor(offline):
 )
 def test_a_unit_fires_the_weapon_that_hits_its_target(offline, attacker, target, damage):
     offline.arena((attacker, 1, 20, 20), (target, 2, 25.5, 20), (MARINE, 1, 50, 50))
-    offline.debug(debug_pb.DebugCommand(game_state=debug_pb.god))
+    offline.toggle(debug_pb.god)
     unit = _first_hit(offline, target)
     lost = unit.health_max + unit.shield_max - unit.health - unit.shield
     assert lost == pytest.approx(damage, abs=0.1)  # a roach has regenerated some of it
@@ -137,7 +137,7 @@ def test_levels_count_for_the_weapon_that_is_fired_and_for_shields(
 def test_who_holds_does_not_walk_though_its_other_weapon_reaches_as_far(offline):
     offline.arena((QUEEN, 1, 20, 20), (ROACH, 2, 28, 20))
     offline.order(offline.units(QUEEN), HOLD)
-    offline.debug(debug_pb.DebugCommand(game_state=debug_pb.god))
+    offline.toggle(debug_pb.god)
     offline.step(3)
     (queen,) = offline.units(QUEEN)
     assert (queen.pos.x, queen.weapon_cooldown) == (20, 0)
@@ -245,7 +245,7 @@ def test_a_reaper_heals_when_no_hit_has_come_for_a_while(offline):
 
 def test_an_attack_that_is_broken_off_costs_nothing(offline):
     offline.arena((HELLION, 1, 20, 20), (ROACH, 2, 25, 20), (ROACH, 2, 60, 60))
-    offline.debug(debug_pb.DebugCommand(game_state=debug_pb.god))
+    offline.toggle(debug_pb.god)
     offline.step(4)  # the damage point comes 4 loops after the first loop
     offline.order(offline.units(HELLION), MOVE, (10, 20))
     offline.step(4)
@@ -256,7 +256,7 @@ def test_an_attack_that_is_broken_off_costs_nothing(offline):
 
 def test_who_is_told_to_attack_in_every_loop_fires_as_fast(offline):
     offline.arena((HELLION, 1, 20, 20), (ROACH, 2, 25, 20), (ROACH, 2, 60, 60))
-    offline.debug(debug_pb.DebugCommand(game_state=debug_pb.god))
+    offline.toggle(debug_pb.god)
     for loop in range(6):
         offline.order(offline.units(HELLION), ATTACK, (30, 20 + loop))
         offline.step()
@@ -301,7 +301,6 @@ def test_a_unit_stands_after_its_shot(offline):
 SCAN_MOVE, GENERAL_ATTACK = 19, 3674
 TEMPLAR, SENTRY, OBSERVER = 76, 77, 82
 SHOWN = sc_pb.InterfaceOptions(raw=True, show_cloaked=True)
-GOD = debug_pb.DebugCommand(game_state=debug_pb.god)
 
 
 def _layers(*, show_cloaked: bool) -> sc_pb.InterfaceOptions:
@@ -347,7 +346,7 @@ def test_a_detector_shows_it_within_its_range_and_hides_it_again(offline):
 
 def test_unseen_units_are_not_attacked(offline):
     offline.arena((MARINE, 1, 30, 30), (TEMPLAR, 2, 31, 30), interface=SHOWN)
-    offline.debug(GOD)
+    offline.toggle(debug_pb.god)
     offline.step(40)
     (marine,), (templar,) = offline.units(MARINE), offline.units(TEMPLAR)
     assert offline.order(marine, ATTACK, target=templar) == error_pb.MustTargetVisibleUnit
@@ -356,7 +355,7 @@ def test_unseen_units_are_not_attacked(offline):
 
 def test_an_attack_ends_when_the_target_is_no_longer_detected(offline):
     offline.arena((MARINE, 1, 30, 30), (OBSERVER, 1, 30, 31), (TEMPLAR, 2, 34, 30), interface=SHOWN)
-    offline.debug(GOD)
+    offline.toggle(debug_pb.god)
     offline.step()
     marines, (templar,) = offline.units(MARINE), offline.units(TEMPLAR)
     offline.order(marines, ATTACK, target=templar)
@@ -412,11 +411,11 @@ def test_a_client_that_lifts_the_fog_is_told_what_it_would_hide(offline):
 
 def test_units_in_god_mode_take_no_damage_until_it_ends(offline):
     offline.arena((MARINE, 1, 30, 30), (COLOSSUS, 2, 33, 30))
-    offline.debug(GOD)
+    offline.toggle(debug_pb.god)
     offline.step(20)
     assert offline.units(MARINE)[0].health == 45
     assert offline.units(COLOSSUS)[0].shield < 150
-    offline.debug(GOD)
+    offline.toggle(debug_pb.god)
     offline.step(40)
     assert not offline.units(MARINE)
 

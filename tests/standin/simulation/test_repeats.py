@@ -21,7 +21,7 @@ from sc2standin.simulation.fights.pairs import Pairs
 from sc2standin.simulation.units import way_to
 from sc2standin.simulation.world import World
 from tests.standin.maps.test_smac import begin as begin_smac
-from tests.standin.sessions import OfflineSession, place_of
+from tests.standin.sessions import OfflineSession, cheat, place_of
 
 LOOPS = 240
 SCV, MARINE, ROACH, OBSERVER, TEMPLAR, TUMOR, INFESTOR = 45, 48, 110, 82, 76, 87, 111
@@ -71,9 +71,7 @@ def _upgrades(session: OfflineSession) -> None:
     session.start("Melee/Simple64")
     session.create((BARRACKS, 1, 24.5, 45.5), (BAY, 1, 30.5, 45.5), (MARINE, 1, 30, 50, 6))
     session.create((TECH_LAB, 1, 27.0, 45.0))
-    for state in (debug_pb.all_resources, debug_pb.fast_build, debug_pb.tech_tree):
-        session.debug(debug_pb.DebugCommand(game_state=state))
-    session.step()
+    cheat(session, debug_pb.all_resources, debug_pb.fast_build, debug_pb.tech_tree)
     session.order(session.one(BARRACKS_LAB), STIMPACK)
     session.order(session.one(BAY), WEAPONS)
     session.step(20)

@@ -21,7 +21,7 @@ MISSILE, BRIDGE = 802, 748
 @pytest.mark.parametrize("worker", [SCV, PROBE, DRONE])
 def test_a_worker_attacks_only_if_it_is_ordered_to(offline, worker):
     offline.arena((worker, 1, 20, 30), (OVERSEER, 2, 20, 34), (IMMORTAL, 2, 21.2, 30))
-    offline.debug(debug_pb.DebugCommand(game_state=debug_pb.god))
+    offline.toggle(debug_pb.god)
     offline.step(10)
     (immortal,) = offline.units(IMMORTAL)
     assert immortal.shield == 100

@@ -144,7 +144,6 @@ def test_other_maps_say_nothing(offline):
 
 SMART, MOVE_MOVE, ATTACK = 1, 16, 23
 ROACH, TEMPLAR, SHARD = 110, 76, 1680
-SHOW_MAP = debug_pb.DebugCommand(game_state=debug_pb.show_map)
 HIDDEN, FOGGED, VISIBLE = 0, 1, 2
 SHARDS = {"type": "MineralShard", "owner": 16, "count": 30, "place": "random"}
 
@@ -237,12 +236,12 @@ def test_a_client_shows_the_whole_map_until_it_hides_it_again(session_for):
     session.arena((MARINE, 1, 12, 12), (ROACH, 2, 50, 50), (TEMPLAR, 2, 50, 40), fog=True)
     session.step()
     assert not session.units(ROACH)
-    session.debug(SHOW_MAP)
+    session.toggle(debug_pb.show_map)
     session.step()
     assert len(session.units(ROACH)) == 1
     assert not session.units(TEMPLAR)
     assert set(session.observe().raw_data.map_state.visibility.data) == {VISIBLE}
-    session.debug(SHOW_MAP)
+    session.toggle(debug_pb.show_map)
     session.step()
     assert not session.units(ROACH)
     assert set(session.observe().raw_data.map_state.visibility.data) == {VISIBLE, FOGGED}

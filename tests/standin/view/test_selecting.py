@@ -9,7 +9,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from s2clientprotocol import spatial_pb2 as spatial_pb
 from s2clientprotocol import ui_pb2 as ui_pb
 
-from tests.standin.sessions import look, options
+from tests.standin.sessions import cheat, look, options
 
 SUCCESS, NOT_SUPPORTED = error_pb.Success, error_pb.NotSupported
 MARINE, SCV, ROACH, COMMAND_CENTER, BARRACKS = 48, 45, 110, 18, 21
@@ -357,8 +357,7 @@ def test_a_replay_shows_the_players_screen(offline):
 def test_the_panel_of_a_unit_shows_its_levels_energy_and_buffs(town_on_screen):
     session = town_on_screen
     for _ in range(2):
-        session.debug(debug_pb.DebugCommand(game_state=debug_pb.upgrade))
-        session.step()
+        cheat(session, debug_pb.upgrade)
     session.create((MARINE, 1, 32.0, 32.0), (MEDIVAC, 1, 32.0, 40.0))
     session.act(at((32.0, 32.0)))
     session.order(session.units(MARINE), STIM)
