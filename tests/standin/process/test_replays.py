@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
 import struct
 import subprocess
 import sys
 from importlib import resources
 
-import mpyq
 import numpy as np
 import pytest
 from PIL import Image
@@ -20,6 +18,7 @@ from sc2standin import mpq, recording
 from sc2standin.data.abilities import ABILITIES
 from sc2standin.status import Status
 from sc2standin.version import BASE_BUILD, GAME_VERSION
+from tests.standin.maps.test_map_files import read_by_mpyq
 from tests.standin.sessions import RAW, against
 from tests.support.fuzz.draw import Draw
 
@@ -173,8 +172,7 @@ def test_other_programs_read_the_file(offline):
     """python-sc2 and pysc2 choose a game by the version in a replay."""
     offline.start()
     offline.step(224)
-    files = mpyq.MPQArchive(io.BytesIO(offline.replay())).extract()
-    metadata = json.loads(files[b"replay.gamemetadata.json"])
+    metadata = json.loads(read_by_mpyq(offline.replay())["replay.gamemetadata.json"])
     assert metadata["BaseBuild"] == f"Base{BASE_BUILD}"
     assert metadata["GameVersion"][:-6] == GAME_VERSION
     assert (metadata["Title"], metadata["Duration"]) == ("MoveToBeacon", 10)
@@ -295,8 +293,7 @@ def test_damaged_and_forged_files_are_refused(offline):
             damaged[place] = rng.integers(256)
         reply = offline.ask(replay_info=sc_pb.RequestReplayInfo(replay_data=bytes(damaged)))
         assert not reply.error, "an exception"
-    files = mpyq.MPQArchive(io.BytesIO(data)).extract()
-    named = {name.decode(): content for name, content in files.items()}
+    named = read_by_mpyq(data)
     end = debug_pb.DebugCommand(test_process=debug_pb.DebugTestProcess(test=1))
     for request in (
         sc_pb.Request(debug=sc_pb.RequestDebug(debug=[end])),
@@ -314,8 +311,7 @@ def test_damaged_and_forged_files_are_refused(offline):
 def test_a_deposit_at_a_place_that_no_map_has_is_refused(offline, number):
     """A whole number of 400 digits is in JSON, but is no `float`."""
     offline.start()
-    files = mpyq.MPQArchive(io.BytesIO(offline.replay())).extract()
-    named = {name.decode(): content for name, content in files.items()}
+    named = read_by_mpyq(offline.replay())
     episode = json.loads(named["sc2pool.episode.json"])
     episode["quirks"] = {"spent": [["place", 1, 0]], "late_loops": 0, "waves_stall": False}
     content = json.dumps(episode).replace('"place"', number).encode()
@@ -400,8 +396,7 @@ except recording.ReplayError as error:
 def test_what_becomes_of_a_file_is_bounded(offline, tmp_path, part, repeated):
     """Replays of some 70 KB, of which 60 MB are unpacked, took gigabytes."""
     offline.start()
-    files = mpyq.MPQArchive(io.BytesIO(offline.replay())).extract()
-    named = {name.decode(): content for name, content in files.items()}
+    named = read_by_mpyq(offline.replay())
     if repeated is None:
         # A request whose field `action` has a length of 4 bytes, in 7 bits each.
         size = 60_000_000
@@ -484,8 +479,7 @@ def test_a_replay_becomes_a_picture(offline, installation, tmp_path):
 
 def forged(replay: bytes, **about: object) -> bytes:
     """The replay with another description of its game."""
-    files = mpyq.MPQArchive(io.BytesIO(replay)).extract()
-    named = {name.decode(): content for name, content in files.items()}
+    named = read_by_mpyq(replay)
     info = sc_pb.ResponseReplayInfo.FromString(named["sc2pool.info"])
     for name, value in about.items():
         setattr(info, name, value)
