@@ -151,7 +151,7 @@ class Scenario:
     players: int = 1
     """The number of clients that can play the map. With two, a player without units has lost."""
     canned: bool = False
-    """True if nothing happens on the map and observations are prepared; see `process.canned`."""
+    """True if nothing happens on the map and observations are prepared; see `process.session`."""
     step_cost: StepCost | None = None
     economy: EconomyRules | None = None
     army_selected: bool = False

@@ -32,11 +32,7 @@ from sc2standin.requests.lifecycle import loops_asked
 from sc2standin.requests.observe import player_results, whole_observation
 from sc2standin.simulation.game import Game
 from sc2standin.status import LEGAL, Status
-from sc2standin.view.prepared import (
-    PreparedObservation,
-    action_reply,
-    reply_tail,
-)
+from sc2standin.view.prepared import action_reply, game_loop, observation_reply, reply_tail
 
 _SUCCESS = int(error_pb.Success)
 
@@ -48,21 +44,22 @@ def _act(state: State, request: sc_pb.Request) -> bytes:
 
 def _observe(state: State, request: sc_pb.Request) -> bytes:
     game = state.playing()
-    prepared = state.prepared
-    if prepared is None:
-        prepared = state.prepared = _prepare(state)
+    if state.prepared is None:
+        state.prepared = _prepare(state)
     results = b""
     if game.result is not None:
         ended = sc_pb.ResponseObservation(player_result=player_results(state))
         results = ended.SerializeToString(deterministic=True)
-    return prepared.reply(game.world.loop, results, reply_tail(request, state.status))
+    tail, loop = reply_tail(request, state.status), game_loop(game.world.loop)
+    return observation_reply(b"", state.prepared, results, tail, loop)
 
 
-def _prepare(state: State) -> PreparedObservation:
+def _prepare(state: State) -> bytes:
     results_sent = state.results_sent
     whole = whole_observation(state, sc_pb.RequestObservation())
     state.results_sent = results_sent  # this observation is not sent to the client
-    return PreparedObservation(whole.observation)
+    whole.observation.ClearField("game_loop")
+    return bytes(whole.observation.SerializeToString(deterministic=True))
 
 
 CANNED_IN_BYTES = IN_BYTES | {"action": _act, "observation": _observe}

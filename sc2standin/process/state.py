@@ -36,7 +36,7 @@ from sc2standin.tempers import Temper
 from sc2standin.version import BASE_BUILD
 from sc2standin.view import View
 from sc2standin.view.crop import Crop
-from sc2standin.view.prepared import PreparedObservation, action_done
+from sc2standin.view.prepared import action_done
 
 if TYPE_CHECKING:
     from sc2standin.meeting import Invitation, Meeting
@@ -222,8 +222,8 @@ class State:
     provenance: Provenance = field(default_factory=Provenance)
     canned: bool = False
     """True if the episode is on a canned map."""
-    prepared: PreparedObservation | None = None
-    """The prepared observation on a canned map, after the first request for it."""
+    prepared: bytes | None = None
+    """The observation on a canned map without its loop, after the first request for it."""
     fate: Fate | None = None
     fate_delay_s: float = 0.0
 

@@ -49,33 +49,9 @@ _ID = _tag(sc_pb.Response, "id", _VARINT)
 _STATUS = _tag(sc_pb.Response, "status", _VARINT)
 
 
-class PreparedObservation:
-    """The observation of an episode in which only the loop changes."""
-
-    def __init__(self, seen: sc_pb.Observation) -> None:
-        last = max(field.number for field, _value in seen.ListFields())
-        if last != sc_pb.Observation.GAME_LOOP_FIELD_NUMBER:
-            raise ValueError("the game loop must be the last field of the observation")
-        unchanging = sc_pb.Observation()
-        unchanging.CopyFrom(seen)
-        unchanging.ClearField("game_loop")
-        self._unchanging = bytes(unchanging.SerializeToString(deterministic=True))
-        self._heads: dict[tuple[int, int], bytes] = {}
-
-    def reply(self, loop: int, results: bytes, tail: bytes) -> bytes:
-        """The whole reply; `results` are the serialized `player_result`s, or empty."""
-        number = varint(loop)
-        # The lengths in the head depend on the lengths of the fields after it.
-        lengths = len(number), len(results)
-        head = self._heads.get(lengths)
-        if head is None:
-            head = self._heads[lengths] = self._head(*lengths)
-        return b"".join((head, number, results, tail))
-
-    def _head(self, loop_bytes: int, results_bytes: int) -> bytes:
-        seen = self._unchanging + _GAME_LOOP
-        inner = _SEEN + varint(len(seen) + loop_bytes) + seen
-        return _OBSERVATION + varint(len(inner) + loop_bytes + results_bytes) + inner
+def game_loop(loop: int) -> bytes:
+    """The last field of an observation itself."""
+    return _GAME_LOOP + varint(loop)
 
 
 def action_done(action: bytes, loop: int) -> bytes:
@@ -84,17 +60,21 @@ def action_done(action: bytes, loop: int) -> bytes:
     return b"".join((_DONE, varint(len(content)), content))
 
 
-def observation_reply(before: bytes, seen: bytes, after: bytes, tail: bytes) -> bytes:
+def observation_reply(
+    before: bytes, seen: bytes, after: bytes, tail: bytes, more: bytes = b""
+) -> bytes:
     """The reply to an observation request, from serialized parts.
 
     Args:
         before, after: the fields before and after the observation itself.
         seen: the observation itself.
         tail: the end of the reply, see `reply_tail`.
+        more: the last fields of the observation itself, if `seen` lacks them.
     """
-    size = varint(len(seen))
-    content_bytes = len(before) + len(_SEEN) + len(size) + len(seen) + len(after)
-    parts = (_OBSERVATION, varint(content_bytes), before, _SEEN, size, seen, after, tail)
+    seen_bytes = len(seen) + len(more)
+    size = varint(seen_bytes)
+    content_bytes = len(before) + len(_SEEN) + len(size) + seen_bytes + len(after)
+    parts = (_OBSERVATION, varint(content_bytes), before, _SEEN, size, seen, more, after, tail)
     return b"".join(parts)
 
 
