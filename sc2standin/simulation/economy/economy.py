@@ -192,13 +192,11 @@ class Economy:
             job = worker.job
             if not isinstance(job, Errand):
                 self._begin[worker.order.kind](worker)
-            elif loop >= job.until:
-                worker.x += job.vx
-                worker.y += job.vy
+                continue
+            worker.x += job.vx
+            worker.y += job.vy
+            if loop >= job.until:
                 job.then(worker)
-            else:
-                worker.x += job.vx
-                worker.y += job.vy
         self.production.advance(self.free_food)
         self.building.grow()
         self._add_ons.advance()

@@ -412,17 +412,11 @@ class Flight:
     def __init__(self, world: World, building: Building, walking: Walking, owner: int) -> None:
         self._world, self._building, self._walking = world, building, walking
         self._owner = owner
-        self._seen: list[Unit] = []
-        """The structures at the last call; the world makes a new list when a structure changes."""
-        self._afloat: list[Unit] = []
 
     def advance(self) -> None:
         """Fly and land for one loop."""
-        if self._seen is not self._world.structures[self._owner]:
-            self._seen = self._world.structures[self._owner]
-            self._afloat = [one for one in self._seen if one.type.afloat]
-        for unit in self._afloat:
-            if isinstance(unit.job, Factory):
+        for unit in self._world.structures[self._owner]:
+            if unit.type.afloat and isinstance(unit.job, Factory):
                 self._fly(unit, unit.job)
 
     def _fly(self, unit: Unit, job: Factory) -> None:
