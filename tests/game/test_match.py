@@ -36,7 +36,7 @@ SHORT = Limits(launch_s=30, create_join_s=2.0, reset_s=2.0, step_s=1.0)
 
 @asynccontextmanager
 async def matching(
-    where: Path, limits: Limits = LIMITS, *, seed: int | None = None
+    where: Path, limits: Limits = LIMITS, *, setup: GameSetup = SETUP, seed: int | None = None
 ) -> AsyncIterator[Match]:
     """Launches a match, begins an episode if there is a seed, and closes it."""
     installation = find_installation(where)
@@ -45,10 +45,16 @@ async def matching(
     )
     with closing(await launching) as match:
         if seed is not None:
-            path = find_map(installation, SETUP.map_name)
-            assert await match.start_episode(SETUP, path, seed) is ResetKind.CREATE
+            path = find_map(installation, setup.map_name)
+            assert await match.start_episode(setup, path, seed) is ResetKind.CREATE
             await match.observe()
         yield match
+
+
+@pytest.fixture
+def played(standin_dir: Path) -> Path:
+    """The file of the map that is played."""
+    return find_map(find_installation(standin_dir), SETUP.map_name)
 
 
 @pytest.fixture
@@ -77,7 +83,7 @@ def seen_by(observed: Observed, owner: int) -> dict[int, tuple[float, float, flo
     return {u.tag: (u.pos.x, u.pos.y, u.health) for u in units if u.owner == owner}
 
 
-async def test_four_hundred_steps(standin_dir):
+async def test_four_hundred_steps(standin_dir, played):
     """Loops are equal, and each side's own units are the other side's enemies."""
     async with matching(standin_dir) as match:
         assert match.host.version == match.guest.version != ""
@@ -85,8 +91,7 @@ async def test_four_hundred_steps(standin_dir):
         steps = episode = 0
         while steps < 400:
             setup = replace(SETUP, disable_fog=True)
-            path = find_map(find_installation(standin_dir), SETUP.map_name)
-            await match.start_episode(setup, path, episode)
+            await match.start_episode(setup, played, episode)
             seen = await match.observe()
             assert {game.player_id for game in match.games} == {1, 2}
             assert [one.game_loop for one in seen] == [0, 0]
@@ -144,9 +149,9 @@ def test_two_victories_are_undecided():
         assert match.contradiction == "Victory and Victory"
 
 
-async def test_a_map_outside_of_the_map_folder(standin_dir, tmp_path):
+async def test_a_map_outside_of_the_map_folder(standin_dir, tmp_path, played):
     elsewhere = tmp_path / "Elsewhere.SC2Map"
-    elsewhere.write_bytes(find_map(find_installation(standin_dir), "MarineDuel").read_bytes())
+    elsewhere.write_bytes(played.read_bytes())
     async with matching(standin_dir) as match:
         for seed in (1, 2):
             await match.start_episode(SETUP, elsewhere, seed)
@@ -155,10 +160,10 @@ async def test_a_map_outside_of_the_map_folder(standin_dir, tmp_path):
 
 
 async def test_a_map_that_is_deleted_once_it_was_sent_is_sent_again(
-    standin_dir, tmp_path, monkeypatch
+    standin_dir, tmp_path, monkeypatch, played
 ):
     elsewhere = tmp_path / "Deleted.SC2Map"
-    elsewhere.write_bytes(find_map(find_installation(standin_dir), "MarineDuel").read_bytes())
+    elsewhere.write_bytes(played.read_bytes())
     async with matching(standin_dir) as match:
         create, deleted = match.host.create, []
 
@@ -240,10 +245,9 @@ def test_a_harmed_side_is_named(standin_dir, side, phase, harm, leases):
 
 
 @pytest.mark.parametrize("side", list(MatchSide))
-async def test_a_side_that_is_harmed_in_join_is_named(standin_dir, side):
+async def test_a_side_that_is_harmed_in_join_is_named(standin_dir, side, played):
     """In join_game both sides wait for each other."""
     async with matching(standin_dir, SHORT) as match:
-        path = find_map(find_installation(standin_dir), SETUP.map_name)
         other = game_of(match, MatchSide.GUEST if side is MatchSide.HOST else MatchSide.HOST)
         joins = other.join_match
 
@@ -253,7 +257,7 @@ async def test_a_side_that_is_harmed_in_join_is_named(standin_dir, side):
 
         other.join_match = join_after_harm  # type: ignore[method-assign]
         with pytest.raises(GameFault) as raised:
-            await match.start_episode(SETUP, path, 1)
+            await match.start_episode(SETUP, played, 1)
         assert raised.value.detail.startswith(f"{side}: no reply to join_game"), raised.value
         assert "it is stopped" in raised.value.detail
 
@@ -289,10 +293,7 @@ async def test_the_cpu_time_of_both_counts(standin_dir):
 async def test_in_real_time_the_periods_of_both_begin_together(standin_dir):
     """This also holds if one side is at a later loop, because only that side overran a period."""
     setup, loops = replace(SETUP, realtime=True), 8
-    async with matching(standin_dir) as match:
-        path = find_map(find_installation(standin_dir), SETUP.map_name)
-        await match.start_episode(setup, path, 1)
-        await match.observe()
+    async with matching(standin_dir, setup=setup, seed=1) as match:
         for late in (match.host, match.guest):
             late.clock.delay(5)
             before = match.host.clock.next_begin, match.guest.clock.next_begin
@@ -308,10 +309,7 @@ async def test_in_real_time_the_periods_of_both_begin_together(standin_dir):
 async def test_in_real_time_each_side_has_its_own_steps(standin_dir, index):
     """One side asks for no step, and the other continues; a fault names the stopped side."""
     setup = replace(SETUP, realtime=True)
-    async with matching(standin_dir, SHORT) as match:
-        path = find_map(find_installation(standin_dir), SETUP.map_name)
-        await match.start_episode(setup, path, 1)
-        await match.observe()
+    async with matching(standin_dir, SHORT, setup=setup, seed=1) as match:
         loops = [(await match.step_one(index, [], 4)).observed.game_loop for _ in range(3)]
         assert loops[-1] - loops[0] >= 8
         strike(match.games[1 - index].pid, "STOP")
