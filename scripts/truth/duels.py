@@ -18,7 +18,7 @@ from s2clientprotocol import debug_pb2 as debug_pb
 
 from sc2standin.data.unit_types import TYPE_BY_NAME, UnitType
 from sc2standin.game_time import LOOPS_PER_DATA_S
-from tests.standin.sessions import OfflineSession, step_until
+from tests.standin.sessions import OfflineSession, cheat, step_until
 from truth.experiments import ATTACK
 
 PAIRS = (
@@ -86,8 +86,7 @@ def lines_of(pair: tuple[str, int, str, int], rng: random.Random) -> Places:
 def played(session: OfflineSession, places: Places) -> bool:
     """True if the first group wins on the stand-in."""
     session.arena(*((kind.id, side, x, y) for kind, side, x, y in places))
-    session.debug(debug_pb.DebugCommand(game_state=debug_pb.control_enemy))
-    session.step()
+    cheat(session, debug_pb.control_enemy)
     for side, goal_x in ((1, MIDDLE[0] + APART), (2, MIDDLE[0] - APART)):
         units = [unit for unit in session.observe().raw_data.units if unit.owner == side]
         session.order(units, ATTACK, (goal_x, MIDDLE[1]))

@@ -20,7 +20,7 @@ from s2clientprotocol import raw_pb2 as raw_pb
 
 from sc2standin.data.unit_types import TYPE_BY_NAME, UnitType
 from sc2standin.game_time import LOOPS_PER_DATA_S
-from tests.standin.sessions import OfflineSession, command, step_until
+from tests.standin.sessions import OfflineSession, cheat, command, step_until
 
 XML, REPLAYS, MEASURED, GEOMETRY = "XML", "replays", "measured games", "geometry"
 MOVE, ATTACK, GATHER, BUILD_REFINERY = 16, 23, 295, 320
@@ -232,9 +232,7 @@ def _course(goal: tuple[float, float], session: OfflineSession, *, wall: bool = 
 def _rich_town(session: OfflineSession) -> tuple[list[int], common.Point]:
     """Begin a town that may make everything; returns its SCVs and its command centre's place."""
     workers, _ = _begin_town(session, 12)
-    for state in (debug_pb.all_resources, debug_pb.tech_tree):
-        session.debug(debug_pb.DebugCommand(game_state=state))
-    session.step()
+    cheat(session, debug_pb.all_resources, debug_pb.tech_tree)
     return workers, session.one(TYPE_BY_NAME["CommandCenter"].id).pos
 
 
@@ -339,8 +337,7 @@ def _rate(session: OfflineSession) -> float:
 
 def _gas(scvs: int, session: OfflineSession) -> float:
     session.start("CollectMineralsAndGas")
-    session.debug(debug_pb.DebugCommand(game_state=debug_pb.all_resources))
-    session.step()
+    cheat(session, debug_pb.all_resources)
     home = session.one(TYPE_BY_NAME["CommandCenter"].id).pos
     geysers = session.units(TYPE_BY_NAME["VespeneGeyser"].id)
     geyser = min(geysers, key=lambda u: math.dist((u.pos.x, u.pos.y), (home.x, home.y)))

@@ -172,7 +172,7 @@ def tour(data_dir: Path) -> Iterator[sc_pb.ResponseObservation]:
     session = OfflineSession(data_dir)
     session.start("Melee/Flat64", interface=_all_screens(), player_setup=against(sc_pb.VeryEasy))
     for names in CHEATS:
-        session.debug(*(debug_pb.DebugCommand(game_state=name) for name in names))
+        session.toggle(*names)
         session.step()
         yield session.observed()
     for owner, units in enumerate((MINE, ENEMIES), 1):
@@ -188,7 +188,7 @@ def tour(data_dir: Path) -> Iterator[sc_pb.ResponseObservation]:
         session.act(*(_order(session, *order) for order in orders))
         session.step(loops)
         yield session.observed()
-    session.debug(debug_pb.DebugCommand(game_state=debug_pb.fast_build))  # off again
+    session.toggle(debug_pb.fast_build)  # off again
     session.act(_order(session, "SCV", 319, (34.0, 44.0)))
     session.step(60)
     for part in _clicks(session):
