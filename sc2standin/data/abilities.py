@@ -18,7 +18,8 @@ from s2clientprotocol import error_pb2 as error_pb
 from sc2standin.data.jsonc import Readers, read
 from sc2standin.data.research import RESEARCH, RESEARCH_OF
 from sc2standin.data.spells import ABILITIES_OF, SPELLS, Aim
-from sc2standin.data.unit_types import MODES, TYPE_BY_NAME, UnitType
+from sc2standin.data.unit_types.files import MODES, TYPE_BY_NAME
+from sc2standin.data.unit_types.kinds import UnitType
 from sc2standin.data.upgrades import STIMPACKS
 
 NO_TARGET = data_pb.AbilityData.Target.Value("None")

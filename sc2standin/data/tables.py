@@ -21,7 +21,8 @@ from typing import Any
 from s2clientprotocol import data_pb2 as data_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2standin.data.unit_types import UNIT_TYPES, UnitType
+from sc2standin.data.unit_types.files import UNIT_TYPES
+from sc2standin.data.unit_types.kinds import UnitType
 from sc2standin.data.unit_types.liberty import COPIES, LAST_COPIES
 
 FILE = Path(__file__).with_name("tables.json.xz")

@@ -19,7 +19,7 @@ from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import data_pb2 as data_pb
 
 from sc2standin.data.research import LEVELS, UPGRADES
-from sc2standin.data.unit_types import MIN_HIT, STRUCTURE, UnitType
+from sc2standin.data.unit_types.kinds import MIN_HIT, STRUCTURE, UnitType
 
 STIMPACK, STRUCTURE_ARMOR, PROTOSS_SHIELDS = (
     UPGRADES[name]["id"] for name in ("Stimpack", "TerranBuildingArmor", "ProtossShields")

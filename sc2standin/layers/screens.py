@@ -19,7 +19,7 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from s2clientprotocol import spatial_pb2 as spatial_pb
 from s2clientprotocol import ui_pb2 as ui_pb
 
-from sc2standin.data.unit_types import UnitType
+from sc2standin.data.unit_types.kinds import UnitType
 from sc2standin.layers import facts, window
 from sc2standin.layers.facts import buffs_of, is_producing, order_progress, progress, relative
 from sc2standin.layers.layers import Discs, Ground, LayersView

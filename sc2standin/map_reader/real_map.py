@@ -32,7 +32,7 @@ from importlib import resources
 import numpy as np
 from numpy.typing import NDArray
 
-from sc2standin.data.unit_types import UnitType
+from sc2standin.data.unit_types.kinds import UnitType
 from sc2standin.data.unit_types.liberty import COPIES, LIBERTY
 from sc2standin.game_time import LOOPS_PER_DATA_S
 from sc2standin.map_reader.fields import (

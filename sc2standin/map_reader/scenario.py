@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sc2standin.cost import StepCost
-from sc2standin.data.unit_types import TYPE_BY_ID, TYPE_BY_NAME, UnitType
+from sc2standin.data.unit_types.files import TYPE_BY_ID, TYPE_BY_NAME
+from sc2standin.data.unit_types.kinds import UnitType
 from sc2standin.data.unit_types.liberty import BY_ID, BY_NAME
 from sc2standin.map_reader.fields import (
     Fields,

@@ -32,7 +32,8 @@ from s2clientprotocol import ui_pb2 as ui_pb
 
 from sc2standin.data import abilities
 from sc2standin.data.abilities import KIND_BY_ABILITY, OrderKind
-from sc2standin.data.unit_types import MULE, STRUCTURE
+from sc2standin.data.unit_types.files import MULE
+from sc2standin.data.unit_types.kinds import STRUCTURE
 from sc2standin.layers import facts, window
 from sc2standin.layers.layers import Discs
 from sc2standin.layers.window import SCREENS, ClickPart, Window, as_clicks, camera_action

@@ -10,7 +10,8 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.data import abilities
 from sc2standin.data.abilities import OrderKind, available_to
-from sc2standin.data.unit_types import BARE_ADD_ONS, UNIT_TYPES, UnitType
+from sc2standin.data.unit_types.files import BARE_ADD_ONS, UNIT_TYPES
+from sc2standin.data.unit_types.kinds import UnitType
 from sc2standin.process.state import State
 from sc2standin.requests.commands.errands import known_to
 from sc2standin.simulation.economy.offers import MADE_BY, can_use

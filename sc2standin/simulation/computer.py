@@ -24,7 +24,8 @@ from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.data.abilities import OrderKind
-from sc2standin.data.unit_types import BARRACKS, COMMAND_CENTER, SCV, TYPE_BY_NAME, UnitType
+from sc2standin.data.unit_types.files import BARRACKS, COMMAND_CENTER, SCV, TYPE_BY_NAME
+from sc2standin.data.unit_types.kinds import UnitType
 from sc2standin.simulation import orders
 from sc2standin.simulation.economy.economy import Economy
 from sc2standin.simulation.economy.workers.building import constructs

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2standin.data.unit_types import SCV
+from sc2standin.data.unit_types.files import SCV
 from sc2standin.map_reader.scenario import Battle, Bounty, Collect, Hunt, Scenario, Waves
 from sc2standin.simulation.computer import Computer
 from sc2standin.simulation.console import Controls

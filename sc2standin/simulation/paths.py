@@ -38,7 +38,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sc2standin.data.unit_types import UnitType
+from sc2standin.data.unit_types.kinds import UnitType
 from sc2standin.map_reader.scenario import Scenario
 from sc2standin.simulation.terrain import Terrain
 from sc2standin.simulation.units import Point, Unit, Way, way_to

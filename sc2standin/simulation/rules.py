@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sc2standin.data.abilities import OrderKind
-from sc2standin.data.unit_types import COMMAND_CENTER, SCV
+from sc2standin.data.unit_types.files import COMMAND_CENTER, SCV
 from sc2standin.map_reader.fields import (
     Circle,
     Cluster,

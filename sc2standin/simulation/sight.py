@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sc2standin.data.unit_types import STRUCTURE, UnitType
+from sc2standin.data.unit_types.kinds import STRUCTURE, UnitType
 from sc2standin.simulation.terrain import Cells, Terrain
 from sc2standin.simulation.units import NEUTRAL, Unit
 from sc2standin.simulation.world import World

@@ -14,8 +14,8 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.data.abilities import OrderKind
 from sc2standin.data.spells import Aim, Side, Spell
-from sc2standin.data.unit_types import BIOLOGICAL, STRUCTURE, TYPE_BY_NAME, UnitType
-from sc2standin.data.unit_types.kinds import hallucination_of
+from sc2standin.data.unit_types.files import TYPE_BY_NAME
+from sc2standin.data.unit_types.kinds import BIOLOGICAL, STRUCTURE, UnitType, hallucination_of
 from sc2standin.simulation import orders
 from sc2standin.simulation.fights.damage import explode, harm
 from sc2standin.simulation.fights.pairs import hostile

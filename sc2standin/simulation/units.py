@@ -10,7 +10,7 @@ from typing import NamedTuple
 from sc2standin.data.abilities import OrderKind
 from sc2standin.data.research import Research
 from sc2standin.data.spells import Spell
-from sc2standin.data.unit_types import UnitType
+from sc2standin.data.unit_types.kinds import UnitType
 
 ME, ENEMY, NEUTRAL = 1, 2, 16
 """Owners: player 1, player 2, and the owner of scenery.

@@ -22,7 +22,8 @@ from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.data.abilities import OrderKind
-from sc2standin.data.unit_types import MULE, STRUCTURE, WARP_GATE, UnitType
+from sc2standin.data.unit_types.files import MULE, WARP_GATE
+from sc2standin.data.unit_types.kinds import STRUCTURE, UnitType
 from sc2standin.data.upgrades import Levels, levels, variant
 from sc2standin.simulation.terrain import Cells
 from sc2standin.simulation.units import (

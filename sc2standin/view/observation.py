@@ -33,7 +33,8 @@ from s2clientprotocol import score_pb2 as score_pb
 from sc2standin.data.abilities import available_to, needs_target
 from sc2standin.data.research import RESEARCH_BY_ID
 from sc2standin.data.spells import ABILITIES_OF
-from sc2standin.data.unit_types import STRUCTURE, TYPE_BY_NAME, WORKERS, UnitType
+from sc2standin.data.unit_types.files import TYPE_BY_NAME, WORKERS
+from sc2standin.data.unit_types.kinds import STRUCTURE, UnitType
 from sc2standin.game_time import LOOPS_PER_DATA_S
 from sc2standin.layers.layers import Ground
 from sc2standin.layers.screens import ScreensView

@@ -17,7 +17,8 @@ from s2clientprotocol import common_pb2 as common
 from s2clientprotocol import raw_pb2 as raw_pb
 
 from sc2standin.data.abilities import OrderKind, shown_as
-from sc2standin.data.unit_types import SCV, TOWN_HALLS, UnitType
+from sc2standin.data.unit_types.files import SCV, TOWN_HALLS
+from sc2standin.data.unit_types.kinds import UnitType
 from sc2standin.data.upgrades import Levels
 from sc2standin.layers.facts import buffs_of, relative
 from sc2standin.layers.window import Window

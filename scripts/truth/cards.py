@@ -12,7 +12,8 @@ from s2clientprotocol import common_pb2 as common
 
 from sc2standin.data import tables
 from sc2standin.data.abilities import available_to, refused_to
-from sc2standin.data.unit_types import TYPE_BY_NAME, UnitType
+from sc2standin.data.unit_types.files import TYPE_BY_NAME
+from sc2standin.data.unit_types.kinds import UnitType
 from truth.catalog import GameData
 
 _PLACES = {

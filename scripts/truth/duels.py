@@ -16,7 +16,8 @@ from pathlib import Path
 
 from s2clientprotocol import debug_pb2 as debug_pb
 
-from sc2standin.data.unit_types import TYPE_BY_NAME, UnitType
+from sc2standin.data.unit_types.files import TYPE_BY_NAME
+from sc2standin.data.unit_types.kinds import UnitType
 from sc2standin.game_time import LOOPS_PER_DATA_S
 from tests.standin.sessions import OfflineSession, cheat, step_until
 from truth.experiments import ATTACK

@@ -18,7 +18,8 @@ from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 
-from sc2standin.data.unit_types import TYPE_BY_NAME, UnitType
+from sc2standin.data.unit_types.files import TYPE_BY_NAME
+from sc2standin.data.unit_types.kinds import UnitType
 from sc2standin.game_time import LOOPS_PER_DATA_S
 from tests.standin.sessions import OfflineSession, cheat, command, step_until
 

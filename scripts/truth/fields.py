@@ -23,7 +23,7 @@ from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 from s2clientprotocol import ui_pb2 as ui_pb
 
-from sc2standin.data.unit_types import TYPE_BY_NAME
+from sc2standin.data.unit_types.files import TYPE_BY_NAME
 from tests.standin.sessions import OfflineSession, against, command, options
 
 HEAD = ("fields", "of", "carried", "filled", "why the stand-in never fills them")

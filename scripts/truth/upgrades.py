@@ -11,7 +11,9 @@ from s2clientprotocol import common_pb2 as common
 from sc2standin.data import jsonc, upgrades
 from sc2standin.data.research import LEVELS, UPGRADES
 from sc2standin.data.spells import SPELLS
-from sc2standin.data.unit_types import STRUCTURE, TYPE_BY_NAME, files
+from sc2standin.data.unit_types import files
+from sc2standin.data.unit_types.files import TYPE_BY_NAME
+from sc2standin.data.unit_types.kinds import STRUCTURE
 from truth.catalog import GameData, Node
 from truth.units import AT_ONCE, Facts, damage_of, in_order, rounded, weapons
 

@@ -23,8 +23,7 @@ from truth import cards, catalog, duels, experiments, fields, spells, units, upg
 
 from sc2standin.data.abilities import ABILITIES
 from sc2standin.data.tables import TABLES, read, tables
-from sc2standin.data.unit_types import TYPE_BY_NAME, UNIT_TYPES
-from sc2standin.data.unit_types.files import DOES, NUMBERS_OF, combined
+from sc2standin.data.unit_types.files import DOES, NUMBERS_OF, TYPE_BY_NAME, UNIT_TYPES, combined
 
 FUSION_CORE = 30
 UNLISTED = {"Baneling", "Sentry", "VoidRay"}

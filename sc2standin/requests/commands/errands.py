@@ -13,7 +13,8 @@ from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import raw_pb2 as raw_pb
 
 from sc2standin.data.abilities import KIND_BY_ABILITY, SMART, OrderKind, specific
-from sc2standin.data.unit_types import MULE, SCV, TYPE_BY_NAME, WORKERS, UnitType
+from sc2standin.data.unit_types.files import MULE, SCV, TYPE_BY_NAME, WORKERS
+from sc2standin.data.unit_types.kinds import UnitType
 from sc2standin.simulation.economy.economy import Economy
 from sc2standin.simulation.economy.offers import MADE_BY, made_by, meant, refusal
 from sc2standin.simulation.economy.structures import QUEUED, add_on_place

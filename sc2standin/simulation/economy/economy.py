@@ -36,7 +36,8 @@ from sc2standin.data.abilities import (
     available_to,
 )
 from sc2standin.data.research import Research
-from sc2standin.data.unit_types import MODES, SCV, STRUCTURE, TYPE_BY_ID, TYPE_BY_NAME, UnitType
+from sc2standin.data.unit_types.files import MODES, SCV, TYPE_BY_ID, TYPE_BY_NAME
+from sc2standin.data.unit_types.kinds import STRUCTURE, UnitType
 from sc2standin.data.upgrades import STIMPACK_LOOPS, STIMPACKS
 from sc2standin.game_time import LOOPS_PER_DATA_S
 from sc2standin.map_reader.scenario import Created, EconomyRules, Income, Rule

@@ -30,13 +30,8 @@ from sc2standin.data.abilities import (
 )
 from sc2standin.data.research import RESEARCH_BY_ABILITY, Research
 from sc2standin.data.spells import SPELL_BY_ABILITY
-from sc2standin.data.unit_types import (
-    MODES,
-    ORBITAL_COMMAND,
-    PLANETARY_FORTRESS,
-    UNIT_TYPES,
-    UnitType,
-)
+from sc2standin.data.unit_types.files import MODES, ORBITAL_COMMAND, PLANETARY_FORTRESS, UNIT_TYPES
+from sc2standin.data.unit_types.kinds import UnitType
 from sc2standin.data.upgrades import STIMPACK
 from sc2standin.simulation import spells
 from sc2standin.simulation.economy.economy import Economy, can_afford

@@ -32,15 +32,15 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.data.abilities import OrderKind
 from sc2standin.data.research import RESEARCH_OF, Research
-from sc2standin.data.unit_types import (
+from sc2standin.data.unit_types.files import (
     ADD_ON_OFFSET,
     ADD_ONS,
     BARE_ADD_ONS,
     MULE,
     REACTOR,
     TECH_LAB,
-    UnitType,
 )
+from sc2standin.data.unit_types.kinds import UnitType
 from sc2standin.simulation import orders
 from sc2standin.simulation.economy.workers.building import FIRST_LIFE, Building
 from sc2standin.simulation.economy.workers.mining import Walking

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sc2standin.data.abilities import OrderKind
-from sc2standin.data.unit_types import WeaponType
+from sc2standin.data.unit_types.kinds import WeaponType
 from sc2standin.simulation.fights.damage import around, beside, damage_of, explode, harm
 from sc2standin.simulation.fights.pairs import Pairs, hostile, is_target
 from sc2standin.simulation.paths import Routes

@@ -28,7 +28,7 @@ from math import sqrt
 from s2clientprotocol import debug_pb2 as debug_pb
 
 from sc2standin.data.abilities import OrderKind
-from sc2standin.data.unit_types import BIOLOGICAL, MIN_HIT
+from sc2standin.data.unit_types.kinds import BIOLOGICAL, MIN_HIT
 from sc2standin.data.upgrades import Blows, Levels, blows, upgraded_hit
 from sc2standin.game_time import LOOPS_PER_DATA_S
 from sc2standin.simulation import orders

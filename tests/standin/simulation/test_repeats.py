@@ -15,7 +15,7 @@ import pytest
 from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2standin.data.unit_types import UNIT_TYPES
+from sc2standin.data.unit_types.files import UNIT_TYPES
 from sc2standin.simulation.fights import pairs as pair_loops
 from sc2standin.simulation.fights.pairs import Pairs
 from sc2standin.simulation.units import way_to

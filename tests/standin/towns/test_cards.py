@@ -14,7 +14,7 @@ from sc2.ids.unit_typeid import UnitTypeId
 from truth import cards
 
 from sc2standin.data.abilities import ABILITIES, available_to, refused_to
-from sc2standin.data.unit_types import TYPE_BY_NAME
+from sc2standin.data.unit_types.files import TYPE_BY_NAME
 from tests.standin.sessions import PLACES, abilities, apart, cheat, saved, step_until
 
 MARINE, MEDIVAC, MULE, SCV = 48, 54, 268, 45

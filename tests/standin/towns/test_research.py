@@ -8,7 +8,7 @@ from s2clientprotocol import error_pb2 as error_pb
 
 from sc2standin.data.research import RESEARCH, UPGRADES
 from sc2standin.data.tables import read
-from sc2standin.data.unit_types import TYPE_BY_NAME
+from sc2standin.data.unit_types.files import TYPE_BY_NAME
 from sc2standin.data.upgrades import levels, variant
 from tests.standin.sessions import PLACES, abilities, cheat, command, saved, step_until
 

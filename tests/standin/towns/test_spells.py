@@ -8,7 +8,7 @@ from s2clientprotocol import debug_pb2 as debug_pb
 from s2clientprotocol import error_pb2 as error_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
-from sc2standin.data.unit_types import TYPE_BY_ID
+from sc2standin.data.unit_types.files import TYPE_BY_ID
 from sc2standin.data.unit_types.kinds import hallucination_of
 from tests.standin.sessions import abilities, command, options, step_until
 

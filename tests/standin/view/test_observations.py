@@ -13,7 +13,7 @@ from s2clientprotocol import raw_pb2 as raw_pb
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.data.abilities import ABILITIES
-from sc2standin.data.unit_types import UNIT_TYPES
+from sc2standin.data.unit_types.files import UNIT_TYPES
 from tests.standin.sessions import COLLECT, command
 
 SCV, MARINE, MEDIVAC, OBSERVER, RAVEN, TURRET, AUTO_TURRET = 45, 48, 54, 82, 56, 31, 1764

@@ -17,13 +17,14 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from s2clientprotocol import spatial_pb2 as spatial_pb
 from s2clientprotocol import ui_pb2 as ui_pb
 
-from sc2standin.data import abilities, unit_types
+from sc2standin.data import abilities
+from sc2standin.data.unit_types import files
 from sc2standin.status import LEGAL, Status, is_legal
 
 ABILITIES = [ability.id for ability in abilities.ABILITIES]
 USUAL = (1, 4, 16, 17, 18, 23)
 """A click, stop, move, patrol, hold and attack: abilities of most units."""
-UNIT_TYPES = [*(kind.id for kind in unit_types.UNIT_TYPES), 9999]
+UNIT_TYPES = [*(kind.id for kind in files.UNIT_TYPES), 9999]
 NUMBERS = (0.0, -1.0, 0.5, 45.0, 1e9, -1e30, math.nan, math.inf)
 LOOPS = (0, 1, 1, 2, 8, 8, 22, 64)
 MOST_LOOPS = 64

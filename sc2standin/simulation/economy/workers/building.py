@@ -28,14 +28,8 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.data.abilities import OrderKind
 from sc2standin.data.research import Research
-from sc2standin.data.unit_types import (
-    ADD_ONS,
-    BARRACKS,
-    MECHANICAL,
-    STRUCTURE,
-    TOWN_HALLS,
-    UnitType,
-)
+from sc2standin.data.unit_types.files import ADD_ONS, BARRACKS, TOWN_HALLS
+from sc2standin.data.unit_types.kinds import MECHANICAL, STRUCTURE, UnitType
 from sc2standin.simulation import orders
 from sc2standin.simulation.economy.workers.mining import Walking
 from sc2standin.simulation.terrain import Cells, Terrain

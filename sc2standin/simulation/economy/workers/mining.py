@@ -24,7 +24,8 @@ from functools import partial
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin.data.abilities import OrderKind
-from sc2standin.data.unit_types import MULE, TOWN_HALLS, UnitType
+from sc2standin.data.unit_types.files import MULE, TOWN_HALLS
+from sc2standin.data.unit_types.kinds import UnitType
 from sc2standin.simulation import orders
 from sc2standin.simulation.paths import Routes
 from sc2standin.simulation.units import Deposit, Errand, Order, Point, Site, Unit, way_to
