@@ -11,8 +11,8 @@ the processes. A process sends these frames to its peer:
 Rules it keeps:
 - A request is carried out in both processes at the same loop. So a player that has asked for loops
   cannot change anything until they are played.
-- A loop is played when both players have asked for it (`AskedLoops`), so both processes play the
-  same loops. A player cannot withdraw a loop, because its peer may have played it already.
+- A loop is played when both players have asked for it, so both processes play the same loops. A
+  player cannot withdraw a loop, because its peer may have played it already.
 - In real time a process asks for each loop when it is due, by its own clock. While a request of its
   client waits for loops, the process asks for no more loops; otherwise the wait would not end.
 - The connection ends when a player leaves, or its process dies. The remaining player wins with the
@@ -22,7 +22,7 @@ Rules it keeps:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from s2clientprotocol import sc2api_pb2 as sc_pb
@@ -51,7 +51,8 @@ class Match:
         assert state.other is not None
         self._state, self._other, self._game = state, state.other, state.playing()
         self._link, self._perform = link, perform
-        self._asked = AskedLoops(player.player_id for player in state.players())
+        self._asked = {player.player_id: 0 for player in state.players()}
+        """The loop up to which each player has asked to play."""
         self.is_stepping = False
         """True while the client waits for the answer to a step."""
         self._holds = False
@@ -81,9 +82,9 @@ class Match:
             if not self.is_stepping:
                 self.is_stepping = True
                 self.play_to(loop + loops)
-            return self._unless_over(self._asked.asked(state.player_id))
+            return self._unless_over(self._asked[state.player_id])
         if request.WhichOneof("request") in RECORDED:
-            wait_s = self._unless_over(self._asked.asked(state.player_id))
+            wait_s = self._unless_over(self._asked[state.player_id])
             self._holds = wait_s > 0.0 and state.clock is not None
             return wait_s
         return 0.0
@@ -99,8 +100,9 @@ class Match:
     def play_to(self, loop: int) -> None:
         """Ask to play up to a loop for this player; play the loops that both have asked for."""
         player = self._state.player_id
-        if loop > self._asked.asked(player) and not self._holds:
-            self._link.send(self._asked.ask(player, loop))
+        if loop > self._asked[player] and not self._holds:
+            self._asked[player] = loop
+            self._link.send(loop)
         self._play()
 
     def tell(self, request: bytes) -> None:
@@ -119,7 +121,7 @@ class Match:
     def _play(self) -> None:
         # The game may continue after its end; then the requested loops must be played, too.
         while self._game.result is None and self._state.fate is None:
-            loops = self._asked.playable - self._game.world.loop
+            loops = min(self._asked.values()) - self._game.world.loop
             if loops <= 0:
                 break
             self._state.advance(loops)
@@ -129,7 +131,8 @@ class Match:
         if self._game.result is not None:
             return
         if not content:
-            self._asked.ask(self._other.player_id, loop)
+            player = self._other.player_id
+            self._asked[player] = max(loop, self._asked[player])
             self._play()
             self._state.hooks.wake()
             return
@@ -141,7 +144,7 @@ class Match:
             self._link.close()
             self._end_without_other()
             return
-        self._state.recorded().note(loop, self._other.player_id, content)
+        self._state.created().recording.note(loop, self._other.player_id, content)
 
     def _end_without_other(self) -> None:
         """Let the other player lose, because it has left or its process is dead."""
@@ -149,35 +152,8 @@ class Match:
             return
         player = self._other.player_id
         self._perform(self._other, _LEAVE)
-        self._state.recorded().note(self._game.world.loop, player, _LEAVE.SerializeToString())
-        self._asked.leave(player)
+        recording, left = self._state.created().recording, _LEAVE.SerializeToString()
+        recording.note(self._game.world.loop, player, left)
+        self._asked.pop(player, None)
         self._play()
         self._state.hooks.wake()
-
-
-class AskedLoops:
-    """The loop up to which each player has asked to play."""
-
-    def __init__(self, players: Iterable[int]) -> None:
-        self._asked = dict.fromkeys(players, 0)
-
-    def __repr__(self) -> str:
-        return f"AskedLoops({self._asked})"
-
-    def ask(self, player: int, loop: int) -> int:
-        """Ask to play up to this loop for a player; returns the latest loop it has asked for."""
-        self._asked[player] = max(loop, self._asked[player])
-        return self._asked[player]
-
-    def asked(self, player: int) -> int:
-        """The loop up to which a player has asked to play."""
-        return self._asked[player]
-
-    def leave(self, player: int) -> None:
-        """Remove a player; the remaining player plays alone."""
-        self._asked.pop(player, None)
-
-    @property
-    def playable(self) -> int:
-        """The loop up to which all players have asked to play."""
-        return min(self._asked.values())

@@ -34,8 +34,8 @@ from sc2standin.simulation.units import ENEMY, ME
 from sc2standin.status import Status
 from sc2standin.tempers import Temper
 from sc2standin.version import BASE_BUILD
-from sc2standin.view import View
 from sc2standin.view.crop import Crop
+from sc2standin.view.observation import View
 from sc2standin.view.prepared import action_done
 
 if TYPE_CHECKING:
@@ -76,6 +76,8 @@ class Setup:
 
     scenario: Scenario
     map_path: str
+    recording: Recording
+    """The recording of the current episode."""
     seed: int
     fog: bool
     realtime: bool
@@ -215,8 +217,6 @@ class State:
     """True if the game stands still and observations of later loops get no reply (a temper)."""
     is_untold: bool = False
     """True if the game is over and its clients never learn it (a temper)."""
-    recording: Recording | None = None
-    """The recording of the episode; set with `setup`."""
     playback: Playback | None = None
     """Set while a replay is watched."""
     provenance: Provenance = field(default_factory=Provenance)
@@ -298,7 +298,7 @@ class State:
         for player in self.players():
             player.game = self.game
             player.crop = player.crop_for(player.options)
-        self.recorded().begin(self.episodes, loops_before, quirks)
+        setup.recording.begin(self.episodes, loops_before, quirks)
         self.episodes += 1
         self.provenance.begin_episode()
         self.clock = RealtimeClock() if setup.realtime else None
@@ -349,23 +349,17 @@ class State:
         else:
             self.status = Status.ENDED
 
-    def recorded(self) -> Recording:
-        """The recording of the current episode. Raises RequestRefused if no game was created."""
-        if self.recording is None:
-            raise RequestRefused("No game has been created")
-        return self.recording
-
     def note(self, request: bytes) -> None:
         """Record a serialized request that was carried out, and send it to the other player."""
-        if self.recording is not None and self.game is not None:
-            self.recording.note(self.game.world.loop, self.player_id, request)
+        if self.setup is not None and self.game is not None:
+            self.setup.recording.note(self.game.world.loop, self.player_id, request)
         if self.match is not None:
             self.match.tell(request)
 
     def leave_game(self) -> None:
         """Return to the main menu."""
         self.forget_game()
-        self.setup = self.recording = None
+        self.setup = None
         self.status = Status.LAUNCHED
 
     def forget_game(self) -> None:

@@ -110,7 +110,7 @@ def rival(state: State, player: int, request: sc_pb.RequestJoinGame) -> State:
         actions_done=deque(maxlen=0),
         chat=deque(maxlen=0),
     )
-    state.recorded().joined(player, request)
+    state.created().recording.joined(player, request)
     return other
 
 
@@ -124,7 +124,7 @@ def invitation(state: State, request: sc_pb.RequestJoinGame) -> Invitation | Non
         address=text(request.host_ip) or LOCAL_HOST,
         port=request.server_ports.game_port,
         join=request,
-        create=None if state.setup is None else state.recorded().create,
+        create=None if state.setup is None else state.setup.recording.create,
     )
 
 

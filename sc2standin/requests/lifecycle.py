@@ -77,7 +77,11 @@ def create(state: State, request: sc_pb.RequestCreateGame) -> None:
         )
     computers = [p for p in request.player_setup if p.type == sc_pb.Computer]
     seed = request.random_seed if request.HasField("random_seed") else secrets.randbits(32)
+    recorded = sc_pb.RequestCreateGame()
+    recorded.CopyFrom(request)
+    recorded.random_seed, recorded.local_map.map_data = seed, content
     state.setup = Setup(
+        recording=Recording(recorded),
         scenario=scenario,
         map_path=text(request.local_map.map_path),
         seed=seed,
@@ -87,11 +91,7 @@ def create(state: State, request: sc_pb.RequestCreateGame) -> None:
         computer=computers[-1] if computers else None,
         first_computer=None if clients else computers[0],
     )
-    recorded = sc_pb.RequestCreateGame()
-    recorded.CopyFrom(request)
-    recorded.random_seed, recorded.local_map.map_data = seed, content
     state.forget_game()
-    state.recording = Recording(recorded)
     state.episodes = 0
     state.status = Status.INIT_GAME
 
@@ -163,7 +163,7 @@ def take_seat(
     state.player_options.CopyFrom(possible(request.options))
     state.race = race_of(request)
     state.player_name = text(request.player_name)
-    state.recorded().joined(state.player_id, request)
+    state.created().recording.joined(state.player_id, request)
 
 
 def race_of(request: sc_pb.RequestJoinGame) -> common.Race.ValueType:

@@ -62,7 +62,7 @@ def save_replay(state: State, _request: sc_pb.RequestSaveReplay, response: sc_pb
         base_build=BASE_BUILD,
     )
     try:
-        response.save_replay.data = state.recorded().file(info)
+        response.save_replay.data = setup.recording.file(info)
     except ReplayError as error:
         raise RequestRefused(str(error)) from None
 
@@ -128,7 +128,7 @@ def _perform(state: State, crop: Crop | None, player: int, content: bytes) -> No
     request = sc_pb.Request.FromString(content)
     if state.other is not None and player == state.other.player_id:
         perform(state.other, request)
-        state.recorded().note(state.playing().world.loop, player, content)
+        state.created().recording.note(state.playing().world.loop, player, content)
         return
     watching, state.crop = state.crop, crop  # coordinates depend on the interface
     try:

@@ -87,8 +87,6 @@ class Army:
     workers: int = 0
     soldiers: int = 0
     warp_gates: int = 0
-    mobile: bool = False
-    armed: bool = False
 
 
 @dataclass
@@ -337,8 +335,6 @@ class World:
             workers=workers,
             soldiers=len(types) - len(structures) - workers - types.count(MULE),
             warp_gates=sum(unit.type is WARP_GATE for unit in structures),
-            mobile=any(kind.mobile for kind in types),
-            armed=any(kind.mobile and kind.weapon is not None for kind in types),
         )
 
 

@@ -20,7 +20,6 @@ import pytest
 from s2clientprotocol import sc2api_pb2 as sc_pb
 
 from sc2standin import meeting
-from sc2standin.match import AskedLoops
 from sc2standin.meeting import Invitation, Meeting, begin_meeting
 from tests.standin.sessions import GameProcess, Wire
 from tests.support.duels import DUEL, TWO, Pair, free_ports, join_request
@@ -105,17 +104,6 @@ async def test_no_such_address(address):
     (met,) = await _done(_invitation(port, CREATE, address=address))
     assert met.problem is not None
     assert met.problem[0] == NetworkError
-
-
-def test_a_loop_is_played_once_both_have_asked():
-    asked = AskedLoops((1, 2))
-    assert asked.ask(1, 8) == 8
-    assert asked.playable == 0
-    assert asked.ask(2, 3) == 3
-    assert asked.playable == 3
-    assert asked.ask(1, 4) == 8  # the earlier request still counts
-    asked.leave(2)
-    assert asked.playable == 8
 
 
 HARMS = (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM)

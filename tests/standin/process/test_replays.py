@@ -428,7 +428,7 @@ def test_the_record_is_bounded(offline, monkeypatch):
     for _ in range(50):
         offline.act(chat)
     assert "too many commands" in offline.ask(save_replay=SAVE).error[0]
-    assert offline.state.recording._bytes < 12_000
+    assert offline.state.setup.recording._bytes < 12_000
     offline.ask(restart_game=sc_pb.RequestRestartGame())
     offline.replay()
 
