@@ -341,6 +341,11 @@ def real_map(**changes: bytes) -> bytes:
     return pack(files_of(**changes))
 
 
+def with_script(script: str) -> bytes:
+    """The same with another script."""
+    return real_map(MapScript=script.encode())
+
+
 def files_of(**changes: bytes) -> dict[str, bytes]:
     ground = read_scenario((MAPS / "2m_vs_1z.SC2Map").read_bytes()).ground
     assert ground is not None
@@ -365,34 +370,29 @@ def files_of(**changes: bytes) -> dict[str, bytes]:
         (real_map(Objects=b""), "the archive has no Objects"),
         (real_map(Objects=b"<x/>"), "the map has no point 1685340431"),
         (real_map(MapScript=b"void InitMap () {}"), "creates no units"),
-        (real_map(MapScript=SCRIPT.replace("Zealot", "Archon").encode()), "no Archon"),
-        (real_map(MapScript=SCRIPT.replace("0, 2", "0, 3").encode()), "third player"),
-        (real_map(MapScript=SCRIPT.replace("(1,", f"({'9' * 5000},").encode()), "is not read"),
+        (with_script(SCRIPT.replace("Zealot", "Archon")), "no Archon"),
+        (with_script(SCRIPT.replace("0, 2", "0, 3")), "third player"),
+        (with_script(SCRIPT.replace("(1,", f"({'9' * 5000},")), "is not read"),
+        (with_script(SCRIPT.replace("(1,", "(900,")), "creates more than 700 units"),
         (
-            real_map(MapScript=SCRIPT.replace("(1,", "(900,").encode()),
-            "creates more than 700 units",
-        ),
-        (
-            real_map(MapScript=(SCRIPT + 'UnitCreate(1, "Zealot", 0, 2, lv_p, 0.0);').encode()),
+            with_script(SCRIPT + 'UnitCreate(1, "Zealot", 0, 2, lv_p, 0.0);'),
             'in a way that is not read: UnitCreate(1, "Zealot"',
         ),
         (
-            real_map(MapScript=SCRIPT.replace(LAST, "RegionRandomPoint(lv_r)").encode()),
+            with_script(SCRIPT.replace(LAST, "RegionRandomPoint(lv_r)")),
             "at a place that it computes: RegionRandomPoint(lv_r)",
         ),
         (
-            real_map(
-                MapScript=(f"lv_p = {LAST};lv_p = lv_q;" + SCRIPT.replace(LAST, "lv_p")).encode()
-            ),
+            with_script(f"lv_p = {LAST};lv_p = lv_q;" + SCRIPT.replace(LAST, "lv_p")),
             "at a place that it computes: lv_p",
         ),
         (
             real_map(Objects=OBJECTS.replace("13,12", "1.2.3,12").encode()),
             "has no point 1685340431",
         ),
-        (real_map(MapScript=(HUNT + PERIODIC.format("9" * 9)).encode()), "target every 999999999"),
-        (real_map(MapScript=(HUNT + PERIODIC.format("9" * 400)).encode()), "creates no units"),
-        (real_map(MapScript=(HUNT + PERIODIC.format("1.2.3")).encode()), "creates no units"),
+        (with_script(HUNT + PERIODIC.format("9" * 9)), "target every 999999999"),
+        (with_script(HUNT + PERIODIC.format("9" * 400)), "creates no units"),
+        (with_script(HUNT + PERIODIC.format("1.2.3")), "creates no units"),
         (real_map(t3CellFlags=b"LFCT"), "t3CellFlags is cut off"),
         (real_map(t3CellFlags=bytes(24) + struct.pack("<II", 32, 32)), "no grid of 32 x 32"),
         (real_map(t3SyncCliffLevel=bytes(8) + struct.pack("<II", 4000, 4000) + bytes(16)), "4000"),
