@@ -24,7 +24,7 @@ from sc2standin.data.abilities import KIND_BY_ABILITY, OrderKind, takes
 from sc2standin.data.spells import SPELL_BY_ABILITY, Aim, Spell
 from sc2standin.process.state import State
 from sc2standin.requests import console
-from sc2standin.requests.commands.errands import find, obey_at_once, read_errand
+from sc2standin.requests.commands.errands import Answer, find, obey_at_once, read_errand
 from sc2standin.requests.text import text
 from sc2standin.simulation import orders
 from sc2standin.simulation.economy.offers import meant
@@ -211,7 +211,7 @@ def _order_for(
     ability_id: int,
     command: raw_pb.ActionRawUnitCommand,
     queued: bool,
-) -> Order | error_pb.ActionResult.ValueType:
+) -> Answer:
     """The order that a command gives to one unit, or the reason for a refusal."""
     if unit is None:
         return error_pb.Error
@@ -230,7 +230,7 @@ def _order_for(
 
 def _read_order(
     game: Game, unit: Unit, ability_id: int, command: raw_pb.ActionRawUnitCommand
-) -> Order | error_pb.ActionResult.ValueType:
+) -> Answer:
     target = command.WhichOneof("target")
     spell = SPELL_BY_ABILITY.get(ability_id)
     if spell is not None:
@@ -248,9 +248,7 @@ def _read_order(
     return error_pb.MustTargetUnit
 
 
-def _order_on_unit(
-    game: Game, unit: Unit, ability_id: int, target_tag: int
-) -> Order | error_pb.ActionResult.ValueType:
+def _order_on_unit(game: Game, unit: Unit, ability_id: int, target_tag: int) -> Answer:
     target = find(game, target_tag, unit.owner)
     if target is None or is_hidden(target, unit.owner):
         return error_pb.MustTargetVisibleUnit
@@ -282,7 +280,7 @@ def _why_no_attack(target: Unit, *, hostile: bool) -> error_pb.ActionResult.Valu
 
 def read_spell(
     game: Game, unit: Unit, spell: Spell, command: raw_pb.ActionRawUnitCommand
-) -> Order | error_pb.ActionResult.ValueType:
+) -> Answer:
     """The order to cast a spell on the target of a command."""
     refused = refusal(unit, spell, game.world.loop)
     if refused != error_pb.Success:
@@ -298,9 +296,7 @@ def read_spell(
     return _on_ground(game, spell, command.target_world_space_pos)
 
 
-def _on_ground(
-    game: Game, spell: Spell, point: common.Point2D
-) -> Order | error_pb.ActionResult.ValueType:
+def _on_ground(game: Game, spell: Spell, point: common.Point2D) -> Answer:
     if not game.terrain.on_map(point.x, point.y):
         return error_pb.MustTargetVisibleLocation
     return Order(OrderKind.CAST, *game.terrain.clamp(point.x, point.y, True), 0, spell=spell)
@@ -308,7 +304,7 @@ def _on_ground(
 
 def _with_partner(
     game: Game, unit: Unit, spell: Spell, command: raw_pb.ActionRawUnitCommand
-) -> Order | error_pb.ActionResult.ValueType:
+) -> Answer:
     """The order to meet and cast with the next unit that got this command."""
     by_tag = game.world.by_tag
     tags = [
@@ -326,9 +322,7 @@ def _with_partner(
     return Order(OrderKind.CAST, *middle, 0, spell=spell)
 
 
-def _on_unit(
-    game: Game, unit: Unit, spell: Spell, tag: int
-) -> Order | error_pb.ActionResult.ValueType:
+def _on_unit(game: Game, unit: Unit, spell: Spell, tag: int) -> Answer:
     target = find(game, tag, unit.owner)
     if target is None or is_hidden(target, unit.owner):
         return error_pb.MustTargetVisibleUnit

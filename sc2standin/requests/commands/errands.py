@@ -126,7 +126,7 @@ def find(game: Game, tag: int, player: int) -> Unit | None:
 
 def read_errand(
     game: Game, unit: Unit, ability_id: int, command: raw_pb.ActionRawUnitCommand
-) -> Order | error_pb.ActionResult.ValueType | None:
+) -> Answer | None:
     """The order of an economy's command, or the reason for a refusal; None for other commands."""
     kind = KIND_BY_ABILITY.get(ability_id)
     target = find(game, command.target_unit_tag, unit.owner)
