@@ -72,13 +72,6 @@ def test_wrong_indices_are_told_before_anything_is_asked(vec):
 
 
 @without_workers
-def test_methods_take_arguments_by_place_and_by_name(vec):
-    made = vec(Counting, Counting)
-    first, second = made.env_method("area", 2, width=3)
-    assert first.shape == second.shape == (2, 3)
-
-
-@without_workers
 def test_wrappers_are_looked_through(vec):
     made = vec(Counting, lambda: Outer(TimeLimit(Derived(Counting()), 5)))
     assert made.has_attr("outer_only") is False, "not every env has it"
@@ -157,13 +150,6 @@ def test_a_value_stays_as_it_was_when_it_was_set(vec_task):
     made.reset()
     made.reset()
     assert made.get_attr("told") == [{"speed": [1]}], "in the task of a later episode"
-
-
-def test_values_of_every_size_travel(vec):
-    made = vec(Counting)
-    value = np.arange(1_000_000)
-    made.set_attr("large", value)
-    np.testing.assert_array_equal(made.get_attr("large")[0], value)
 
 
 def test_calls_while_a_step_is_pending(vec):
@@ -247,11 +233,6 @@ class TestActionMasks:
             assert resting.tolist() == [True] * 8
             assert playing.sum() == 1
         assert made.get_attr("times_asked") == [1, 1]
-
-    def test_returned_arrays_are_not_written_again(self, masked):
-        (mask,) = masked.env_method("action_masks", indices=0)
-        masked.step([0, 0])
-        assert mask.tolist() == [True] + [False] * 7
 
     def test_a_task_without_masks_does_not_have_the_method(self, vec_task):
         made = vec_task(n=1)

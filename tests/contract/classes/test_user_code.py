@@ -86,7 +86,8 @@ def test_an_env_that_ends_its_process_is_replaced(vec):
     ("answer", "error", "told"),
     [
         ({"observation": np.zeros(2)}, ObservationError, r"shape \(2,\).*expected shape \(1,\)"),
-        ({"reward": "much"}, UserCodeError, "could not convert string to float"),
+        ({"reward": "much"}, UserCodeError, "the reward is 'much', expected one number"),
+        ({"reward": np.ones(2)}, UserCodeError, "reward is .* can only convert an array of size 1"),
         (
             {"observation": ["a"]},
             ObservationError,
@@ -95,16 +96,11 @@ def test_an_env_that_ends_its_process_is_replaced(vec):
         ({"info": [1]}, ObservationError, r"the info is \[1\], expected a dict"),
         ({"info": {"sc2pool.fault": {}}}, UserCodeError, "info has the key 'sc2pool.fault'"),
         ({"info": {"bad": RaisesWhenUnpickled()}}, UserCodeError, "unpickled: OfTwo: of two"),
-        ({"info": {"lock": threading.RLock}}, None, ""),
     ],
-    ids=["shape", "reward", "text", "info", "key of the pool's", "unpickling", "class in info"],
 )
 def test_wrong_returns_are_told(vec, answer, error, told):
     made = vec(partial(Answering, **answer))
     made.reset()
-    if error is None:
-        assert made.step([0])[3][0]["lock"] is threading.RLock
-        return
     with pytest.raises(error, match=f"(?s)env 0.*(stepping|its info).*{told}"):
         made.step([0])
     assert psutil.Process().children() == []
@@ -158,18 +154,10 @@ def test_an_info_that_cannot_travel_is_the_users_error(vec):
 
 
 def test_info_may_hold_values_that_only_cloudpickle_takes(vec):
-    made = vec(partial(Answering, info={"double": lambda x: 2 * x}))
+    made = vec(partial(Answering, info={"double": lambda x: 2 * x, "class": threading.RLock}))
     made.reset()
-    assert made.step([0])[3][0]["double"](4) == 8
-
-
-def test_large_infos_do_not_deadlock(vec):
-    size = 8_000_000
-    made = vec(*[partial(Answering, info={"large": np.arange(size, dtype=np.uint8)})] * 2)
-    made.reset()
-    for _ in range(2):
-        infos = made.step([0, 0])[3]
-        assert [info["large"].nbytes for info in infos] == [size, size]
+    info = made.step([0])[3][0]
+    assert (info["double"](4), info["class"]) == (8, threading.RLock)
 
 
 @pytest.mark.timing
@@ -188,11 +176,6 @@ def test_a_function_may_carry_much(vec):
     made = vec(partial(Answering, info={"size": cargo.size}, observation=cargo[:1]))
     made.reset()
     assert made.step([0])[3][0]["size"] == 4_000_000
-
-
-def test_observations_larger_than_a_pipe(vec):
-    made = vec(*[partial(Sampling, spaces.Box(0, 255, (3, 512, 512), np.uint8))] * 2)
-    assert made.reset().shape == (2, 3, 512, 512)
 
 
 def test_classes_of_main_travel_both_ways(tmp_path):
@@ -291,43 +274,25 @@ SCRIPT = """
 import multiprocessing
 import sys
 
-import numpy as np
-from gymnasium import spaces
-
-from sc2pool import SC2VectorEnv, Task
+from sc2pool import SC2VectorEnv
+from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon
 
 
 class Note:
-    def __init__(self, steps):
-        self.steps = steps
+    def __init__(self, loop):
+        self.loop = loop
 
 
-class Walk(Task):
-    map_name = "MoveToBeacon"
-    max_loops = 80
-    observation_space = spaces.Box(0, 100, (1,), np.float32)
-    action_space = spaces.Discrete(2)
-    steps = 0
-
-    def act(self, action):
-        self.steps += 1
-
-    def observe(self):
-        return np.full(1, self.steps, np.float32)
-
-    def reward(self):
-        return 1.0
-
+class Noting(MoveToBeacon):
     def info(self):
-        return {"note": Note(self.steps)}
+        return {"note": Note(self.observation.game_loop)}
 
 
 def trial(results):
-    env = SC2VectorEnv(n=1, task=Walk, game=sys.argv[2])
+    env = SC2VectorEnv(n=1, task=Noting, game=sys.argv[2])
     env.reset()
-    observations, _, _, _, infos = env.step([0])
-    note = infos["note"][0]
-    results.put((float(observations[0, 0]), note.steps, type(note) is Note))
+    note = env.step([0])[4]["note"][0]
+    results.put((note.loop, type(note) is Note))
     env.close()
 
 
@@ -350,4 +315,4 @@ def test_a_child_makes_a_pool_of_the_scripts_task(
     script.write_text(SCRIPT)
     ran = run(sys.executable, script, method, standin_dir)
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout == "(1.0, 1, True)\n"
+    assert ran.stdout == "(8, True)\n"

@@ -16,7 +16,7 @@ import pytest
 from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
 
 from sc2pool import DummySC2VecEnv, SubprocSC2VecEnv
-from sc2pool.errors import ActionError, ConfigError
+from sc2pool.errors import ConfigError
 from tests.contract.envs import Counting, Gated
 from tests.support.vec_pool import TASK, N, check_vec_pool
 
@@ -41,7 +41,6 @@ def pool(shared, gate):
     shared.reset()
     gate.unlink(missing_ok=True)
     shared.set_attr(range(3), "actions", [])
-    shared.set_attr(range(3), "steps_in_life", 0)
     yield shared
     gate.touch()
 
@@ -91,14 +90,6 @@ def test_ready_env_is_received_and_steps_alone(pool, gate):
     assert row == 1
 
 
-def test_all_are_waited_for_unless_told_otherwise(pool, gate):
-    pool.send([0, 0, 0])
-    gate.touch()
-    batch = pool.recv()
-    assert batch.envs.tolist() == [0, 1, 2]
-    assert batch.observations[:, 0].tolist() == [1, 1, 1]
-
-
 @pytest.mark.timing
 def test_fewer_come_when_the_time_is_up(pool, gate):
     pool.send([0, 0, 0])
@@ -127,39 +118,6 @@ def test_actions_go_to_the_envs_they_were_sent_to_and_rows_come_ascending(pool, 
     assert batch.envs.tolist() == [0, 2]
     assert batch.envs.dtype == np.int64
     assert pool.call([0, 1, 2], "get_attr", "actions") == [[3], [], [4]]
-
-
-def test_an_env_that_is_pending_takes_no_second_action(pool, gate):
-    pool.send([0], [1])
-    with pytest.raises(AlreadyPendingCallError, match=r"envs \[1\]"):
-        pool.send([0, 0], [0, 1])
-    with pytest.raises(NoAsyncCallError):
-        gate.touch()
-        pool.recv()
-        pool.recv()
-    assert pool.call([0, 1], "get_attr", "steps_in_life") == [0, 1]
-
-
-def test_nothing_sent_nothing_to_receive(pool):
-    with pytest.raises(NoAsyncCallError):
-        pool.recv(min_ready=1, timeout_s=0.0)
-
-
-@pytest.mark.parametrize("actions", [[0], [0, 0, 0]], ids=str)
-def test_as_many_actions_as_envs(pool, gate, actions):
-    with pytest.raises(ActionError, match="expected 2 actions, one per env"):
-        pool.send(actions, [0, 2])
-    pool.send([0, 0], [0, 2])
-    assert pool.recv().envs.tolist() == [0, 2]
-
-
-def test_reset_drops_pending_steps(pool, gate):
-    pool.send([0, 0], [0, 1])
-    assert pool.recv(min_ready=1).envs.tolist() == [0]
-    gate.touch()
-    assert pool.reset().observations[:, 0].tolist() == [0, 0, 0]
-    pool.send([0, 0, 0])
-    assert pool.recv().observations[:, 0].tolist() == [1, 1, 1]
 
 
 def test_a_task_is_stepped_like_that_too(vec_task):

@@ -117,20 +117,23 @@ def test_games_are_processes_that_the_terminals_ctrl_c_does_not_reach(serial):
 
 
 class Raising(MoveToBeacon):
+    error: type[BaseException] = ValueError
+
     def act(self, action):
         if action == 7:
-            raise self.error()
+            raise self.error("of the user's own")
         return super().act(action)
 
-    def error(self) -> BaseException:
-        return ValueError("of the user's own")
 
-
-def test_exception_of_a_hook_is_raised_unchanged_and_a_reset_begins_anew(serial):
+@pytest.mark.parametrize("error", [ValueError, StopIteration])
+def test_exception_of_a_hook_is_raised_unchanged_and_a_reset_begins_anew(
+    serial, monkeypatch, error
+):
+    monkeypatch.setattr(Raising, "error", error)
     env = serial(Raising, config=PoolConfig(restart=RestartPolicy(per_env=1)))
     env.reset()
     for _ in range(2):  # more often than a pool with workers would replace games
-        with pytest.raises(ValueError, match="of the user's own") as raised:
+        with pytest.raises(error, match="of the user's own") as raised:
             env.step([0, 7])
         names = [frame.name for frame in traceback.extract_tb(raised.tb)]
         assert names[0] == "test_exception_of_a_hook_is_raised_unchanged_and_a_reset_begins_anew"
@@ -138,18 +141,6 @@ def test_exception_of_a_hook_is_raised_unchanged_and_a_reset_begins_anew(serial)
         assert raised.value.__notes__[-1] == "env 1: raised while stepping"
         assert env.reset().shape == (2, 5)
         assert env.step([0, 0])[2].tolist() == [False, False]
-
-
-def test_stop_iteration_of_a_hook_is_raised_unchanged(serial):
-    class Exhausted(Raising):
-        def error(self) -> BaseException:
-            return StopIteration("of the user's own")
-
-    env = serial(Exhausted)
-    env.reset()
-    with pytest.raises(StopIteration, match="of the user's own") as raised:
-        env.step([0, 7])
-    assert raised.traceback[-1].name == "act"
 
 
 def test_errors_of_two_envs_in_one_step_are_over_with_the_next_reset(serial):
@@ -162,12 +153,9 @@ def test_errors_of_two_envs_in_one_step_are_over_with_the_next_reset(serial):
         assert env.step([0, 0])[2].tolist() == [False, False]
 
 
-def test_ctrl_c_in_a_hook(serial):
-    class Interrupted(Raising):
-        def error(self) -> BaseException:
-            return KeyboardInterrupt()
-
-    env = serial(Interrupted)
+def test_ctrl_c_in_a_hook(serial, monkeypatch):
+    monkeypatch.setattr(Raising, "error", KeyboardInterrupt)
+    env = serial(Raising)
     env.reset()
     with pytest.raises(KeyboardInterrupt):
         env.step([7, 0])
@@ -272,13 +260,14 @@ def test_large_actions_and_attributes_do_not_block(pools):
     assert rewards.tolist() == [2e6, 2e6]
 
 
+class Clumsy(Counting):
+    def close(self):
+        raise ValueError("of the user's own")
+
+
 def test_an_env_whose_close_raises_leaves_no_descriptor(monkeypatch):
     # The log of a test keeps the traceback, and so the pool's memory.
     monkeypatch.setattr(logging.getLogger("asyncio"), "disabled", True)
-
-    class Clumsy(Counting):
-        def close(self):
-            raise ValueError("of the user's own")
 
     def descriptors_after_one() -> int:
         env = DummySC2VecEnv([Clumsy])
@@ -317,10 +306,6 @@ def test_what_an_envs_own_close_raises_is_raised_once_all_are_closed(pools, capl
 
 
 def test_an_envs_own_close_does_not_hide_why_a_pool_could_not_be_made():
-    class Clumsy(Counting):
-        def close(self):
-            raise ValueError("of the user's own")
-
     class Other(Counting):
         action_space = spaces.Discrete(9)
 
