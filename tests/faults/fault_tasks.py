@@ -353,7 +353,7 @@ class Counter(Short):
 
 
 class Hanging(gymnasium.Env[Any, Any]):
-    """An env of the user that hangs in every call except `reset` and `step`.
+    """An env of the user that hangs if it is drawn, `hang` is called or `hanging` is set.
 
     Args:
         log: where it writes a line before it hangs; None for one that does not hang.
@@ -385,20 +385,7 @@ class Hanging(gymnasium.Env[Any, Any]):
         self.hang()
         return np.zeros((1, 1, 3), np.uint8)
 
-    @property
-    def hanging(self) -> int:
-        self.hang()
-        return 1
-
-    @hanging.setter
-    def hanging(self, _: int) -> None:
-        self.hang()
-
-    @property
-    def env(self) -> Any:
-        """The wrapper that `env_is_wrapped` looks for."""
-        self.hang()
-        raise AttributeError("it wraps no other env")
+    hanging = property(fset=lambda self, _: self.hang())
 
 
 async def ask_to_fail(game: Game, how: str) -> None:

@@ -10,10 +10,8 @@ import os
 import re
 import signal
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
-from threading import Barrier
 from typing import Any
 
 import pytest
@@ -26,12 +24,10 @@ from fault_pools import (
     processes_of,
     step,
 )
-from fault_tasks import ShortSaboteur, harm_action, taken
+from fault_tasks import ShortSaboteur, harm_action
 
 from sc2pool import SC2GymEnv, SubprocSC2VecEnv
-from sc2pool.game.program.lease import lease_directory
 from sc2pool.platform import LINUX, WINDOWS
-from sc2pool.processes.filelock import try_lock, unlock_and_remove
 from tests.support.programs import has_ended
 from tests.support.systems import strike
 
@@ -88,37 +84,21 @@ def play_on_after(
     assert sum(env.stats().replacements.values()) == 1
 
 
-@pytest.mark.parametrize("harm", EXPECTED_KINDS)
-def test_in_a_step(
-    make_env: MakeEnv, undisturbed: Recording, tempered: Callable[[str], Path], harm: str
-) -> None:
-    env = make_env(config=IMPATIENT, game=tempered("default"))
-    play_on_after(
-        env,
-        undisturbed,
-        lambda: step(env, harm_action(harm), 0),
-        EXPECTED_KINDS[harm],
-        "stepping",
-    )
-
-
-def test_a_game_that_crashes_and_stays(
-    make_env: MakeEnv, undisturbed: Recording, tempered: Callable[[str], Path]
-) -> None:
-    """The crashed game stays, as if an error reporter showed a box."""
-    env = make_env(config=IMPATIENT, game=tempered("error-box"))
-    crash = harm_action("game crash")
-    kinds = EXPECTED_KINDS["game hang"]
-    play_on_after(env, undisturbed, lambda: step(env, crash, 0), kinds, "stepping")
+@pytest.mark.parametrize(
+    ("harm", "temper", "kinds"),
+    [
+        *((harm, "default", kinds) for harm, kinds in EXPECTED_KINDS.items()),
+        # The crashed game stays, as if an error reporter showed a box.
+        ("game crash", "error-box", EXPECTED_KINDS["game hang"]),
+    ],
+)
+def test_in_a_step(make_env, undisturbed, tempered, harm, temper, kinds):  # noqa: PLR0917
+    env = make_env(config=IMPATIENT, game=tempered(temper))
+    play_on_after(env, undisturbed, lambda: step(env, harm_action(harm), 0), kinds, "stepping")
 
 
 @pytest.mark.parametrize("harm", SIGNALS)
-def test_between_steps(
-    make_env: MakeEnv,
-    undisturbed: Recording,
-    wait_for: Callable[..., None],
-    harm: str,
-) -> None:
+def test_between_steps(make_env, undisturbed, wait_for, harm):
     """A killed process is noticed before the next step, a stopped one in the step."""
     env = make_env(config=IMPATIENT)
 
@@ -138,42 +118,18 @@ def test_between_steps(
     play_on_after(env, undisturbed, harm_step, EXPECTED_KINDS[harm], phase)
 
 
+@pytest.mark.parametrize("phase", ["launching", "resetting"])
 @pytest.mark.parametrize("harm", SIGNALS)
-def test_while_launching(
-    make_env: MakeEnv,
-    undisturbed: Recording,
-    striking_installation: Path,
-    arm: Callable[[str], None],
-    harm: str,
-) -> None:
-    arm(harm)
-    env = make_env(game=striking_installation, config=IMPATIENT)
-    assert_replaced_before_the_first_observation(
-        env, undisturbed, EXPECTED_KINDS[harm], "launching"
-    )
-
-
-@pytest.mark.parametrize("harm", SIGNALS)
-def test_while_joining(
-    make_env: MakeEnv,
-    undisturbed: Recording,
-    arm: Callable[[str], None],
-    harm: str,
-) -> None:
-    arm(harm)
-    env = make_env(config=IMPATIENT)
-    assert_replaced_before_the_first_observation(
-        env, undisturbed, EXPECTED_KINDS[harm], "resetting"
-    )
-
-
-def assert_replaced_before_the_first_observation(
-    env: SubprocSC2VecEnv, undisturbed: Recording, kinds: set[str], phase: str
-) -> None:
+def test_before_the_first_observation(  # noqa: PLR0917
+    make_env, undisturbed, arm, request, harm, phase
+):
     """The fault shows only in `reset_infos` of the env that was struck."""
+    game = "striking_installation" if phase == "launching" else "standin_dir"
+    arm(harm)
+    env = make_env(game=request.getfixturevalue(game), config=IMPATIENT)
     assert_same_bytes(env.reset(), undisturbed.observations[0][:2])
     (struck,) = (i for i, info in enumerate(env.reset_infos) if "sc2pool.fault" in info)
-    assert_fault(env.reset_infos[struck], kinds, phase, instance=struck)
+    assert_fault(env.reset_infos[struck], EXPECTED_KINDS[harm], phase, instance=struck)
     observations, _, dones, infos = step(env, 0, 0)
     assert_same_bytes(observations, undisturbed.observations[1][:2])
     assert not dones.any()
@@ -197,17 +153,6 @@ def test_while_the_next_episode_begins(
     assert not step(env, 0)[2].any()
 
 
-def test_all_games_at_once(begun: MakeEnv) -> None:
-    env = begun(n=3)
-    for index in range(3):
-        strike(processes_of(env, index)["game"].pid, "KILL")
-    _, rewards, dones, infos = step(env, 0, 0, 0)
-    assert dones.all()
-    assert not rewards.any()
-    assert [info["sc2pool.fault"]["instance"] for info in infos] == [0, 1, 2]
-    assert not step(env, 0, 0, 0)[2].any()
-
-
 def test_a_gym_env_is_truncated_and_goes_on_after_reset(standin_dir: Path) -> None:
     with closing(SC2GymEnv(task=ShortSaboteur, game=standin_dir)) as env:
         first, _ = env.reset(seed=1)
@@ -217,28 +162,6 @@ def test_a_gym_env_is_truncated_and_goes_on_after_reset(standin_dir: Path) -> No
         assert_fault(info, {"game-exited"}, "stepping", instance=0)
         env.reset()
         assert env.step(0)[2:4] == (False, False)
-
-
-def test_ports_are_free_again(begun: MakeEnv, wait_for: Callable[..., None]) -> None:
-    """The lease of a killed game can be taken by the next."""
-    env = begun()
-    ports = [instance.port for instance in env.stats().instances]
-    assert [try_lock(lease_directory() / f"{port}.lock") for port in ports] == [None, None]
-    step(env, harm_action("game KILL"), 0)
-    env.close()
-    for port in ports:
-        path = lease_directory() / f"{port}.lock"
-        # Another pool of this user, which looks for ended leases, may lock it for a moment.
-        wait_for(lambda path=path: taken_for_a_moment(path))
-
-
-def taken_for_a_moment(path: Path) -> bool:
-    """True if the lock was free."""
-    descriptor = try_lock(path)
-    if descriptor is None:
-        return False
-    unlock_and_remove(descriptor, path)
-    return True
 
 
 def take_all_exit_statuses(*_: object) -> None:
@@ -271,18 +194,3 @@ def test_a_trainer_that_ignores_the_end_of_its_children(
         env.close()
     finally:
         signal.signal(signal.SIGCHLD, before)
-
-
-def test_one_process_takes_a_strike(strike_file: Path, arm: Callable[[str], None]) -> None:
-    """Workers and start scripts look for the same strike at the same moment."""
-    arm("game KILL")
-    together = Barrier(8)
-
-    def look(_: int) -> str | None:
-        together.wait(timeout=60)
-        return taken(strike_file)
-
-    with ThreadPoolExecutor(8) as takers:
-        found = list(takers.map(look, range(8)))
-    assert [one for one in found if one] == ["game KILL\n"]
-    assert taken(strike_file) is None

@@ -5,20 +5,17 @@ Neither values nor folder nor disk of a fault report can break the step.
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import resource
 import shutil
 import signal
-import subprocess
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import psutil
@@ -207,23 +204,6 @@ def test_descriptors_run_out_for_good(begun: MakeEnv, limited: Limited) -> None:
             call()
 
 
-def test_the_system_refuses_a_process_once(begun: MakeEnv, monkeypatch: pytest.MonkeyPatch) -> None:
-    env = begun()
-    real = subprocess.Popen
-    refusals = iter([True])
-
-    def refused_once(*arguments: Any, **keywords: Any) -> Any:
-        if next(refusals, False):
-            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-        return real(*arguments, **keywords)
-
-    monkeypatch.setattr("sc2pool.processes.spawn.subprocess.Popen", refused_once)
-    processes_of(env, 0)["worker"].kill()
-    play_until(env, "worker-exited")
-    play_on(env)
-    assert env.stats().replacements == {"worker-exited": 1, "spawn-failed": 1}
-
-
 @pytest.mark.parametrize("missing", [Exhausts.DESCRIPTORS, Exhausts.THREADS])
 def test_a_worker_without_descriptors_or_threads_gets_no_other_game(
     begun: MakeEnv, missing: int
@@ -258,11 +238,6 @@ def test_the_system_refuses_a_thread_of_the_pools(
         make_env()
 
 
-def assert_nothing_runs() -> None:
-    _, alive = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=2.0)
-    assert not alive
-
-
 def test_a_game_that_crashes_each_episode(begun: MakeEnv, tempered: Callable[[str], Path]) -> None:
     config = PoolConfig(restart=RestartPolicy(per_env=2))
     env = begun(n=1, task=CrashesEachEpisode, config=config, game=tempered("default"))
@@ -274,7 +249,7 @@ def test_a_game_that_crashes_each_episode(begun: MakeEnv, tempered: Callable[[st
         step(env, 0)
     assert str(caught.value).count("game-exited while stepping") == 3
     assert "SIGSEGV" in str(caught.value)
-    assert_nothing_runs()
+    assert_gone(psutil.Process().children(recursive=True))
     with pytest.raises(ClosedError, match="the pool has failed"):
         step(env, 0)
 
@@ -292,7 +267,7 @@ def test_an_executable_that_exits_at_once(
     assert "launch-failed while launching" in str(caught.value)
     assert "exit code 1" in str(caught.value)
     assert "cannot open shared object file" in str(caught.value)
-    assert_nothing_runs()
+    assert_gone(psutil.Process().children(recursive=True))
 
 
 def test_an_executable_that_never_listens(
@@ -303,7 +278,7 @@ def test_an_executable_that_never_listens(
         make_env(game=installation('echo "loading"; exec sleep 60'), config=config)
     assert str(caught.value).count("deadline while launching") == 2
     assert "loading" in str(caught.value)
-    assert_nothing_runs()
+    assert_gone(psutil.Process().children(recursive=True))
 
 
 def test_games_killed_while_they_launch_are_tried_again(

@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 import psutil
 import pytest
@@ -35,14 +34,14 @@ from fault_tasks import (
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig
 from sc2pool.errors import ClosedError, ObservationError, UserCodeError
+from tests.support.programs import assert_gone
 
 CLOSES_WITHIN_S = 5.0
 
 
 def assert_failed_for_good(env: Any) -> None:
     """No process runs, even before `close`. `close` is quick and may be called again."""
-    _, alive = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=2.0)
-    assert not alive
+    assert_gone(psutil.Process().children(recursive=True))
     with pytest.raises(ClosedError, match="the pool has failed"):
         step(env, *[0] * env.num_envs)
     began_s = time.monotonic()
@@ -109,25 +108,32 @@ def test_what_is_raised_beside_the_hooks_is_told(begun: MakeEnv, action: int, er
     assert_failed_for_good(env)
 
 
-@pytest.mark.timing
-def test_a_wrong_observation(begun: MakeEnv) -> None:
-    env = begun(n=1, task=DictObservation)
-    step(env, 0)
-    vector = np.array([0.0, np.nan], np.float32)
-    env.set_attr("observed", right_observation() | {"vector": vector})
-    said = r"env 0, stepping: .*observation\['vector'\] is not finite at index \[1\]: nan"
-    with pytest.raises(ObservationError, match=said):
-        step(env, 0)
-    assert_failed_for_good(env)
+NOT_FINITE = np.array([0.0, np.nan], np.float32)
 
 
 @pytest.mark.timing
-def test_a_reward_that_is_not_finite(begun: MakeEnv) -> None:
-    env = begun(task=Rewarding)
+@pytest.mark.parametrize(
+    ("task", "attribute", "value", "said"),
+    [
+        (
+            DictObservation,
+            "observed",
+            right_observation() | {"vector": NOT_FINITE},
+            r".*observation\['vector'\] is not finite at index \[1\]: nan",
+        ),
+        (
+            Rewarding,
+            "paid",
+            np.nan,
+            r"Rewarding\.reward\(\) \(.*tasks\.py, line \d+\) returned nan ",
+        ),
+    ],
+)
+def test_a_wrong_observation_or_reward(begun, task, attribute, value, said):
+    env = begun(task=task)
     step(env, 0, 0)
-    env.set_attr("paid", np.nan, indices=[1])
-    said = r"env 1, stepping: Rewarding\.reward\(\) \(.*tasks\.py, line \d+\) returned nan "
-    with pytest.raises(ObservationError, match=said):
+    env.set_attr(attribute, value, indices=[1])
+    with pytest.raises(ObservationError, match=f"env 1, stepping: {said}"):
         step(env, 0, 0)
     assert_failed_for_good(env)
 
@@ -135,9 +141,7 @@ def test_a_reward_that_is_not_finite(begun: MakeEnv) -> None:
 LIMIT_S = 1.0
 CALLS: dict[str, Callable[[SubprocSC2VecEnv], Any]] = {
     "env_method": lambda env: env.env_method("hang"),
-    "get_attr": lambda env: env.get_attr("hanging"),
     "set_attr": lambda env: env.set_attr("hanging", 2),
-    "is_wrapped": lambda env: env.env_is_wrapped(gymnasium.Wrapper),
     "render": lambda env: env.get_images(),
 }
 
