@@ -7,7 +7,7 @@ import lzma
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,20 @@ from s2clientprotocol import sc2api_pb2 as sc_pb
 from sc2pool.protocol.compiled import STEP_PATH
 from sc2pool.units import Kind
 from sc2pool.waiting import WorkerLoop
+from tests.support.systems import SLEEPS
 
 needs_compiled = pytest.mark.skipif(
     STEP_PATH != "compiled", reason="the compiled step path is not there"
 )
 Game = tuple[sc_pb.ResponseGameInfo, sc_pb.ResponseObservation]
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that does nothing, in a session of its own."""
+    with subprocess.Popen(SLEEPS, start_new_session=True) as process:
+        yield process
+        process.kill()
 
 
 @pytest.fixture

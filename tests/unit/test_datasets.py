@@ -121,6 +121,12 @@ def writer(**given: Any) -> MinariWriter:
     return MinariWriter(ID, PLACES, MOVES, **given)
 
 
+def write(made: MinariWriter, *numbers: int) -> None:
+    for number in numbers:
+        made.add(episode(number))
+    made.flush()
+
+
 def assert_has(numbers: list[int]) -> None:
     dataset = minari.load_dataset(ID)
     assert dataset.total_episodes == len(numbers)
@@ -159,20 +165,17 @@ def test_what_is_written_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_goes_on_where_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed after a shard was written, before it was linked, and while the next one was."""
     first = writer()
-    first.add(episode(0))
-    first.flush()
+    write(first, 0)
     with monkeypatch.context() as patch:
         patch.setattr(MinariWriter, "_link", lambda *_: None)
-        first.add(episode(1))
-        first.flush()
+        write(first, 1)
     new_folder(first.folder)
     new_file(first.folder / "metadata.json")
     first.close()
     assert_has([0])
     second = writer(resume=True)
     assert (second.episodes, second.steps) == (2, 6)
-    second.add(episode(2))
-    second.flush()
+    write(second, 2)
     assert_has([0, 1, 2])
     assert not list(first.folder.glob("unfinished-*"))
 
@@ -186,8 +189,7 @@ def test_a_shard_whose_links_were_refused_is_linked_with_the_next_one(
         patch.setattr(datasets, "_number", Mock(side_effect=OSError("no space")))
         made.flush()
     assert_has([])
-    made.add(episode(1))
-    made.flush()
+    write(made, 1)
     assert_has([0, 1])
 
 
@@ -212,8 +214,7 @@ def recorded(*numbers: int) -> Path:
     """The folder of a dataset that has one episode in each shard."""
     made = writer()
     for number in numbers:
-        made.add(episode(number))
-        made.flush()
+        write(made, number)
     made.close()
     return made.folder
 
@@ -222,12 +223,10 @@ def test_two_recorders_do_not_mix_their_episodes() -> None:
     first = writer()
     with pytest.raises(ConfigError, match="another recorder writes into this dataset, and has not"):
         writer(resume=True)
-    first.add(episode(0))
-    first.flush()
+    write(first, 0)
     first.close()
     second = writer(resume=True)
-    second.add(episode(1))
-    second.flush()
+    write(second, 1)
     assert_has([0, 1])
     del second, first
     gc.collect()
@@ -246,8 +245,7 @@ def test_damaged_metadata_are_written_again(content: bytes, caplog) -> None:
         writer()
     second = writer(resume=True)
     assert "its metadata are damaged, and are written again" in caplog.text
-    second.add(episode(2))
-    second.flush()
+    write(second, 2)
     assert_has([0, 1, 2])
 
 
@@ -269,8 +267,7 @@ def test_a_damaged_shard_is_set_aside(caplog) -> None:
     second = writer(resume=True)
     assert "damaged-shard-00001.hdf5" in caplog.text
     assert_has([0, 2])
-    second.add(episode(3))
-    second.flush()
+    write(second, 3)
     assert_has([0, 2, 3])
     ids = [one["id"] for one in minari.load_dataset(ID).storage.get_episode_metadata(range(3))]
     assert ids == [0, 1, 2]
@@ -285,9 +282,7 @@ def test_a_dataset_of_a_recorder_that_was_killed_at_its_beginning(resume, left, 
     folder.mkdir(parents=True)
     for name in left:
         (folder / name).write_bytes(content)
-    made = writer(resume=resume)
-    made.add(episode(0))
-    made.flush()
+    write(writer(resume=resume), 0)
     assert_has([0])
 
 

@@ -80,44 +80,29 @@ POOL_ROOMS = {
 }
 """The folders of `pool` and some of its files, and the other ones that each may import."""
 HEAVY = {
-    "torch": ("envs/sb3.py", "realtime/", "cli/", "tasks/opponents/models.py"),
-    "stable_baselines3": (
-        "envs/sb3.py",
-        "envs/callbacks.py",
-        "datasets/callback.py",
-        "realtime/",
-        "ray/",
-        "cli/",
-    ),
-    "minari": ("datasets/",),
-    "h5py": ("datasets/",),
-    "optuna": ("cli/tune.py",),
-    "shtab": ("cli/parser.py",),
-    "ray": ("realtime/rllib.py", "ray/"),
-    "tianshou": ("envs/tianshou.py",),
-    "pettingzoo": ("envs/pettingzoo.py",),
-    "psutil": (
-        "processes/",
-        "game/",
-        "pool/machine.py",
-        "doctor/",
-        "ray/viewer.py",
-        "realtime/",
-        "cli/",
-    ),
-    "sc2": (
-        "tasks/bot.py",
-        "tasks/opponents/policies.py",
-        "players/bots.py",
-        "players/bot_sides.py",
-        "tasks/minigames/move_to_beacon_bot.py",
-    ),
-    "matplotlib": ("cli/",),
-    "prometheus_client": ("pool/report/pages.py",),
-    "PIL": ("render/", "cli/"),
-    "mss": ("realtime/screen/",),
-    "Xlib": ("realtime/screen/",),
+    module: tuple(places.split())
+    for module, places in {
+        "torch": "envs/sb3.py realtime/ cli/ tasks/opponents/models.py",
+        "stable_baselines3": "envs/sb3.py envs/callbacks.py datasets/callback.py realtime/ ray/"
+        " cli/",
+        "minari": "datasets/",
+        "h5py": "datasets/",
+        "optuna": "cli/tune.py",
+        "shtab": "cli/parser.py",
+        "ray": "realtime/rllib.py ray/",
+        "tianshou": "envs/tianshou.py",
+        "pettingzoo": "envs/pettingzoo.py",
+        "psutil": "processes/ game/ pool/machine.py doctor/ ray/viewer.py realtime/ cli/",
+        "sc2": "tasks/bot.py tasks/opponents/policies.py players/bots.py players/bot_sides.py"
+        " tasks/minigames/move_to_beacon_bot.py",
+        "matplotlib": "cli/",
+        "prometheus_client": "pool/report/pages.py",
+        "PIL": "render/ cli/",
+        "mss": "realtime/screen/",
+        "Xlib": "realtime/screen/",
+    }.items()
 }
+"""Modules that load slowly, and where they may be imported."""
 OUTER_ROOMS = (
     ("cli",),
     ("ray",),
@@ -133,17 +118,22 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 STANDIN = sorted(Path(sc2standin.__file__).parent.rglob("*.py"))
 
 
-@cache
-def imports(file: Path) -> list[str]:
-    """The modules that a file imports, at its top or inside a function."""
+def names_imported(source: str) -> list[tuple[str, str]]:
+    """What a file imports, at its top or inside a function: the modules, and the names in them."""
     found = []
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
+            found += [(alias.name, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{file}: relative import"
-            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            assert node.level == 0, f"relative import of {node.module}"
+            found += [(node.module, f"{node.module}.{alias.name}") for alias in node.names]
     return found
+
+
+@cache
+def imports(file: Path) -> set[str]:
+    """The modules that a file imports, and the names in them."""
+    return {name for names in names_imported(file.read_text()) for name in names}
 
 
 def name_of(file: Path) -> str:
@@ -200,21 +190,12 @@ def public_names() -> set[str]:
 def private_names(source: str, room: Sequence[str]) -> list[str]:
     """The private names of other rooms that a file imports."""
     own = tuple(f"sc2pool.{part.replace('/', '.')}." for part in room)
-    found = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ImportFrom):
-            names = [(node.module, f"{node.module}.{alias.name}") for alias in node.names]
-        elif isinstance(node, ast.Import):
-            names = [(alias.name, alias.name) for alias in node.names]
-        else:
-            continue
-        found += [
-            name
-            for module, name in names
-            if f"{module}.".startswith("sc2pool.") and not f"{name}.".startswith(own)
-            if name != "sc2pool" and not {module, name} & public_names()
-        ]
-    return found
+    return [
+        name
+        for module, name in names_imported(source)
+        if f"{module}.".startswith("sc2pool.") and not f"{name}.".startswith(own)
+        if name != "sc2pool" and not {module, name} & public_names()
+    ]
 
 
 def test_outer_rooms_import_public_names_only():
@@ -291,7 +272,7 @@ def test_no_module_imports_itself_by_way_of_others():
     """The packages themselves are left out: through them the extension modules are reached."""
     modules = {name_of(file): file for file in (*FILES, *STANDIN) if file.name != "__init__.py"}
     TopologicalSorter(
-        {name: modules.keys() & set(imports(file)) - {name} for name, file in modules.items()}
+        {name: modules.keys() & imports(file) - {name} for name, file in modules.items()}
     ).prepare()
 
 

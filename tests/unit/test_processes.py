@@ -141,21 +141,20 @@ def test_a_stopped_guard_ends(monkeypatch):
 
 
 @pytest.mark.skipif(WINDOWS, reason="its pipes always wait for room")
-def test_stopped_guard_blocks_no_caller():
+def test_stopped_guard_blocks_no_caller(sleeper):
     before = set(psutil.Process().children())
     guard = Guard()
     (stopped,) = set(psutil.Process().children()) - before
     stopped.suspend()
-    with subprocess.Popen(SLEEPS, start_new_session=True) as paused:
-        created_s = created_at_s(paused.pid)
-        for _ in range(5000):
-            guard.note(None)
-            guard.note((paused.pid, created_s))
-        assert not stopped.is_running()
-        (another,) = set(psutil.Process().children()) - before - {psutil.Process(paused.pid)}
-        assert another != stopped
-        guard.close()  # as at the end of the program: the processes noted last are ended
-        assert paused.wait() in KILLED
+    created_s = created_at_s(sleeper.pid)
+    for _ in range(5000):
+        guard.note(None)
+        guard.note((sleeper.pid, created_s))
+    assert not stopped.is_running()
+    (another,) = set(psutil.Process().children()) - before
+    assert another != stopped
+    guard.close()  # as at the end of the program: the processes noted last are ended
+    assert sleeper.wait() in KILLED
 
 
 PROGRAM = """
@@ -174,21 +173,17 @@ def ignores_hangup(process: psutil.Process) -> bool:
 
 
 @pytest.mark.skipif(WINDOWS, reason="it has no SIGHUP, which lets a stopped process go on")
-def test_stopped_guard_goes_on_when_its_program_has_ended(wait_for):
-    with subprocess.Popen(SLEEPS, start_new_session=True) as paused:
-        command = [sys.executable, "-c", PROGRAM, str(paused.pid), str(created_at_s(paused.pid))]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
-            program.stdout.readline()
-            (guard,) = psutil.Process(program.pid).children()
-            wait_for(lambda: ignores_hangup(guard))
-            guard.suspend()
-            wait_for(lambda: guard.status() == psutil.STATUS_STOPPED)
-            program.kill()
-        try:
-            assert paused.wait(30) in KILLED
-        finally:
-            paused.kill()
-        wait_for(lambda: has_ended(guard))
+def test_stopped_guard_goes_on_when_its_program_has_ended(sleeper, wait_for):
+    command = [sys.executable, "-c", PROGRAM, str(sleeper.pid), str(created_at_s(sleeper.pid))]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+        program.stdout.readline()
+        (guard,) = psutil.Process(program.pid).children()
+        wait_for(lambda: ignores_hangup(guard))
+        guard.suspend()
+        wait_for(lambda: guard.status() == psutil.STATUS_STOPPED)
+        program.kill()
+    assert sleeper.wait(30) in KILLED
+    wait_for(lambda: has_ended(guard))
 
 
 # ---- the end of a child --------------------------------------------------------------------------
@@ -434,33 +429,18 @@ def test_there_is_no_such_process():
         ProcessTree(child.pid)
 
 
-def test_a_tree_that_cannot_be_listed_is_not_stopped(limited):
+def test_a_tree_that_cannot_be_listed_is_not_stopped(sleeper, limited):
     """No descriptor is free; a pause must not miss a process."""
-    child = subprocess.Popen(SLEEPS)
-    try:
-        tree = ProcessTree(os.getpid(), with_root=False)
-        with (
-            limited("NOFILE", 0),
-            pytest.raises(PauseError, match="Too many open files"),
-        ):
-            tree.stop(Deadline.after(5.0))
-        assert psutil.Process(child.pid).status() != psutil.STATUS_STOPPED
-    finally:
-        child.kill()
-        child.wait()
+    tree = ProcessTree(os.getpid(), with_root=False)
+    with limited("NOFILE", 0), pytest.raises(PauseError, match="Too many open files"):
+        tree.stop(soon())
+    assert psutil.Process(sleeper.pid).status() != psutil.STATUS_STOPPED
 
 
 PARENT = (
     "import subprocess, sys; child = subprocess.Popen(sys.argv[1:]);"
     "print(child.pid, flush=True); child.wait()"
 )
-
-
-@pytest.fixture
-def child():
-    with subprocess.Popen(SLEEPS) as process:
-        yield process
-        process.kill()
 
 
 def test_it_ends_with_its_children_even_if_stopped():
@@ -473,40 +453,40 @@ def test_it_ends_with_its_children_even_if_stopped():
         assert_gone([child], within_s=5)
 
 
-def test_another_process_under_the_same_pid_is_left_alone(child):
-    assert not end_orphan(child.pid, created_at_s(child.pid) - 60.0)
-    assert child.poll() is None
+def test_another_process_under_the_same_pid_is_left_alone(sleeper):
+    assert not end_orphan(sleeper.pid, created_at_s(sleeper.pid) - 60.0)
+    assert sleeper.poll() is None
 
 
 @pytest.mark.skipif(not LINUX, reason="elsewhere the wall clock tells it")
-def test_a_step_of_the_wall_clock_loses_no_process(child, monkeypatch):
+def test_a_step_of_the_wall_clock_loses_no_process(sleeper, monkeypatch):
     """The system then reports another boot time, from which psutil computes each start."""
-    created_s = created_at_s(child.pid)
+    created_s = created_at_s(sleeper.pid)
     started_s = psutil.boot_time() + 3600.0
     monkeypatch.setattr("psutil._pslinux.boot_time", lambda: started_s)
-    assert created_at_s(child.pid) == created_s
-    assert is_alive(child.pid, created_s)
+    assert created_at_s(sleeper.pid) == created_s
+    assert is_alive(sleeper.pid, created_s)
 
 
-def test_ended_process_is_gone(child):
-    created_s = created_at_s(child.pid)
-    child.kill()
-    child.wait(5)
-    assert created_at_s(child.pid) is None
-    assert not end_orphan(child.pid, created_s)
+def test_ended_process_is_gone(sleeper):
+    created_s = created_at_s(sleeper.pid)
+    sleeper.kill()
+    sleeper.wait(5)
+    assert created_at_s(sleeper.pid) is None
+    assert not end_orphan(sleeper.pid, created_s)
 
 
-def test_without_a_free_descriptor_it_is_left_alone(child, limited):
+def test_without_a_free_descriptor_it_is_left_alone(sleeper, limited):
     """A process that may be alive must not count as dead: its files would be deleted."""
-    created_s = created_at_s(child.pid)
+    created_s = created_at_s(sleeper.pid)
     with limited("NOFILE", 0):
-        assert created_at_s(child.pid) is None
-        assert is_alive(child.pid, created_s)
-        assert not end_orphan(child.pid, created_s)
-    assert child.poll() is None
-    child.kill()
-    child.wait(5)
-    assert not is_alive(child.pid, created_s)
+        assert created_at_s(sleeper.pid) is None
+        assert is_alive(sleeper.pid, created_s)
+        assert not end_orphan(sleeper.pid, created_s)
+    assert sleeper.poll() is None
+    sleeper.kill()
+    sleeper.wait(5)
+    assert not is_alive(sleeper.pid, created_s)
 
 
 # ---- the table of processes ----------------------------------------------------------------------

@@ -61,15 +61,6 @@ def run(suite: Path, *arguments: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def assert_shows_all(code: int, out: str) -> None:
-    """Progress, failures and the slowest tests of a first run."""
-    assert code == 1
-    assert "2 of 2 tests, 1 failed; tests/unit/test_two.py\n" in out
-    assert "FAILED tests/unit/test_two.py::test_unstable (call): Failed: this time\n" in out
-    slowest = out[out.index("slowest 20 tests") :]
-    assert "  tests/unit/test_two.py::test_stable\n" in slowest
-
-
 def test_only_workers_beyond_the_fourth_wait_until_the_cores_are_not_busy(request, monkeypatch):
     assert [gives_way(f"gw{number}") for number in (0, 3, 4, 10)] == [False, False, True, True]
     busy_percent = [100.0, 90.0, 20.0]
@@ -80,12 +71,14 @@ def test_only_workers_beyond_the_fourth_wait_until_the_cores_are_not_busy(reques
     pacer.pytest_runtest_protocol(request.node)  # same file: the processor's load is not read again
 
 
-def test_a_run(suite):
-    assert_shows_all(*run(suite, "--tier=fast"))
-
-
 def test_a_run_in_parallel_and_a_second_one_which_names_what_passes_only_now(suite):
-    assert_shows_all(*run(suite, "--tier=fast", "-n", "2"))
+    """A first run shows its progress, the failures and the slowest tests."""
+    code, out = run(suite, "--tier=fast", "-n", "2")
+    assert code == 1
+    assert "2 of 2 tests, 1 failed; tests/unit/test_two.py\n" in out
+    assert "FAILED tests/unit/test_two.py::test_unstable (call): Failed: this time\n" in out
+    slowest = out[out.index("slowest 20 tests") :]
+    assert "  tests/unit/test_two.py::test_stable\n" in slowest
     code, out = run(suite, "--tier=fast", "--last-failed")
     assert code == 0
     assert out.count("test_unstable") == 1

@@ -79,17 +79,6 @@ def test_distances():
     assert distances(points, np.empty((0, 2))).shape == (2, 0)
 
 
-def test_units_of_real_games(recorded):
-    for _, seen in recorded:
-        messages = seen.observation.raw_data.units
-        own = next(unit for unit in messages if unit.alliance == 1)
-        (units,) = select(seen.observation, Kind(own.unit_type, 1))
-        assert sorted(units.tags) == units.tags
-        first = next(unit for unit in messages if unit.tag == units.tags[0])
-        assert units.positions[0].tolist() == pytest.approx([first.pos.x, first.pos.y])
-        assert (health(units) > 0).all()
-
-
 def test_units_are_followed_by_their_tags(unit, state):
     observation = state(
         unit(OWN_MARINES, 1, 2, tag=1, shield=0),

@@ -19,25 +19,9 @@ from typing import Any
 
 Event = tuple[Any, ...]
 
-_CALLS = (
-    "reset",
-    "reset",
-    "reset",
-    "send",
-    "send",
-    "recv",
-    "recv",
-    "recv",
-    "begin",
-    "wait",
-    "pause",
-    "resume",
-    "ask",
-    "seed",
-    "set_attr",
-    "look",
-    "close",
-)
+_CALLS = """
+    reset reset reset send send recv recv recv begin wait pause resume ask seed set_attr look close
+""".split()
 CALLS = frozenset({"step", *_CALLS})
 """Events that are calls of the trainer."""
 
@@ -188,19 +172,7 @@ def harmful(chance: random.Random) -> Event:
 
 
 _HARMFUL = (
-    "die",
-    "die",
-    "die",
-    "interrupt",
-    "interrupt",
-    "fault",
-    "fault",
-    "verdict",
-    "hang",
-    "sleep",
-    "refuse",
-    "refuse",
-    "raise",
+    "die die die interrupt interrupt fault fault verdict hang sleep refuse refuse raise".split()
 )
 _DETAILS: dict[str, Callable[[random.Random], tuple[Any, ...]]] = {
     "interrupt": lambda _: (),

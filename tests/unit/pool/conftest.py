@@ -6,7 +6,7 @@ import asyncio
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from itertools import chain, repeat
 from types import SimpleNamespace
@@ -173,14 +173,9 @@ def pair() -> Iterator[Pairs]:
         yield pairs
 
 
-@pytest.fixture
-def meanwhile() -> Callable[[Callable[[int], None]], AbstractContextManager[None]]:
-    """A block in which another thread changes things all the time; its errors are raised."""
-    return changing
-
-
 @contextmanager
-def changing(change: Callable[[int], None]) -> Iterator[None]:
+def meanwhile(change: Callable[[int], None]) -> Iterator[None]:
+    """Another thread changes things all the time; its errors are raised at the end."""
     over = threading.Event()
     raised: list[BaseException] = []
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -33,7 +32,7 @@ from sc2pool.pool.machine import (
 )
 from sc2pool.pool.report.live_files import request
 from sc2pool.processes.tree import created_at_s
-from tests.support.systems import KILLED, SLEEPS, is_private
+from tests.support.systems import KILLED, is_private
 
 # ---- the folder of a run, and the sweep of those whose trainer is gone ---------------------------
 
@@ -148,15 +147,6 @@ def left_behind(temp):
         return run
 
     return make
-
-
-@pytest.fixture
-def sleeper():
-    """A process that only a sweep ends."""
-    process = subprocess.Popen(SLEEPS, start_new_session=True)
-    with process:
-        yield process
-        process.kill()
 
 
 def test_orphans_are_ended_before_their_folder_goes(temp, left_behind, sleeper):

@@ -21,6 +21,7 @@ from sc2pool.pool.batch import check_actions, check_count
 from sc2pool.pool.instances.seats import Seat, exchange
 from sc2pool.pool.pool import Pool
 from sc2pool.pool.runtime import finite, seated
+from tests.unit.pool.conftest import meanwhile
 
 # ---- a pool with workers -------------------------------------------------------------------------
 
@@ -135,7 +136,7 @@ def seats() -> list[Seat]:
     return made
 
 
-def test_no_instance_is_seen_on_two_seats(seats, meanwhile):
+def test_no_instance_is_seen_on_two_seats(seats):
     def play(turn: int) -> None:
         sum(range(50))  # a very short episode
         exchange(seats[turn % 3], seats[3])

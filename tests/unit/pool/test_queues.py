@@ -151,13 +151,12 @@ def test_several_rows_need_leaves():
 
 
 @pytest.fixture
-def descriptor():
+def descriptor(variant):
     made = memory.create()
     yield made
     os.close(made)
 
 
-@pytest.mark.usefixtures("variant")
 @pytest.mark.skipif(WINDOWS, reason="a worker gets a copy of it there, see test_pool.py")
 def test_another_process_writes_and_we_read(descriptor):
     memory.claim(descriptor, 8192)
@@ -169,7 +168,6 @@ def test_another_process_writes_and_we_read(descriptor):
     mapped.close()
 
 
-@pytest.mark.usefixtures("variant")
 def test_it_can_begin_with_a_message(descriptor):
     memory.write(descriptor, b"player")
     assert memory.read(descriptor, 6) == b"player"
@@ -177,7 +175,6 @@ def test_it_can_begin_with_a_message(descriptor):
     assert memory.read(descriptor, 8192) == bytes(8192)
 
 
-@pytest.mark.usefixtures("variant")
 def test_it_has_no_name(descriptor, run_temp):
     assert (
         WINDOWS or list(run_temp.glob("sc2pool-*")) == []
@@ -185,7 +182,6 @@ def test_it_has_no_name(descriptor, run_temp):
     assert not os.get_inheritable(descriptor)
 
 
-@pytest.mark.usefixtures("variant")
 def test_memory_that_cannot_be_claimed_is_a_config_error(descriptor, limited):
     """A limit on the size of files stands in for a machine without memory left."""
     refused = pytest.raises(ConfigError, match="cannot claim 8192 bytes of shared memory")
@@ -197,20 +193,19 @@ def test_memory_that_cannot_be_claimed_is_a_config_error(descriptor, limited):
 
 
 @pytest.fixture
-def doorbell():
+def doorbell(variant):
     made = Doorbell.create()
     yield made
     made.close()
 
 
 @pytest.fixture
-def waiter():
+def waiter(variant):
     made = Waiter.create()
     yield made
     made.close()
 
 
-@pytest.mark.usefixtures("variant")
 def test_many_rings_are_at_least_one(doorbell, waiter):
     waiter.add_doorbell(doorbell, "doorbell")
     for _ in range(3):
@@ -220,7 +215,6 @@ def test_many_rings_are_at_least_one(doorbell, waiter):
     assert waiter.wait(0) == ["doorbell"]
 
 
-@pytest.mark.usefixtures("variant")
 @pytest.mark.parametrize("rings", [1, 10_000])
 def test_rings_before_the_wait_are_not_lost_however_many(doorbell, waiter, rings):
     for _ in range(rings):
@@ -229,7 +223,6 @@ def test_rings_before_the_wait_are_not_lost_however_many(doorbell, waiter, rings
     assert waiter.wait(0) == ["doorbell"]
 
 
-@pytest.mark.usefixtures("variant")
 def test_in_a_long_run_of_rings_each_wakes_once(doorbell, waiter):
     waiter.add_doorbell(doorbell, "doorbell")
     for _ in range(5_000):
@@ -238,7 +231,6 @@ def test_in_a_long_run_of_rings_each_wakes_once(doorbell, waiter):
         assert waiter.wait(1) == ["doorbell"]
 
 
-@pytest.mark.usefixtures("variant")
 @pytest.mark.skipif(WINDOWS, reason="a socket has one owner there, and `os.read` takes none")
 def test_a_listener_of_its_own_quiets_it(doorbell):
     listener = Doorbell(listening=doorbell.listening)
@@ -249,7 +241,6 @@ def test_a_listener_of_its_own_quiets_it(doorbell):
         os.read(doorbell.listening, 8)
 
 
-@pytest.mark.usefixtures("variant")
 def test_quiet_takes_all_rings(doorbell, waiter):
     doorbell.ring()
     doorbell.ring()
@@ -259,7 +250,6 @@ def test_quiet_takes_all_rings(doorbell, waiter):
     assert waiter.wait(0) == []
 
 
-@pytest.mark.usefixtures("variant")
 def test_all_that_is_ready_is_told_under_its_tag(doorbell, waiter):
     second = Doorbell.create()
     ours, theirs = socket.socketpair()
@@ -280,7 +270,6 @@ def test_all_that_is_ready_is_told_under_its_tag(doorbell, waiter):
     assert waiter.wait(0) == []
 
 
-@pytest.mark.usefixtures("variant")
 @pytest.mark.timing
 def test_the_wait_ends_with_its_time(doorbell, waiter):
     waiter.add_doorbell(doorbell, "doorbell")
@@ -289,7 +278,6 @@ def test_the_wait_ends_with_its_time(doorbell, waiter):
     assert 0.04 < time.monotonic() - begin_s < 1
 
 
-@pytest.mark.usefixtures("variant")
 def test_a_ring_from_another_thread_ends_a_wait_without_limit(doorbell, waiter):
     waiter.add_doorbell(doorbell, "doorbell")
     ringer = threading.Thread(target=doorbell.ring)
@@ -329,11 +317,10 @@ def owned():
 
 
 @pytest.fixture
-def common():
+def common(variant):
     return CommonDoorbells(1)
 
 
-@pytest.mark.usefixtures("variant")
 @needs_eventfd
 def test_one_ring_wakes_all_and_each_has_its_own(common, owned):
     listeners = [Listener(common, owned) for _ in range(3)]
@@ -348,7 +335,6 @@ def test_one_ring_wakes_all_and_each_has_its_own(common, owned):
         assert [one.hears() for one in listeners] == [False, True, False]
 
 
-@pytest.mark.usefixtures("variant")
 @needs_eventfd
 def test_a_ring_before_the_wait_is_not_lost(common, owned):
     listeners = [Listener(common, owned) for _ in range(2)]
@@ -359,7 +345,6 @@ def test_a_ring_before_the_wait_is_not_lost(common, owned):
         assert late.poll(0)
 
 
-@pytest.mark.usefixtures("variant")
 @needs_eventfd
 def test_only_more_than_half_are_rung_together(common, owned):
     doorbells = [Listener(common, owned).doorbell for _ in range(5)]
@@ -374,14 +359,12 @@ def test_only_more_than_half_are_rung_together(common, owned):
     assert together not in doorbells
 
 
-@pytest.mark.usefixtures("variant")
 @needs_eventfd
 def test_the_only_one_is_rung_by_its_own_bell(common, owned):
     only = Listener(common, owned).doorbell
     assert list(common.fewest([only, only])) == [only]
 
 
-@pytest.mark.usefixtures("variant")
 @needs_eventfd
 def test_many_have_several_common_bells(common, owned):
     listeners = [Listener(common, owned) for _ in range(2 * MOST + 1)]
@@ -397,7 +380,6 @@ def test_many_have_several_common_bells(common, owned):
     assert len(common.fewest(doorbells[MOST:])) == 2
 
 
-@pytest.mark.usefixtures("variant")
 @needs_eventfd
 def test_workers_may_watch_it_in_all_their_ways(common, owned):
     """The system limits how many epolls lead away from one descriptor, and how deep."""
@@ -424,7 +406,6 @@ def test_workers_may_watch_it_in_all_their_ways(common, owned):
             assert heard
 
 
-@pytest.mark.usefixtures("variant")
 @pytest.mark.parametrize("variant", ["portable"], indirect=True)
 def test_elsewhere_each_is_rung(common, owned):
     doorbells = [Doorbell.create() for _ in range(3)]
@@ -436,7 +417,6 @@ def test_elsewhere_each_is_rung(common, owned):
     common.leave(doorbells[0])
 
 
-@pytest.mark.usefixtures("variant")
 def test_workers_with_many_games_share_no_bell():
     assert [most_members(envs) for envs in (1, 2, 4, 8, 100)] == [8, 4, 2, 1, 1]
 
@@ -457,6 +437,8 @@ def three_doorbells():
 
 @pytest.fixture
 def waiter_of_doorbells(three_doorbells):
+    if not LINUX:
+        pytest.skip("elsewhere all are waited for")
     made = Waiter.create()
     for number, doorbell in enumerate(three_doorbells):
         made.add_doorbell(doorbell, number)
@@ -464,7 +446,6 @@ def waiter_of_doorbells(three_doorbells):
     made.close()
 
 
-@pytest.mark.skipif(not LINUX, reason="elsewhere all are waited for")
 def test_other_bells_do_not_end_it_and_are_not_lost(waiter_of_doorbells, three_doorbells):
     three_doorbells[0].ring()
     three_doorbells[2].ring()
@@ -472,7 +453,6 @@ def test_other_bells_do_not_end_it_and_are_not_lost(waiter_of_doorbells, three_d
     assert sorted(waiter_of_doorbells.wait(0)) == [0, 2]
 
 
-@pytest.mark.skipif(not LINUX, reason="elsewhere all are waited for")
 def test_a_ring_ends_one_wait(waiter_of_doorbells, three_doorbells):
     three_doorbells[1].ring()
     assert waiter_of_doorbells.wait_for(three_doorbells[1], LONG_S)
@@ -481,7 +461,6 @@ def test_a_ring_ends_one_wait(waiter_of_doorbells, three_doorbells):
     assert waiter_of_doorbells.wait_for(three_doorbells[1], LONG_S)
 
 
-@pytest.mark.skipif(not LINUX, reason="elsewhere all are waited for")
 def test_readable_channel_ends_every_wait_until_it_is_read(waiter_of_doorbells, three_doorbells):
     ours, theirs = socket.socketpair()
     with ours, theirs:
@@ -500,7 +479,6 @@ def test_readable_channel_ends_every_wait_until_it_is_read(waiter_of_doorbells, 
         waiter_of_doorbells.remove(ours.fileno())
 
 
-@pytest.mark.skipif(not LINUX, reason="elsewhere all are waited for")
 def test_a_bell_that_is_removed_is_forgotten(waiter_of_doorbells, three_doorbells):
     assert not waiter_of_doorbells.wait_for(three_doorbells[1], 0)
     waiter_of_doorbells.remove(three_doorbells[1].listening)

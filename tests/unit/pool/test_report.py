@@ -7,6 +7,7 @@ import logging
 import math
 import os
 import re
+import shutil
 import socket
 import threading
 from collections.abc import Iterator
@@ -38,6 +39,7 @@ from sc2pool.pool.report.snapshot import EVENTS_IN_FILE, Snapshots
 from sc2pool.pool.statistics import Counters, InstanceStats
 from sc2pool.tasks.player import Episode, GameFacts
 from tests.support.systems import is_private
+from tests.unit.pool.conftest import meanwhile
 
 # ---- fault reports -------------------------------------------------------------------------------
 
@@ -292,7 +294,7 @@ def test_a_game_that_tells_no_replay_is_a_warning(tmp_path, caplog):
     assert settled(folder, SEAT, 1, 0.5, by_return=True), "the best of those there are"
 
 
-def test_a_full_disk_is_a_warning(tmp_path, monkeypatch, caplog):
+def test_a_full_disk_or_a_folder_that_is_gone_is_a_warning(tmp_path, monkeypatch, caplog):
     folder = ReplayFolder(ReplayPolicy(tmp_path))
     full = Mock(side_effect=OSError(28, "No space left on device"))
     with monkeypatch.context() as patch, caplog.at_level(logging.WARNING, "sc2pool"):
@@ -301,6 +303,9 @@ def test_a_full_disk_is_a_warning(tmp_path, monkeypatch, caplog):
     assert "No space left" in caplog.text
     assert names(tmp_path) == [], "no part of a file"
     assert settled(folder, SEAT, 1, 1.0, by_number=True)
+    shutil.rmtree(tmp_path)
+    assert settled(folder, SEAT, 2, 1.0, by_number=True) is None
+    assert f"no replay in {tmp_path}" in caplog.text
 
 
 # ---- statistics at one moment --------------------------------------------------------------------
@@ -470,7 +475,7 @@ def test_garbage_is_nothing(tmp_path):
         assert live_files.read(tmp_path / "pool.json") is None
 
 
-def test_no_reader_sees_half_of_it(tmp_path, meanwhile):
+def test_no_reader_sees_half_of_it(tmp_path):
     file = tmp_path / "pool.json"
     whole = [{"all": [number] * 5000} for number in range(2)]
     live_files.write(file, whole[0])

@@ -35,6 +35,7 @@ from sc2pool.pool.statistics import (
     PoolStats,
 )
 from tests.unit.conftest import printed_by
+from tests.unit.pool.conftest import meanwhile
 
 # ---- counters ------------------------------------------------------------------------------------
 
@@ -111,7 +112,7 @@ def test_pauses_are_summed():
     assert stats_of(counters).pauses == PauseStats(2, 2.0, 3)
 
 
-def test_counters_are_read_whole_while_they_are_counted(meanwhile):
+def test_counters_are_read_whole_while_they_are_counted():
     counters = Counters()
 
     def count(turn: int) -> None:

@@ -28,8 +28,6 @@ from tests.support.simulation.system import system
 from tests.support.simulation.worker import FIELDS
 from tests.support.simulation.world import World
 
-DIES = ("die", 0)
-
 
 def acts(rank: int, how: str = "plain") -> Event:
     """The event in which the worker of this rank, among those with something to do, acts."""
@@ -131,37 +129,6 @@ def test_the_first_that_are_ready_come_back_and_go_on_alone(simulated):
         one.send(4, 5, 6)
     one.pool.send(np.array([[5]]), [1])
     assert of(one.pool.recv(), "action") == [1, 5, 3]
-
-
-def test_a_death_in_a_step_is_one_synthetic_transition(simulated):
-    one = simulated(2)
-    before = one.pool.reset().observations
-    one.send(3, 4)
-    one.happens(DIES)
-    batch = one.pool.recv()
-    assert batch.truncated.tolist() == [True, False]
-    assert batch.infos[0]["sc2pool.synthetic"] is True
-    assert batch.final_observations[0].tolist() == before[0].tolist(), "the last good one"
-    assert of(batch, "action") == [0, 4]
-    assert one.pool.stats().env_steps == 2
-
-
-def test_a_death_between_steps_is_shown_by_the_next_one(simulated):
-    one = simulated(2)
-    one.pool.reset()
-    one.world.apply(DIES)
-    one.send(3, 4)
-    batch = one.pool.recv()
-    assert batch.truncated.tolist() == [True, False]
-    assert of(batch, "action") == [0, 4]
-
-
-def test_a_death_while_an_episode_begins_is_in_its_reset_info(simulated):
-    one = simulated(2)
-    one.happens(DIES)
-    batch = one.pool.reset()
-    assert batch.reset_infos[0]["sc2pool.fault"]["kind"] == "worker-exited"
-    assert of(batch, "number") == [0, 1], "the new game plays the same episode"
 
 
 def test_without_autoreset_an_env_stays_over_until_its_episode_is_asked_for(simulated):

@@ -28,7 +28,6 @@ from sc2pool.pool.watchdog import (
     take_sample,
 )
 from sc2pool.processes.tree import Processes, ProcessRow
-from tests.support.systems import SLEEPS
 
 MB = 1_000_000
 POLICY = RecyclePolicy(
@@ -199,13 +198,6 @@ def test_verdicts_name_their_figures():
     )
 
 
-@pytest.fixture
-def child():
-    with subprocess.Popen(SLEEPS) as process:
-        yield psutil.Process(process.pid)
-        process.kill()
-
-
 def watch(*watched: Watched) -> Watchdog:
     return Watchdog(lambda: list(watched), UNLIMITED, interval_s=0.05)
 
@@ -222,18 +214,18 @@ def next_verdict(dog: Watchdog) -> Verdict:
                     return verdict
 
 
-def test_the_thread_sees_a_stopped_process_and_rings(child):
-    with closing(watch(Watched(3, child.pid, [], None, 0.0))) as dog:
+def test_the_thread_sees_a_stopped_process_and_rings(sleeper):
+    with closing(watch(Watched(3, sleeper.pid, [], None, 0.0))) as dog:
         assert dog.verdicts() == []
-        child.suspend()
+        psutil.Process(sleeper.pid).suspend()
         verdict = next_verdict(dog)
         assert (verdict.instance, verdict.kind) == (3, FaultKind.STOPPED)
         assert "worker was stopped" in verdict.detail
         assert dog.samples()[3].worker.stopped
 
 
-def test_the_thread_sees_an_idle_process_hang(child):
-    with closing(watch(Watched(3, child.pid, [], awaited_since_s=0.0, limit_s=0.1))) as dog:
+def test_the_thread_sees_an_idle_process_hang(sleeper):
+    with closing(watch(Watched(3, sleeper.pid, [], awaited_since_s=0.0, limit_s=0.1))) as dog:
         assert next_verdict(dog).kind is FaultKind.HUNG
 
 
@@ -271,7 +263,7 @@ def test_the_thread_does_not_take_a_starved_process_for_hung(starved):
     assert all(verdict.starved for verdict in verdicts)
 
 
-def test_thread_survives_errors_of_inspection(child, caplog):
+def test_thread_survives_errors_of_inspection(sleeper, caplog):
     samples = iter([RuntimeError("as if")])
     again = threading.Event()
 
@@ -279,14 +271,14 @@ def test_thread_survives_errors_of_inspection(child, caplog):
         for error in samples:
             raise error
         again.set()
-        return [Watched(0, child.pid, [], None, 0.0)]
+        return [Watched(0, sleeper.pid, [], None, 0.0)]
 
     with closing(Watchdog(watched, UNLIMITED, interval_s=0.01)):
         assert again.wait(10.0)
     assert "has failed to take a sample" in caplog.text
 
 
-def test_close_does_not_wait_for_a_callback_that_is_blocked(child, monkeypatch):
+def test_close_does_not_wait_for_a_callback_that_is_blocked(sleeper, monkeypatch):
     """The callback may need a lock that the closing thread holds, in a signal handler."""
     monkeypatch.setattr("sc2pool.pool.watchdog._ENDS_WITHIN_S", 0.05)
     blocked, goes_on = threading.Event(), threading.Event()
@@ -295,7 +287,7 @@ def test_close_does_not_wait_for_a_callback_that_is_blocked(child, monkeypatch):
         blocked.set()
         goes_on.wait()
 
-    dog = Watchdog(lambda: [Watched(0, child.pid, [], None, 0.0)], UNLIMITED, 0.01, after_sample)
+    dog = Watchdog(lambda: [Watched(0, sleeper.pid, [], None, 0.0)], UNLIMITED, 0.01, after_sample)
     assert blocked.wait(10.0)
     dog.close()
     assert dog._thread.is_alive()
@@ -304,8 +296,8 @@ def test_close_does_not_wait_for_a_callback_that_is_blocked(child, monkeypatch):
 
 
 @pytest.mark.timing
-def test_watchdog_counts_its_cpu_time(child, wait_for):
-    with closing(watch(Watched(0, child.pid, [], None, 0.0))) as dog:
+def test_watchdog_counts_its_cpu_time(sleeper, wait_for):
+    with closing(watch(Watched(0, sleeper.pid, [], None, 0.0))) as dog:
         wait_for(lambda: dog.cpu_s > 0.0)
         assert dog.cpu_s < 1.0
 
@@ -365,16 +357,16 @@ def test_ended_process_has_no_sample():
     assert (sample.worker, sample.game) == (None, None)
 
 
-def test_the_thread_survives_without_a_free_descriptor(child, caplog, limited):
+def test_the_thread_survives_without_a_free_descriptor(sleeper, caplog, limited):
     """The thread warns once, and samples again."""
     samples = threading.Semaphore(0)
 
     def watched() -> list[Watched]:
         samples.release()
-        return [Watched(3, child.pid, [], None, 0.0)]
+        return [Watched(3, sleeper.pid, [], None, 0.0)]
 
     with closing(Watchdog(watched, UNLIMITED, interval_s=0.02)) as dog:
-        child.suspend()
+        psutil.Process(sleeper.pid).suspend()
         with limited("NOFILE", 0):
             for _ in range(4):
                 assert samples.acquire(timeout=300)
