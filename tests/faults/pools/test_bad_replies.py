@@ -28,6 +28,7 @@ from fault_tasks import Short
 
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig
+from sc2pool.pool.statistics import InstanceStats
 from tests.support.audit.faulty import Faulty
 from tests.support.systems import strike
 
@@ -54,6 +55,7 @@ KINDS = {
     "wrong id": {"bad-reply"},
     "text": {"bad-reply"},
     "slow": SILENT,
+    "not finite": {"bad-reply"},  # a task that uses these values would be blamed
 }
 POINTS = {
     "launching": "ping",
@@ -65,7 +67,7 @@ OF_EACH_PHASE = ("close", "garbage", "duplicate", "error", "slow")
 """A lost connection, a wrong reply, one reply too many, a refusal, silence."""
 ROWS = [
     (phase, harm) for phase in POINTS for harm in (KINDS if phase == "stepping" else OF_EACH_PHASE)
-]
+] + [("resetting", "not finite")]
 """One place judges all replies, so the phases differ only in the consequences."""
 TOO_LONG_S = 30.0
 A_MOMENT_S = 0.3
@@ -138,22 +140,27 @@ def assert_env_0_cut_short(run: Run, quiet: Recording, kinds: set[str]) -> None:
     assert marked == [info]
 
 
-@pytest.mark.parametrize(("phase", "harm"), ROWS)
-def test_harm(
-    env: SubprocSC2VecEnv, faulty: Faulty, quiet_run: Recording, phase: str, harm: str
-) -> None:
+def play_harmed(
+    env: SubprocSC2VecEnv, faulty: Faulty, phase: str, harm: str, seconds: float
+) -> tuple[Run, InstanceStats]:
+    """A run in which the game of env 0 does this harm; and the env's instance before it."""
     run = Run(env)
     run.play(HARM_STEP - 1)
     instance = env.stats().instances[0]
-    order: dict[str, Any] = {"seconds": TOO_LONG_S}
+    order: dict[str, Any] = {"seconds": seconds}
     if phase == "launching":
         strike(processes_of(env, 0)["game"].pid, "KILL")  # so that another game is launched
     else:
         order["pid"] = instance.pid
     faulty.order(harm, POINTS[phase], **order)
     run.play(STEPS - HARM_STEP + 1)
-
     assert faulty.done
+    return run, instance
+
+
+@pytest.mark.parametrize(("phase", "harm"), ROWS)
+def test_harm(env, faulty, quiet_run, phase, harm):
+    run, instance = play_harmed(env, faulty, phase, harm, TOO_LONG_S)
     kinds = KINDS[harm]
     if phase == "stepping":
         assert_env_0_cut_short(run, quiet_run, kinds)
@@ -177,39 +184,14 @@ def test_harm(
 
 
 @pytest.mark.parametrize("phase", POINTS)
-def test_slow_but_in_time_is_no_fault(
-    env: SubprocSC2VecEnv, faulty: Faulty, quiet_run: Recording, phase: str
-) -> None:
-    run = Run(env)
-    run.play(HARM_STEP - 1)
-    if phase == "launching":
-        strike(processes_of(env, 0)["game"].pid, "KILL")
-    faulty.order("slow", POINTS[phase], seconds=A_MOMENT_S)
-    run.play(STEPS - HARM_STEP + 1)
-    assert faulty.done
+def test_slow_but_in_time_is_no_fault(env, faulty, quiet_run, phase):
+    run, _ = play_harmed(env, faulty, phase, "slow", A_MOMENT_S)
     if phase == "launching":
         assert_env_0_cut_short(run, quiet_run, {"game-exited"})
         assert run.replacements() == ["game-exited"]
     else:
         assert_same_run(run, quiet_run)
         assert run.replacements() == []
-
-
-@pytest.mark.parametrize("phase", ["resetting", "stepping"])
-def test_numbers_that_are_not_finite(
-    env: SubprocSC2VecEnv, faulty: Faulty, quiet_run: Recording, phase: str
-) -> None:
-    """Without this check, a task that uses these values would be blamed."""
-    run = Run(env)
-    run.play(HARM_STEP - 1)
-    faulty.order("not finite", POINTS[phase], pid=env.stats().instances[0].pid)
-    run.play(STEPS - HARM_STEP + 1)
-    assert faulty.done
-    if phase == "stepping":
-        assert_env_0_cut_short(run, quiet_run, {"bad-reply"})
-    else:
-        assert_same_run(run, quiet_run)
-    assert run.replacements() == ["bad-reply"]
 
 
 def test_a_handshake_refused_is_tried_again(env: SubprocSC2VecEnv, faulty: Faulty) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from fault_pools import LENIENT, assert_same_bytes, step
 from sc2pool import SubprocSC2VecEnv
 from sc2pool.config import Limits, PoolConfig, RecyclePolicy
 from sc2pool.errors import UserCodeError
-from sc2pool.game.hang_detection import MatchSide
 from sc2pool.tasks.marine_duel import HOLD, MarineDuel
 from tests.matches.duel_bots import WAIT, DuelBot, DuelTask, PlainDuelBot
 from tests.support.programs import assert_gone
@@ -99,34 +97,6 @@ def test_a_side_that_dies_before_its_first_observation(make_env, arm, striking_i
     hold(env)
 
 
-def test_a_pause_stops_both_games(begun):
-    """The pause is longer than the watchdog's limit for stopped games; the episode continues."""
-    env = begun(task=MarineDuel, n=1)
-    hold(env)
-    games = [psutil.Process(pid_of(env, 0, side)) for side in MatchSide]
-    env.pool.pause()
-    assert [game.status() for game in games] == [psutil.STATUS_STOPPED] * 2
-    time.sleep(2.5)
-    env.pool.resume()
-    _, _, dones, infos = hold(env)
-    assert not dones.any() and not any("sc2pool.fault" in info for info in infos)
-
-
-class Raising(MarineDuel):
-    def observe(self) -> Any:
-        if self.lazy_observation.game_loop > 8 and self.facing < 0:
-            raise ZeroDivisionError("one side")
-        return super().observe()
-
-
-def test_a_task_that_raises_on_one_side(begun):
-    env = begun(task=Raising, n=1)
-    with pytest.raises(UserCodeError, match="ZeroDivisionError: one side"):
-        for _ in range(5):
-            hold(env)
-    assert psutil.Process().children(recursive=True) == []
-
-
 def test_recycled_pairs(begun):
     """A soft recycle replaces both games; no transition shows it."""
     config = PoolConfig(recycle=RecyclePolicy(episodes=1))
@@ -148,6 +118,13 @@ class FailingAtTheStart(PlainDuelBot):
         raise LookupError("no such opening")
 
 
+class FailingTask(MarineDuel):
+    def observe(self):
+        if self.lazy_observation.game_loop > 8 and self.facing < 0:
+            raise LookupError("no such sight")
+        return super().observe()
+
+
 class FailingLearner(DuelBot):
     def observe(self):
         if self.player_id == 2 and self.state.game_loop:
@@ -162,6 +139,7 @@ class FailingLearner(DuelBot):
         (DuelBot, Failing, "no such tactic"),
         (DuelTask, FailingAtTheStart, "env 0.*resetting: LookupError: no such opening"),
         (FailingLearner, None, "env 0.*stepping: LookupError: no such view"),
+        (FailingTask, None, "env 0.*stepping: LookupError: no such sight"),
     ],
 )
 def test_exception_of_a_bot_is_user_code_error(make_env, task, opponent, told):
@@ -179,10 +157,7 @@ def test_a_killed_game_is_replaced_and_the_bot_plays_on(begun, task):
     env = begun(task=task, n=1, opponent=PlainDuelBot, config=PoolConfig(restart=LENIENT))
     for side in ("host", "guest"):
         env.step([WAIT])
-        instance = env.stats().instances[0]
-        pid = instance.pid if side == "host" else instance.other_games[0]["pid"]
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid_of(env, 0, side), signal.SIGKILL)
         _, _, dones, infos = env.step([WAIT])
         assert dones.all() and infos[0]["sc2pool.synthetic"]
         assert infos[0]["sc2pool.fault"]["kind"] == "game-exited"

@@ -292,29 +292,20 @@ def test_a_killed_env_takes_the_next_episode(spared: Callable[..., SubprocSC2Vec
         assert_same_bytes(one, other)
 
 
-def void_by_reset(env: SubprocSC2VecEnv) -> None:
-    env.reset()
-
-
-def void_by_seed(env: SubprocSC2VecEnv) -> None:
-    env.seed(99)
-    env.reset()
-
-
-def void_by_options(env: SubprocSC2VecEnv) -> None:
-    env.set_options({"unused": 1})
-    env.reset()
-
-
-def void_by_attribute(env: SubprocSC2VecEnv) -> None:
-    """Env 1's later episodes are two steps long; it plays its episodes itself."""
-    env.set_attr("max_loops", 16, indices=[1])
+VOIDS: tuple[Callable[[SubprocSC2VecEnv], Any], ...] = (
+    lambda env: env.reset(),
+    lambda env: (env.seed(99), env.reset()),
+    lambda env: (env.set_options({"unused": 1}), env.reset()),
+    # Env 1's later episodes are two steps long; it plays its episodes itself.
+    lambda env: env.set_attr("max_loops", 16, indices=[1]),
+)
+"""What makes void the episodes that were dealt, and are not played yet."""
 
 
 def test_episodes_not_yet_played_are_void(spared: Callable[..., SubprocSC2VecEnv]) -> None:
     """Two spares hold two of these episodes by then; no result depends on it."""
     without, with_spares = spared(0), spared(2)
-    for void in (void_by_reset, void_by_seed, void_by_options, void_by_attribute):
+    for void in VOIDS:
         runs = []
         for env in (without, with_spares):
             env.seed(SEED)
@@ -364,9 +355,7 @@ def belongings(run_temp: Path) -> dict[str, object]:
     }
 
 
-def test_replacements_of_all_envs_at_once(
-    begun: MakeEnv, wait_for: Callable[..., None], run_temp: Path
-) -> None:
+def test_replacements_of_all_envs_at_once(begun, wait_for, run_temp):
     env = begun(config=PoolConfig(restart=LENIENT))
     step(env, 0, 0)
     before = belongings(run_temp)
@@ -374,8 +363,10 @@ def test_replacements_of_all_envs_at_once(
         target = ("game", "worker")[number % 2]
         for index in range(2):
             strike(processes_of(env, index)[target].pid, "KILL")
-        assert step(env, 0, 0)[2].all()
-        step(env, 0, 0)
+        _, rewards, dones, infos = step(env, 0, 0)
+        assert (rewards.tolist(), dones.tolist()) == ([0.0, 0.0], [True, True])
+        assert all("sc2pool.fault" in info for info in infos)
+        assert not step(env, 0, 0)[2].any()
     assert sum(env.stats().replacements.values()) == 2 * ROUNDS
     # The system reaps the games of killed workers, some time later.
     wait_for(lambda: belongings(run_temp) == before)

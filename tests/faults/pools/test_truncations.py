@@ -13,7 +13,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 import psutil
 import pytest
@@ -130,18 +129,6 @@ def test_a_game_killed_in_its_reset_shows_in_the_infos_of_the_reset_only(make_ve
     assert (terminations.any(), truncations.any(), infos) == (False, False, {})
 
 
-def test_a_killed_worker_of_an_env_is_one_truncation_too(make_vector):
-    with closing(SC2VectorEnv([lambda: gymnasium.make("CartPole-v1")] * 2)) as env:
-        env.reset(seed=0)
-        os.kill(env.stats().instances[0].worker_pid, signal.SIGKILL)
-        _, _, _, truncations, infos = env.step(QUIET)
-        assert truncations.tolist() == [True, False]
-        assert infos["sc2pool.fault"]["kind"][0] == "worker-exited"
-        _, rewards, _, truncations, infos = env.step(QUIET)
-        assert rewards.tolist() == [0.0, 1.0]
-        assert (truncations.any(), infos) == (False, {})
-
-
 N = 3
 """The envs of two workers, if each serves two."""
 TWO_EACH = PoolConfig(
@@ -162,14 +149,19 @@ def step_until_done(env: SubprocSC2VecEnv, actions: Sequence[int]) -> tuple[Any,
     raise AssertionError("no fault was noticed")
 
 
-def test_they_are_shared_and_play_the_same(make_env: MakeEnv) -> None:
-    alone = make_env(task=Short, n=N, seed=SEED, config=PoolConfig(envs_per_worker=1))
-    shared = make_env(task=Short, n=N, seed=SEED, config=TWO_EACH)
+@pytest.mark.parametrize(("task", "n"), [(Short, N), (ShortBot, 2)], ids=["task", "bot"])
+def test_they_are_shared_and_play_the_same(make_env, task, n):
+    alone = make_env(task=task, n=n, config=PoolConfig(envs_per_worker=1))
+    shared = make_env(task=task, n=n, config=TWO_EACH)
     one, other = record(alone, 12), record(shared, 12)
     assert_same_run(other, one)
     assert np.any(other.dones)
-    assert len(set(workers_of(alone))) == N
-    assert len(set(workers_of(shared))) == 2
+    assert (len(set(workers_of(alone))), len(set(workers_of(shared)))) == (n, n - 1)
+    processes_of(shared, 1)["game"].kill()
+    _, _, dones, infos = step(shared, *[0] * n)
+    assert dones.tolist() == [env == 1 for env in range(n)]
+    assert infos[1]["sc2pool.synthetic"]
+    assert not step(shared, *[0] * n)[2].any()
 
 
 @pytest.mark.parametrize("harm", ["game KILL", "game STOP", "game hang"])
@@ -203,23 +195,6 @@ def test_a_workers_end_is_one_truncation_for_each_of_its_envs(begun: MakeEnv, ha
         assert not dones.any()
         assert infos == [{"TimeLimit.truncated": False}] * 4
     assert sum(env.stats().replacements.values()) == 2
-
-
-def test_bots_share_a_worker_like_tasks(make_env: MakeEnv) -> None:
-    alone = make_env(task=ShortBot, n=2, config=PoolConfig(envs_per_worker=1))
-    shared = make_env(task=ShortBot, n=2, config=TWO_EACH)
-    one, other = record(alone, 12), record(shared, 12)
-    assert_same_run(other, one)
-    assert len({instance.worker_pid for instance in shared.stats().instances[:2]}) == 1
-    shared.reset()
-    killed = shared.stats().instances[1].pid
-    assert killed is not None
-    os.kill(killed, signal.SIGKILL)
-    _, _, dones, infos = step(shared, 0, 0)
-    assert dones.tolist() == [False, True]
-    assert infos[1]["sc2pool.synthetic"]
-    _, _, dones, infos = step(shared, 0, 0)
-    assert not dones.any() and infos == [{"TimeLimit.truncated": False}] * 2
 
 
 def test_a_pause_is_of_one_game(begun: MakeEnv) -> None:
