@@ -88,14 +88,6 @@ class StepsAlone(DuelBot):
         await self.client.step(8)
 
 
-def test_a_side_does_not_step_its_game_alone(standin_dir):
-    with (
-        player_of(standin_dir, StepsAlone) as player,
-        pytest.raises(UserCodeError, match="cannot request step of its game here: both games"),
-    ):
-        play(player, [always(WAIT)] * 2, seeds=[1])
-
-
 def test_a_policy_plays_the_other_side_of_a_bot(standin_dir):
     opponent = Against(always(ATTACK))
     with player_of(standin_dir, DuelBot, opponent=opponent) as player:
@@ -279,16 +271,6 @@ class PickyBot(PlainDuelBot):
         self.favourite = favourite
 
 
-def test_a_pace_that_is_none_is_user_code_error(standin_dir):
-    told = "game_step of the opponent 'WrongPaceBot'.*got 0"
-    opponent = resolve(WrongPaceBot, DuelTask)
-    with (
-        player_of(standin_dir, DuelTask, opponent=opponent) as player,
-        pytest.raises(UserCodeError, match=told),
-    ):
-        play(player, [always(WAIT)], seeds=[1])
-
-
 def test_error_of_a_bots_constructor_is_its_own(standin_dir):
     with (
         player_of(standin_dir, DuelTask, opponent=resolve(PickyBot, DuelTask)) as player,
@@ -335,16 +317,22 @@ class EndsForItself(DuelBot):
 
 
 @pytest.mark.parametrize(
-    ("task", "told"),
+    ("task", "opponent", "told"),
     [
-        (AsksNothing, r"AsksNothing.on_step\(\) asked for no action"),
-        (AsksTwice, r"AsksTwice.on_step\(\) asked for two actions"),
-        (EndsForItself, r"EndsForItself.on_end\(\) put no transition"),
+        (AsksNothing, None, r"AsksNothing.on_step\(\) asked for no action"),
+        (AsksTwice, None, r"AsksTwice.on_step\(\) asked for two actions"),
+        (EndsForItself, None, r"EndsForItself.on_end\(\) put no transition"),
+        (StepsAlone, None, "cannot request step of its game here: both games"),
+        (DuelTask, WrongPaceBot, "game_step of the opponent 'WrongPaceBot'.*got 0"),
     ],
 )
-def test_hooks_that_do_not_call_their_base(standin_dir, task, told):
-    with player_of(standin_dir, task) as player, pytest.raises(UserCodeError, match=told):
-        play(player, [always(ATTACK), always(WAIT)], seeds=[1])
+def test_what_a_bot_may_not_do_is_user_code_error(standin_dir, task, opponent, told):
+    against = opponent and resolve(opponent, task)
+    with (
+        player_of(standin_dir, task, opponent=against) as player,
+        pytest.raises(UserCodeError, match=told),
+    ):
+        play(player, [always(ATTACK)] * player.rows, seeds=[1])
 
 
 class Thoughtful(DuelBot):

@@ -59,23 +59,16 @@ def walks(nothing_is_left: None, standin_dir: Path) -> Iterator[SubprocSC2VecEnv
     env.close()
 
 
-def monitored(env: VecEnv) -> VecEnv:
-    return VecMonitor(env)
-
-
-def normalized(env: VecEnv) -> VecEnv:
-    return VecNormalize(VecMonitor(env))
-
-
-def stacked(env: VecEnv) -> VecEnv:
-    return VecFrameStack(VecMonitor(env), n_stack=3)
-
-
 def all_of_it(env: VecEnv) -> VecEnv:
     return VecFrameStack(VecNormalize(VecMonitor(env)), n_stack=2)
 
 
-WRAPPED = {"monitor": monitored, "normalize": normalized, "stack": stacked, "all": all_of_it}
+WRAPPED = {
+    "monitor": VecMonitor,
+    "normalize": lambda env: VecNormalize(VecMonitor(env)),
+    "stack": lambda env: VecFrameStack(VecMonitor(env), n_stack=3),
+    "all": all_of_it,
+}
 PPO_LIKE = {"n_steps": 32, "batch_size": 64, "n_epochs": 2}
 OFF_POLICY = {"learning_starts": 64, "train_freq": 16, "batch_size": 32, "buffer_size": 4000}
 
@@ -84,40 +77,30 @@ def parameters(model: Any) -> list[np.ndarray]:
     return [parameter.detach().numpy().copy() for parameter in model.policy.parameters()]
 
 
-def assert_learns(model: Any, steps: int) -> None:
-    """Trains, and checks that the network has changed and episodes have ended."""
+@pytest.mark.parametrize(
+    ("games", "algorithm", "wrapped", "settings"),
+    [
+        ("beacons", PPO, "normalize", PPO_LIKE),
+        ("beacons", A2C, "stack", {"n_steps": 32}),
+        ("beacons", DQN, "monitor", OFF_POLICY),
+        ("beacons", MaskablePPO, "all", PPO_LIKE),
+        ("walks", SAC, "normalize", OFF_POLICY),
+        ("walks", PPO, "all", PPO_LIKE),
+    ],
+)
+def test_trains(request, games, algorithm, wrapped, settings):
+    """The network changes, and episodes end."""
+    env = WRAPPED[wrapped](request.getfixturevalue(games))
+    model = algorithm("MlpPolicy", env, device="cpu", seed=1, **settings)
     before = parameters(model)
-    model.learn(steps)
+    model.learn(STEPS)
     after = parameters(model)
-    assert model.num_timesteps >= steps
+    assert model.num_timesteps >= STEPS
     assert all(np.isfinite(value).all() for value in after)
     changed = [not np.array_equal(a, b) for a, b in zip(before, after, strict=True)]
     assert 2 * sum(changed) >= len(changed)  # a target network may wait
     assert len(model.ep_info_buffer) >= N
     assert model.get_env().unwrapped.stats().replacements == {}
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "wrapped", "settings"),
-    [
-        (PPO, "normalize", PPO_LIKE),
-        (A2C, "stack", {"n_steps": 32}),
-        (DQN, "monitor", OFF_POLICY),
-        (MaskablePPO, "all", PPO_LIKE),
-    ],
-)
-def test_trains_with_discrete_actions(beacons, algorithm, wrapped, settings):
-    env = WRAPPED[wrapped](beacons)
-    assert_learns(algorithm("MlpPolicy", env, device="cpu", seed=1, **settings), STEPS)
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "wrapped", "settings"),
-    [(SAC, "normalize", OFF_POLICY), (PPO, "all", PPO_LIKE)],
-)
-def test_trains_with_box_actions(walks, algorithm, wrapped, settings):
-    env = WRAPPED[wrapped](walks)
-    assert_learns(algorithm("MlpPolicy", env, device="cpu", seed=1, **settings), STEPS)
 
 
 def test_trains_on_the_env_of_make_vec_env(pools, standin_dir, caplog):

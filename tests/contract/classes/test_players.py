@@ -14,16 +14,12 @@ import gymnasium
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
-from sc2.data import Race
-from sc2.player import Bot
 
 from sc2pool import SC2GymEnv, SubprocSC2VecEnv
 from sc2pool.errors import ConfigError
-from sc2pool.pool.measures import MatchResults
 from sc2pool.tasks.marine_duel import MarineDuel
 from tests.contract.conftest import without_workers
-from tests.matches.duel_bots import ATTACK, WAIT, DuelBot, PlainDuelBot
-from tests.tiers import is_long
+from tests.matches.duel_bots import ATTACK, WAIT, DuelBot
 
 STEPS = 8
 """Steps of each episode."""
@@ -188,27 +184,6 @@ def test_both_players_of_a_bot_are_rows(vec_task):
     assert env.stats().matches == {}, "the learner has no opponent"
     assert env.env_method("action_masks", indices=[]) == []
     assert env.get_attr("step_mul") == [8] * 4
-
-
-def test_a_plain_bot_trains_the_learner(vec_task):
-    """The opponent wins the matches that the learner loses, and the pool counts both.
-
-    One of all tempers reports a Victory to both sides; such a match is undecided.
-    """
-    expected = "undecided" if is_long() else "loss"
-    opponent = Bot(Race.Terran, PlainDuelBot(), name="attacker")
-    env = vec_task(DuelBot, n=1, opponent=opponent, step_mul=32, seed=5)
-    assert env.num_envs == 1
-    env.reset()
-    results: list[str] = []
-    while len(results) < 2:  # the learner has played either side
-        _, _, (done,), (info,) = env.step([WAIT])
-        assert ("sc2pool.result" in info) == done
-        if done:
-            assert info["sc2pool.opponent"] == "attacker"
-            results.append(info["sc2pool.result"])
-    assert results == [expected] * 2
-    assert env.stats().matches == {"attacker": MatchResults(**{expected: 2})}
 
 
 def test_rows_with_different_steps_end_the_pool(vec_task):
