@@ -107,31 +107,10 @@ import sys
 with open({marker!r}, "a") as file:
     print(__name__, *sys.orig_argv, file=file)
 """
-SELDOM_INSTALLED = (
-    "IPython",
-    "boto3",
-    "colorama",
-    "cv2",
-    "google",
-    "jax",
-    "orjson",
-    "pandas",
-    "pettingzoo",
-    "psycopg2",
-    "pyarrow",
-    "ray",
-    "redis",
-    "scipy",
-    "simplejson",
-    "sitecustomize",
-    "tensorboardX",
-    "tianshou",
-    "tqdm",
-    "triton",
-    "usercustomize",
-    "uvloop",
-    "wandb",
-)
+SELDOM_INSTALLED = """
+    IPython boto3 colorama cv2 google jax orjson pandas pettingzoo psycopg2 pyarrow ray redis scipy
+    simplejson sitecustomize tensorboardX tianshou tqdm triton usercustomize uvloop wandb
+""".split()
 """Modules that libraries import if they are there."""
 SHORT = "default:\n  n_steps: 16\n  batch_size: 16\n  n_epochs: 1\n"
 """Hyperparameters of a training that ends soon."""

@@ -28,11 +28,7 @@ def start_trainer() -> Iterator[Callable[..., Trainer]]:
 @pytest.fixture
 def trainer(start_trainer: Callable[..., Trainer], standin_dir: Path) -> Callable[..., Trainer]:
     """Starts a training program."""
-
-    def start(ending: str, n: int = 2, game: Path = standin_dir) -> Trainer:
-        return start_trainer("trainer.py", game, ending, n)
-
-    return start
+    return lambda ending, game=standin_dir: start_trainer("trainer.py", game, ending)
 
 
 @pytest.fixture

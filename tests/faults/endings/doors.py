@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import ctypes
 import json
 import os
 import signal
@@ -16,7 +15,6 @@ import subprocess
 import sys
 import threading
 import time
-import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -58,22 +56,12 @@ def the_script_is_over(pool: Pool) -> None:
     kept.append(pool)
 
 
-@door
-def an_exception(pool: Pool) -> None:
-    raise ValueError("of the script's")
-
-
 # At once.
 
 
 @door
 def os__exit(pool: Pool) -> None:
     os._exit(3)
-
-
-@door
-def segmentation_fault(pool: Pool) -> None:
-    ctypes.string_at(0)
 
 
 @door
@@ -140,16 +128,6 @@ def atexit_steps_and_raises(pool: Pool) -> None:
         raise ValueError("at the exit")
 
     atexit.register(last)
-
-
-@door
-def a_finalizer_closes(pool: Pool) -> None:
-    class Owner:
-        pass
-
-    owner = Owner()
-    weakref.finalize(owner, pool.close)
-    kept.append(owner)
 
 
 # With forks.

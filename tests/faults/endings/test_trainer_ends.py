@@ -21,23 +21,14 @@ from tests.contract.envs import Mischief
 from tests.support.programs import GONE_WITHIN_S, PER_GAME, Trainer, assert_gone, by_the_kernel
 from tests.support.systems import strike
 
+pytestmark = pytest.mark.usefixtures("swept")
+
 
 def assert_all_gone(children: list[psutil.Process]) -> None:
     assert len(children) == 2 + 2 * PER_GAME, "two workers and two games"
     assert_gone(children)
 
 
-@pytest.mark.usefixtures("swept")
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_killed(trainer: Callable[..., Trainer], number: signal.Signals) -> None:
-    victim = trainer("trains")
-    victim.wait_for_stage("training")
-    victim.process.send_signal(number)
-    assert_all_gone(victim.children)
-    assert victim.process.wait(GONE_WITHIN_S) == -number
-
-
-@pytest.mark.usefixtures("swept")
 @pytest.mark.parametrize(
     ("stage", "delay_s"),
     [
@@ -65,7 +56,6 @@ if any("sc2pool.pool.worker" in argument for argument in sys.orig_argv):
 """
 
 
-@pytest.mark.usefixtures("swept")
 @by_the_kernel
 def test_killed_while_workers_import(
     trainer: Callable[..., Trainer],
@@ -89,7 +79,6 @@ def test_killed_while_workers_import(
                 worker.kill()
 
 
-@pytest.mark.usefixtures("swept")
 def test_killed_while_children_are_stopped(trainer: Callable[..., Trainer]) -> None:
     """A stopped process reads no lifeline."""
     victim = trainer("trains")
@@ -100,7 +89,6 @@ def test_killed_while_children_are_stopped(trainer: Callable[..., Trainer]) -> N
     assert_all_gone(victim.children)
 
 
-@pytest.mark.usefixtures("swept")
 @pytest.mark.parametrize(
     "state",
     [
@@ -129,7 +117,6 @@ def test_killed_with_envs_that_have_started_programs(
                 child.kill()
 
 
-@pytest.mark.usefixtures("swept")
 def test_ends_without_closing(trainer: Callable[..., Trainer], run_temp: Path) -> None:
     ended = trainer("exits")
     ended.wait_for_stage("training")
@@ -138,21 +125,19 @@ def test_ends_without_closing(trainer: Callable[..., Trainer], run_temp: Path) -
     assert list(run_temp.glob("sc2pool-run-*")) == []
 
 
-@pytest.mark.usefixtures("swept")
-def test_the_next_pool_sweeps_what_a_killed_trainer_left(
-    trainer: Callable[..., Trainer], make_env: MakeEnv, run_temp: Path
-) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_the_next_pool_sweeps_what_a_killed_trainer_left(trainer, make_env, run_temp, number):
     victim = trainer("trains")
     victim.wait_for_stage("training")
-    victim.process.kill()
+    victim.process.send_signal(number)
     assert_all_gone(victim.children)
+    assert victim.process.wait(GONE_WITHIN_S) == -number
     (left,) = run_temp.glob("sc2pool-run-*")
     make_env(n=1)
     assert not left.exists()
     assert len(list(run_temp.glob("sc2pool-run-*"))) == 1
 
 
-@pytest.mark.usefixtures("swept")
 @pytest.mark.timing
 @pytest.mark.parametrize(
     ("stage", "delay_s"),
@@ -170,7 +155,6 @@ def test_interrupted(trainer: Callable[..., Trainer], stage: str, delay_s: float
     assert interrupted.process.wait(5.0) == 0
 
 
-@pytest.mark.usefixtures("swept")
 @pytest.mark.timing
 def test_close_ends_stopped_processes(begun: MakeEnv) -> None:
     env = begun()
@@ -185,7 +169,6 @@ def test_close_ends_stopped_processes(begun: MakeEnv) -> None:
     env.close()
 
 
-@pytest.mark.usefixtures("swept")
 def test_close_ends_processes_that_envs_left() -> None:
     env = SubprocSC2VecEnv([StartsPrograms] * 2)
     env.reset()
@@ -195,7 +178,6 @@ def test_close_ends_processes_that_envs_left() -> None:
     assert_gone(children)
 
 
-@pytest.mark.usefixtures("swept")
 def test_a_second_interrupt_cuts_the_grace_of_closing_short() -> None:
     """User environments may be slow to close; an interrupt of their close leaves no process."""
     env = SubprocSC2VecEnv([partial(Mischief, "close", partial(time.sleep, 60))] * 2)
@@ -216,7 +198,6 @@ ENDS_WITHIN_S = 60.0
 
 
 @pytest.mark.timing
-@pytest.mark.usefixtures("swept")
 @pytest.mark.parametrize(
     "door",
     [

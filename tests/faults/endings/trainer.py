@@ -1,4 +1,4 @@
-"""A training program that a test ends in some way: `trainer.py GAME ENDING [N]`.
+"""A training program that a test ends in some way: `trainer.py GAME ENDING`.
 
 At each stage it prints a line of JSON, with the pids of its workers and games once it trains.
 It uses the pool without an env class, because Stable-Baselines3 takes seconds to import.
@@ -71,13 +71,13 @@ def counters(pool: Pool) -> dict[str, Any]:
     return {"replacements": stats.replacements, "env_steps": stats.env_steps}
 
 
-def main(game: str, ending: str, n: str = "2") -> None:
+def main(game: str, ending: str) -> None:
     pool: Pool | None = None
     config = CONFIGS.get(ending, PoolConfig())
     spec = TaskPlayerSpec(task_spec(Saboteur, game, config))
     try:
         say(stage="constructing")
-        pool = Pool([spec] * int(n), one_book=True, config=config)
+        pool = Pool([spec] * 2, one_book=True, config=config)
         say(stage="resetting")
         pool.reset()
         ports = [instance.port for instance in pool.stats().instances]
