@@ -155,14 +155,14 @@ def test_no_constructor_imports_it(name, planted, run_with):
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
-def test_no_command_imports_it(command: tuple[str, ...], planted: Path) -> None:
+def test_no_command_imports_it(command, planted):
     done = run(SC2POOL, *command)
     assert not (planted / MARKER).exists(), (planted / MARKER).read_text()
     expected = 2 if command[0] in ("top", "watch") else 0  # no pool is there
     assert done.returncode == expected, done.stderr
 
 
-def test_a_task_that_is_named_may_lie_there(planted: Path) -> None:
+def test_a_task_that_is_named_may_lie_there(planted):
     """Modules that the task imports may be there, too, but installed modules come first."""
     (planted / "my_task.py").write_text(
         "from sc2pool.tasks.minigames.move_to_beacon import MoveToBeacon\n"

@@ -28,7 +28,6 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
-from fault_pools import MakeEnv
 
 import sc2pool
 from sc2pool import SC2VectorEnv, SubprocSC2VecEnv
@@ -37,7 +36,7 @@ from sc2pool.pool.pool import Pool
 from sc2pool.pool.queues.doorbell import Waiter
 from sc2pool.processes.spawn import submit
 from tests.contract.envs import Counting
-from tests.support.programs import Trainer, assert_gone, run
+from tests.support.programs import assert_gone, run
 
 PACKAGE = str(Path(sc2pool.__file__).parent)
 N = 2
@@ -91,7 +90,7 @@ def assert_it_works(env: Any, step: Callable[[], Any]) -> None:
 
 @pytest.mark.parametrize("env_class", [SubprocSC2VecEnv, SC2VectorEnv])
 @pytest.mark.parametrize("what", ["step", "reset"])
-def test_at_any_instant_of_a_call(env_class: type, what: str) -> None:
+def test_at_any_instant_of_a_call(env_class, what):
     env = env_class([Counting] * N)
 
     def step() -> Any:
@@ -144,7 +143,7 @@ def test_torn_records_say_so_until_the_reset(env, monkeypatch):
 
 
 @pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
-def test_at_any_instant_of_the_construction_and_the_end(part: float) -> None:
+def test_at_any_instant_of_the_construction_and_the_end(part):
     """Nothing is left of a pool whose construction or close was interrupted."""
     whole: list[SubprocSC2VecEnv] = []
     construction = calls_in(lambda: whole.append(SubprocSC2VecEnv([Counting])))
@@ -187,9 +186,7 @@ def test_an_interrupted_recv_may_be_asked_again(env, monkeypatch, envs):
     assert psutil.Process().children() == workers
 
 
-def test_an_alarm_of_the_users_in_the_construction_arrives(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_alarm_of_the_users_in_the_construction_arrives(monkeypatch):
     """A TimeoutError is an OSError, but does not mean that the system refused a process."""
 
     def interrupted(work: Callable[[], Any]) -> Any:
@@ -224,7 +221,7 @@ STOPPED_FOR_S = 2.5
 
 @pytest.mark.usefixtures("swept")
 @pytest.mark.parametrize("stage", ["resetting", "training"])
-def test_ctrl_z_and_fg_is_no_fault(trainer: Callable[..., Trainer], stage: str) -> None:
+def test_ctrl_z_and_fg_is_no_fault(trainer, stage):
     """Ctrl-Z stops the trainer alone: its workers have a session of their own."""
     stopped = trainer("is stopped")
     stopped.wait_for_stage(stage)
@@ -242,9 +239,7 @@ def test_ctrl_z_and_fg_is_no_fault(trainer: Callable[..., Trainer], stage: str) 
 
 
 @pytest.mark.usefixtures("swept")
-def test_full_disk_stops_no_trainer(
-    trainer: Callable[..., Trainer], installation: Callable[[str], Path]
-) -> None:
+def test_full_disk_stops_no_trainer(trainer, installation):
     """A limit on the size of files replaces a full disk: no fault report or log can be written."""
     talkative = installation("seq -f 'line %092.0f' 20")  # two thousand bytes
     unlucky = trainer("finds the disk full", game=talkative)
@@ -256,7 +251,7 @@ def test_full_disk_stops_no_trainer(
 
 
 @pytest.mark.usefixtures("swept")
-def test_two_trainers_on_one_machine(trainer: Callable[..., Trainer]) -> None:
+def test_two_trainers_on_one_machine(trainer):
     """They start at the same time and lease their ports from the same folder."""
     two = [trainer("trains") for _ in range(2)]
     ports = [one.wait_for_stage("training")["ports"] for one in two]
@@ -296,7 +291,7 @@ def call_all(env: SubprocSC2VecEnv, answers: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_child_is_refused_and_the_parent_gets_its_own_transition(begun: MakeEnv) -> None:
+def test_a_child_is_refused_and_the_parent_gets_its_own_transition(begun):
     env = begun()
     expected = [env.step(ACTIONS)[0] for _ in range(3)]
     env.seed(7)
@@ -330,7 +325,7 @@ def terminal() -> Iterator[tuple[int, int]]:
     os.close(ours)
 
 
-def test_an_env_prints(terminal: tuple[int, int]) -> None:
+def test_an_env_prints(terminal):
     ours, theirs = terminal
     program = subprocess.Popen(
         [sys.executable, PROGRAM],

@@ -5,20 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
 import psutil
 import pytest
 from doors import DOORS
-from fault_pools import MakeEnv, processes_of
+from fault_pools import processes_of
 from trainer_of_envs import StartsPrograms
 
 from sc2pool import SubprocSC2VecEnv
 from tests.contract.envs import Mischief
-from tests.support.programs import GONE_WITHIN_S, PER_GAME, Trainer, assert_gone, by_the_kernel
+from tests.support.programs import GONE_WITHIN_S, PER_GAME, assert_gone, by_the_kernel
 from tests.support.systems import strike
 
 pytestmark = pytest.mark.usefixtures("swept")
@@ -38,9 +36,7 @@ def assert_all_gone(children: list[psutil.Process]) -> None:
         ("resetting", 0.01),
     ],
 )
-def test_killed_at_random_instants(
-    trainer: Callable[..., Trainer], stage: str, delay_s: float
-) -> None:
+def test_killed_at_random_instants(trainer, stage, delay_s):
     """A fixture checks after each test that nothing is left of it."""
     victim = trainer("trains")
     victim.wait_for_stage(stage)
@@ -57,12 +53,7 @@ if any("sc2pool.pool.worker" in argument for argument in sys.orig_argv):
 
 
 @by_the_kernel
-def test_killed_while_workers_import(
-    trainer: Callable[..., Trainer],
-    wait_for: Callable[..., None],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
+def test_killed_while_workers_import(trainer, wait_for, monkeypatch, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(HANGING_IMPORT)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     victim = trainer("trains")
@@ -79,7 +70,7 @@ def test_killed_while_workers_import(
                 worker.kill()
 
 
-def test_killed_while_children_are_stopped(trainer: Callable[..., Trainer]) -> None:
+def test_killed_while_children_are_stopped(trainer):
     """A stopped process reads no lifeline."""
     victim = trainer("trains")
     victim.wait_for_stage("training")
@@ -99,9 +90,7 @@ def test_killed_while_children_are_stopped(trainer: Callable[..., Trainer]) -> N
         pytest.param("has forked", marks=by_the_kernel),
     ],
 )
-def test_killed_with_envs_that_have_started_programs(
-    start_trainer: Callable[..., Trainer], state: str
-) -> None:
+def test_killed_with_envs_that_have_started_programs(start_trainer, state):
     """Only their worker knows of these programs, and it may be in any state."""
     victim = start_trainer("trainer_of_envs.py", state)
     fork = victim.wait_for_stage("training")["fork"]
@@ -117,7 +106,7 @@ def test_killed_with_envs_that_have_started_programs(
                 child.kill()
 
 
-def test_ends_without_closing(trainer: Callable[..., Trainer], run_temp: Path) -> None:
+def test_ends_without_closing(trainer, run_temp):
     ended = trainer("exits")
     ended.wait_for_stage("training")
     assert ended.process.wait(10.0) == 3
@@ -143,7 +132,7 @@ def test_the_next_pool_sweeps_what_a_killed_trainer_left(trainer, make_env, run_
     ("stage", "delay_s"),
     [("constructing", 0.0), ("constructing", 0.1), ("resetting", 0.0), ("training", 0.1)],
 )
-def test_interrupted(trainer: Callable[..., Trainer], stage: str, delay_s: float) -> None:
+def test_interrupted(trainer, stage, delay_s):
     """Ctrl-C is a KeyboardInterrupt in the training loop, which can then close its pool."""
     interrupted = trainer("trains")
     interrupted.wait_for_stage(stage)
@@ -156,7 +145,7 @@ def test_interrupted(trainer: Callable[..., Trainer], stage: str, delay_s: float
 
 
 @pytest.mark.timing
-def test_close_ends_stopped_processes(begun: MakeEnv) -> None:
+def test_close_ends_stopped_processes(begun):
     env = begun()
     children = [process for index in range(2) for process in processes_of(env, index).values()]
     for child in children:
@@ -169,7 +158,7 @@ def test_close_ends_stopped_processes(begun: MakeEnv) -> None:
     env.close()
 
 
-def test_close_ends_processes_that_envs_left() -> None:
+def test_close_ends_processes_that_envs_left():
     env = SubprocSC2VecEnv([StartsPrograms] * 2)
     env.reset()
     children = psutil.Process().children(recursive=True)
@@ -178,7 +167,7 @@ def test_close_ends_processes_that_envs_left() -> None:
     assert_gone(children)
 
 
-def test_a_second_interrupt_cuts_the_grace_of_closing_short() -> None:
+def test_a_second_interrupt_cuts_the_grace_of_closing_short():
     """User environments may be slow to close; an interrupt of their close leaves no process."""
     env = SubprocSC2VecEnv([partial(Mischief, "close", partial(time.sleep, 60))] * 2)
     env.reset()
@@ -205,7 +194,7 @@ ENDS_WITHIN_S = 60.0
         for door in DOORS
     ],
 )
-def test_nothing_stays(start_trainer: Callable[..., Trainer], standin_dir: Path, door: str) -> None:
+def test_nothing_stays(start_trainer, standin_dir, door):
     program = start_trainer("doors.py", standin_dir, door)
     program.wait_for_stage("playing")
     assert len(program.children) == 1 + PER_GAME, "a worker and a game"

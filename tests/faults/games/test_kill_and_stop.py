@@ -11,13 +11,11 @@ import re
 import signal
 from collections.abc import Callable
 from contextlib import closing, suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
 from fault_pools import (
     IMPATIENT,
-    MakeEnv,
     Recording,
     assert_fault,
     assert_same_bytes,
@@ -138,9 +136,7 @@ def test_before_the_first_observation(  # noqa: PLR0917
 
 
 @pytest.mark.parametrize("harm", ["game KILL", "worker KILL"])
-def test_while_the_next_episode_begins(
-    begun: MakeEnv, arm: Callable[[str], None], harm: str
-) -> None:
+def test_while_the_next_episode_begins(begun, arm, harm):
     """The episode's end is reported unchanged; the fault shows in `reset_infos` only."""
     env = begun(n=1, task=ShortSaboteur)
     for _ in range(4):
@@ -153,7 +149,7 @@ def test_while_the_next_episode_begins(
     assert not step(env, 0)[2].any()
 
 
-def test_a_gym_env_is_truncated_and_goes_on_after_reset(standin_dir: Path) -> None:
+def test_a_gym_env_is_truncated_and_goes_on_after_reset(standin_dir):
     with closing(SC2GymEnv(task=ShortSaboteur, game=standin_dir)) as env:
         first, _ = env.reset(seed=1)
         last, reward, terminated, truncated, info = env.step(harm_action("game KILL"))
@@ -181,9 +177,7 @@ def take_all_exit_statuses(*_: object) -> None:
         (take_all_exit_statuses, "worker", "ignores or handles SIGCHLD|was killed by SIGKILL"),
     ],
 )
-def test_a_trainer_that_ignores_the_end_of_its_children(
-    begun: MakeEnv, handler: Any, victim: str, words: str
-) -> None:
+def test_a_trainer_that_ignores_the_end_of_its_children(begun, handler, victim, words):
     before = signal.signal(signal.SIGCHLD, handler)
     try:
         env = begun()

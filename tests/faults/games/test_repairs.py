@@ -13,14 +13,13 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
-from fault_pools import MakeEnv, Recording, assert_same_bytes, processes_of, step
+from fault_pools import assert_same_bytes, processes_of, step
 from fault_tasks import (
     N_WALKS,
     Blocks,
@@ -42,7 +41,6 @@ from sc2pool.config import Limits, PoolConfig, RestartPolicy
 from sc2pool.errors import ClosedError, ConfigError, CrashLoopError, UserCodeError
 from sc2pool.game.program.process import log_left_in
 from sc2pool.pool.instances.fleet import launches_at_once
-from tests.support.audit.faulty import Faulty
 from tests.support.programs import assert_gone
 
 
@@ -55,13 +53,7 @@ def test_launches_follow_the_cores_once_one_was_quick(cores, first_launch_s, exp
 
 
 @pytest.mark.parametrize("allowed", [1, 3])
-def test_no_more_than_allowed(
-    make_env: MakeEnv,
-    installation: Callable[[str], Path],
-    wait_for: Callable[..., None],
-    tmp_path: Path,
-    allowed: int,
-) -> None:
+def test_no_more_than_allowed(make_env, installation, wait_for, tmp_path, allowed):
     """Each game writes a line at its start, and then waits for a file, which the test creates."""
     begun, gate = tmp_path / "begun", tmp_path / "gate"
     root = installation(f'echo >>"{begun}"; while [ ! -e "{gate}" ]; do sleep 0.02; done')
@@ -101,8 +93,8 @@ def report(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize("harm", ["port taken", "port stolen"])
 def test_the_game_gets_another_port_and_the_impostor_not_a_byte(
-    make_env: MakeEnv, faulty: Faulty, report: Path, undisturbed: Recording, harm: str
-) -> None:
+    make_env, faulty, report, undisturbed, harm
+):
     """A stolen port is worse: our game is silent, and only the impostor answers."""
     faulty.order(harm, "start", report=str(report))
     env = make_env(game=faulty.installation)
@@ -116,9 +108,6 @@ def test_the_game_gets_another_port_and_the_impostor_not_a_byte(
     stats = env.stats()
     assert int(port) not in [instance.port for instance in stats.instances]
     assert stats.replacements == {}
-
-
-Limited = Callable[[str, int], AbstractContextManager[None]]
 
 
 def play_until(env: SubprocSC2VecEnv, kind: str) -> None:
@@ -142,9 +131,7 @@ def play_on(env: SubprocSC2VecEnv) -> None:
 
 
 @pytest.mark.parametrize("deleted", ["run", "temp"])
-def test_the_folder_for_temporary_files_is_deleted(
-    begun: MakeEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deleted: str
-) -> None:
+def test_the_folder_for_temporary_files_is_deleted(begun, tmp_path, monkeypatch, deleted):
     temp = tmp_path / "temp"
     temp.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temp))
@@ -163,7 +150,7 @@ def lowest_free_descriptor() -> int:
     return descriptor
 
 
-def test_descriptors_run_out_for_a_while(begun: MakeEnv, limited: Limited) -> None:
+def test_descriptors_run_out_for_a_while(begun, limited):
     """The env waits, and continues on a new game once there are free descriptors."""
     env = begun()
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -187,7 +174,7 @@ def test_descriptors_run_out_for_a_while(begun: MakeEnv, limited: Limited) -> No
     assert replacements["spawn-failed"] >= 1
 
 
-def test_descriptors_run_out_for_good(begun: MakeEnv, limited: Limited) -> None:
+def test_descriptors_run_out_for_good(begun, limited):
     """The pool raises an error of a documented type, and all processes end."""
     env = begun(config=PoolConfig(restart=RestartPolicy(per_env=2)))
     children = psutil.Process().children(recursive=True)
@@ -205,9 +192,7 @@ def test_descriptors_run_out_for_good(begun: MakeEnv, limited: Limited) -> None:
 
 
 @pytest.mark.parametrize("missing", [Exhausts.DESCRIPTORS, Exhausts.THREADS])
-def test_a_worker_without_descriptors_or_threads_gets_no_other_game(
-    begun: MakeEnv, missing: int
-) -> None:
+def test_a_worker_without_descriptors_or_threads_gets_no_other_game(begun, missing):
     env = begun(task=Exhausts, config=PoolConfig(envs_per_worker=2))
     worker = processes_of(env, 0)["worker"]
     assert processes_of(env, 1)["worker"] == worker
@@ -221,9 +206,7 @@ def test_a_worker_without_descriptors_or_threads_gets_no_other_game(
 
 
 @pytest.mark.parametrize("refused", ["sc2pool-uninterrupted", "sc2pool-watchdog"])
-def test_the_system_refuses_a_thread_of_the_pools(
-    make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch, refused: str
-) -> None:
+def test_the_system_refuses_a_thread_of_the_pools(make_env, monkeypatch, refused):
     start = threading.Thread.start
 
     def start_others(thread: threading.Thread) -> None:
@@ -238,7 +221,7 @@ def test_the_system_refuses_a_thread_of_the_pools(
         make_env()
 
 
-def test_a_game_that_crashes_each_episode(begun: MakeEnv, tempered: Callable[[str], Path]) -> None:
+def test_a_game_that_crashes_each_episode(begun, tempered):
     config = PoolConfig(restart=RestartPolicy(per_env=2))
     env = begun(n=1, task=CrashesEachEpisode, config=config, game=tempered("default"))
     for _ in range(2):
@@ -255,9 +238,7 @@ def test_a_game_that_crashes_each_episode(begun: MakeEnv, tempered: Callable[[st
 
 
 @pytest.mark.timing
-def test_an_executable_that_exits_at_once(
-    make_env: MakeEnv, installation: Callable[[str], Path]
-) -> None:
+def test_an_executable_that_exits_at_once(make_env, installation):
     """If the game exits early twice in the same way, the installation is broken: no third try."""
     root = installation('echo "cannot open shared object file" >&2; exit 1')
     began_s = time.monotonic()
@@ -270,9 +251,7 @@ def test_an_executable_that_exits_at_once(
     assert_gone(psutil.Process().children(recursive=True))
 
 
-def test_an_executable_that_never_listens(
-    make_env: MakeEnv, installation: Callable[[str], Path]
-) -> None:
+def test_an_executable_that_never_listens(make_env, installation):
     config = PoolConfig(limits=Limits(launch_s=0.5), restart=RestartPolicy(per_env=1))
     with pytest.raises(CrashLoopError) as caught:
         make_env(game=installation('echo "loading"; exec sleep 60'), config=config)
@@ -281,9 +260,7 @@ def test_an_executable_that_never_listens(
     assert_gone(psutil.Process().children(recursive=True))
 
 
-def test_games_killed_while_they_launch_are_tried_again(
-    begun: MakeEnv, installation: Callable[[str], Path], tmp_path: Path
-) -> None:
+def test_games_killed_while_they_launch_are_tried_again(begun, installation, tmp_path):
     """SIGKILL may mean a lack of memory: even twice, it does not show a broken installation."""
     (tmp_path / "lives").write_text("..")
     script = f'[ -s "{tmp_path}/lives" ] && truncate -s -1 "{tmp_path}/lives" && kill -KILL $$'
@@ -291,7 +268,7 @@ def test_games_killed_while_they_launch_are_tried_again(
     assert env.stats().replacements == {"game-exited": 2}
 
 
-def test_a_hook_that_blocks_its_worker_counts_once_and_is_named(begun: MakeEnv) -> None:
+def test_a_hook_that_blocks_its_worker_counts_once_and_is_named(begun):
     config = PoolConfig(
         limits=Limits(step_s=2.0, worker_grace_s=0.5),
         restart=RestartPolicy(per_pool_per_env=1),
@@ -325,7 +302,7 @@ ODD_ERRORS = {
 
 
 @pytest.mark.parametrize("kind", ODD_ERRORS)
-def test_the_users_own_error_is_raised(make_env: MakeEnv, tmp_path: Path, kind: str) -> None:
+def test_the_users_own_error_is_raised(make_env, tmp_path, kind):
     raised, cause, message = ODD_ERRORS[kind]
     env = make_env(n=1, task=RaisesOddly, config=PoolConfig(fault_report_dir=tmp_path))
     env.set_options({"error": kind})
@@ -339,7 +316,7 @@ def test_the_users_own_error_is_raised(make_env: MakeEnv, tmp_path: Path, kind: 
     assert "raise ODD_ERRORS" in trace
 
 
-def test_the_log_of_a_game_whose_worker_was_killed(begun: MakeEnv, tmp_path: Path) -> None:
+def test_the_log_of_a_game_whose_worker_was_killed(begun, tmp_path):
     env = begun(task=Saboteur, config=PoolConfig(fault_report_dir=tmp_path))
     _, _, dones, infos = step(env, 0, harm_action("worker KILL"))
     assert dones.tolist() == [False, True]
@@ -347,7 +324,7 @@ def test_the_log_of_a_game_whose_worker_was_killed(begun: MakeEnv, tmp_path: Pat
     assert "Ready for commands" in (report / "game.log").read_text()
 
 
-def test_a_trainer_that_uses_one_array_for_all_its_actions(begun: MakeEnv, tmp_path: Path) -> None:
+def test_a_trainer_that_uses_one_array_for_all_its_actions(begun, tmp_path):
     """The same result with and without the argument `envs`."""
     env = begun(task=Saboteur, config=PoolConfig(fault_report_dir=tmp_path))
     actions = np.zeros(2, np.int64)
@@ -361,7 +338,7 @@ def test_a_trainer_that_uses_one_array_for_all_its_actions(begun: MakeEnv, tmp_p
         assert json.loads((report / "fault.json").read_text())["last_actions"] == [1, 2, KILL]
 
 
-def test_a_game_that_floods_its_log(begun: MakeEnv, faulty: Faulty, run_temp: Path) -> None:
+def test_a_game_that_floods_its_log(begun, faulty, run_temp):
     """The output fills neither the disk nor the worker's memory, and steps continue."""
     env = begun(task=Short, game=faulty.installation)
     (run,) = run_temp.glob("sc2pool-run-*")

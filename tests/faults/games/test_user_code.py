@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
-from fault_pools import LENIENT, MakeEnv, assert_fault, processes_of, step
+from fault_pools import LENIENT, assert_fault, processes_of, step
 from fault_tasks import (
     HOOKS,
     Cancelled,
@@ -52,7 +52,7 @@ def assert_failed_for_good(env: Any) -> None:
 
 @pytest.mark.timing
 @pytest.mark.parametrize("hook", HOOKS)
-def test_a_hook_raises(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch, hook: str) -> None:
+def test_a_hook_raises(make_env, monkeypatch, hook):
     monkeypatch.setenv(Raises.RAISES_IN, hook)
     env = make_env(n=1, task=Raises)
     with pytest.raises(UserCodeError) as caught:
@@ -70,7 +70,7 @@ def test_a_hook_raises(make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch, hook:
 
 @pytest.mark.timing
 @pytest.mark.parametrize("kind", ["task", "bot"])
-def test_hook_awaits_a_cancelled_task(begun: MakeEnv, kind: str) -> None:
+def test_hook_awaits_a_cancelled_task(begun, kind):
     from fault_bots import CancelledBot
 
     env = begun(n=1, task=Cancelled if kind == "task" else CancelledBot)
@@ -84,7 +84,7 @@ def test_hook_awaits_a_cancelled_task(begun: MakeEnv, kind: str) -> None:
 
 
 @pytest.mark.timing
-def test_a_hook_that_cancels_all_tasks_ends_its_own_env(begun: MakeEnv) -> None:
+def test_a_hook_that_cancels_all_tasks_ends_its_own_env(begun):
     env = begun(task=DisturbsItsLoop, config=PoolConfig(envs_per_worker=2))
     with pytest.raises(UserCodeError, match=r"^env 1: .* raised while stepping: CancelledError"):
         step(env, 0, DisturbsItsLoop.CANCELS_ALL)
@@ -99,7 +99,7 @@ def test_a_hook_that_cancels_all_tasks_ends_its_own_env(begun: MakeEnv) -> None:
         (DisturbsItsLoop.RAISES_IN_HANDLER, "UserBugError: out of a handler"),
     ],
 )
-def test_what_is_raised_beside_the_hooks_is_told(begun: MakeEnv, action: int, error: str) -> None:
+def test_what_is_raised_beside_the_hooks_is_told(begun, action, error):
     env = begun(task=DisturbsItsLoop)
     with pytest.raises(UserCodeError, match=f"^env 1: the user's code raised while .*: {error}"):
         step(env, 0, action)
@@ -165,7 +165,7 @@ def two(log: Path) -> Iterator[SubprocSC2VecEnv]:
 
 
 @pytest.mark.parametrize("operation", CALLS)
-def test_a_call_that_hangs(two: SubprocSC2VecEnv, log: Path, operation: str) -> None:
+def test_a_call_that_hangs(two, log, operation):
     with pytest.raises(multiprocessing.TimeoutError, match=rf"^{operation}: env 0 did.*call_s"):
         CALLS[operation](two)
     observations, _, dones, infos = two.step([0, 0])
@@ -185,8 +185,8 @@ def numbers(env: SubprocSC2VecEnv) -> list[int]:
 @pytest.mark.parametrize("victim", ["game", "worker"])
 @pytest.mark.parametrize("spares", [0, 1])
 def test_a_game_that_has_died_since_the_last_step_answers_from_its_next_episode(
-    begun: MakeEnv, victim: str, spares: int
-) -> None:
+    begun, victim, spares
+):
     env = begun(task=Counter, n=2, spares=spares)
     env.step([0, 0])
     processes_of(env, 0)[victim].kill()
@@ -202,7 +202,7 @@ def test_a_game_that_has_died_since_the_last_step_answers_from_its_next_episode(
     assert numbers(env) == [2, 1], "it was begun once"
 
 
-def test_an_episode_that_a_call_has_begun_is_dealt_again_by_a_reset(begun: MakeEnv) -> None:
+def test_an_episode_that_a_call_has_begun_is_dealt_again_by_a_reset(begun):
     env = begun(task=Counter, n=2)
     processes_of(env, 0)["game"].kill()
     while env.get_attr("episode")[0].number == 0:
@@ -213,7 +213,7 @@ def test_an_episode_that_a_call_has_begun_is_dealt_again_by_a_reset(begun: MakeE
     assert "sc2pool.fault" in env.reset_infos[0]
 
 
-def test_a_caller_with_more_time(two: SubprocSC2VecEnv) -> None:
+def test_a_caller_with_more_time(two):
     """The caller's timeout applies if it is longer than the limit."""
     pool = two.pool
     with pytest.raises(multiprocessing.TimeoutError, match="of 2 envs have not answered"):

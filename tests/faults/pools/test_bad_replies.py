@@ -194,7 +194,7 @@ def test_slow_but_in_time_is_no_fault(env, faulty, quiet_run, phase):
         assert run.replacements() == []
 
 
-def test_a_handshake_refused_is_tried_again(env: SubprocSC2VecEnv, faulty: Faulty) -> None:
+def test_a_handshake_refused_is_tried_again(env, faulty):
     """The real game refuses requests while it loads."""
     run = Run(env)
     strike(processes_of(env, 0)["game"].pid, "KILL")
@@ -205,7 +205,7 @@ def test_a_handshake_refused_is_tried_again(env: SubprocSC2VecEnv, faulty: Fault
 
 
 @pytest.mark.parametrize("harm", ["error", "slow"])
-def test_in_a_restart(env: SubprocSC2VecEnv, faulty: Faulty, harm: str) -> None:
+def test_in_a_restart(env, faulty, harm):
     """Only episodes without a seed are begun by a restart of the game."""
     run = Run(env)
     env.seed(None)

@@ -38,7 +38,7 @@ def env(make_env: MakeEnv, faulty: Faulty) -> SubprocSC2VecEnv:
     return make_env(n=1, task=ShortBot, game=faulty.installation, config=config)
 
 
-def test_unit_of_an_unknown_type(env: SubprocSC2VecEnv, faulty: Faulty) -> None:
+def test_unit_of_an_unknown_type(env, faulty):
     env.reset()
     faulty.order("unknown unit", "step", type=UNHEARD_OF)
     _, _, dones, infos = step(env, 0)
@@ -57,7 +57,7 @@ def test_unit_of_an_unknown_type(env: SubprocSC2VecEnv, faulty: Faulty) -> None:
     assert not step(env, 0)[2][0]
 
 
-def test_a_spoiled_state(begun: MakeEnv, faulty: Faulty) -> None:
+def test_a_spoiled_state(begun, faulty):
     of_faulty = {"game": faulty.installation, "config": PoolConfig(restart=LENIENT)}
     env = begun(n=1, task=Blind, render_mode="rgb_array", **of_faulty)
     (before,) = env.get_images()
@@ -157,7 +157,7 @@ TIMEOUT_S = 500.0
 
 @pytest.mark.skipif(find_spec("sc2pool._fast") is None, reason="all tests run without it")
 @pytest.mark.timeout(TIMEOUT_S + 30)
-def test_the_same_tests_pass(tmp_path: Path) -> None:
+def test_the_same_tests_pass(tmp_path):
     pytest_ = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
     chosen = ("-m", "not timing", "-k", TESTS, *FILES)
     done = run(

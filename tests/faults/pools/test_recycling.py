@@ -40,7 +40,6 @@ from tests.support.audit.belongings import (
     shared_mappings,
     temp_folders,
 )
-from tests.support.audit.faulty import Faulty
 from tests.support.programs import has_ended
 from tests.support.systems import strike
 
@@ -95,13 +94,8 @@ def memory_of(env: SubprocSC2VecEnv, index: int) -> int:
     ids=str,
 )
 def test_over_the_soft_limit_of_memory(  # noqa: PLR0917
-    make_env: MakeEnv,
-    faulty: Faulty,
-    quiet_run: Recording,
-    wait_for: Callable[..., None],
-    policy: dict[str, int],
-    spares: int,
-) -> None:
+    make_env, faulty, quiet_run, wait_for, policy, spares
+):
     env = make_env(task=Short, game=faulty.installation, config=config(**policy), spares=spares)
     before_bytes = 0
 
@@ -126,16 +120,12 @@ def test_over_the_soft_limit_of_memory(  # noqa: PLR0917
     [({"episodes": 2}, {"soft-episodes": 2}), ({"age_s": 0.0}, {"soft-age": 4})],
     ids=str,
 )
-def test_recycled_after_episodes_or_seconds(
-    make_env: MakeEnv, quiet_run: Recording, policy: dict[str, Any], replacements: dict[str, int]
-) -> None:
+def test_recycled_after_episodes_or_seconds(make_env, quiet_run, policy, replacements):
     env = make_env(task=Short, config=config(**policy))
     assert_recycled_unseen(env, quiet_run, lambda _: None, replacements)
 
 
-def test_a_shared_worker_over_the_soft_limit_of_memory(
-    begun: MakeEnv, wait_for: Callable[..., None]
-) -> None:
+def test_a_shared_worker_over_the_soft_limit_of_memory(begun, wait_for):
     """The envs of the worker move to another worker, each at the end of its episode."""
     settings = replace(config(soft_memory_bytes=LIMIT_BYTES), envs_per_worker=2)
     env = begun(task=Grows, config=settings)
@@ -153,7 +143,7 @@ def test_a_shared_worker_over_the_soft_limit_of_memory(
     assert first.worker_pid == second.worker_pid != before.worker_pid
 
 
-def test_a_shared_worker_over_the_hard_limit_of_memory(begun: MakeEnv) -> None:
+def test_a_shared_worker_over_the_hard_limit_of_memory(begun):
     settings = replace(config(hard_memory_bytes=LIMIT_BYTES), envs_per_worker=2)
     env = begun(task=Grows, config=settings)
     told: dict[int, str] = {}
@@ -168,9 +158,7 @@ def test_a_shared_worker_over_the_hard_limit_of_memory(begun: MakeEnv) -> None:
     assert all("the worker, which serves several envs" in detail for detail in told.values())
 
 
-def test_over_the_hard_limit_of_memory(
-    begun: MakeEnv, faulty: Faulty, quiet_run: Recording, wait_for: Callable[..., None]
-) -> None:
+def test_over_the_hard_limit_of_memory(begun, faulty, quiet_run, wait_for):
     """The game is replaced within the episode, which ends as a marked truncation."""
     env = begun(task=Short, game=faulty.installation, config=config(hard_memory_bytes=LIMIT_BYTES))
     pid = env.stats().instances[0].pid
@@ -193,7 +181,7 @@ def test_over_the_hard_limit_of_memory(
     assert env.stats().replacements == {"memory": 1}
 
 
-def test_a_game_that_needs_a_hard_reset(begun: MakeEnv, faulty: Faulty) -> None:
+def test_a_game_that_needs_a_hard_reset(begun, faulty):
     """The game plays one more episode, begun by create_game, and is replaced at its end."""
     env = begun(n=1, task=Short, game=faulty.installation, seed=None, config=config())
     faulty.order("needs a hard reset", "restart_game")
@@ -210,7 +198,7 @@ def test_a_game_that_needs_a_hard_reset(begun: MakeEnv, faulty: Faulty) -> None:
     assert env.stats().replacements == {"soft-game-loops": 1}
 
 
-def test_an_env_of_the_user_that_hangs_in_its_close_is_ended(wait_for: Callable[..., None]) -> None:
+def test_an_env_of_the_user_that_hangs_in_its_close_is_ended(wait_for):
     hangs = partial(Mischief, "close", partial(time.sleep, 60))
     settings = replace(config(episodes=1), limits=Limits(worker_grace_s=0.3))
     with closing(SubprocSC2VecEnv([hangs], config=settings)) as env:
@@ -250,9 +238,7 @@ def quiet(standin_dir: Path) -> Recording:
         return record(env, STEPS)
 
 
-def test_two_spares(
-    spared: Callable[..., SubprocSC2VecEnv], quiet: Recording, wait_for: Callable[..., None]
-) -> None:
+def test_two_spares(spared, quiet, wait_for):
     env = spared(2)
     assert len(env.stats().instances) == N + 2
     assert_same_run(record(env, STEPS), quiet)
@@ -271,7 +257,7 @@ def test_two_spares(
     assert env.stats().replacements == ({"game-exited": struck} if struck else {})
 
 
-def test_a_killed_env_takes_the_next_episode(spared: Callable[..., SubprocSC2VecEnv]) -> None:
+def test_a_killed_env_takes_the_next_episode(spared):
     """The env takes the same episode with or without spares, and the run continues the same."""
     runs = []
     for spares in (0, 1):
@@ -302,7 +288,7 @@ VOIDS: tuple[Callable[[SubprocSC2VecEnv], Any], ...] = (
 """What makes void the episodes that were dealt, and are not played yet."""
 
 
-def test_episodes_not_yet_played_are_void(spared: Callable[..., SubprocSC2VecEnv]) -> None:
+def test_episodes_not_yet_played_are_void(spared):
     """Two spares hold two of these episodes by then; no result depends on it."""
     without, with_spares = spared(0), spared(2)
     for void in VOIDS:
@@ -319,9 +305,7 @@ def test_episodes_not_yet_played_are_void(spared: Callable[..., SubprocSC2VecEnv
             assert_same_bytes(one, other)
 
 
-def test_a_spare_takes_over_without_a_launch(
-    spared: Callable[..., SubprocSC2VecEnv], wait_for: Callable[..., None]
-) -> None:
+def test_a_spare_takes_over_without_a_launch(spared, wait_for):
     env = spared(1)
     env.reset()
     # The spare becomes ready later; the pool notices it in its steps.

@@ -17,7 +17,7 @@ import numpy as np
 import psutil
 import pytest
 from fault_bots import ShortBot
-from fault_pools import LENIENT, SEED, MakeEnv, assert_same_run, processes_of, record, step
+from fault_pools import LENIENT, SEED, assert_same_run, processes_of, record, step
 from fault_tasks import Saboteur, Short, ShortSaboteur, harm_action
 from gymnasium.vector import AutoresetMode
 
@@ -165,7 +165,7 @@ def test_they_are_shared_and_play_the_same(make_env, task, n):
 
 
 @pytest.mark.parametrize("harm", ["game KILL", "game STOP", "game hang"])
-def test_a_games_fault_is_its_own(begun: MakeEnv, harm: str) -> None:
+def test_a_games_fault_is_its_own(begun, harm):
     env = begun(n=2, config=TWO_EACH)
     before = workers_of(env)
     dones, infos = step_until_done(env, [0, harm_action(harm)])
@@ -180,7 +180,7 @@ def test_a_games_fault_is_its_own(begun: MakeEnv, harm: str) -> None:
 
 
 @pytest.mark.parametrize("harm", ["worker KILL", "worker STOP"])
-def test_a_workers_end_is_one_truncation_for_each_of_its_envs(begun: MakeEnv, harm: str) -> None:
+def test_a_workers_end_is_one_truncation_for_each_of_its_envs(begun, harm):
     env = begun(n=4, config=TWO_EACH)
     before = workers_of(env)
     dones, infos = step_until_done(env, [harm_action(harm), 0, 0, 0])
@@ -197,7 +197,7 @@ def test_a_workers_end_is_one_truncation_for_each_of_its_envs(begun: MakeEnv, ha
     assert sum(env.stats().replacements.values()) == 2
 
 
-def test_a_pause_is_of_one_game(begun: MakeEnv) -> None:
+def test_a_pause_is_of_one_game(begun):
     env = begun(n=2, config=TWO_EACH)
     games = [psutil.Process(instance.pid) for instance in env.stats().instances]
     env.pause([1])
@@ -207,7 +207,7 @@ def test_a_pause_is_of_one_game(begun: MakeEnv) -> None:
     assert not step(env, 0, 0)[2].any()
 
 
-def test_spares_live_there_too(begun: MakeEnv) -> None:
+def test_spares_live_there_too(begun):
     env = begun(n=N, spares=1, config=TWO_EACH)
     instances = env.stats().instances
     before = {instance.worker_pid for instance in instances}
