@@ -128,6 +128,7 @@ class Game:
         realtime: True if the running episode's game steps by itself.
         clock: the decision periods, in real time.
         events: the events of observations that were not used.
+        asked_s: when the state that it showed last was requested.
         answered_s: when the game last showed its state.
         cost: the CPU time of a loop.
         serves_a_task: True if the user's code calls `request`, which then refuses requests that
@@ -169,7 +170,7 @@ class Game:
         self.clock = ElasticClock(LOOPS_PER_S)
         self.events = PendingEvents()
         self.cost = LoopCost()
-        self.answered_s = 0.0
+        self.asked_s = self.answered_s = 0.0
         self.process = api.process
         self.pid = api.pid
         self.port = api.port
@@ -530,7 +531,7 @@ class Game:
             if wait_s > 0:
                 await asyncio.sleep(wait_s)
             longest_wait_s = LONGEST_LOOK_S  # a game that is late may stand still
-            asked_s = time.monotonic()
+            self.asked_s = time.monotonic()
             limit_s = self._limits.reset_s if self._loops.nothing_seen else self._limits.step_s
             self._detector.begin(limit_s, may_fall_silent=True)
             try:
@@ -544,7 +545,7 @@ class Game:
             if ended:
                 return newest, True
             now_s = self.answered_s = time.monotonic()
-            self._timer.note(newest.game_loop, asked_s, now_s)
+            self._timer.note(newest.game_loop, self.asked_s, now_s)
             others_answered_s = min((one.answered_s for one in self._others), default=math.inf)
             sign = self._signs.look(newest, now_s, others_answered_s)
             if sign:
@@ -680,11 +681,11 @@ class Game:
 
     async def _see(self) -> Observed:
         asked = [requests.observation()]
-        asked_s = time.monotonic()
+        self.asked_s = time.monotonic()
         (reply,) = await self._burst(asked, *self._time_limit(), sparse=True)
         observed, _ = await self._accept_or_look_again(reply, loops=0)
         self.answered_s = time.monotonic()
-        self._timer.note(observed.game_loop, asked_s, self.answered_s)
+        self._timer.note(observed.game_loop, self.asked_s, self.answered_s)
         return observed
 
     def _note_tick(self, loop: int, *, moved: bool) -> None:

@@ -87,7 +87,6 @@ class SC2Player(Player):
         self._reset_kind = ""
         self._replays = None if spec.replays is None else Chooser(spec.replays)
         self._loop_before_pause = 0
-        self._seen_before_pause_s = 0.0
         self._ran_around_pause_s = 0.0
 
     @property
@@ -166,7 +165,6 @@ class SC2Player(Player):
             await match.start_episode(self.setup, self.spec.map_path, episode.seed, races)
         )
         observed = await match.observe()
-        self.note_seen()
         game_infos = await match.game_info()
         asks_itself = self._n_games == 1 and not issubclass(self.spec.task, Task)
         episode_loop = MatchEpisode(match, sides, {} if asks_itself else tasks, name)
@@ -229,10 +227,6 @@ class SC2Player(Player):
         from sc2pool.players.bots import SharedData  # noqa: PLC0415
 
         return SharedData()
-
-    def note_seen(self) -> None:
-        """Note that the games were just observed: later loops may belong to a pause."""
-        self._seen_before_pause_s = time.monotonic()
 
     def prepare(
         self, task: TaskDefinition, episode: Episode, attributes: Sequence[Mapping[str, Any]]
@@ -299,7 +293,6 @@ class SC2Player(Player):
         try:
             if self.realtime:
                 await self._newest_loop()
-                self.note_seen()
             await super().pause()
         except BaseException:
             self.resume_now()
@@ -310,7 +303,9 @@ class SC2Player(Player):
         for game in self.match.games:
             game.pause(time.monotonic())
         self._loop_before_pause = self.game.loop_seen
-        self._ran_around_pause_s = time.monotonic() - self._seen_before_pause_s
+        # From the request on, because a worker may wait long for a CPU before it reads the reply.
+        asked_s = min(game.asked_s for game in self.match.games)
+        self._ran_around_pause_s = time.monotonic() - asked_s
 
     async def resume(self) -> int | None:
         began_s = time.monotonic()
