@@ -285,9 +285,13 @@ def end_of(info: dict[str, Any]) -> tuple[str, bool]:
 
 
 def seed_of_this_part(seed: int | None, done: int) -> int | None:
-    """The seed of a part of a run or recording that begins after so many steps or episodes.
+    """The seed of one part of a resumed run or recording.
 
     If a later part used the first part's seed, it would repeat the first part.
+
+    Args:
+        seed: the seed of the first part; None without one.
+        done: the steps or episodes of all earlier parts.
     """
     if seed is None or not done:
         return seed

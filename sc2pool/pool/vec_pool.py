@@ -1,4 +1,4 @@
-"""The interface that `Pool` and a cluster's pool share, and what both do with it.
+"""The interface that `Pool` and a cluster's pool share, with the checks of players and the masks.
 
 `agreed` checks that all players have the same spaces and rows, before the first step.
 """
