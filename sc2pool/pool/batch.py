@@ -5,9 +5,6 @@ space raises an `ActionError`, which names the env (the row, if envs have severa
 the expected value. Only a Box action beyond its bounds is clipped, as SB3 does for its own
 policies. A batch is checked as a whole, with numpy, because every step does it.
 
-An `Outcome` is the result of one env's step or reset. A `Batch` joins the outcomes of some envs,
-row by row: with two rows per env, rows 2i and 2i + 1 belong to the i-th env.
-
 Rules: a batch belongs to the caller, so none of its objects is kept, or shared with another batch.
 A synthetic outcome is a marked truncation with reward 0 in every row of the env. It is never a
 terminal state, because a crash says nothing about the value of the states before it.
@@ -131,17 +128,13 @@ def _raise_where(
 
 @dataclass(slots=True)
 class Outcome:
-    """The result of one env's step or reset.
+    """The result of one env's step or reset; all rows of the env end together.
 
     Attributes:
-        rewards: one for each row.
-        infos: one for each row.
-        terminated: True if the episode terminated, for all rows.
-        truncated: True if the episode was truncated, for all rows.
-        observation: the newest observation if the space has no fixed layout.
-        final_observations: each row's last observation of the episode that ended. None if no
-            episode ended.
-        reset_infos: each row's reset info of the episode that began. None if no episode began.
+        rewards, infos: one for each row.
+        observation: the newest observation. None if the space has a fixed layout.
+        final_observations: each row's last observation of an episode that ended. None if none did.
+        reset_infos: each row's reset info of an episode that began. None if none did.
         report: the fault that made the outcome synthetic. None for a real outcome.
         tick: the step's lateness, in real time.
         episode_return: sum of the first row's rewards in the episode that ended. None if no episode
@@ -198,11 +191,7 @@ class Batch:
 
 
 def real_outcome(queue: TrainerEnd, flags: int) -> Outcome | None:
-    """The outcome of an instance's reply to a step; None for a plain reply.
-
-    Nearly all replies are plain: an observation and a reward. In real time no reply is plain,
-    because each carries its lateness.
-    """
+    """The outcome of a reply to a step; None for a plain reply, one without `Flag.TELLING`."""
     if not flags & Flag.TELLING:
         return None
     observation, infos = queue.out_of_band()
@@ -250,8 +239,6 @@ def fault_info(report: FaultReport) -> dict[str, Any]:
 
 
 class Gatherer:
-    """Makes batches."""
-
     def __init__(self, layout: SpaceLayout, n: int, rows: int = 1) -> None:
         self._layout = layout
         self._rows = rows
@@ -282,11 +269,7 @@ class Gatherer:
         queues: Sequence[TrainerEnd],
         given: Sequence[Outcome | None],
     ) -> Batch:
-        """One batch of these envs.
-
-        Args:
-            given: the outcome of each; None for a plain reply.
-        """
+        """One batch of these envs, from the outcome of each; None is given for a plain reply."""
         outcomes = [
             outcome or self._plain(queue) for queue, outcome in zip(queues, given, strict=True)
         ]
@@ -312,7 +295,6 @@ class Gatherer:
         )
 
     def _plain(self, queue: TrainerEnd) -> Outcome:
-        """The outcome of a plain reply."""
         outcome = Outcome.empty(self._rows)
         outcome.rewards = queue.rewards()
         return outcome

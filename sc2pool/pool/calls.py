@@ -61,11 +61,7 @@ class Pauses:
         self._counts.clear()
 
     def pause(self, envs: Sequence[int], *, spares: bool) -> None:
-        """Count one more pause of these envs, and stop their games, with `spares` also theirs.
-
-        Raises:
-            PauseError: a game could not be stopped; all of these games continue.
-        """
+        """Count one more pause of these envs, and stop their games, with `spares` also theirs."""
         for env in envs:
             self._counts[env] = self._counts.get(env, 0) + 1
         try:
@@ -75,10 +71,7 @@ class Pauses:
             raise
 
     def resume(self, envs: Sequence[int], *, spares: bool) -> None:
-        """Count a resume; resume the games whose pauses are all undone.
-
-        With `spares`, resume the spares too, if no env stays paused.
-        """
+        """Undo a pause of each env; with `spares`, resume the spares too if no env stays paused."""
         for env in envs:
             self._counts[env] = max(0, self._counts.get(env, 0) - 1)
         awake = [env for env in envs if not self._counts[env]]
@@ -119,10 +112,9 @@ class Pauses:
         return spare.instance.holds and spare.instance.state in STOPPED
 
     def _stop(self, seats: Sequence[Seat]) -> None:
-        """Stop the games of these seats, each as soon as no reply of the game is pending.
+        """Stop each of these games as soon as no reply of the game is pending.
 
-        Raises:
-            PauseError: a game could not be stopped; the games of all these seats continue.
+        PauseError if one could not be stopped; then the games of all these seats continue.
         """
         for seat in seats:
             seat.pause_asked()
@@ -158,15 +150,7 @@ Target = tuple[Seat, int]
 
 
 class Calls:
-    """The calls of one pool; `Pool` documents their errors.
-
-    Args:
-        loop: the pool's event loop.
-        stepping: knows which envs can answer.
-        pauses: the pool's pauses. A paused game continues while a method of its env runs.
-        rows: how many rows each env has.
-        limit_s: how long an instance may take to answer a call.
-    """
+    """The calls of one pool, each answered within `limit_s`; `Pool` documents their errors."""
 
     def __init__(
         self, loop: EventLoop, stepping: Stepping, pauses: Pauses, rows: int, limit_s: float
@@ -224,17 +208,10 @@ class Calls:
     def _run(
         self, targets: Sequence[Target], operation: str, payload: bytes, deadline: Deadline
     ) -> list[messages.Answer]:
-        """Run an operation of `sc2pool.players.operations` on these targets.
+        """Run an operation of `sc2pool.players.operations`; return each target's result or error.
 
-        Args:
-            targets: may contain duplicates.
-            deadline: when all must have answered. With `NEVER` only the limit of each call holds.
-
-        Returns:
-            The answers, in the order of the targets; each is a result or an error.
-
-        Raises:
-            multiprocessing.TimeoutError: not all have answered in time.
+        A target may occur twice. Raises `multiprocessing.TimeoutError` if not all have answered at
+        the deadline. With `NEVER` only the limit of each call holds.
         """
         self._answers.clear()  # drop late answers to calls that were given up
         asked: dict[int, tuple[Instance, int]] = {}

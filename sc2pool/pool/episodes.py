@@ -58,9 +58,7 @@ class EpisodeBook:
     def begin(self, seed: int | Sequence[int] | None, seeded: int | None = None) -> None:
         """Begin again with episode 0.
 
-        Args:
-            seed: the run's seed, or a sequence that forms one. None deals episodes without a seed.
-            seeded: how many episodes carry a seed. None for all.
+        The first `seeded` episodes (None: all) carry a seed, unless `seed` is None.
         """
         self._seed = seed
         self._seeded = seeded
@@ -99,10 +97,9 @@ class Spares:
         return len(self._holding) < len(self._supervisor.spare_seats)
 
     def prepare(self) -> None:
-        """Give the next episodes to all spares that hold none.
+        """Give each spare without an episode the next one.
 
-        Best called while envs step: then the trainer is idle, and no env waits for a spare that
-        was just taken.
+        Best called while envs step: then the trainer is idle, and no env waits for a spare.
         """
         supervisor = self._supervisor
         if supervisor.cannot_hold:
@@ -146,10 +143,7 @@ class Spares:
         return first
 
     def forget(self) -> None:
-        """Forget the episodes that spares hold, as every instance is about to be replaced.
-
-        They are not dealt again: an env may have taken one just before the interrupt.
-        """
+        """Forget the spares' episodes for good: before the interrupt an env may have taken one."""
         self._holding.clear()
 
     def take_back(self) -> None:
@@ -163,16 +157,10 @@ class Spares:
 
 @dataclass(frozen=True)
 class Request:
-    """A trainer's request for an episode.
+    """A trainer's request for an episode; ConfigError if the options are not a mapping.
 
-    Attributes:
-        seed: for envs of the user, the seed of their `reset`. For tasks, None or the seed of this
-            one episode (the book seeds the others).
-        options: for the reset.
-        both_keywords: see `Episode`.
-
-    Raises:
-        ConfigError: the options are not a mapping.
+    The seed is for the `reset` of an env of the user. For a task it is None, or the seed of this
+    one episode (the book seeds the others). For `both_keywords` see `Episode`.
     """
 
     seed: int | None = None
@@ -190,14 +178,7 @@ def check_options(options: object) -> None:
 
 
 class Episodes:
-    """Deals the episodes of one pool.
-
-    Args:
-        one_book: whether episodes come from one book for all envs.
-
-    Attributes:
-        spares: hold the next episodes of the book.
-    """
+    """Deals the episodes of one pool, from one book for all envs if `one_book`."""
 
     def __init__(self, supervisor: Supervisor, *, one_book: bool) -> None:
         self._supervisor = supervisor
@@ -266,10 +247,7 @@ class Episodes:
         self._supervisor.play(seat, Episode(number, seed, options, request.both_keywords))
 
     def _seed_of_env(self, seat: Seat, request: Request) -> int | None:
-        """The seed for an env of the user.
-
-        It is the trainer's. For a new instance without one, it is derived from the last seed.
-        """
+        """The trainer's seed; for a new instance without one, a seed derived from the last one."""
         if request.seed is not None:
             self._seeds[seat.index] = request.seed
         before = self._seeds[seat.index]

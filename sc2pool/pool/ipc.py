@@ -61,11 +61,7 @@ def pickle_for_worker(value: Any) -> bytes:
 
 
 def for_trainer(value: Any) -> bytes:
-    """Pickle a value for the trainer.
-
-    Raises:
-        Exception: the error of pickling, with a note.
-    """
+    """Pickle a value for the trainer; an error of pickling gets a note."""
     try:
         return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
     except Exception:
@@ -213,11 +209,7 @@ class Channel:
         return bool(wait([self._socket], timeout_s))
 
     def send(self, message: Any) -> None:
-        """Send one message.
-
-        Raises:
-            ChannelClosedError: the peer has closed its end, or did not read within the timeout.
-        """
+        """Send one message; ChannelClosedError if the peer has closed, or does not read in time."""
         data = for_trainer(message)  # uses cloudpickle if a space's class is in the script
         try:
             self._socket.sendall(frame(data))
@@ -230,18 +222,13 @@ class Channel:
     def receive(self) -> list[Any]:
         """Read once, and return the messages that are complete now (maybe none).
 
-        Raises:
-            ChannelClosedError: the peer has closed its end, and all its messages were returned.
+        ChannelClosedError if the peer has closed its end, and all its messages were returned.
         """
         self._buffer += self.skip()
         return [pickle.loads(message) for message in take_frames(self._buffer)]
 
     def skip(self) -> bytes:
-        """Read once, and return the bytes without unpickling messages.
-
-        Raises:
-            ChannelClosedError: the peer has closed its end.
-        """
+        """Read once, without unpickling; ChannelClosedError if the peer has closed its end."""
         try:
             data = self._socket.recv(_CHUNK_BYTES)
         except OSError as error:
@@ -259,11 +246,7 @@ _MOST_DESCRIPTORS: Final = 2
 
 
 class Control:
-    """One end of a worker's control socket.
-
-    Attributes:
-        peer_pid: the worker's pid. Set it on the trainer's end before `send`.
-    """
+    """One end of a worker's control socket; on the trainer's, set `peer_pid` before `send`."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
@@ -273,11 +256,7 @@ class Control:
 
     @classmethod
     def pair(cls) -> tuple[Control, socket.socket]:
-        """The trainer's end, and the worker's socket.
-
-        Raises:
-            OSError: the system has no descriptors left.
-        """
+        """The trainer's end, and the worker's socket; OSError if no descriptors are left."""
         if WINDOWS:
             ours, theirs = socket_pair()
         else:
@@ -288,16 +267,10 @@ class Control:
         return self._socket.fileno()
 
     def send(self, order: Any, channel: socket.socket | None = None, spec: int = -1) -> None:
-        """Send an order.
+        """Send an order, maybe with a channel and the descriptor of a memory (`spec`).
 
-        Args:
-            order: a value to pickle.
-            channel: a socket to send with the order. The worker gets its own descriptor, and the
-                caller closes this one.
-            spec: the descriptor of a memory, sent together with `channel`.
-
-        Raises:
-            OSError: the worker has exited, or does not read.
+        The worker gets its own descriptors, and the caller closes these. OSError if the worker has
+        exited, or does not read.
         """
         if WINDOWS:
             copies = None
@@ -346,10 +319,7 @@ def frame(data: bytes) -> bytes:
 
 
 def take_frames(received: bytearray) -> Iterator[bytes]:
-    """Take the complete messages (maybe none) from the front of the received bytes.
-
-    A message is removed when the next one is requested, so it stays if the caller fails to read it.
-    """
+    """Take the complete messages from the front; a message stays if the caller fails to read it."""
     while len(received) >= _LENGTH.size:
         (length,) = _LENGTH.unpack_from(received)
         end = _LENGTH.size + length
@@ -360,11 +330,7 @@ def take_frames(received: bytearray) -> Iterator[bytes]:
 
 
 def socket_pair() -> tuple[socket.socket, socket.socket]:
-    """Two connected stream sockets.
-
-    Raises:
-        OSError: the system has no descriptors left.
-    """
+    """Two connected stream sockets; OSError if the system has no descriptors left."""
     pair = socket.socketpair()
     if WINDOWS:  # TCP there: Nagle's algorithm would delay small messages
         for end in pair:

@@ -79,12 +79,7 @@ _OTHER_SOCKETS = 8
 
 
 def require_descriptors(instances: int, per_worker: int) -> None:
-    """Check that this process may open the descriptors for this many instances.
-
-    Raises:
-        ConfigError: the process's limit of open files is too low. On Windows, the pool needs more
-            sockets than `select` accepts.
-    """
+    """Raise ConfigError if this process may not open the descriptors for this many instances."""
     if WINDOWS:  # no limit of open sockets, but `select` waits for at most 512
         waited_for = -(-instances // per_worker) + instances + _OTHER_SOCKETS
         if waited_for > _MOST_SOCKETS:
@@ -140,11 +135,7 @@ class Trainer(NamedTuple):
 
 
 class RunDir:
-    """The folder of a living run.
-
-    Raises:
-        ConfigError: the folder cannot be made.
-    """
+    """The folder of a living run; ConfigError if it cannot be made."""
 
     def __init__(self) -> None:
         self._workers_made = 0
@@ -164,11 +155,7 @@ class RunDir:
         live_files.prepare(self.path)
 
     def instance_dir(self, number: int) -> Path:
-        """Make a folder for one instance, the temp folder of its game.
-
-        Raises:
-            OSError: it cannot be made.
-        """
+        """Make a folder for one instance, the temp folder of its game; OSError if that fails."""
         return self._folder(str(number))
 
     def _folder(self, name: str) -> Path:
@@ -180,11 +167,7 @@ class RunDir:
         return path
 
     def worker_dir(self) -> Path:
-        """Make a folder for one worker, the temp folder of its code.
-
-        Raises:
-            OSError: it cannot be made.
-        """
+        """Make a folder for one worker, the temp folder of its code; OSError if that fails."""
         self._workers_made += 1
         return self._folder(f"worker-{self._workers_made}")
 

@@ -73,8 +73,6 @@ class Durations:
 
 @dataclass
 class DurationCounter:
-    """Collects durations."""
-
     count: int = 0
     longest_s: float = 0.0
     newest_s: deque[float] = field(default_factory=lambda: deque(maxlen=_RECENT))
@@ -178,28 +176,19 @@ class LatenessCounter:
             self._envs.setdefault(env, _EnvCounter()).note(tick)
 
     def note_hold(self, loops: int | None) -> None:
-        """Count a spare that has resumed.
-
-        Args:
-            loops: game loops that passed while it was stopped. None if unknown.
-        """
+        """Count a spare that has resumed; `loops` passed while it was stopped (None if unknown)."""
         with self._lock:
             self._held += 1
             self._held_loops += loops or 0
 
     def note_problem(self, problem: str) -> bool:
-        """Note why a game cannot be held.
-
-        Returns:
-            True if this is the pool's first problem.
-        """
+        """Note why a game cannot be held; return True if this is the pool's first problem."""
         with self._lock:
             first = not self._problem
             self._problem = problem
         return first
 
     def snapshot(self) -> RealtimeStats:
-        """The figures now."""
         with self._lock:
             together = _lateness(*self._envs.values())
             return RealtimeStats(
@@ -253,8 +242,6 @@ class MatchResults:
 
 
 class MatchCounter:
-    """Counts the matches of one pool."""
-
     def __init__(self) -> None:
         self._by_opponent: OrderedDict[str, Counter[str]] = OrderedDict()
         """Counts by opponent, without `OTHERS`; the most recent opponent is at the end."""
@@ -293,14 +280,7 @@ NAMES_KEPT = 32
 
 
 class History:
-    """Samples of some figures at even intervals. Not thread-safe.
-
-    Args:
-        interval_s: the first interval between two samples.
-
-    Attributes:
-        changes: how often the samples have changed.
-    """
+    """Samples of some figures at even intervals, at first `interval_s`. Not thread-safe."""
 
     def __init__(self, interval_s: float = 1.0) -> None:
         self._interval_s = interval_s
@@ -310,13 +290,7 @@ class History:
         self.changes = 0
 
     def note(self, at_s: float, steps: int, figures: Mapping[str, float | None]) -> None:
-        """Keep a sample if the interval has passed.
-
-        Args:
-            at_s: seconds since the pool was made.
-            steps: the pool's number of steps.
-            figures: values by name. None and values that are not finite are left out.
-        """
+        """Keep a sample if the interval has passed; `at_s` counts from the making of the pool."""
         if at_s < self._next_s:
             return
         self._next_s = at_s + self._interval_s
@@ -335,10 +309,7 @@ class History:
             self._interval_s *= 2
 
     def as_dict(self) -> dict[str, Any]:
-        """All samples as plain values: `at_s`, `steps`, and `figures`, a list for each name.
-
-        A figure that a sample lacks is None.
-        """
+        """All samples: `at_s`, `steps`, and `figures`, a list for each name with None for gaps."""
         return {
             "at_s": [round(at_s, 1) for at_s, _, _ in self._samples],
             "steps": [steps for _, steps, _ in self._samples],

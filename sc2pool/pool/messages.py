@@ -26,11 +26,10 @@ from sc2pool.tasks.player import Episode, GameFacts
 
 @dataclass(frozen=True)
 class Host:
-    """Host this instance; `directory` is for its temporary files.
+    """Host this instance, with two descriptors: its channel, and a memory with its `PlayerSpec`.
 
-    Two descriptors are sent with the order: the instance's channel, and a memory that holds its
-    pickled `PlayerSpec`. The spec may be too large for a socket's buffer, and the worker reads no
-    order while it starts.
+    The pickled spec may be too large for a socket's buffer, and the worker reads no order while it
+    starts. The directory is for temporary files.
     """
 
     number: int
@@ -138,10 +137,7 @@ class Launched:
 
 @dataclass(frozen=True)
 class OutOfBand:
-    """The pickled (observation or None, info) of reply `sequence`.
-
-    For an env with several rows: (None, the infos of all rows).
-    """
+    """The pickled (observation or None, info) of a reply; with several rows (None, all infos)."""
 
     sequence: int
     payload: bytes
@@ -205,11 +201,7 @@ class Faulted:
 class Raised:
     """Code other than the game's raised an error; a new instance would repeat it.
 
-    Attributes:
-        payload: the pickled exception. None if it cannot be pickled.
-        summary: `Type: message`.
-        phase: the phase in which the worker was.
-        evidence: has the formatted traceback of the worker.
+    `payload` is the pickled exception, None if it cannot be pickled. `summary` is "Type: message".
     """
 
     payload: bytes | None

@@ -306,10 +306,7 @@ class Pool:
                 self._episodes.spares.prepare()
 
     def _require_episodes(self, envs: Sequence[int]) -> None:
-        """Check that an episode runs in each of these envs.
-
-        Envs of the user that were never reset are reset here.
-        """
+        """Check that an episode runs in each env; reset envs of the user that were never reset."""
         self._stepping.require_at_rest(envs, "step", "the next one")
         if not self._stepping.began:
             if self._is_task:

@@ -52,15 +52,7 @@ _POLL_INTERVAL_S = 0.01
 
 
 class Runtime:
-    """Owner of a pool's operating system resources.
-
-    Args:
-        specs: one for each env's player, packed for workers (`System.packed`).
-        spares: how many more instances of the first player to keep.
-
-    Attributes:
-        fleet: all seats, each with its instance.
-    """
+    """Owns a pool's resources: an instance for each packed spec, and `spares` more of the first."""
 
     def __init__(
         self, specs: Sequence[Any], spares: int, config: PoolConfig, system: System = REAL
@@ -126,10 +118,7 @@ class Runtime:
         self.loop.bookkeeping.begin_anew()
 
     def close(self, *, ask_first: bool, grace_s: float = _CLOSE_GRACE_S) -> None:
-        """End all instances; with `ask_first`, players may close by themselves for `grace_s`.
-
-        A Ctrl-C only ends this grace period early. May be called again.
-        """
+        """End all instances; with `ask_first`, players first get `grace_s` to close. Repeatable."""
         if os.getpid() != self._owner_pid:
             return  # in a forked child: the parent owns all resources
         self.loop.stop()
@@ -191,11 +180,7 @@ class Lifetime:
         self._end: weakref.finalize[..., object] | None = None
 
     def open(self, pool: object, make: Callable[[], Runtime]) -> Runtime:
-        """Make the pool's runtime, which ends with the pool.
-
-        Raises:
-            ConfigError: the system refuses a resource that the runtime needs.
-        """
+        """Make the runtime, which ends with the pool; ConfigError if a resource is refused."""
 
         def opening() -> None:
             try:
@@ -214,7 +199,6 @@ class Lifetime:
 
     @property
     def closed(self) -> bool:
-        """True after `close`."""
         return self._records.closed
 
     def close(self, *, ask_first: bool, grace_s: float | None) -> None:
@@ -272,7 +256,6 @@ def seated(seats: Sequence[Seat]) -> list[tuple[Seat, Instance]]:
 
 
 def stats_of(seat: Seat, instance: Instance, sample: Sample | None) -> InstanceStats:
-    """The statistics of one seat's instance."""
     games, episode = instance.games, instance.episode
     first = games[0] if games else None
     progress = instance.queue.progress()

@@ -59,11 +59,7 @@ class LocalChannel(Channel):
 
     @classmethod
     def pair(cls) -> tuple[LocalChannel, LocalChannel]:
-        """Both ends.
-
-        Raises:
-            OSError: the system has no descriptors left.
-        """
+        """Both ends; OSError if the system has no descriptors left."""
         ours, theirs = cls(), cls()
         ours._peer, theirs._peer = theirs, ours
         return ours, theirs
@@ -299,10 +295,7 @@ class SerialWorker(workers.Worker):
         self._run_until_empty(Deadline.after(_CODE_ENDS_WITHIN_S))
 
     def _run_until_empty(self, deadline: Deadline, hurry: threading.Event | None = None) -> None:
-        """Run the loop until its players have ended, or until the deadline.
-
-        If a hook called this, the loop runs already, and this returns.
-        """
+        """Run the loop until its players end, or the deadline; return if a hook called this."""
         loop = self._loop
         while self._hosted or self._ending:
             hurries = hurry is not None and hurry.is_set()
@@ -323,11 +316,7 @@ class Orders:
 
 
 class TrainersProcess(WorkerProcess):
-    """The trainer's own process, in place of a worker's. It must not be killed.
-
-    Args:
-        run_until_empty: runs the players until they have ended, or until a deadline.
-    """
+    """The trainer's own process, in place of a worker's. It must not be killed."""
 
     def __init__(self, run_until_empty: Callable[[Deadline, threading.Event], None]) -> None:
         self.pid = os.getpid()

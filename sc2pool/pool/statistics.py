@@ -45,11 +45,7 @@ _SOFT = "soft-"
 class Metric:
     """Makes a field the Prometheus metric `sc2pool_<field>`; a final `_s` becomes `_seconds`.
 
-    Attributes:
-        kind: the metric's kind. "durations" for a field of `Durations`, "matches" for a field of
-            `MatchResults`.
-        help: one sentence.
-        label: for a dict, the name of the label that has its keys.
+    The help is one sentence. For a dict, `label` is the name of the label that has its keys.
     """
 
     kind: Literal["counter", "gauge", "durations", "matches"]
@@ -58,12 +54,10 @@ class Metric:
 
 
 def counter(about: str, label: str = "") -> dict[str, Metric]:
-    """Field metadata: a Prometheus counter."""
     return {"metric": Metric("counter", about, label)}
 
 
 def gauge(about: str) -> dict[str, Metric]:
-    """Field metadata: a Prometheus gauge."""
     return {"metric": Metric("gauge", about)}
 
 
@@ -268,13 +262,9 @@ class PoolStats:
 
 
 class Counters:
-    """The counters of one pool.
+    """The counters of one pool; `newest_game` is the game launched last.
 
-    Attributes:
-        learner: the newest figures that the training has logged, by name. Replaced as a whole.
-        settled: see `PoolStats`.
-        lateness: the counter of the actions' lateness.
-        newest_game: facts about the game launched last. None without a game.
+    The newest figures that the training has logged, `learner`, are replaced as a whole.
     """
 
     def __init__(self) -> None:
@@ -317,11 +307,7 @@ class Counters:
             self._reset_s.setdefault(kind, DurationCounter()).add(took_s)
 
     def count_episode(self, seat: str, episode_return: float | None) -> None:
-        """Count an episode that ended.
-
-        Args:
-            episode_return: None if a fault cut it short, as such a return does not rate the policy.
-        """
+        """Count an ended episode; no return if a fault cut it short: it cannot rate the policy."""
         with self._lock:
             self.episodes += 1
             self._episodes_by_seat[seat] += 1
@@ -345,11 +331,7 @@ class Counters:
             self._recovery_s.add(took_s)
 
     def count_pause(self, lasted_s: float, loops: int | None) -> None:
-        """Count a pause that is over.
-
-        Args:
-            loops: game loops that passed during the pause. None if unknown.
-        """
+        """Count a pause that is over, and the loops that passed during it (None if unknown)."""
         with self._lock:
             self._pauses += 1
             self._paused_s += lasted_s
@@ -383,12 +365,10 @@ class Counters:
 
     @property
     def uptime_s(self) -> float:
-        """See `PoolStats`."""
         return time.monotonic() - self._made_at_s
 
     @property
     def mean_return(self) -> float | None:
-        """See `PoolStats`."""
         with self._lock:
             return self._mean_return()
 

@@ -86,12 +86,9 @@ class Stage(StrEnum):
 
 @dataclass(eq=False, slots=True)
 class EnvStep:
-    """One env's step or reset. The deadline is that of the env's instance, which also limits
-    launches.
+    """One env's step or reset. Its deadline is its instance's, which also limits launches.
 
     Attributes:
-        seat: the env's place in the pool.
-        stage: how far the step is.
         outcome: the outcome so far. None for a plain reply.
         queue: the queue pair that holds the newest observation. Its instance may have ended. None
             before the first observation.
@@ -136,13 +133,7 @@ class _PlainStep:
 
 
 class Stepping(Listener):
-    """The steps of a pool's envs.
-
-    Args:
-        autoreset: whether an env whose episode is over begins its next episode in the same step.
-        realtime: whether the games run by themselves.
-        max_concurrency: how many envs may be busy at one time; None for all.
-    """
+    """The steps of a pool's envs, of which at most `max_concurrency` (None: all) are busy."""
 
     def __init__(
         self,
@@ -198,14 +189,9 @@ class Stepping(Listener):
         return [env for env, step in enumerate(self._steps) if step.stage is Stage.OVER]
 
     def require_at_rest(self, envs: Iterable[int], call: str, then: str) -> None:
-        """Check that these envs have no pending step or reset.
+        """Raise AlreadyPendingCallError if one of these envs has a pending step or reset.
 
-        Args:
-            call: the pending call's name, for the error.
-            then: the operation that the caller attempted, for the error.
-
-        Raises:
-            AlreadyPendingCallError: an env's previous step has not been received.
+        The error names the pending `call`, and the operation (`then`) that the caller attempted.
         """
         plain = self._plain_step is not None
         busy = [env for env in envs if plain or self._steps[env].stage not in _AT_REST]
@@ -217,12 +203,7 @@ class Stepping(Listener):
             )
 
     def send(self, envs: Sequence[int], actions: Sequence[Any] | Array) -> None:
-        """Send an action to each of these envs, which are idle.
-
-        Args:
-            envs: their indices.
-            actions: one for each env; for envs with several rows, a sequence with one per row.
-        """
+        """Send each of these idle envs its action; with several rows, a sequence with one each."""
         now_s = time.monotonic()
         deadline = self._supervisor.step_deadline(now_s)
         delays = self._delays_loops(envs)
@@ -244,12 +225,7 @@ class Stepping(Listener):
         instance.send(asked.action)
 
     def begin(self, envs: Sequence[int], requests: Sequence[Request] | None) -> None:
-        """Begin an episode in each of these envs, even if its current episode is not over.
-
-        Args:
-            envs: their indices, ascending.
-            requests: one for each env. None begins the next episodes, as an autoreset would.
-        """
+        """Begin an episode in each of these envs, even amid another one; see `Pool.begin`."""
         if self._realtime and len(envs) == len(self._steps):
             self._together = list(self._steps)
             for step in self._steps:
@@ -274,13 +250,10 @@ class Stepping(Listener):
         self.arrived(step.seat)  # the env may have taken a spare that was ready
 
     def begin_if_dead(self, seat: Seat) -> bool:
-        """Begin the env's next episode ahead if its game has died since its last step.
+        """Begin the next episode ahead if the game died since the last step; return True if begun.
 
         Before its first episode a task object has no game, and lacks the attributes that it sets as
         an episode starts. So a call needs an episode. In a pause no episode begins.
-
-        Returns:
-            True if an episode was begun.
         """
         is_idle = self._steps[seat.index].stage is Stage.IDLE
         if not is_idle or seat.fault is None or seat.paused or self._episodes.is_ahead(seat):
@@ -323,10 +296,7 @@ class Stepping(Listener):
             step.outcome = step.queue = None
 
     def drop(self) -> None:
-        """Wait for the replies of all pending steps, and drop them.
-
-        If an interrupt ends the wait, nothing is dropped.
-        """
+        """Wait for the replies of all pending steps, and drop them; an interrupt drops nothing."""
         self._loop.wait_until(
             lambda: all(step.seat.instance.state is not State.STEPPING for step in self._steps)
         )
@@ -341,11 +311,7 @@ class Stepping(Listener):
     # Plain steps of all envs.
 
     def arrange_plain(self) -> bool:
-        """Arrange the slots for a step of all envs, if every env waits for an action.
-
-        Returns:
-            True if `send_plain` may be called; False if an env is busy, paused, over or has failed.
-        """
+        """Arrange the slots for `send_plain`; return False unless every env waits for an action."""
         if self._plain_step is not None:
             return False
         if not self._is_arranged and self._may_be_plain and self._all_wait():
@@ -362,14 +328,11 @@ class Stepping(Listener):
         return True
 
     def send_plain(self, actions: Array) -> None:
-        """Send each row its action; `arrange_plain` must have returned True.
+        """Send each row its action, (n * rows, …); only after `arrange_plain` has returned True.
 
         No record shows this step until `note_plain_steps`. Until then another thread sees the state
         "playing" instead of "stepping": while the trainer does not wait for the step, or has waited
         for less than one poll interval.
-
-        Args:
-            actions: (n * rows, …), for an action space of one array.
         """
         actions = actions.copy()  # the trainer may overwrite the actions
         if self._rows > 1:
@@ -405,10 +368,7 @@ class Stepping(Listener):
         return self.gatherer.gather_plain(slots.batch)
 
     def note_plain_steps(self) -> None:
-        """Bring the records up to date, as a bookkeeping block begins.
-
-        A plain step that is under way becomes a step of each env, which `recv` receives.
-        """
+        """Bring the records up to date; a plain step under way becomes a step of each env."""
         sent, self._plain_step = self._plain_step, None
         self._is_arranged = False
         for env, instance in enumerate(self._instances):
@@ -497,11 +457,7 @@ class Stepping(Listener):
     # Results for the trainer.
 
     def wait(self, wanted: int | None, deadline: Deadline) -> int:
-        """Wait until `wanted` envs are settled (None: all pending ones), or until the deadline.
-
-        Returns:
-            How many envs are settled.
-        """
+        """Wait until `wanted` envs (None: all pending) are settled; return how many are."""
         goal = self.pending if wanted is None else wanted
 
         def n_settled() -> int:
@@ -515,8 +471,7 @@ class Stepping(Listener):
     def _advance(self, goal: int) -> bool:
         """Carry out queued requests, and deal the next episodes once `goal` envs have answered.
 
-        Returns:
-            True if an instance was sent a request.
+        Returns True if an instance was sent a request.
         """
         has_asked = self._ask_queued()
         while self._may_deal(goal):
@@ -557,11 +512,7 @@ class Stepping(Listener):
         return sum(step.stage not in _AT_REST for step in self._steps)
 
     def recv(self, min_ready: int | None, timeout_s: float | None) -> Batch:
-        """Wait for at least `min_ready` of the pending envs, and return all that are settled.
-
-        Raises:
-            NoAsyncCallError: nothing is pending.
-        """
+        """See `Pool.recv`."""
         pending = self.pending
         if not pending:
             raise NoAsyncCallError("send actions before receiving what came of them", "step")
@@ -624,18 +575,14 @@ _BATCHES: Final = 3
 
 
 class Alignment:
-    """The alignment of one pool's envs."""
-
     def __init__(self, loops_per_s: float) -> None:
         self._loops_per_s = loops_per_s
         self._leads_s: list[list[float]] = []
 
     def note(self, gaps_s: Sequence[float] | None) -> None:
-        """Note the lateness in a batch.
+        """Note the time from each env's observation to its action in a batch.
 
-        Args:
-            gaps_s: for each env, the time from its observation to its action. None unless all envs
-                were stepped together and no episode ended.
+        `gaps_s` is None unless all envs were stepped together and no episode ended.
         """
         if gaps_s is None:
             self._leads_s.clear()

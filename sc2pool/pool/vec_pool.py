@@ -1,7 +1,4 @@
-"""The interface that `Pool` and a cluster's pool share, with the checks of players and the masks.
-
-`agreed` checks that all players have the same spaces and rows, before the first step.
-"""
+"""The interface that `Pool` and a cluster's pool share, and the checks of players and masks."""
 
 from __future__ import annotations
 
@@ -65,11 +62,7 @@ class VecPool(Protocol):
 
 
 def masks_of(pool: VecPool, rows: Sequence[int], ask: Callable[[], Sequence[Any]]) -> Sequence[Any]:
-    """The masks of these rows, which arrived with their newest observations.
-
-    Args:
-        ask: asks the envs for their masks; called if no row has one.
-    """
+    """The masks of these rows' newest observations; if all are None, those that `ask` returns."""
     masks: Sequence[Any] = [pool.action_mask(row) for row in rows]
     if all(mask is None for mask in masks):
         masks = ask()
@@ -86,11 +79,7 @@ def whole_mask(mask: Array | None, actions: spaces.Space[Any]) -> Any:
 
 
 def agreed(hellos: Sequence[Hello]) -> Hello:
-    """The first hello, after a check that the spaces and rows of all players are equal.
-
-    Raises:
-        ConfigError: two players differ. The message names both envs and their values.
-    """
+    """The first hello; ConfigError, with the two envs' values, if spaces or rows differ."""
     first = hellos[0]
     check_rows(hellos)
     for env, hello in enumerate(hellos):
@@ -102,11 +91,7 @@ def agreed(hellos: Sequence[Hello]) -> Hello:
 
 
 def check_rows(hellos: Sequence[Hello]) -> None:
-    """Check that all players have the same number of rows.
-
-    Raises:
-        ConfigError: a player has more or fewer rows than the first.
-    """
+    """Raise ConfigError unless all players have as many rows as the first."""
     for env, hello in enumerate(hellos):
         if hello.rows != hellos[0].rows:
             raise ConfigError(f"env {env}: rows is {hello.rows}, but env 0 has {hellos[0].rows}")

@@ -45,8 +45,6 @@ class Watched:
     """The watchdog's view of an instance.
 
     Attributes:
-        instance: its number.
-        worker_pid: the pid of its worker.
         game_pids: the pids of its games, as the worker started them. Empty if the player has no
             games, or while they are not up.
         awaited_since_s: monotonic time since which a reply is awaited. None if no reply is awaited.
@@ -100,7 +98,6 @@ class Verdict:
 
     Attributes:
         kind: the kind of the fault. None if only a soft recycle is due, or if `starved`.
-        detail: one sentence with figures.
         of_worker: True if the cause is the worker, not the game. A soft recycle then applies to
             all instances of the worker.
         starved: True if the processes get too little CPU time. Then the deadline is extended.
@@ -116,13 +113,9 @@ class Verdict:
 def decide(
     first: Sample, previous: Sample | None, now: Sample, policy: RecyclePolicy
 ) -> Verdict | None:
-    """The verdict on one instance.
+    """The verdict on one instance; the previous sample is None after a gap.
 
-    Args:
-        first: the instance's last sample in or before its first episode, to measure growth.
-        previous: the previous sample. None after a gap.
-        now: the newest sample.
-        policy: has the memory limits.
+    Growth is measured from `first`, its last sample in or before its first episode.
     """
     for rule in _RULES:
         verdict = rule(first, previous, now, policy)
@@ -246,19 +239,14 @@ def _rss(process: ProcessSample | None) -> int:
 
 
 def cpu_s(sample: Sample) -> float:
-    """The total CPU time of worker and games."""
     return sum(process.cpu_s for process in (sample.worker, sample.game) if process)
 
 
 class Watchdog:
-    """The watchdog's thread.
+    """The watchdog's thread, which inspects the processes that `watched` returns.
 
-    Args:
-        watched: returns the processes to inspect. Called in the watchdog's thread, so it must only
-            read.
-        policy: has the memory limits.
-        interval_s: the time between two samples.
-        after_sample: called in the watchdog's thread with the newest sample of each instance.
+    `watched` is called in this thread, so it must only read. `after_sample` is called in it too,
+    with the newest sample of each instance.
     """
 
     def __init__(
@@ -419,10 +407,7 @@ def bytes_of(pid: int) -> int:
 def memory_warning(first: Sequence[int], instances: int, free_bytes: int) -> str | None:
     """A warning if the memory is too small for all instances; None if they fit.
 
-    Args:
-        first: the memory of each game of the one instance that runs.
-        instances: how many instances envs and spares need.
-        free_bytes: the memory available to the other instances.
+    `first` has the memory of each game of the one instance that runs.
     """
     if sum(first) * (instances - 1) <= free_bytes:
         return None
