@@ -43,16 +43,7 @@ _POLL_INTERVAL_S = 0.02
 
 
 class EventLoop:
-    """Waits for the instances of a pool.
-
-    Args:
-        waiter: waits for the workers' doorbells and channels, and for the watchdog's doorbell.
-        watchdog: its verdicts go to the supervisor.
-        supervisor: handles the events.
-
-    Attributes:
-        bookkeeping: guards the pool's records; shared by all code that changes them.
-    """
+    """Waits for a pool's instances; all code that changes its records shares `bookkeeping`."""
 
     def __init__(self, waiter: Waiter, watchdog: Watchdog, supervisor: Supervisor) -> None:
         self._waiter = waiter
@@ -70,17 +61,12 @@ class EventLoop:
         deadline: Deadline = NEVER,
         advance: Callable[[], bool] | None = None,
     ) -> None:
-        """Handle events until `condition()` holds, or the deadline has passed.
+        """Handle events until the condition holds, or the deadline has passed.
 
-        Args:
-            condition: has no side effects.
-            deadline: for this wait.
-            advance: called before each check of the condition; makes requests that have become
-                possible. Returns True if deadlines may have changed.
-
-        Raises:
-            ClosedError: another thread has closed the pool.
-            SC2PoolError: the pool has failed; all its instances have ended.
+        The condition has no side effects. Before each check `advance` is called: it makes requests
+        that have become possible, and returns True if deadlines may have changed. ClosedError if
+        another thread has closed the pool, SC2PoolError if the pool has failed; then all its
+        instances have ended.
         """
         with self.bookkeeping:
             for seat in self.supervisor.seats:  # earlier rings may have been read, but not handled
@@ -123,8 +109,7 @@ class EventLoop:
     def fit_slots(self, layout: SlotLayout) -> None:
         """Size the shared memory for the spaces that the pool has agreed on.
 
-        Raises:
-            ConfigError: there is not enough memory, or a player's spaces have another layout.
+        ConfigError if there is not enough memory, or if a player's spaces have another layout.
         """
         with self.bookkeeping:
             self.fleet.slots.fit(layout)
@@ -144,8 +129,7 @@ class EventLoop:
     def wait_for_ring(self, instance: Instance) -> bool:
         """Wait for the doorbell of one instance's worker, as cheaply as possible.
 
-        Returns:
-            False if another event happened or a poll is due: call `wait_until`.
+        Returns False if another event happened or a poll is due: call `wait_until`.
         """
         assert instance.worker is not None, "an action was sent there"
         return self._waiter.wait_for(instance.worker.reply_doorbell, _POLL_INTERVAL_S)
@@ -246,12 +230,8 @@ class EventLoop:
 class Bookkeeping:
     """A block in which the pool's records change; see the module.
 
-    Attributes:
-        bring_up_to_date: called as the outermost block begins, to update records that the fast
-            path has left stale.
-        torn: True inside a block. Stays True if the block ends with an error that is not in
-            `_OURS`.
-        closed: True if the pool is closed, with the resources that its calls use.
+    `torn` is True inside a block, and stays True if the block ends with an error not in `_OURS`.
+    The outermost block first calls `bring_up_to_date`, because the fast path leaves records stale.
     """
 
     _OURS = (
@@ -298,12 +278,7 @@ class Bookkeeping:
             self.check_whole()
 
     def check_open(self) -> None:
-        """Raise unless the pool belongs to this process, is open, and has not failed.
-
-        Raises:
-            ForkedPoolError: the pool belongs to another process.
-            ClosedError: the pool is closed or has failed.
-        """
+        """Raise ForkedPoolError in a forked process, ClosedError after a close or a failure."""
         if os.getpid() != self._owner_pid:
             raise ForkedPoolError(
                 f"this pool belongs to process {self._owner_pid}; process {os.getpid()} was forked "
@@ -315,19 +290,12 @@ class Bookkeeping:
             raise ClosedError(f"the pool has failed: {self._supervisor.failed}")
 
     def check_closed_meanwhile(self) -> None:
-        """Raise `ClosedError` if another thread closed the pool during this call.
-
-        For calls outside a block, which would raise it.
-        """
+        """Raise ClosedError if a thread closed the pool in this call; a block does so by itself."""
         if self.closed:
             self.check_open()
 
     def check_whole(self) -> None:
-        """Raise unless the records are whole.
-
-        Raises:
-            InterruptedCallError: they are torn.
-        """
+        """Raise InterruptedCallError if the records are torn."""
         if self.torn:
             raise InterruptedCallError(
                 "another thread is in a call of this pool: one thread at a time"

@@ -35,16 +35,7 @@ QUICK_LAUNCH_S = 5.0
 
 
 class Fleet:
-    """All seats of a pool, each with its instance.
-
-    Args:
-        specs: one for each env's player, packed for workers (`System.packed`).
-        spares: how many more seats to have, for players like the first.
-        config: has the limits of launches and replies, and the number of envs for each worker.
-        waiter: watches the workers' doorbells and channels.
-        slots: the pool's shared memory.
-        system: creates the operating system resources.
-    """
+    """All seats of a pool: one for each packed spec, and `spares` for players like the first."""
 
     def __init__(
         self,
@@ -79,7 +70,6 @@ class Fleet:
 
     @property
     def run(self) -> Path:
-        """The run's folder."""
         return self._run_dir.path
 
     def _make(self, spec: Any, slot: int) -> Instance:
@@ -102,10 +92,7 @@ class Fleet:
         ]
 
     def start(self, instance: Instance) -> OSError | None:
-        """Start the instance in a worker; return the error if the system refuses something.
-
-        See `Instance.start`.
-        """
+        """Start the instance in a worker; see `Instance.start`."""
         make_directory = partial(self._run_dir.instance_dir, instance.number)
         refusal = instance.start(make_directory, self._workers, self._limits.worker_start_s)
         self._run_dir.note_process(instance.number, instance.worker_pid)
@@ -119,7 +106,6 @@ class Fleet:
             self._run_dir.note_process(instance.number, game.pid)
 
     def kill_hung_workers(self) -> None:
-        """Kill the workers that have not released an instance in time."""
         self._workers.kill_hung()
 
     def seat_of(self, instance: Instance) -> Seat | None:
@@ -130,14 +116,12 @@ class Fleet:
         return None
 
     def remove_departed(self, worker: Worker) -> None:
-        """Clean up after dismissed instances that have left this worker."""
         uninterrupted(partial(self._workers.remove_departed, worker))
 
     def replace(self, seat: Seat, *, gently: bool = False) -> None:
-        """Retire the seat's instance and seat a new one; the seat's episode stays.
+        """Retire the seat's instance, and seat a new one for the same episode.
 
-        Args:
-            gently: the old instance is idle, and closes its env before its worker ends.
+        If `gently`, the old instance is idle, and closes its env before its worker ends.
         """
         old = seat.instance
         new = self._make(seat.spec, old.queue.index)
@@ -262,11 +246,6 @@ class Fleet:
 
 
 def launches_at_once(cores: int, first_launch_s: float | None) -> int:
-    """How many games to launch at one time.
-
-    Args:
-        cores: how many cores this process may use. A starting game uses one fully.
-        first_launch_s: how long the first launch took. None before it is done.
-    """
+    """How many games to launch at one time: a starting game uses one core fully."""
     quick = first_launch_s is not None and first_launch_s < QUICK_LAUNCH_S
     return max(2, cores) if quick else 2

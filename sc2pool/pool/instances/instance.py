@@ -50,22 +50,11 @@ _PHASES = {
 class Instance:
     """One player and its games: none, one, or the two of a match.
 
-    Args:
-        number: the instance's number.
-        spec: its player's spec, packed for its worker (`System.packed`).
-        slots: the pool's shared memory.
-        slot: the index of its slot there.
-
     Attributes:
-        number: its number in the pool, from 0.
-        state: see `states`.
         deadline: when its current operation must be done.
         call_deadline: when all its calls under way must be answered.
         asked_at_s: when the pool sent the current request.
-        start_not_before_s: the earliest time to start its worker.
-        worker: the worker in which it lives. None before it moves in.
-        channel: the channel to its worker. Unset before it moves in.
-        queue: its player's queue pair.
+        worker, channel: where it lives. None and unset before it moves in.
         hello: the worker's description of its player. None until it is received.
         games: facts about its games. Empty until they run.
         episode: the episode that it plays or prepares.
@@ -76,7 +65,6 @@ class Instance:
         memory_problem: describes the soft memory limit that it has reached. Empty without one.
         last_actions: its newest actions, the newest last.
         pauses: how often its game was stopped.
-        stopped_at_s: when its game was last stopped.
         pause_problem: why its game could not be stopped. Empty if it was stopped.
     """
 
@@ -115,16 +103,11 @@ class Instance:
     def start(
         self, make_directory: Callable[[], Path], workers: Workers, timeout_s: float
     ) -> OSError | None:
-        """Have a worker host the instance.
+        """Have a worker host the instance; its hello must come within `timeout_s`.
 
-        Args:
-            make_directory: makes its folder for temporary files.
-            timeout_s: how long the worker may take to send its hello.
-
-        Returns:
-            The error, if the system refused a process, a thread, memory, descriptors or a folder.
-            Then `Workers.dismiss` releases the resources made so far. The error is not raised, to
-            distinguish it from an `OSError` that a signal handler of the user raises in the wait.
+        The error is returned if the system refuses a process, a thread, memory, descriptors or a
+        folder. Then `Workers.dismiss` releases the resources made so far. The error is not raised,
+        to distinguish it from an `OSError` that a signal handler of the user raises in the wait.
         """
         self.deadline = Deadline.after(timeout_s)
         self.on(Event.START)
@@ -167,11 +150,7 @@ class Instance:
         self.deadline = NEVER
 
     def attach(self) -> None:
-        """Assign the instance its slot of the shared memory, and send the offset to the worker.
-
-        Raises:
-            ConfigError: its spaces differ from those of the pool's other players.
-        """
+        """Take its slot, and send the offset; ConfigError if other players have other spaces."""
         assert self.hello is not None, "its spaces are known"
         hello = self.hello
         self.queue.attach(slot_layout(hello.observation_space, hello.action_space, hello.rows))
@@ -193,13 +172,7 @@ class Instance:
         hold: bool,
         of_spare: bool,
     ) -> None:
-        """Begin this episode; the worker abandons its current one.
-
-        Args:
-            attributes: see `Seat.attributes`.
-            hold: stop a real-time game at the episode's first observation.
-            of_spare: True if the instance sits on a spare's seat.
-        """
+        """Begin this episode (see `messages.Reset`); the worker abandons its current one."""
         self.was_spare = of_spare
         self.on(Event.RESET)
         assert self.hello is not None, "it is up"
@@ -216,11 +189,7 @@ class Instance:
         self._send(messages.Reset(sequence, episode, options, of_rows, self.holds))
 
     def began(self, *, held: bool) -> float:
-        """Note that the episode's first observation has arrived.
-
-        Returns:
-            How long the reset took, in seconds.
-        """
+        """Note that the first observation has arrived; return how many seconds the reset took."""
         self.deadline = NEVER
         took_s = time.monotonic() - self.asked_at_s
         self.reset_kind = self.queue.reset_kind()

@@ -33,13 +33,7 @@ from sc2pool.pool.statistics import Counters
 
 
 class Recovery:
-    """Handles the faults of one pool.
-
-    Args:
-        config: has the policies and the folder of fault reports.
-        replays: the folder for replays of failed games. None to keep no replays.
-        n_envs: the number of envs. The pool's limit of failures grows with this number.
-    """
+    """Handles the faults of one pool, whose limit of failures grows with `n_envs`."""
 
     def __init__(
         self,
@@ -65,13 +59,9 @@ class Recovery:
         *,
         of_worker: bool = False,
     ) -> SC2PoolError | None:
-        """Record the fault of the seat's instance, and replace it unless that is hopeless.
+        """Record the fault, and replace the instance or return the error that ends the pool.
 
-        Args:
-            of_worker: its worker has failed, with all instances that live there.
-
-        Returns:
-            The error that ends the pool; None if a new instance sits on the seat.
+        With `of_worker` the worker has failed, and with it all instances that live there.
         """
         instance = seat.instance
         now_s = time.monotonic()
@@ -167,11 +157,7 @@ class Recovery:
         )
 
     def of_raised(self, seat: Seat, message: messages.Raised) -> SC2PoolError:
-        """Write a fault report about an error of the user's code.
-
-        Returns:
-            The error, for the caller to raise.
-        """
+        """Write a fault report about an error of the user's code; return the error to raise."""
         evidence = message.evidence
         fault = Fault(FaultKind.USER_CODE, seat.instance.phase(), message.summary)
         folder = self._write_report(seat, fault, evidence)

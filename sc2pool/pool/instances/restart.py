@@ -55,11 +55,8 @@ def restarts_exceeded(
 class Housemate:
     """One of the instances of a worker that has died.
 
-    Attributes:
-        number: the instance's number.
-        failures: how many failures its env had within the window.
-        stuck: True if one of its hooks does not return.
-        awaited: True if the trainer waits for its reply.
+    It is `stuck` if one of its hooks does not return, and `awaited` if the trainer waits for its
+    reply. `failures` counts those of its env within the window.
     """
 
     number: int
@@ -71,13 +68,9 @@ class Housemate:
 def charged(housemates: Sequence[Housemate], *, killed: bool) -> int:
     """The number of the instance to which a worker's death is charged, as one failure.
 
-    A kill from outside has nothing to do with the instances, so the one with the fewest failures is
-    charged. A failure inside the worker will happen again. If the failed instance is not known, the
-    one with the most failures is charged, so that repeated failures reach the limit.
-
-    Args:
-        housemates: all instances that lived in the worker.
-        killed: True if a signal from outside killed the worker.
+    A kill from outside (`killed`) has nothing to do with the instances, so the one with the fewest
+    failures is charged. A failure inside the worker will happen again. If the failed instance is
+    not known, the one with the most failures is charged, so that repeated failures reach the limit.
     """
     if killed:
         return min(housemates, key=lambda one: one.failures).number
@@ -91,11 +84,7 @@ def hopeless(causes: Sequence[Fault], *, any_was_ready: bool) -> str | None:
 
     Before the pool's first observation, two launches that fail with the same message are caused by
     the installation or the system, not by chance. A killed game is another kind of fault: memory
-    pressure is temporary, and so is a shortage of descriptors or threads.
-
-    Args:
-        causes: this env's faults, the newest last.
-        any_was_ready: True if any instance of the pool has ever reached a first observation.
+    pressure is temporary, and so is a shortage of descriptors or threads. The newest cause is last.
     """
     if any_was_ready or len(causes) < 2 or causes[-1] != causes[-2] or causes[-1].refused:
         return None
@@ -108,11 +97,6 @@ def unplayable(setups_failed: int, fault: Fault, any_was_ready: bool) -> str | N
     The first failure proves nothing: a process that has already played may have run out of a
     resource. If a new process fails too, the map or the players are the cause. If the fresh process
     crashes or hangs, that holds only if no game of the pool has ever begun an episode.
-
-    Args:
-        setups_failed: how many of the env's instances in a row could not begin an episode.
-        fault: the newest fault.
-        any_was_ready: True if any instance of the pool has ever reached a first observation.
     """
     if setups_failed < 2 or not fault.map_note:
         return None
@@ -126,11 +110,8 @@ def backoff_s(
 ) -> float:
     """How long to wait before the next start: 0 s after the first failure, then 0.5 s, 1 s, … 8 s.
 
-    Args:
-        policy: has the window.
-        env_failures_s: monotonic times of this env's failures, the newest one included.
-        now_s: the monotonic time now.
-        refused: the system was short of a resource. Then the first wait is 0.25 s.
+    If the system was short of a resource (`refused`), the first wait is 0.25 s. The newest failure
+    is included in the given times.
     """
     failures = len(recent(env_failures_s, policy.per_env_window_s, now_s))
     at_once = failures <= 1 and not refused

@@ -40,9 +40,7 @@ class Seat:
 
     Attributes:
         index: 0 … n-1 for envs, n and above for spares.
-        is_spare: True for a spare's seat.
         spec: the packed spec of its players.
-        instance: the instance that sits here now.
         episode: the episode that the instance prepares. None while an env plays it.
         fault: the first fault that the trainer has not seen yet.
         down_since_s: when the first instance died after one was last ready. None if none has died.
@@ -50,7 +48,6 @@ class Seat:
         paused: True if the trainer has paused it. Then no episode begins here.
         attributes: the values that `set_attr` set, pickled, by row of the env and by name.
         failures_s: monotonic times of its failures.
-        causes: its newest faults.
         setups_failed: how many of its instances in a row could not begin an episode on their map.
     """
 
@@ -88,11 +85,7 @@ class Seat:
         self.episode = None
 
     def taken(self) -> FaultReport | None:
-        """Note that an env takes the episode that is ready here.
-
-        Returns:
-            The fault that the trainer has not seen yet, for its reset info, or None.
-        """
+        """Note that an env takes the episode; return the unseen fault, for the reset info."""
         self.instance.taken()
         self.episode = None
         return self.fault_told()
@@ -116,11 +109,7 @@ class Seat:
         self.failures_s = [*recent(self.failures_s, window_s, now_s), now_s]
 
     def arrived_at(self, now_s: float) -> float | None:
-        """Note that the first observation has arrived.
-
-        Returns:
-            The time from a fault until now, in seconds; None without a fault.
-        """
+        """Note the first observation; return the seconds since a fault, or None without a fault."""
         self.setups_failed = 0
         since_s, self.down_since_s = self.down_since_s, None
         return None if since_s is None else now_s - since_s
@@ -130,7 +119,6 @@ class Seat:
         self.hold = True
 
     def hold_over(self) -> None:
-        """End the hold."""
         self.hold = False
 
     def pause_asked(self) -> None:

@@ -145,11 +145,7 @@ TRANSITIONS: dict[tuple[State, Event], State] = {
 
 
 def advance(state: State, event: Event) -> State:
-    """The state that follows `state` on `event`.
-
-    Raises:
-        AssertionError: the table has no such entry, a bug in the pool.
-    """
+    """The state that follows; AssertionError if the table lacks an entry, a bug in the pool."""
     try:
         return TRANSITIONS[state, event]
     except KeyError:

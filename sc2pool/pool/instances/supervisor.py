@@ -50,11 +50,7 @@ class Listener:
 
 
 def read(instance: Instance) -> list[Any]:
-    """The instance's messages. If one cannot be unpickled, a `Raised`, as for the user's errors.
-
-    Raises:
-        ChannelClosedError: the instance's end of the channel is closed.
-    """
+    """The instance's messages; a `Raised`, as for the user's errors, if one cannot be unpickled."""
     try:
         return instance.channel.receive()
     except ChannelClosedError:
@@ -66,15 +62,9 @@ def read(instance: Instance) -> list[Any]:
 class Supervisor:
     """Brings each seat of a pool to its episode, and replaces failed instances.
 
-    Args:
-        n_envs: how many of the seats belong to envs. The rest belong to spares.
-        replays: the folder for replays. None to keep no replays.
-
     Attributes:
-        listener: gets the envs' events.
         answers: answers to calls, by call number, until the caller takes them.
-        cannot_hold: True if real-time games cannot be held, so spares would miss their first
-            loops.
+        cannot_hold: True if real-time games cannot be held, so spares would miss their first loops.
         failure: the error that ends the pool, until the waiting call raises it. Not kept longer,
             because its traceback would keep the pool from being collected, and so from closing.
         failed: the text of the failure. Empty without one.
@@ -198,11 +188,7 @@ class Supervisor:
             self._fault(seat, Fault(FaultKind.SPAWN_FAILED, Phase.LAUNCHING, detail, refused))
 
     def check_replies(self, seat: Seat) -> bool:
-        """Handle the reply of the seat's instance, if there is one.
-
-        Returns:
-            True if the reply is an episode's first observation.
-        """
+        """Handle the reply of the seat's instance, if any; True if it is a first observation."""
         instance = seat.instance
         if instance.state not in AWAITED:
             return False

@@ -26,20 +26,7 @@ from sc2pool.tasks.player import PlayerSpec
 
 @dataclass(frozen=True)
 class System:
-    """Creates the operating system resources of a pool.
-
-    Attributes:
-        packed: packs an env's `PlayerSpec` for a worker.
-        require_descriptors: raises if the limit of open files is too low. Its arguments are the
-            number of instances, and how many of them share a worker.
-        available_bytes: returns the memory that is available to new processes.
-        waiter: makes the trainer's waiter.
-        slots: makes the shared memory for this many instances.
-        run_dir: makes the run's folder.
-        worker: starts a worker.
-        instance: makes an instance.
-        watchdog: makes the watchdog, with its thread.
-    """
+    """Creates the operating system resources of a pool."""
 
     packed: Callable[[PlayerSpec], Any] = pickle_for_worker
     require_descriptors: Callable[[int, int], None] = require_descriptors

@@ -100,13 +100,10 @@ _SEND_TIMEOUT_S = 5.0
 
 
 def worker_environment(temp_dir: Path) -> dict[str, str]:
-    """The variables to add to the trainer's environment for a worker.
+    """The variables to add for a worker; its temporary files and its games' go to `temp_dir`.
 
     NumPy would start a thread for each core in each worker. It gets one thread, unless the user has
     set a number.
-
-    Args:
-        temp_dir: the folder for temporary files of the worker and its games.
     """
     environment = {"TMPDIR": str(temp_dir)}
     if not {"OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"} & os.environ.keys():
@@ -123,12 +120,9 @@ class Resident(Protocol):
 
 @dataclass(frozen=True)
 class Death:
-    """The death of a worker: a fault of all its instances that counts once.
+    """A worker's death, a fault of all its instances that counts once, for the instance `charged`.
 
-    Attributes:
-        charged: the number of the instance to which the death is charged.
-        cause: the cause of the death, with the env's name.
-        stack: the stack of the worker's main thread. Empty if no hook was stuck.
+    The cause has the env's name. The stack is the main thread's, empty if no hook was stuck.
     """
 
     charged: int
@@ -139,17 +133,10 @@ class Death:
 class Worker:
     """One worker process and its instances.
 
-    Args:
-        directory: the folder for the temporary files of the user's code.
-        memory_fd: the descriptor of the pool's shared memory.
-        waiter: watches the reply doorbell, with this object as its tag. It also watches the
-            channels. A channel's tag is its instance, and its `Hosting` after `dismiss`.
-        common: the common doorbells that the worker joins.
+    The waiter watches the reply doorbell, with this object as its tag. It also watches the
+    channels. A channel's tag is its instance, and its `Hosting` after `dismiss`.
 
     Attributes:
-        process: the worker's process.
-        request_doorbell: wakes the worker.
-        reply_doorbell: wakes the trainer.
         expected: numbers of the instances that live here or are about to move in.
         deadline: when all dismissed instances must have left.
         doomed: True if the worker was killed or exits by itself. It may not have exited yet.
@@ -237,18 +224,11 @@ class Worker:
         self.process.kill()
 
     def host(self, instance: Resident, directory: Path, spec: Any) -> Channel:
-        """Order the worker to host an instance.
+        """Order the worker to host an instance; return the channel to it.
 
-        Args:
-            directory: the instance's folder for temporary files. The worker owns it from now on.
-            spec: the packed spec of its player, pickled bytes for a worker process.
-
-        Returns:
-            The channel to the instance; this worker object owns it.
-
-        Raises:
-            OSError: the worker has exited or does not read, or the system refuses memory or
-                descriptors.
+        This object owns the channel, and from now on the directory for temporary files. The spec is
+        packed, as pickled bytes for a worker process. OSError if the worker has exited or does not
+        read, or if the system refuses memory or descriptors.
         """
         ours, theirs = socket_pair()
         channel = Channel(ours, _SEND_TIMEOUT_S)
@@ -268,13 +248,10 @@ class Worker:
         return not self.expected and not (self._closes and self._leaving)
 
     def dismiss(self, number: int, grace_s: float, *, gently: bool) -> None:
-        """Order the worker to end an instance.
+        """Order the worker to end an instance, which must leave within `grace_s`.
 
-        The last instance gets no order unless `gently`, because the caller ends the worker.
-
-        Args:
-            grace_s: how long the instance may take.
-            gently: if it is the last instance, it closes its env, and the worker exits by itself.
+        The last instance gets no order, because the caller ends the worker. If `gently`, the last
+        instance closes its env instead, and the worker exits by itself.
         """
         self.expected.discard(number)
         if not self.expected and not gently:
@@ -322,12 +299,7 @@ class Worker:
 
 @dataclass(frozen=True)
 class Hosting:
-    """A worker's resources for one instance.
-
-    Attributes:
-        directory: the folder for its temporary files.
-        channel: the trainer's end. The worker closes the other end when the instance has left.
-    """
+    """A worker's resources for one instance; the channel's other end is closed when it has left."""
 
     worker: Worker
     directory: Path
@@ -354,11 +326,7 @@ class Workers:
         self._worker_of: dict[int, Worker] = {}
 
     def worker_for(self, number: int) -> Worker:
-        """The worker for an instance: its assigned one, one with room, or a new one.
-
-        Raises:
-            OSError: the system refuses a new worker.
-        """
+        """The instance's assigned worker, one with room, or a new one; OSError if it is refused."""
         worker = self._worker_of.get(number)
         if worker is not None and not worker.goes_on:
             self.dismiss(number)
@@ -387,9 +355,8 @@ class Workers:
     def dismiss(self, number: int, *, gently: bool = False) -> None:
         """Order an instance to leave its worker, which ends with its last instance.
 
-        Args:
-            gently: the worker's last instance closes its env first. Without `gently` its worker is
-                killed immediately.
+        If `gently`, the last instance closes its env first. Otherwise its worker is killed
+        immediately.
         """
         worker = self._worker_of.pop(number, None)
         if worker is not None:
