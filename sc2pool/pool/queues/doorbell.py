@@ -49,10 +49,8 @@ USE_EVENTFD = LINUX
 class Doorbell:
     """One direction of waking: `ring` on one side, `fileno`/`quiet` on the other.
 
-    Args:
-        ringing: descriptor that `ring` writes. -1 if this process only listens.
-        listening: descriptor that becomes readable, for an eventfd the same one. -1 if this
-            process only rings. This object owns both descriptors.
+    It owns both descriptors: `ring` writes `ringing`, which makes `listening` readable. An eventfd
+    is both. One is -1 if this process only rings or only listens.
     """
 
     def __init__(self, *, ringing: int = -1, listening: int = -1) -> None:
@@ -132,11 +130,7 @@ def most_members(envs_per_worker: int) -> int:
 
 
 class CommonDoorbells:
-    """The common doorbells of a pool.
-
-    Args:
-        envs_per_worker: how many envs may live in one worker.
-    """
+    """The common doorbells of a pool with at most `envs_per_worker` envs in a worker."""
 
     def __init__(self, envs_per_worker: int) -> None:
         self._most_members = most_members(envs_per_worker)
@@ -144,10 +138,9 @@ class CommonDoorbells:
 
     @contextmanager
     def joined(self, own: Doorbell) -> Iterator[int]:
-        """A descriptor for a new worker to inherit: it watches its own doorbell and a common one.
+        """A descriptor for a new worker to inherit: it watches `own` and a common doorbell.
 
-        Args:
-            own: the worker's request doorbell. Call `leave` with it when the worker is gone.
+        `own` is the worker's request doorbell. Call `leave` with it when the worker is gone.
         """
         if LINUX and USE_EVENTFD:
             with closing(select.epoll()) as epoll:
@@ -239,17 +232,13 @@ class Waiter(ABC):
 
     @abstractmethod
     def wait(self, timeout_s: float | None) -> list[Any]:
-        """Wait until something is ready; return the tags of all that is.
-
-        The list is empty if `timeout_s` has passed (None: no limit).
-        """
+        """Wait, and return the tags of all that is ready; [] after `timeout_s` (None: no limit)."""
 
     def wait_for(self, doorbell: Doorbell, timeout_s: float) -> bool:  # noqa: ARG002
         """Wait for one doorbell; rings of other doorbells do not end this wait.
 
-        Returns:
-            True if only this doorbell rang. False on a timeout or another event: then call `wait`.
-            An old ring may be reported again, so check the slot before and after this wait.
+        Returns True if only this doorbell rang. False on a timeout or another event: call `wait`.
+        An old ring may be reported again, so check the slot before and after this wait.
         """
         return False
 
@@ -325,10 +314,7 @@ if LINUX:
 
 
 class SelectorWaiter(Waiter):
-    """Watches socket pairs, level-triggered. Works on every system.
-
-    `wait_for` always returns False, so the caller falls back to `wait`.
-    """
+    """Watches socket pairs, level-triggered, on every system; `wait_for` always returns False."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -36,9 +36,7 @@ class Leaf:
     Attributes:
         path: its keys and indices in the space.
         shape: the shape of one row.
-        dtype: the dtype of its elements.
         offset_bytes: where it begins in a slot.
-        is_discrete: True for a `Discrete` space.
         rows: how many rows of an env it holds.
     """
 
@@ -65,14 +63,9 @@ class Leaf:
     def column(
         self, memory: memoryview, slots: int, slot_bytes: int, place_bytes: int | None = None
     ) -> Array:
-        """A view of this leaf in several consecutive slots, as one array (slots, …).
+        """A view of this leaf in several slots, `slot_bytes` apart, as one array (slots, …).
 
-        Args:
-            memory: the memory of all slots.
-            slots: how many slots there are.
-            slot_bytes: the distance between two slots.
-            place_bytes: the distance between the leaf's two places in a slot. The array is then
-                (slots, 2, …). None if the leaf has one place.
+        If the leaf has two places in a slot, `place_bytes` apart, the array is (slots, 2, …).
         """
         view = self.view(memory)
         shape, strides = view.shape, view.strides
@@ -190,10 +183,7 @@ def align(offset_bytes: int) -> int:
 
 
 def mask_size(space: spaces.Space[Any]) -> int:
-    """The length of an action mask, as sb3-contrib's MaskablePPO defines it.
-
-    n for Discrete, sum(nvec) for MultiDiscrete, 2 n for MultiBinary; 0 for other spaces.
-    """
+    """The length of an action mask, as sb3-contrib's MaskablePPO defines it; 0 for other spaces."""
     if isinstance(space, spaces.Discrete):
         return int(space.n)
     if isinstance(space, spaces.MultiDiscrete):
@@ -209,16 +199,8 @@ class SlotLayout:
 
     A place holds an observation and its action mask. The answer to request k is written to place
     k modulo 2. So the previous answer stays intact while the worker writes the next one, even if
-    the worker is killed then.
-
-    Attributes:
-        action: the layout of the action.
-        observation: the layout of the observation in place 0.
-        mask: the action mask in place 0.
-        place_bytes: the distance from place 0 to place 1.
-        rewards: float64, one for each row. None for one row, whose reward is in the header.
-        size_bytes: the size of the whole memory.
-        rows: how many rows the env has.
+    the worker is killed then. `observation` and `mask` describe place 0, and `place_bytes` is the
+    distance to place 1. The rewards are float64. With one row, the header has its reward instead.
     """
 
     action: SpaceLayout
@@ -241,11 +223,7 @@ HEADER_BYTES = 3 * ALIGNMENT_BYTES
 def slot_layout(
     observation_space: spaces.Space[Any], action_space: spaces.Space[Any], rows: int = 1
 ) -> SlotLayout:
-    """Lay out the queue pair of an env whose rows have these spaces.
-
-    Raises:
-        ConfigError: there are several rows, and a space has no fixed layout.
-    """
+    """Lay out an env's queue pair; ConfigError for several rows without a fixed layout."""
     offset = HEADER_BYTES
     action = space_layout(action_space, offset, rows)
     offset = end_bytes(action, offset)

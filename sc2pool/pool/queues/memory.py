@@ -47,11 +47,7 @@ def read(descriptor: int, size_bytes: int) -> bytes:
 
 
 def claim(descriptor: int, size_bytes: int) -> None:
-    """Set the size of the memory, filled with zeros, and allocate its pages.
-
-    Raises:
-        ConfigError: there is not enough memory.
-    """
+    """Set the size, filled with zeros, and allocate its pages; ConfigError if memory is short."""
     try:
         # A memfd has no limit of its own: allocating more than exists would end the trainer.
         if size_bytes > _physical_bytes():
@@ -74,8 +70,5 @@ def _physical_bytes() -> float:
 
 
 def map_memory(descriptor: int, size_bytes: int, offset_bytes: int = 0) -> mmap.mmap:
-    """Map a part of the memory, shared; `offset_bytes` is a multiple of the page size.
-
-    The page size is `mmap.ALLOCATIONGRANULARITY`.
-    """
+    """Map a part, shared; `offset_bytes` is a multiple of `mmap.ALLOCATIONGRANULARITY`."""
     return mmap.mmap(descriptor, size_bytes, offset=offset_bytes)

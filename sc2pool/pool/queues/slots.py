@@ -149,16 +149,10 @@ def _reader_of_row(layout: SpaceLayout, views: list[Array]) -> Callable[[], Any]
 
 
 class Slots:
-    """The trainer's view of all slots.
+    """The trainer's view of all slots, one for each instance that may live at one time.
 
-    Args:
-        n_slots: how many instances may live at one time.
-
-    Attributes:
-        descriptor: the memory's descriptor, which workers inherit.
-        slot_bytes: the distance between two slots. 0 until `fit`.
-        sequences: uint64 (n_slots,), the number of each slot's newest request.
-        batch: the slots of the last `arrange`.
+    Workers inherit the memory's `descriptor`. `slot_bytes`, the distance between two slots, is 0
+    until `fit`. `sequences`, uint64 (n_slots,), has the number of each slot's newest request.
     """
 
     def __init__(self, n_slots: int) -> None:
@@ -179,11 +173,7 @@ class Slots:
         return self.slot_bytes > 0
 
     def fit(self, layout: SlotLayout) -> None:
-        """Size the memory for slots of this layout, and map it.
-
-        Raises:
-            ConfigError: there is not enough memory.
-        """
+        """Size and map the memory for slots of this layout; ConfigError without enough memory."""
         granularity = mmap.ALLOCATIONGRANULARITY
         slot_bytes = -(-layout.size_bytes // granularity) * granularity
         whole = memoryview(self._map(self._n_slots * slot_bytes))
@@ -221,13 +211,10 @@ class Slots:
         return memory.map_memory(self.descriptor, size_bytes)
 
     def clear(self, slot: int, layout: SlotLayout) -> memoryview:
-        """Clear a slot for a new instance whose spaces have this layout; return its memory.
+        """Clear a slot for a new instance; return its memory. ConfigError if its layout differs.
 
         All bytes are zero except the sequence numbers. These begin in a range that no earlier owner
         has used, because an earlier owner may still read the slot while it closes its env.
-
-        Raises:
-            ConfigError: the layout is not the pool's.
         """
         if layout.leaves != self._layout.leaves:
             raise ConfigError(
@@ -279,12 +266,7 @@ class Columns:
 
 
 class SlotBatch:
-    """Some slots, in any order, as one batch.
-
-    Args:
-        columns: the fields of all slots.
-        slots: indices of the batch's slots. The fast case is 0, 1, 2, ….
-    """
+    """Some slots, in any order, as one batch; the fast case is 0, 1, 2, …."""
 
     def __init__(self, columns: Columns, slots: list[int]) -> None:
         self._in_order = slots == list(range(len(slots)))
@@ -297,10 +279,9 @@ class SlotBatch:
         self._headers = compiled.fast.Headers(*words, slots) if compiled.fast else None
 
     def _newest(self, slots: list[int], requests: int) -> list[tuple[Array, Any]]:
-        """How to copy the newest observations after this many requests.
+        """How to copy the newest observations: an array and an index for each leaf.
 
-        An array and an index for each leaf. The index is None if the whole array is copied, for
-        slots in order that use the same place.
+        The index is None if the whole array is copied, for slots in order that use the same place.
         """
         places = (self._columns.sequences[self._at] + requests) % 2
         leaves = self._columns.observations
@@ -309,11 +290,7 @@ class SlotBatch:
         return [(leaf, (np.array(slots), places)) for leaf in leaves]
 
     def send(self, actions: Array) -> None:
-        """Write each slot's action, or the actions of its env's rows; ring no doorbell.
-
-        Args:
-            actions: for an action space of one array: (k, …), or (k, rows, …).
-        """
+        """Write actions, (k, …) or (k, rows, …), of a space of one array; ring no doorbell."""
         at, columns = self._at, self._columns
         columns.actions[0][at] = actions
         self._requests_sent += 1

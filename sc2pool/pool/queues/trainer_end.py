@@ -29,10 +29,8 @@ from sc2pool.tasks.player import RECYCLE_CAUSES
 class Progress:
     """Counts of the requests and rewards of a queue pair.
 
-    Attributes:
-        steps: requests for a step, in all episodes.
-        episode_steps: requests for a step since the newest request for an episode.
-        episode_return: sum of the rewards of the running episode.
+    `steps` counts the requests for a step in all episodes, and `episode_steps` those since the
+    newest request for an episode. `episode_return` is the sum of that episode's rewards so far.
     """
 
     steps: int = 0
@@ -41,14 +39,7 @@ class Progress:
 
 
 class TrainerEnd:
-    """The trainer's end of the queue pair of one instance.
-
-    Args:
-        index: of the slot that this queue pair uses until it is closed.
-
-    Attributes:
-        request_doorbell: wakes the worker; unset before `open`.
-    """
+    """The trainer's end of the queue pair of one instance, in slot `index` until it is closed."""
 
     request_doorbell: Doorbell
     _slot: Slot
@@ -80,11 +71,7 @@ class TrainerEnd:
         return int(self._sequences[0])
 
     def attach(self, layout: SlotLayout) -> None:
-        """Take the slot for a player whose spaces have this layout.
-
-        Raises:
-            ConfigError: the layout differs from the other players' layout.
-        """
+        """Take the slot; ConfigError if this layout differs from the other players' layout."""
         self._slot = Slot(self._slots.clear(self.index, layout), layout)
         self._sequences = self._slots.sequences[self.index : self.index + 1]
         self._has_slot = True
@@ -100,8 +87,7 @@ class TrainerEnd:
     def try_send(self, action: Any) -> bool:
         """Send an action through the slot; return False if its shape or dtype does not fit.
 
-        Args:
-            action: for an env with several rows, a sequence with one action each.
+        With several rows, the action is a sequence with one action each.
         """
         slot, layout = self._slot, self._slot.layout
         if not layout.action.fixed:
@@ -144,11 +130,7 @@ class TrainerEnd:
         return flags
 
     def deliver(self, message: OutOfBand) -> None:
-        """Take the part of a reply that was received on the channel.
-
-        Raises:
-            Exception: the user's code, in an object that is unpickled, has raised it.
-        """
+        """Take a reply's part from the channel; unpickling it may raise an error of the user."""
         self._unpickled = pickle.loads(message.payload)
         self._out_of_band = message
 
@@ -203,10 +185,7 @@ class TrainerEnd:
         return [self._slot.observation(self._answered, row) for row in range(self.rows)]
 
     def copy_rows(self, batch: list[Array], place: int) -> None:
-        """Copy the newest observations into index `place` of a batch's leaves.
-
-        The leaves are (k, …), or (k, rows, …).
-        """
+        """Copy the newest observations into index `place` of leaves (k, …), or (k, rows, …)."""
         newest = self._slot.place(self._answered).observation
         for leaf, view in zip(batch, newest, strict=True):
             leaf[place] = view
@@ -254,8 +233,7 @@ class TrainerEnd:
 def _write(layout: SpaceLayout, views: list[Array], action: Any) -> bool:
     """Write an action into its views; return False if a shape differs or a cast is not safe.
 
-    Raises:
-        KeyError, IndexError, TypeError, ValueError: a part is missing, or is not an array.
+    A part that is missing or is not an array raises one of the errors that `try_send` catches.
     """
     for view, (_, part) in zip(views, layout.parts(action), strict=True):
         value = np.asarray(part)
