@@ -44,16 +44,9 @@ _ELEMENTS = 1000
 
 @dataclass(frozen=True)
 class FaultedInstance:
-    """The instance that failed.
+    """An instance that failed, with its `state` then. Its `last_actions` are oldest first.
 
-    Attributes:
-        seat: the name of its seat, "env 3" or "spare 8".
-        instance: its number.
-        state: its state when it failed.
-        episode: the episode that it played or prepared, or None.
-        reset_kind: how that episode began. Empty before it began.
-        games: facts about its games.
-        last_actions: the newest actions that it was sent, oldest first.
+    The episode is the one that it played or prepared. `reset_kind` is empty before it began.
     """
 
     seat: str
@@ -73,11 +66,7 @@ def default_dir() -> Path:
 def write(
     directory: Path, fault: Fault, instance: FaultedInstance, evidence: Evidence
 ) -> str | None:
-    """Write a fault report.
-
-    Returns:
-        The report's folder; None if it could not be written.
-    """
+    """Write a fault report; return its folder, or None if it could not be written."""
     # The wall clock is right for a name that people read; it is wrong for deadlines.
     when = time.strftime("%Y%m%d-%H%M%S")
     place = instance.seat.replace(" ", "")

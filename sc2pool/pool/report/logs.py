@@ -33,11 +33,7 @@ def log_launch(seat: str, instance: int, games: Sequence[GameFacts]) -> None:
 def log_instance(
     level: int, seat: str, instance: int, phase: Phase, message: str, *arguments: Any
 ) -> None:
-    """Log an event of an instance.
-
-    Args:
-        message: the text after the names of seat and instance, which are added here.
-    """
+    """Log an event of an instance; the names of seat and instance are put before the message."""
     log.log(
         level,
         f"%s, instance %d: {message}",

@@ -59,10 +59,9 @@ PORT = 8228
 
 
 class WatchPage:
-    """The page of one pool. It opens in a browser if the machine has a display.
+    """The page of one pool, opened in a browser if there is a display.
 
-    Raises:
-        OSError: no process or port is available.
+    Raises OSError if no process or port is available.
     """
 
     def __init__(self, run: Path) -> None:
@@ -126,12 +125,7 @@ _PARTS = {"durations": ["figure"], "matches": ["result"]}
 
 
 class Collector:
-    """Turns a pool's statistics into metrics, at each request.
-
-    Args:
-        stats: see `Pool.stats`. Called in the server's threads.
-        states: all states of an instance. Each gets a count, even if the count is 0.
-    """
+    """Turns a pool's statistics into metrics, at each request, in the server's threads."""
 
     def __init__(self, stats: Callable[[], PoolStats], states: Sequence[str]) -> None:
         self._stats = stats
@@ -164,10 +158,7 @@ def _families(
 ) -> Iterator[MetricFamily]:
     """The metrics of a dataclass, one for each field with such metadata.
 
-    Args:
-        kind: the dataclass.
-        labels: names of the labels that each row has.
-        rows: for each row the values of these labels, and an object of the dataclass.
+    Each row has the values of these labels, and an object of the dataclass.
     """
     from prometheus_client import core  # noqa: PLC0415
 
@@ -206,13 +197,9 @@ def _name(field: str) -> str:
 
 
 class MetricsServer:
-    """The HTTP endpoint of one pool's metrics.
+    """The HTTP endpoint of one pool's metrics, which calls `stats` in its threads.
 
-    Args:
-        stats: see `Pool.stats`. Called in the server's threads.
-
-    Raises:
-        ConfigError: prometheus_client is not installed, or the server cannot listen on the port.
+    ConfigError if prometheus_client is not installed, or if it cannot listen on the port.
     """
 
     def __init__(

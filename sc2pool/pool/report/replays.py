@@ -31,14 +31,7 @@ SUFFIX = ".SC2Replay"
 
 
 class ReplayFolder:
-    """Keeps the replays of one pool.
-
-    Args:
-        policy: which replays are kept, and in which folder. The folder is created.
-
-    Raises:
-        ConfigError: the folder cannot be made.
-    """
+    """Keeps the replays of one pool in a folder, which it creates; ConfigError if that fails."""
 
     def __init__(self, policy: ReplayPolicy) -> None:
         self._policy = policy
@@ -53,11 +46,7 @@ class ReplayFolder:
     def settle(self, seat: str, info: dict[str, Any]) -> None:
         """Write the replay in an episode's last info to a file, and replace it by the path.
 
-        If the replay is not kept, it is only removed from the info.
-
-        Args:
-            seat: the name of the env's seat, "env 3".
-            info: the info of a step. Unchanged if it has no replay.
+        A replay that is not kept is only removed. An info without a replay is unchanged.
         """
         played = info.pop(REPLAY, None)
         if not isinstance(played, PlayedReplay):
@@ -79,10 +68,7 @@ class ReplayFolder:
     def keep_faulty(self, seat: str, episode: int | None, data: bytes) -> None:
         """Keep the replay of an episode in which the user's code failed.
 
-        Args:
-            seat: the name of the env's seat.
-            episode: the episode's number. None outside an episode.
-            data: the replay. Empty if the game could not send it.
+        The replay is empty if the game could not send it. The episode is None outside an episode.
         """
         if self._policy.faulty and data:
             number = "none" if episode is None else episode

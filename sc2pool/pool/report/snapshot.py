@@ -97,10 +97,7 @@ class Snapshots:
         )
 
     def after_sample(self, instances: Sequence[InstanceStats]) -> None:
-        """Compute the rates, note the history, and write the files if they are requested.
-
-        Called in the watchdog's thread.
-        """
+        """Compute rates, note the history, write requested files; in the watchdog's thread."""
         counters = self._counters
         counted: dict[str, float] = {_POOL: counters.env_steps}
         for row in instances:

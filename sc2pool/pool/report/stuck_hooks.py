@@ -31,13 +31,10 @@ _PACKAGE: Final = str(Path(__file__).resolve().parents[2])
 
 @dataclass(frozen=True)
 class StuckHook:
-    """A hook that does not return.
+    """A hook that does not return, first seen at the monotonic time `since_s`.
 
-    Attributes:
-        name: the hook and its class, "act() of Spin".
-        place: its file and its current line.
-        since_s: monotonic time at which it was first seen.
-        stack: the stack of the worker's main thread.
+    `name` is like "act() of Spin", and `place` is its file and current line. `stack` is the stack
+    of the worker's main thread.
     """
 
     name: str
@@ -61,8 +58,7 @@ def read(directory: Path) -> StuckHook | None:
 class HookWatch:
     """Notes hooks of this worker that do not return.
 
-    Args:
-        directory_of: returns the folder of the instance that a frame belongs to, or None.
+    `directory_of` returns the folder of the instance that a frame belongs to, or None.
     """
 
     def __init__(self, directory_of: Callable[[FrameType], Path | None]) -> None:
