@@ -65,17 +65,10 @@ _TORCH = (
 
 
 class HostedInstance:
-    """Serves the trainer until `Close`, the channel's end, or a fault.
+    """Serves the trainer until `Close`, the channel's end, or a fault. Then it calls `is_over`.
 
-    Args:
-        directory: the folder for the game's temporary files.
-        spec: the source of its player's spec.
-        is_over: called when the instance is over. True after `Close` or the channel's end, False
-            after a fault.
-        raised: called with an error of the user's code, instead of a message to the trainer.
-
-    Attributes:
-        player: the player. None until `Start`.
+    `is_over` gets False after a fault, else True. `raised` gets an error of the user's code,
+    instead of a message to the trainer. The player is None until `Start`.
     """
 
     def __init__(
@@ -362,8 +355,7 @@ def directory_of(frame: FrameType) -> Path | None:
 class OwnTask(asyncio.Task[None]):
     """A task that only tasks of its own instance and of the worker can cancel.
 
-    Args:
-        instance: the number of its instance. None for a task of the worker.
+    The number of its instance is None for a task of the worker.
     """
 
     def __init__(

@@ -192,11 +192,7 @@ _WRITE_EVERY_S = 0.25
 
 
 class LiveView:
-    """Writes the live files of one worker.
-
-    Args:
-        players: returns all players, each with the folder of its instance.
-    """
+    """Writes a worker's live files; `players` returns each with the folder of its instance."""
 
     def __init__(self, run: Path, players: Callable[[], Sequence[tuple[Path, Player]]]) -> None:
         self._run = run

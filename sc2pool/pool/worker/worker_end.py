@@ -41,14 +41,9 @@ class Waiting(Protocol):
 
 
 class Ringing:
-    """Wakes the trainer: immediately, or with one ring for all replies of a turn.
+    """Wakes the trainer: immediately, or with one ring for all replies of a turn if `in_turns`.
 
-    Args:
-        later: called when a delayed ring becomes due.
-
-    Attributes:
-        in_turns: True if a ring is delayed until the turn is over.
-        is_due: True if a delayed ring was not made yet.
+    That delayed ring `is_due` until it is made; `later` is called when it becomes due.
     """
 
     def __init__(self, reply: Doorbell, later: Callable[[], None]) -> None:
@@ -69,8 +64,6 @@ class Doorbells:
     """The worker's ends of its doorbells.
 
     Attributes:
-        ring: wakes the trainer after a reply, with one ring for all replies of a turn.
-        listening: the descriptor that the trainer rings.
         blocked_in: the loop that the newest `wait` blocked. None if it blocked no loop.
         epoll: the epoll descriptor of that wait. It watches the loop's descriptor and `listening`.
     """
@@ -103,10 +96,9 @@ class Doorbells:
             self._reply.ring()
 
     def wait(self, end: Waiting) -> Turn | None:
-        """Wait for a ring or for `wake`. Check for a request before this and again after it.
+        """Wait for a ring or `wake`; return a turn to await, or None if the wait is over.
 
-        Returns:
-            A turn to await; None if the wait is over.
+        Check for a request before this and again after it.
         """
         if self._block is None:
             self._block = BlockingWait(self._request.listening)
@@ -171,15 +163,10 @@ def _loop_and_turns() -> tuple[asyncio.AbstractEventLoop, Turns | None]:
 def write_observation(
     layout: SpaceLayout, views: list[Array], observation: Any, strict: bool, name: str = ""
 ) -> None:
-    """Copy an observation into its views.
+    """Copy an observation into its views; the message of an error begins with the row's `name`.
 
-    Args:
-        strict: whether to check dtypes and finite values too.
-        name: the name of its row, with which an error message begins.
-
-    Raises:
-        ObservationError: a part is missing or has another shape. If `strict`, also if a part has
-            another dtype or a value that is not finite.
+    ObservationError if a part is missing or has another shape. If `strict`, also if a part has
+    another dtype or a value that is not finite.
     """
     try:
         parts = list(layout.parts(observation))
@@ -195,15 +182,10 @@ def write_observation(
 
 
 def check_observation(space: spaces.Space[Any], observation: Any, path: Path = ()) -> None:
-    """Check an observation that will be pickled, as strictly as `write_observation` does.
+    """Check an observation that will be pickled, or its part at `path`.
 
-    Args:
-        space: its space. Parts without a fixed layout must be elements of their spaces.
-        observation: the observation, or a part of one.
-        path: the keys and indices of that part.
-
-    Raises:
-        ObservationError: see `write_observation`.
+    Raises as a strict `write_observation` would. Parts without a fixed layout must be elements of
+    their spaces.
     """
     if isinstance(space, spaces.Dict | spaces.Tuple):
         parts = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
@@ -221,11 +203,7 @@ def check_observation(space: spaces.Space[Any], observation: Any, path: Path = (
 
 
 def _array(leaf: Leaf, value: Any, strict: bool, name: str, path: Path) -> Array:
-    """The value as an array that fits the leaf.
-
-    Raises:
-        ObservationError: the value does not fit.
-    """
+    """The value as an array that fits the leaf; ObservationError if it does not fit."""
     try:
         array = np.asarray(value)
     except ValueError as error:
@@ -244,11 +222,7 @@ def _array(leaf: Leaf, value: Any, strict: bool, name: str, path: Path) -> Array
 
 
 def write_mask(leaf: Leaf, view: Array, mask: Array, name: str = "") -> None:
-    """Copy an action mask into its view; see `write_observation` for `name`.
-
-    Raises:
-        ObservationError: the mask has another shape or dtype, or the actions have no masks.
-    """
+    """Copy an action mask; ObservationError if it does not fit or the actions have no masks."""
     if leaf.shape == (0,):
         raise ObservationError(
             f"{name}action mask is {mask!r:.80}, expected none: only Discrete, MultiDiscrete and "
@@ -282,10 +256,8 @@ def _wrong(name: str, path: Path, problem: str) -> ObservationError:
 class WorkerEnd(QueuePair):
     """The worker's end: a player gets actions from it and puts transitions into it.
 
-    Args:
-        player: the player, for the strictness of its checks and the flags of a reply.
-        send_out_of_band: sends (sequence, payload of an `OutOfBand`) to the trainer.
-        hold: stops the game at its first observation. Returns False if that failed.
+    `send_out_of_band` sends (sequence, payload of an `OutOfBand`). `hold` stops the game at its
+    first observation, and returns False if that failed.
     """
 
     def __init__(
@@ -333,11 +305,7 @@ class WorkerEnd(QueuePair):
         self._action_out_of_band: tuple[int, Any] | None = None
 
     def begin(self, sequence: int, *, hold: bool = False) -> None:
-        """Begin a reset with this number; the next `put` answers it.
-
-        Args:
-            hold: stop the game before the answer.
-        """
+        """Begin a reset, which the next `put` answers; with `hold`, stop the game before that."""
         self._sequence = sequence
         self._to_be_held = hold
         self._phase = Phase.RESETTING
@@ -360,8 +328,7 @@ class WorkerEnd(QueuePair):
     def is_requested(self) -> bool:
         """True if the next request is in the slot.
 
-        An instance that is closing its env may still check after its successor has taken the slot.
-        The successor's requests have other numbers (`Slots.clear`).
+        The slot may be a successor's already; its requests have other numbers (`Slots.clear`).
         """
         return self._words[Word.REQUEST] == self._sequence + 1
 
@@ -494,13 +461,7 @@ class WorkerEnd(QueuePair):
         return flags | RECYCLE_CAUSES.index(self._player.recycle_due) << Flag.CAUSE_SHIFT
 
     def _publish(self, flags: int, reward: float, payload: bytes | None) -> None:
-        """Complete the slot's content and answer the request.
-
-        Args:
-            flags: the flags so far.
-            reward: the first row's reward.
-            payload: the part of the reply to send out of band. None without one.
-        """
+        """Answer the request; `reward` is the first row's, `payload` (or None) goes out of band."""
         slot = self._slot
         # A `gymnasium.Env` of a live game also has ticks, and always an info.
         if self._realtime or payload is not None:
