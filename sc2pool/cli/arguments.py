@@ -43,11 +43,7 @@ def integer(low: int, high: int | None = None) -> Callable[[str], int]:
 
 
 def _whole(text: str) -> int:
-    """Parse a whole number.
-
-    Raises:
-        ValueError, OverflowError: the text is not a whole number.
-    """
+    """Parse a whole number; `ValueError` or `OverflowError` if the text is not one."""
     if "e" in text.lower():
         value = float(text)
         if value != int(value):
@@ -79,11 +75,7 @@ def hint(given: str, known: Iterable[str]) -> str:
 
 
 def task_of(args: argparse.Namespace) -> str | None:
-    """The task given by `--task` or as a positional argument; None if no task is given.
-
-    Raises:
-        ConfigError: both are given.
-    """
+    """The task given by the option or by position, or None; `ConfigError` if it is given twice."""
     option, alone = args.task, args.task_alone
     if option is not None and alone is not None:
         raise ConfigError(f"the task is given twice: {alone}, --task {option}")
@@ -95,18 +87,10 @@ def task_class(
 ) -> type[TaskDefinition]:
     """The class of a task; the module of `module:Class` may be in the working directory.
 
-    The working directory is put on the import path only for a `module:Class`, because other users
-    may have written files there.
-
-    Args:
-        task: the task's name, or `module:Class`.
-        named: whether the user of this command has named the task. If a file has named it, no
-            module is imported from a folder that other users may write to.
-        folder: the folder where a run found the module; it takes the working directory's place if
-            it holds the module.
-
-    Raises:
-        ConfigError: as in `resolve`, or the folder of the module is not safe.
+    The working directory joins the import path only for a `module:Class`, because other users may
+    have written files there. A run's `folder` takes its place if it holds the module. Unless the
+    user has `named` the task, no module is imported from a folder that other users may write to.
+    Raises `ConfigError` as `resolve_task` does, or if the module's folder is not safe.
     """
     if ":" not in task:
         return resolve_task(task)
@@ -152,10 +136,9 @@ def folder_of_task(task: str) -> str:
 
 
 def find_game(game: str, task: str | type[TaskDefinition], *, says: bool = True) -> Path:
-    """The folder of an installation that has the task's map; for `says` see `find`.
+    """The folder of an installation that has the task's map; for `says` see `find_installation`.
 
-    Raises:
-        ConfigError: an unknown task, no such game, or a missing map.
+    `ConfigError` for an unknown task, no such game, or a missing map.
     """
     definition = task_class(task) if isinstance(task, str) else task
     installation = find_installation(game, says=says)
@@ -176,11 +159,7 @@ def check_file(file: Path, option: str, suffixes: Sequence[str] = ()) -> None:
 
 
 def _mode_of(path: Path, option: str) -> int:
-    """The type and permissions of a file; 0 if the file does not exist.
-
-    Raises:
-        ConfigError: the system does not allow this name, for example because it is too long.
-    """
+    """A file's type and permissions, 0 if it is missing; `ConfigError` if its name is too long."""
     try:
         return path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError, PermissionError):

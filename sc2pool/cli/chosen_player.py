@@ -53,14 +53,10 @@ class ChosenPlayer:
 def find_player(given: str, task: str | None, game: str | None) -> ChosenPlayer:
     """The player that the user has named; for a run, its best model if it was evaluated.
 
-    Args:
-        given: a run's folder, a model's file, a pretrained policy's name, "scripted" or "random".
-        task: the task's name; None for the task in the run's folder.
-        game: see `ChosenPlayer`; None for the game in the run's folder, which is printed.
-
-    Raises:
-        ConfigError: an unknown model, a model without a task or for other spaces, or a task
-            without a scripted player.
+    `given` is a run's folder, a model's file, a pretrained policy's name, "scripted" or "random".
+    Without `task` or `game`, the run's folder names them, and the game is printed. Raises
+    `ConfigError` for an unknown model, a model without a task or for other spaces, or a task
+    without a scripted player.
     """
     if given in (RANDOM, SCRIPTED):
         definition = task_class(task or DEFAULT_TASK)
@@ -93,14 +89,10 @@ def say_if_normalized(path: Path) -> None:
 
 
 def playable_model(given: str) -> Path:
-    """The file of a model.
+    """The file of a model, from its path, a run's folder or a pretrained policy's name.
 
-    Args:
-        given: a pretrained policy's name, a run's folder, or a model's file. A folder with the name
-            of a pretrained policy is not used, because another user may have made it.
-
-    Raises:
-        ConfigError: no model was found.
+    A folder with the name of a pretrained policy is not used, because another user may have made
+    it. `ConfigError` if no model was found.
     """
     bundled = pretrained().get(spelled_task(given))
     if bundled is not None:
@@ -127,11 +119,7 @@ def hint_of_player(given: str) -> str:
 
 
 def scripted_function(task: type[TaskDefinition]) -> Any:
-    """The task's scripted player, a function of the observation.
-
-    Raises:
-        ConfigError: the task has no scripted player.
-    """
+    """The task's scripted player, a function of the observation; `ConfigError` if it has none."""
     found = scripted_player(task)
     if found is None:
         raise ConfigError(f"{SCRIPTED}: {task.__name__} has no scripted player")

@@ -23,11 +23,7 @@ NARROW, WIDE = 72, 120
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make all checks and print the report.
-
-    Returns:
-        The exit status: 0 if sc2pool works with the game, 1 if something must be fixed.
-    """
+    """Print the report; returns 0 if sc2pool works with the game, 1 if something must be fixed."""
     if args.full:
         check_writable(args.out, "--out")
     diagnosis = examine_game(
@@ -47,12 +43,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write_report(folder: Path, diagnosis: Diagnosis) -> None:
-    """Write the report as JSON and as text, for an issue, and print the paths.
-
-    Raises:
-        ConfigError: the folder may not be written to.
-        OSError: the disk is full.
-    """
+    """Write the report as JSON and text, for an issue; `ConfigError`, on a full disk `OSError`."""
     name = f"doctor-Base{diagnosis.base_build}"
     written = []
     for suffix, content in ((".json", diagnosis.as_json()), (".txt", diagnosis.as_text(NARROW))):

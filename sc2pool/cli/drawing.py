@@ -69,11 +69,7 @@ def tidy(axes: Axes, title: str = "", *, grid: Literal["y", "both"] = "y") -> No
 
 
 def stack_cpu(axes: Axes, place: float, cpu_us: Mapping[str, float], width: float) -> float:
-    """Draw a bar of CPU time, a part for each role.
-
-    Returns:
-        The bar's height, which is the sum over the roles.
-    """
+    """Draw a bar of CPU time, a part for each role; returns its height, the sum of the parts."""
     bottom = 0.0
     for role in ROLES:
         axes.bar(place, cpu_us[role], width, bottom, color=ROLE_COLOURS[role])
@@ -131,10 +127,7 @@ def draw_curve(
 ) -> None:
     """Write the learning curve as a PNG file, without the episodes that a fault cut short.
 
-    Args:
-        episodes: the episodes in the order of their ends; may be empty.
-        game: the game's name, for the note on the points.
-        references: scores to compare with.
+    `episodes` are in the order of their ends, and may be empty. A note on the points names `game`.
     """
     whole = [episode for episode in episodes if not episode.fault]
     steps = np.array([episode.total_steps for episode in whole], dtype=np.int64)
@@ -233,15 +226,10 @@ def add_labels(axes: Axes, labels: Sequence[Label]) -> None:
 
 
 def spread(heights: Sequence[float], gap: float) -> list[float]:
-    """Move heights apart until neighbours are at least `gap` from each other.
+    """Move ascending heights apart until neighbours are at least `gap` from each other.
 
-    Args:
-        heights: ascending.
-        gap: the minimum distance.
-
-    Returns:
-        The new heights, ascending. Heights that are too close form a group around their common
-        centre, so that no height moves further than necessary.
+    Heights that are too close form a group around their common centre, so that no height moves
+    further than necessary.
     """
     groups: list[list[float]] = []
     for height in heights:

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 class Film(ABC):
     """The first episode of a pool's first env; the file's suffix names the format.
 
-    Attributes:
-        failed: whether the file could not be written; the error was printed.
+    `failed` is True if the file could not be written; the error was printed.
     """
 
     def __init__(self, path: Path, pool: VecPool, fps: float) -> None:
@@ -44,12 +43,7 @@ class Film(ABC):
         self.film(bool(over[0]))
 
     def film(self, over: bool) -> None:
-        """Add the env's current frame.
-
-        Args:
-            over: True if the episode has ended; the env then already shows the next one, and the
-                film is finished instead.
-        """
+        """Add the current frame, or finish if `over`, as the env shows the next episode then."""
         if self._over:
             return
         self._over = over
@@ -164,11 +158,7 @@ def frame_of(pixels: Any) -> Image.Image:
 
 
 def write_picture(path: Path, frames: Sequence[Image.Image], fps: float) -> None:
-    """Write a GIF file of at least one frame from `frame_of`, at `fps` frames per second.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Write a GIF of at least one frame from `frame_of`, at `fps` frames/s; may raise `OSError`."""
     frame_ms = min(round(1000 / fps), _LONGEST_FRAME_MS)
     durations_ms = [frame_ms] * (len(frames) - 1) + [_LAST_FRAME_MS]
     first, *others = frames

@@ -234,14 +234,11 @@ def play_episodes(
     watchers: Sequence[Watcher] = (),
     stop: Stop | None = None,
 ) -> Iterator[Ended]:
-    """Play this number of whole episodes.
+    """Play this number of whole episodes in games that are not reset yet.
 
     Args:
-        env: the games, not reset yet.
-        deterministic: whether the policy plays its best actions instead of drawing them.
         rows: the rows of a game, of which the first has its episodes.
         loops: the game loops of a step, to play at the game's own pace; None for full speed.
-        watchers: observers of the episodes.
         stop: its signal ends the episodes.
     """
     torch.set_num_threads(1)  # the networks are small; the games need the cores
@@ -285,13 +282,10 @@ def end_of(info: dict[str, Any]) -> tuple[str, bool]:
 
 
 def seed_of_this_part(seed: int | None, done: int) -> int | None:
-    """The seed of one part of a resumed run or recording.
+    """The seed of a later part of a resumed run or recording, after `done` steps or episodes.
 
-    If a later part used the first part's seed, it would repeat the first part.
-
-    Args:
-        seed: the seed of the first part; None without one.
-        done: the steps or episodes of all earlier parts.
+    `seed` is the seed of the first part, or None without one. If a later part used it, it would
+    repeat the first part.
     """
     if seed is None or not done:
         return seed

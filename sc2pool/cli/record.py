@@ -79,10 +79,9 @@ def fill(
     args: argparse.Namespace,
     stop: Stop,
 ) -> None:
-    """Play until the dataset has the steps; whole episodes are written, whatever ends this.
+    """Play until the dataset has the steps; whatever ends this, whole episodes are written.
 
-    Raises:
-        OSError: the dataset cannot be written.
+    Raises `OSError` if the dataset cannot be written.
     """
     if writer.steps >= args.steps:  # with --resume
         return

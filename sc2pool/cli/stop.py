@@ -50,11 +50,7 @@ def _signals() -> list[signal.Signals]:
 
 
 class Stop:
-    """A request to stop the program, made by a signal.
-
-    Attributes:
-        signal: the signal's number, or None before the first signal.
-    """
+    """A request to stop the program by a signal; `signal` is its number, None before the first."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
@@ -128,11 +124,7 @@ def check_said() -> None:
 
 
 def drop_closed(stream: TextIO) -> bool:
-    """If this stream is a pipe whose reader has closed it, discard its output from now on.
-
-    Returns:
-        Whether the stream is such a pipe.
-    """
+    """Discard the later output of a pipe that its reader has closed; True if `stream` is one."""
     try:
         stream.flush()
         if WINDOWS:

@@ -85,11 +85,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def chosen(word: str | None) -> list[str]:
-    """The names of the tasks that are listed in full.
-
-    Raises:
-        ConfigError: the word is neither a group nor a part of a task's name.
-    """
+    """The names of the tasks that are listed in full; `ConfigError` if `word` matches none."""
     if word is None:
         return [name for name, place in TASK_PLACES.items() if ".teams." not in place]
     names = TASK_GROUPS.get(word.lower()) or [

@@ -121,8 +121,7 @@ def usable(out: Path) -> Iterator[None]:
 def open_study(out: Path, asked: Mapping[str, Any]) -> optuna.Study:
     """Open the study in a folder, or make a new one of the task and settings in `asked`.
 
-    Raises:
-        ConfigError: the folder has a study with another `asked`.
+    `ConfigError` if the folder has a study with another `asked`.
     """
     study = optuna.create_study(
         storage=f"sqlite:///{(out / 'study.db').absolute()}",
@@ -239,10 +238,7 @@ class _Search:
     def write_best(self) -> None:
         """Write the best trial's hyperparameters for `train`, unless the file has them already.
 
-        Hyperparameters that are not searched have the bundled file's values.
-
-        Raises:
-            ConfigError: the file cannot be written.
+        Other hyperparameters are the bundled file's. `ConfigError` if the file cannot be written.
         """
         args, bundled = self.args, self.bundled
         if self.best is None:

@@ -41,11 +41,7 @@ class Side(Protocol):
         """Warm up; if episodes matter, stop in the middle of one."""
 
     def run(self, seconds: float) -> tuple[int, float]:
-        """Step for about this long.
-
-        Returns:
-            The env steps of all envs, and the seconds that they took.
-        """
+        """Step for about this long; returns the env steps of all envs and the seconds they took."""
 
 
 @dataclass(frozen=True)
@@ -111,11 +107,7 @@ def measure(side: Side, seconds: float) -> Round:
 
 
 def step_for(step: Callable[[], int], seconds: float) -> tuple[int, float]:
-    """Call `step` until a call ends after this time.
-
-    Returns:
-        The sum of its results, which are numbers of env steps, and the seconds that they took.
-    """
+    """Call `step` until this time is over; returns the sum of its env steps, and their seconds."""
     steps, began_s = 0, time.perf_counter()
     while True:
         steps += step()
@@ -135,10 +127,7 @@ LISTEN: Final = "-listen"
 
 @dataclass(frozen=True)
 class Memory:
-    """The memory of a process.
-
-    Only Linux reports shared memory by process; elsewhere `pss_bytes` equals `uss_bytes`.
-    """
+    """The memory of a process; only Linux reports shared pages, elsewhere both fields are equal."""
 
     uss_bytes: int
     """Private pages, which become free when the process ends."""
@@ -166,10 +155,7 @@ def _is_game(process: psutil.Process) -> bool:
 
 
 Used = dict[psutil.Process, tuple[str, float]]
-"""The role of each process, and the CPU seconds that it has used so far.
-
-Two `psutil.Process` are equal if pid and start time are equal, so a reused pid does no harm.
-"""
+"""Each process's role and CPU seconds so far; psutil tells a reused pid by its start time."""
 
 
 def cpu_by_process() -> Used:
@@ -250,9 +236,7 @@ def version_of(package: str) -> str | None:
 class CpuUse:
     """CPU seconds of all cores since boot.
 
-    Attributes:
-        busy_s: used by the programs of this machine.
-        stolen_s: in a virtual machine, given to other machines by the host.
+    `busy_s` were used by the programs of this machine, `stolen_s` given to others by the host.
     """
 
     busy_s: float
@@ -277,13 +261,7 @@ def tell(line: str) -> None:
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]], align: str = "") -> str:
-    """A Markdown table.
-
-    Args:
-        head: a title per column. An element with ` | ` holds the titles of several columns.
-        rows: a cell per column.
-        align: a letter per column, `l` (the default) or `r`.
-    """
+    """A Markdown table; ` | ` in `head` separates titles, `align` is `l` or `r` for each column."""
     titles = " | ".join(head).split(" | ")
     rules = ["--:" if side == "r" else "---" for side in align.ljust(len(titles), "l")]
     return "\n".join(f"| {' | '.join(line)} |" for line in (titles, rules, *rows))
@@ -372,10 +350,7 @@ def best(measured: Sequence[Measured]) -> Measured:
 def limit_of(chosen: Measured, measured: Sequence[Measured], cores: int, free_bytes: int) -> Limit:
     """The bottleneck of the chosen pool.
 
-    Args:
-        measured: all pools, the smallest first.
-        cores: the number of usable cores.
-        free_bytes: free memory before the first game started.
+    `measured` has the smallest pool first; `free_bytes` is from before the first game started.
     """
     if chosen.cores_busy + chosen.rounds.others_cores >= CORES_FULL * cores:
         return Limit.CORES

@@ -63,11 +63,7 @@ class PoolSide:
 def measure_sizes(
     task: type[TaskDefinition], game: Path, ns: Sequence[int], *, seconds: float
 ) -> tuple[list[Measured], str]:
-    """Measure pools of several sizes, the smallest first; skip those that do not fit into memory.
-
-    Returns:
-        The result of each pool, and the game's version.
-    """
+    """Measure pools that fit into memory, the smallest first; also returns the game's version."""
     found: list[Measured] = []
     version = ""
     for n in sorted(set(ns)):

@@ -62,11 +62,7 @@ class Run:
         return self.read(live_files.POOL_FILE)
 
     def first_poll(self, timeout_s: float = ANSWER_S) -> dict[str, Any] | None:
-        """The pool's statistics, written after this call began; None if the pool has ended.
-
-        Raises:
-            NoAnswerError: the pool did not write its statistics in time.
-        """
+        """Statistics written after this call, None if the pool ended; `NoAnswerError` if late."""
         asked_at_s = time.monotonic()
         while not self.ended():
             seen = self.poll()
@@ -102,8 +98,7 @@ class Run:
 def choose(path: Path | None, pid: int | None) -> Run:
     """The running pool that the arguments name; if only one process has pools, its first pool.
 
-    Raises:
-        ConfigError: no such pool is running, or several processes have pools.
+    Raises `ConfigError` if no such pool is running, or if several processes have pools.
     """
     if path is not None:
         trainer = trainer_of(path)
@@ -200,15 +195,10 @@ _ENDED_AFTER_S = 10.0
 
 
 class ClusterRun:
-    """The running pools of a cluster.
+    """The running pools of a cluster; `closely` also reads views and curves, for calls of `read`.
 
-    Args:
-        address: the cluster's address; see `sc2pool.ray.connect`.
-        closely: whether to read views and curves, too, for calls of `read`.
-
-    Raises:
-        MissingPackageError: Ray is not installed.
-        ConfigError: no cluster answers.
+    `address` is as in `sc2pool.ray.connect`. Raises `MissingPackageError` if Ray is not installed,
+    and `ConfigError` if no cluster answers.
     """
 
     def __init__(self, address: str, *, closely: bool = False) -> None:
@@ -248,12 +238,7 @@ class ClusterRun:
         return merged.as_dict(), max(pool.stats[1] for pool in pools)
 
     def first_poll(self) -> dict[str, Any] | None:
-        """Wait for the pools' answers, and return the merged statistics.
-
-        Raises:
-            NoAnswerError: pools are running, but have not answered in time.
-            ConfigError: no pool is running.
-        """
+        """Wait for the merged statistics; `NoAnswerError` if late, `ConfigError` without a pool."""
         self._read_pools()  # outside of the time limit: a node's viewer takes long to start
         began_s = time.monotonic()
         while time.monotonic() - began_s < ANSWER_S:

@@ -49,11 +49,7 @@ _ENDED = frozenset({"dead", "failed", "closed"})
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run `sc2pool top`.
-
-    Raises:
-        ConfigError: no pool is running, or a live table has no terminal.
-    """
+    """Run `sc2pool top`; `ConfigError` without a running pool, or a terminal for a live table."""
     pool = ClusterRun(args.ray) if args.ray else choose(args.run_dir, args.pid)
     once = args.json or args.once
     console = open_console()
@@ -93,13 +89,7 @@ class TableView:
         return key in ("q", _ESCAPE)
 
     def draw(self, width: int, height: int | None = None) -> Text:
-        """The pool, a line for each instance, and the newest events.
-
-        Args:
-            width: the terminal's width in characters.
-            height: the height of a live table in lines, whose last line shows the keys; None for
-                all lines without keys.
-        """
+        """The pool, its instances and newest events; without a height, all lines and no keys."""
         stats = self.stats
         shown = table.Table(stats, self._sort, flipped=self._flipped, width=width)
         head = [(line, "") for line in table.head_lines(stats, self.age_s, width)]
@@ -161,11 +151,9 @@ def show(pool: Run | ClusterRun, view: TableView, console: Console) -> bool:
 
 @contextmanager
 def read_keys() -> Iterator[Callable[[float], str]]:
-    """In the block, read single keys from the terminal.
+    """In the block, read single keys; yields a function that waits for keys for some seconds.
 
-    Yields:
-        A function that waits for keys for some seconds and returns them, or "". On Windows it only
-        waits; there Ctrl-C ends the table.
+    It returns the keys, or "". On Windows it only waits; there Ctrl-C ends the table.
     """
     if WINDOWS:
 

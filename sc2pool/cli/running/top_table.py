@@ -35,16 +35,11 @@ _KEPT = "\xa0"
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the table.
+    """One column of the table; `name` is for `--sort`, and rows are sorted by `value`, None last.
 
-    Attributes:
-        name: the column's name for `--sort`.
-        width: the least width in characters, so that the table does not move.
-        rank: 0 for the most important; a narrow terminal hides the highest ranks first.
-        value: maps a row to the value by which rows are sorted; None sorts last.
-        show: makes the cell's text.
-        is_text: text is left-aligned and sorts upwards; figures are right-aligned and sort
-            downwards.
+    `width` is the least width in characters, so that the table does not move. A narrow terminal
+    hides the highest ranks first. Text is left-aligned and sorts upwards, figures right-aligned
+    and downwards.
     """
 
     name: str
@@ -143,10 +138,7 @@ def names(pool: Row, sort: str) -> list[str]:
 
 
 def rows(pool: Row) -> list[dict[str, Any]]:
-    """A row for each instance, with its lateness in real time.
-
-    An instance without a game gets its worker's pid. A spare has no number of episodes.
-    """
+    """A row for each instance, with its lateness in real time; without a game, its worker's pid."""
     late = pool["realtime"]["envs"]
     return [
         {
@@ -179,11 +171,8 @@ class Table:
     """The instances of a pool, in the columns that fit into a terminal of this width.
 
     The column by which rows are sorted is always shown, and then the most important columns. They
-    have the order of `COLUMNS`.
-
-    Attributes:
-        title: the line of the columns' titles.
-        hidden: the titles of columns that do not fit, except replacements, whose causes get lines.
+    have the order of `COLUMNS`. `hidden` has the titles of those that do not fit, except
+    replacements, whose causes get lines.
     """
 
     def __init__(self, pool: Row, sort: str, *, flipped: bool, width: int) -> None:

@@ -65,8 +65,7 @@ class Watch:
     def state(self) -> dict[str, Any]:
         """The pool, and the newest view of each instance.
 
-        Keys: `ended`, `pool` (None until the pool has answered), `is_standin`, `age_s`, `views`
-        (by instance).
+        `pool` is None until the pool has answered; `views` has the views by instance.
         """
         ended = self._pool.ended()
         seen = None if ended else self._pool.poll()
@@ -170,11 +169,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def listen_as(args: argparse.Namespace) -> socket.socket:
-    """A socket that listens on `--listener`, `--port` or a free port.
-
-    Raises:
-        ConfigError: the given port is taken.
-    """
+    """A socket that listens on `--listener`, `--port` or a free port; `ConfigError` if taken."""
     try:
         return listen_for_page(args.port, args.listener)
     except OSError as error:
@@ -194,11 +189,7 @@ def show_in_browser(address: str) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run `sc2pool watch`: serve until Ctrl-C or the pool's end.
-
-    Raises:
-        ConfigError: no pool is running, or the port is taken.
-    """
+    """Serve until Ctrl-C or the pool's end; `ConfigError` without a pool, or with a taken port."""
     pool = ClusterRun(args.ray, closely=True) if args.ray else choose(args.run_dir, args.pid)
     with Server(Watch(pool), listen_as(args)) as server:
         threading.Thread(target=server.serve_forever, name="sc2pool-watch", daemon=True).start()

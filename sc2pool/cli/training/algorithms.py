@@ -140,9 +140,7 @@ ALGORITHMS: Final = _SYNCHRONOUS | _ASYNCHRONOUS
 def check_algorithm(name: str, task: type[TaskDefinition]) -> None:
     """Check that an algorithm is installed and can learn a task's observations and actions.
 
-    Raises:
-        ConfigError: the algorithm cannot learn the task; the message has the reason.
-        MissingPackageError: the algorithm's package is not installed.
+    Raises `ConfigError`, with the reason, or `MissingPackageError`.
     """
     algorithm = ALGORITHMS[name]
     if algorithm.module == _CONTRIB:
@@ -193,10 +191,9 @@ GAMES: Final = 20
 
 
 def choose_self_play(chosen: str | None, earlier: str | None, task: type[TaskDefinition]) -> str:
-    """The mode of a run: the chosen one, else the resumed run's; empty for a task of one player.
+    """The chosen mode, else the resumed run's; empty for a task of one player.
 
-    Raises:
-        ConfigError: a mode was chosen, and the task has one player.
+    `ConfigError` if a mode was chosen for such a task.
     """
     if task.players == 2:
         return chosen or earlier or SHARED
@@ -229,11 +226,7 @@ class Hyperparameters:
 
     @classmethod
     def of(cls, section: Mapping[str, Any], where: str) -> Hyperparameters:
-        """Read a section.
-
-        Raises:
-            ConfigError: a value has the wrong type; `where` names the section.
-        """
+        """Read a section; `ConfigError`, with `where` in it, for a value of the wrong type."""
         arguments = dict(section)
         numbers = {
             name: whole_number_of(arguments.pop(name), f"{where}: {name}")
@@ -256,10 +249,7 @@ class Hyperparameters:
 def _read_call(text: str, where: str) -> dict[str, Any]:
     """The values in `dict(net_arch=[64, 64], activation_fn=nn.Tanh)`, which is RL Zoo's format.
 
-    No code is run: a value is a literal, a dict, or a name, which is read as a text.
-
-    Raises:
-        ConfigError: the text has another form.
+    No code is run: a value is a literal, a dict, or a name, read as text; else `ConfigError`.
     """
 
     def value_of(node: ast.expr) -> Any:
@@ -290,11 +280,7 @@ def number_of(value: Any) -> Any:
 
 
 def whole_number_of(value: Any, what: str) -> int:
-    """The value as a whole number, after `number_of`.
-
-    Raises:
-        ConfigError: the value is not a whole number above 0; `what` names it.
-    """
+    """The value as a whole number above 0, after `number_of`; else `ConfigError`, naming `what`."""
     number = number_of(value)
     if type(number) not in (int, float) or not 1 <= number < _LARGEST or number % 1:
         raise ConfigError(f"{what} must be a whole number above 0, got {shown(value)}")
@@ -304,8 +290,7 @@ def whole_number_of(value: Any, what: str) -> int:
 def read_hyperparameters(algo: str, task: str, file: Path | None = None) -> Hyperparameters:
     """A task's hyperparameters, from the user's file if given, else from the bundled file.
 
-    Raises:
-        ConfigError: the file cannot be read, is not of this format, or has no section for the task.
+    `ConfigError` if the file cannot be read, is not of this format, or has no such section.
     """
     if file is None:
         bundled = ALGORITHMS[algo].hyperparameters

@@ -55,15 +55,9 @@ class EvaluationRow(NamedTuple):
 class Evaluation(BaseCallback):
     """Evaluates the policy after every `eval_every` env steps, and after the training.
 
-    Without `eval_every`, only the evaluation after the training takes place, for its video.
-
-    Args:
-        env: the evaluation's games, with `render_mode="rgb_array"` for videos. The caller closes
-            them.
-        stop: its signal also ends an evaluation.
-
-    Attributes:
-        best: the row of the best model; None before the first evaluation.
+    Without `eval_every`, only the evaluation after the training takes place, for its video. The
+    caller closes `env`, which has `render_mode="rgb_array"` for videos. A signal of `stop` also
+    ends an evaluation. `best` is the row of the best model, or None before the first evaluation.
     """
 
     def __init__(self, env: VecEnv, options: TrainOptions, stop: Stop) -> None:
@@ -160,11 +154,7 @@ class Evaluation(BaseCallback):
 
 @contextmanager
 def filmed(env: VecEnv, options: TrainOptions, steps: int) -> Iterator[list[Video]]:
-    """Write a video of the env's next episode into the run's folder, if the options ask for it.
-
-    Yields:
-        The films that watch the episode: one, or none (also if the games are not a pool's).
-    """
+    """Film the env's next episode if the options ask for it; yields one film, or none."""
     games = env.unwrapped
     if not options.video or not isinstance(games, PoolVecEnv):
         yield []

@@ -147,8 +147,7 @@ def check_values(options: TrainOptions) -> None:
 def make_model(env: VecEnv, options: TrainOptions) -> BaseAlgorithm:
     """A new model for the env's spaces, or the resumed one.
 
-    Raises:
-        ConfigError: the resumed model is for other spaces, or the algorithm refuses an argument.
+    `ConfigError` if the resumed model is for other spaces, or the algorithm refuses an argument.
     """
     if options.resume is not None:
         return load_model(env, options)
@@ -172,11 +171,7 @@ def make_model(env: VecEnv, options: TrainOptions) -> BaseAlgorithm:
 
 
 def load_model(env: VecEnv, options: TrainOptions) -> BaseAlgorithm:
-    """The resumed model.
-
-    Raises:
-        ConfigError: the model is for other spaces.
-    """
+    """The resumed model; `ConfigError` if it is for other spaces."""
     assert options.resume is not None
     seed = seed_of_this_part(options.seed, options.steps_done)
     algorithm = ALGORITHMS[options.algo].load_class()

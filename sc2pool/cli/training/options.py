@@ -102,9 +102,8 @@ class TrainOptions:
     def from_args(cls, args: argparse.Namespace) -> TrainOptions:
         """Check the command line's arguments and fill in missing ones.
 
-        Raises:
-            ConfigError: an argument cannot work; the message names it and the expected value.
-            MissingPackageError: an option needs a package that is not installed.
+        `ConfigError` names the argument and the expected value. `MissingPackageError` if an option
+        needs a package that is not installed.
         """
         model = None if args.resume is None else find_model(args.resume)
         run = Description({}, {}, "") if model is None else describe(args.resume)
@@ -185,8 +184,7 @@ class TrainOptions:
     def with_steps_done(self) -> TrainOptions:
         """These options, with `steps_done` read from the resumed model's file.
 
-        Raises:
-            ConfigError: the model cannot be resumed, or has all the steps already.
+        `ConfigError` if the model cannot be resumed, or has all the steps already.
         """
         if self.resume is None:
             return self

@@ -228,10 +228,8 @@ _STEPS_COLUMN = "time/total_timesteps"
 def open_logger(folder: Path, others: Sequence[KVWriter], steps_done: int = 0) -> Logger:
     """Open SB3's log with these other outputs, and with files in the run's folder.
 
-    Existing files are continued, without the figures after the env steps of the resumed model.
-
-    Raises:
-        ConfigError: an existing file of figures cannot be read.
+    Existing files are continued, without the figures after the env steps of the resumed model;
+    `ConfigError` if one cannot be read.
     """
     table = ProgressTable(folder / PROGRESS_FILE, steps_done)
     return Logger(str(folder), [table, TensorBoardEvents(folder, steps_done), *others])
@@ -240,8 +238,7 @@ def open_logger(folder: Path, others: Sequence[KVWriter], steps_done: int = 0) -
 class Output(KVWriter, ABC):
     """An output of SB3's figures; a row that cannot be written (a full disk) is lost.
 
-    Attributes:
-        format: SB3's name of the format, by which some figures are excluded.
+    `format` is SB3's name of the format, by which some figures are excluded.
     """
 
     format: ClassVar[str]
@@ -265,10 +262,8 @@ class ProgressTable(Output):
     """A CSV file with a row for each update, and a column for each figure seen so far.
 
     SB3's own format empties the file when it is opened, and when a column is added. Here the file
-    is replaced as a whole, so no row is lost whenever the program ends.
-
-    Raises:
-        ConfigError: an existing file cannot be read.
+    is replaced as a whole, so no row is lost whenever the program ends. `ConfigError` if an
+    existing file cannot be read.
     """
 
     format = "csv"
@@ -378,10 +373,8 @@ class WandbOutput(Output):
     """Weights & Biases: a run in the project `sc2pool`, in a group named after the run's folder.
 
     Each part of a resumed run is a separate run in that group. wandb's own environment variables
-    set everything else (`WANDB_PROJECT`, `WANDB_MODE=offline`, …).
-
-    Raises:
-        ConfigError: wandb refuses to start; the message has the reason.
+    set everything else (`WANDB_PROJECT`, `WANDB_MODE=offline`, …). `ConfigError` if wandb refuses
+    to start.
     """
 
     format = "wandb"

@@ -75,11 +75,7 @@ _OF_ALL = ("num_timesteps", "observation_space", "action_space", "policy_class")
 
 @contextmanager
 def reserved(out: Path) -> Iterator[None]:
-    """Make the folder if necessary, and lock it; remove it at the end if it is empty.
-
-    Raises:
-        ConfigError: the folder cannot be made or written to, or another training writes into it.
-    """
+    """Make and lock the folder, else `ConfigError`; remove it at the end if it is empty."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         probe = new_file(out / "probe")
@@ -104,11 +100,8 @@ def open_folder(out: Path, resume: Path | None, description: Mapping[str, Any]) 
     """Make the folder, remove a killed trainer's unfinished files, and write `config.json`.
 
     The records beside the model that the run continues are copied, if no other user can have
-    written them.
-
-    Raises:
-        ConfigError: another training has begun in the folder since the arguments were checked, or
-            the folder cannot be written to; an existing `config.json` is unchanged.
+    written them. `ConfigError`, with `config.json` unchanged, if the folder cannot be written to,
+    or another training has begun in it since the arguments were checked.
     """
     goes_on = resume is not None and resume.parent.resolve() == out.resolve()
     if not goes_on and holds_run(out):
@@ -144,10 +137,7 @@ def _not_writable(out: Path, error: OSError) -> ConfigError:
 
 
 def find_model(path: Path) -> Path:
-    """The model file of `--resume PATH`, which is a run's folder or the file itself.
-
-    A run that was killed before its first save may have only a best model.
-    """
+    """The model of `--resume PATH`; a run killed before its first save may only have a best one."""
     if not path.exists():
         raise ConfigError(f"--resume {path}: no such file or folder")
     if not path.is_dir():
@@ -161,11 +151,7 @@ def find_model(path: Path) -> Path:
 
 
 def read_steps(model: Path, algo: str) -> int:
-    """The env steps for which the policy in this file was trained.
-
-    Raises:
-        ConfigError: the algorithm cannot continue from this file; one line gives the reason.
-    """
+    """The env steps of the policy in this file; `ConfigError` if `algo` cannot continue from it."""
     try:
         with Archive(model, str(model), "an archive") as archive:
             archive.check()  # because SB3 loads the file without limits
@@ -235,7 +221,7 @@ class Description:
     def say_game(self) -> str | None:
         """The run's game, or None if the options do not have it; a path is printed.
 
-        The path is printed because the user has not named this program, and it will be started.
+        The user has not named the program at that path, and it will be started.
         """
         game: str | None = self.options.get("game")
         if game not in (None, "auto", "real", "standin"):
@@ -246,9 +232,7 @@ class Description:
 def describe(given: Path) -> Description:
     """The description of the run that a user has named, by its folder or by a model's file.
 
-    Raises:
-        ConfigError: the description cannot be read, has no options, or has a wrong type for one
-            of `_OF_THE_FOLDER`.
+    `ConfigError` if it cannot be read, has no options, or has a wrong type in `_OF_THE_FOLDER`.
     """
     folder = given if given.is_dir() else given.parent
     path = folder / CONFIG_FILE
@@ -300,17 +284,11 @@ class EpisodeRow(NamedTuple):
 
 
 class EpisodeLog:
-    """The file `episodes.csv` and the episodes in it.
+    """The file `episodes.csv`, made if missing, and all its `episodes`, in the order of their ends.
 
-    Attributes:
-        episodes: all episodes, in the order of their ends.
-        faults: the number of episodes that a fault cut short.
-        wall_time_s: the run's duration up to its latest episode, or to its end.
-
-    Args:
-        path: the CSV file; created if it does not exist.
-        steps_done: env steps of the resumed model. Later episodes in the file are dropped, because
-            they were played after that model was saved.
+    `faults` counts those that a fault cut short; `wall_time_s` is the run's duration up to its
+    latest episode, or to its end. Episodes after `steps_done`, the env steps of the resumed model,
+    are dropped, because they were played after that model was saved.
     """
 
     def __init__(self, path: Path, steps_done: int = 0) -> None:
@@ -341,11 +319,7 @@ class EpisodeLog:
             self.close()
 
     def _write_all(self) -> TextIO:
-        """Write all episodes so far, and return the file, open for further rows.
-
-        Raises:
-            OSError: the file cannot be written; an earlier file is unchanged.
-        """
+        """Write all episodes; returns the file, open for more. `OSError` leaves it unchanged."""
         write_rows(self._path, EpisodeRow, self.episodes)
         return self._path.open("a", buffering=1, newline="")
 
@@ -379,8 +353,7 @@ Row = TypeVar("Row", bound=NamedTuple)
 def read_rows(path: Path, kind: type[Row]) -> list[Row]:
     """The rows in a file, without a last line that was cut off; empty if the file is missing.
 
-    Raises:
-        ConfigError: the file cannot be read, or has other rows.
+    `ConfigError` if the file cannot be read, or has other rows.
     """
     if not path.exists():
         return []
@@ -400,12 +373,9 @@ def _row(path: Path, kind: type[Row], types: Sequence[type], cells: Sequence[str
 def keep_rows(
     path: Path, kind: type[Row], rows: list[Row], keep: Callable[[Row], bool]
 ) -> list[Row]:
-    """Filter `rows`, which a file has, and remove the other rows from the file.
+    """Filter the `rows` of a file by `keep`, also in the file; returns the rows that are kept.
 
-    If the disk refuses this, the next `write_rows` removes them.
-
-    Returns:
-        The rows that are kept.
+    If the disk refuses this, the next `write_rows` removes the other rows.
     """
     kept = list(filter(keep, rows))
     if kept != rows:
@@ -415,11 +385,7 @@ def keep_rows(
 
 
 def write_rows(path: Path, kind: type[Row], rows: Iterable[Row]) -> None:
-    """Replace a file by one with these rows.
-
-    Raises:
-        OSError: the file cannot be written; the earlier file is unchanged.
-    """
+    """Replace a file by one with these rows; an `OSError` leaves the earlier file unchanged."""
     with replacing(path) as unfinished, unfinished.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(kind._fields)

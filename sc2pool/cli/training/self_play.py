@@ -53,11 +53,8 @@ from sc2pool.utilities import shown, why_not_ours
 def begin_snapshots(options: TrainOptions, model: BaseAlgorithm) -> SnapshotCallback:
     """The callback that saves snapshots of the model into the run's folder, which exists.
 
-    The first one is saved now, unless a resumed run has snapshots already.
-
-    Raises:
-        ConfigError: the snapshot cannot be saved, or another user can write into its folder; a
-            snapshot may run its writer's code when it is loaded.
+    The first one is saved now, unless a resumed run has snapshots. `ConfigError` if that fails, or
+    another user can write into its folder; a snapshot may run its writer's code when it is loaded.
     """
     assert options.snapshot_every is not None, "a run with self-play has it"
     store = store_of(options)
@@ -167,9 +164,7 @@ class MatchEvaluation(BaseCallback):
     def evaluate(self, games: int) -> None:
         """Play matches against each opponent, and record the results.
 
-        Args:
-            games: matches against each opponent, rounded up to an even number, because the learner
-                plays both sides.
+        `games` is rounded up to an even number, because the learner plays both sides.
         """
         matches = matches_for(games, len(self._opponents))
         filming = filmed(self._env, self._options, self.num_timesteps)
@@ -218,19 +213,11 @@ def play_matches(
     stop: Stop,
     watchers: Sequence[Watcher] = (),
 ) -> dict[str, Counter[str]] | None:
-    """Play matches with actions that the model draws.
+    """Play matches with actions that the model draws; the counts of results, by opponent.
 
     The first `matches` that begin are counted, not the first that end, because short matches would
-    then be counted too often.
-
-    Args:
-        env: games in which only the model learns.
-        agents: the number of rows of each game.
-        masks: whether the model needs action masks.
-        stop: its signal ends the matches.
-
-    Returns:
-        For each opponent, the counts of results; None after a signal.
+    then be counted too often. Each game has `agents` rows, and only the model learns in it. A
+    signal of `stop` ends the matches; the result is then None.
     """
     found: dict[str, Counter[str]] = defaultdict(Counter)
     env.seed(SEED)
@@ -283,14 +270,9 @@ class ResultRow(NamedTuple):
 
 
 class ResultLog:
-    """The file `win_rates.csv` and its rows.
+    """The file `win_rates.csv` and its `rows`, in the order in which they were added.
 
-    Attributes:
-        rows: all rows, in the order in which they were added.
-
-    Args:
-        steps_done: env steps of the resumed model; later rows are dropped.
-        best_steps: env steps of the saved best model, whose rows are kept.
+    Rows after `steps_done`, the resumed model's env steps, are dropped, except the best model's.
     """
 
     def __init__(self, path: Path, steps_done: int = 0, best_steps: int | None = None) -> None:
@@ -303,11 +285,7 @@ class ResultLog:
         )
 
     def add(self, *rows: ResultRow) -> None:
-        """Record the rows of an evaluation.
-
-        Raises:
-            OSError: the rows cannot be written; they will be written with later rows.
-        """
+        """Record an evaluation's rows; after an `OSError`, the next call of `add` writes them."""
         self.rows.extend(rows)
         write_rows(self._path, ResultRow, self.rows)
 

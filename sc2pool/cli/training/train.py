@@ -79,11 +79,7 @@ RECORDED_VERSIONS = tuple(
 
 
 def run(options: TrainOptions) -> int:
-    """Train on games of the options' task.
-
-    Returns:
-        The exit code: 0, or 1 if the model could not be saved, or 128 + the number of a signal.
-    """
+    """Train on games of the task; returns 0, 1 if no model is saved, or 128 + a signal's number."""
     check_device(options.device)
     check_arguments(options.algo, options.hyperparameters)
     check_values(options)
@@ -123,11 +119,7 @@ def train(
     evaluation_env: VecEnv | None = None,
     wandb: WandbOutput | None = None,
 ) -> bool:
-    """Train a policy on `env` and keep the run's folder up to date.
-
-    Returns:
-        Whether the trained model is saved.
-    """
+    """Train a policy on `env` and keep the run's folder up to date; True if the model is saved."""
     # The networks are small, and the games need the cores.
     torch.set_num_threads(1)
     learned_from = ScaledRewards(VecMonitor(env), options.hyperparameters.reward_scale)
@@ -258,11 +250,7 @@ def closing_words(
 
 
 class Saver:
-    """Saves one run.
-
-    Attributes:
-        problem: why the newest save failed; None if it succeeded.
-    """
+    """Saves one run; `problem` is why the newest save failed, None if it succeeded."""
 
     def __init__(self, model: BaseAlgorithm, folder: Path, draw_curve: Callable[[], None]) -> None:
         self._model = model
@@ -293,12 +281,9 @@ MOST_EVALUATED = 2
 
 
 def connect(options: TrainOptions) -> None:
-    """Connect to the run's cluster, if any.
+    """Connect to the run's cluster, if any; `ConfigError` if no cluster answers.
 
     Call this before `Stop.handling`, because Ray sets a handler of SIGTERM.
-
-    Raises:
-        ConfigError: no cluster answers.
     """
     if options.ray is not None:
         from sc2pool.ray import connect  # noqa: PLC0415
