@@ -472,10 +472,7 @@ def stop_and_go_on(  # noqa: PLR0917
     ran_s: float,
     loops_per_s: float,
 ) -> Judgement:
-    """Judge a stop by the loops that the game made up for; see `ends.stop_and_watch`.
-
-    Without a stop the game plays `loops_per_s`.
-    """
+    """Judge a stop from `ends.stop_and_watch`; without a stop the game plays `loops_per_s`."""
     missed = loops_per_s * stopped_s
     made_up = loop_after - loop_before - loops_per_s * ran_s
     share = made_up / missed

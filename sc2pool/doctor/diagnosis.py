@@ -64,12 +64,7 @@ FULL_S = 900.0
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The doctor's report.
-
-    Attributes:
-        findings: one for each check, in the order of the report.
-        base_build: the build of the game; None if no game was found.
-    """
+    """The doctor's findings, one for each check in order; `base_build` is None without a game."""
 
     findings: Sequence[Finding]
     base_build: int | None
@@ -98,12 +93,11 @@ def examine_game(
 ) -> Diagnosis:
     """Check the machine, an installation of the game and running games.
 
-    With `full`, facts that later pools use are saved.
+    With `full`, measure also behaviour that the game's documentation leaves open, and save facts
+    that later pools use. With `quick`, make fewer resets and steps.
 
     Args:
         game_choice: "auto", "real", "standin" or the path of an installation.
-        quick: whether to make fewer resets and steps.
-        full: whether to measure behaviour that the game's documentation leaves open, too.
         timeout_s: the time limit for examining the games; None for 600 s, with `full` 900 s.
         say: called with the name of each check when it begins.
         terminated: raised after SIGTERM, when the games are closed; None for `KeyboardInterrupt`.
@@ -213,8 +207,7 @@ async def examine(
 ) -> str:
     """Launch games and note the measurements; without a playable map, only their launches.
 
-    Returns:
-        Why the remaining checks could not be made.
+    Returns why the remaining checks could not be made.
     """
     reasons = []
     try:

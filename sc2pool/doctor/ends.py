@@ -547,14 +547,10 @@ async def _stop(clients: Sequence[Client], stopped_s: float) -> Stop:
 async def stop_and_watch(
     loop: Callable[[], Awaitable[int]], pids: Iterable[int], stopped_s: float, watch_s: float
 ) -> tuple[int, int, int, float, float]:
-    """Stop a game in real time for `stopped_s`, then let it run for `watch_s`.
+    """Stop a real-time game for `stopped_s`, then let it run for `watch_s`.
 
-    Args:
-        loop: asks for the game's current loop.
-
-    Returns:
-        The loops before the stop, directly after it and at the end; how long the game was stopped,
-        and how long it ran between the first and the last of these loops.
+    Returns the game's `loop` before the stop, directly after it and at the end; how long the game
+    was stopped, and how long it ran between the first and the last of these loops.
     """
     before, before_s = await loop(), time.monotonic()
     with stopped(*pids):

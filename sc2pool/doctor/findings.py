@@ -145,11 +145,7 @@ class Findings:
 
     @contextmanager
     def trying(self, check: Check[...]) -> Iterator[None]:
-        """Record a failure in the block as the outcome of this check.
-
-        Raises:
-            ProbeFailed: the block failed, and the failure was recorded.
-        """
+        """Record a failure in the block as the outcome of this check, and raise `ProbeFailed`."""
         self.begin(check)
         try:
             yield

@@ -88,11 +88,7 @@ class Line(Connection):
             self._transport.underlying_transport.write(frames(asked))
 
     async def next_message(self, within_s: float) -> bytes | None:
-        """The next message; None at the end of the connection.
-
-        Raises:
-            TimeoutError: no message has come in time.
-        """
+        """The next message, None at the end of the connection; `TimeoutError` if it is late."""
         async with asyncio.timeout(within_s):
             return await self._came.get()
 
@@ -121,10 +117,8 @@ class Ledger:
 class Client:
     """A launched game and its connection; used by one task at a time.
 
-    Attributes:
-        status: the status in the newest reply.
-        launched_s: the time from the spawn to the first reply.
-        player_id: the player's id in the newest join.
+    `status` comes from the newest reply, and `player_id` from the newest join. `launched_s` is the
+    time from the spawn to the first reply.
     """
 
     def __init__(self, api: GameAPI, line: Line, ledger: Ledger) -> None:
@@ -162,9 +156,8 @@ class Client:
     async def reply(self, within_s: float) -> sc_pb.Response | None:
         """The reply to the oldest request without a reply; None if it does not come in time.
 
-        Raises:
-            GameFault: the game has ended or closed the connection, or sent a message that cannot be
-                decoded or has no request.
+        `GameFault` if the game has ended or closed the connection, or sent a message that cannot be
+        decoded or has no request.
         """
         try:
             content = await self._line.next_message(within_s)
@@ -188,10 +181,8 @@ class Client:
     async def ask(self, asked: sc_pb.Request, within_s: float = USUAL_S) -> sc_pb.Response:
         """Send one request and return its reply, which may be a refusal.
 
-        Replies to earlier requests are received first and dropped.
-
-        Raises:
-            GameFault: see `reply`; DEADLINE if a reply does not come in time.
+        Replies to earlier requests are received first and dropped. `GameFault` as in `reply`; with
+        DEADLINE if a reply does not come in time.
         """
         (reply,) = await self.ask_all([asked], within_s)
         return reply
@@ -230,11 +221,7 @@ class Client:
     async def begin(
         self, setup: GameSetup, map_path: Path, seed: int | None = None, data: bytes = b""
     ) -> None:
-        """Leave the previous game, then create and join a game.
-
-        Raises:
-            GameFault: the game failed or refused a request.
-        """
+        """Leave the previous game, then create and join one; `GameFault` if it fails or refuses."""
         limit_s = Limits().create_join_s
         await self.leave()
         create = requests.create_game(setup, map_path, seed, data)
@@ -359,11 +346,7 @@ def refusal(reply: sc_pb.Response) -> str:
 
 
 def carried_out(reply: sc_pb.Response, kind: str) -> sc_pb.Response:
-    """Return the reply if its request was carried out.
-
-    Raises:
-        GameFault: the request was refused (BAD_REPLY).
-    """
+    """Return the reply if its request was carried out; `GameFault` (BAD_REPLY) if not."""
     why = refusal(reply)
     if why:
         detail = f"{kind} was refused (status {status_of(reply)}): {why}"
@@ -388,13 +371,9 @@ def _first_of(installation: Installation, names: Sequence[str]) -> Path | None:
 class Lab:
     """Launches and owns the games of the measurements, and holds their common data.
 
-    Args:
-        mini: a short game of one player, and its map; None if there is no map.
-
-    Attributes:
-        melee_map: a map for two players with towns; None if there is none.
-        folder: the folder for temporary files of measurements and games; its owner deletes it.
-        patient: whether the measurements may take the time that a real game needs.
+    `mini` is a short game of one player and its map, `melee_map` a map for two players with towns;
+    each is None without such a map. The owner of `folder`, which is for temporary files of
+    measurements and games, deletes it. `patient` measurements may take the time of a real game.
     """
 
     def __init__(
@@ -536,11 +515,7 @@ def stopped(*pids: int) -> Iterator[None]:
 
 
 async def both(*deeds: Any) -> list[Any]:
-    """Run awaitables concurrently; the first failure cancels the others.
-
-    Raises:
-        Exception: the first failure.
-    """
+    """Run awaitables concurrently; the first failure cancels the others, and is raised."""
     tasks = [asyncio.ensure_future(deed) for deed in deeds]
     try:
         return await asyncio.gather(*tasks)

@@ -44,8 +44,7 @@ LAUNCH_FACTOR, JOIN_FACTOR, MORE_S = 4.0, 2.0, 0.2
 much longer. The factor of launches is larger, because other programs disturb the reading of files.
 """
 AGEING_FACTOR: Final = 1.3
-"""The CPU time per loop may grow by this factor in the measurement, because the machine is shared.
-"""
+"""The CPU time per loop may grow by this factor in the measurement: the machine is shared."""
 
 LAUNCHES = Section("launches, ends and speed of processes", needed=False)
 
@@ -149,9 +148,7 @@ def launches_at_once(
 ) -> Judgement:
     """Judge launches and joins at the same time, by those of a single game.
 
-    Args:
-        measured: the launches; the first is of a single game.
-        joins_s: the time of each of several joins at the same time.
+    `measured` begins with the launch of a single game; `joins_s` are of joins at the same time.
     """
     told, troubles = [], []
     alone_s = max(measured[0]["took_s"], default=0.0)

@@ -66,11 +66,7 @@ def probe_installation(game: str, findings: Findings) -> Installation | None:
 def probe_maps(
     installation: Installation, tasks: Mapping[str, Sequence[str]], findings: Findings
 ) -> Playable | None:
-    """Look for each of the maps.
-
-    Returns:
-        The first map that can be played, with its setup, or None.
-    """
+    """Look for each of the maps; returns the first playable one with its setup, or None."""
     playable = None
     maps = installation.maps or installation.root / "Maps"
     for name, players in tasks.items():

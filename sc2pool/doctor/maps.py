@@ -87,10 +87,8 @@ def installed_maps(appearances: Sequence[Appearance], failures: dict[str, str]) 
 def waves(usual_loops: int | None, same_loop_loops: int | None, watched_loops: int) -> Judgement:
     """Judge the map's waves.
 
-    Args:
-        usual_loops: loops until a new wave if the last enemies die one by one, or None.
-        same_loop_loops: loops until a new wave if they die in the same loop, or None.
-        watched_loops: how many loops a wave was awaited.
+    `usual_loops` pass until a new wave if the last enemies die one by one, `same_loop_loops` if
+    they die in the same loop; None if no wave came in `watched_loops`.
     """
     if usual_loops is None:
         return differs(

@@ -75,9 +75,8 @@ def match_bursts(
 ) -> Judgement:
     """Judge bursts in matches.
 
-    Args:
-        undetermined: the first difference between matches with equal seeds and requests, or "".
-        difference: the first difference between bursts and single requests, or "".
+    `undetermined` is the first difference between matches with equal seeds and requests,
+    `difference` that between bursts and single requests; "" for no difference.
     """
     if undetermined:
         return differs(

@@ -53,11 +53,9 @@ def action_delay(loops: Mapping[str, int | None]) -> Judgement:
 
 @MESSAGES.check("D26 ids", "does a reply have the id of its request?")
 def ids(returned: Mapping[str, int | None], mistaken: Mapping[str, int]) -> Judgement:
-    """Judge the ids of replies.
+    """Judge the ids of replies; `returned` has each by the id of its request.
 
-    Args:
-        returned: by the request's id, the id of its reply.
-        mistaken: counts of replies that do not fit their request, by description.
+    `mistaken` counts the replies that do not fit their request, by description.
     """
     told = [f"{asked} → {'none' if got is None else got}" for asked, got in returned.items()]
     odd = [f"{count} × {what}" for what, count in mistaken.items()]
@@ -85,12 +83,9 @@ def replays(measured: Sequence[Replayed]) -> Judgement:
 def warnings(
     replies: int, texts: Mapping[str, int], answers: Mapping[str, Mapping[str, str]]
 ) -> Judgement:
-    """Judge the texts in `Response.error`.
+    """Judge the count of each text in `Response.error`, in all replies of the run.
 
-    Args:
-        replies: the number of all replies of the run.
-        texts: the count of each text.
-        answers: by status and kind of request: "answered", or the game's words of refusal.
+    `answers` has, by status and kind of request, "answered" or the game's words of refusal.
     """
     refused = sum(words != "answered" for kinds in answers.values() for words in kinds.values())
     asked = sum(map(len, answers.values()))

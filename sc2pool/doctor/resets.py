@@ -93,12 +93,7 @@ def restart_restores(
 
 
 def _against_computer(random_side: str, beginnings: Sequence[Beginning], refused: str) -> Judgement:
-    """Compare restarted games with created ones.
-
-    Args:
-        random_side: the field of `Beginning` with the race that is random.
-        refused: the game's refusal of a restart, or "".
-    """
+    """Compare restarted games with created ones; `random_side` is the field of the random race."""
     advice = "a pool creates a new game for each such episode, which takes longer"
     if refused:
         return differs(f"restart_game is refused: {refused}", advice)
@@ -177,13 +172,7 @@ def limits(
     ended: str,
     observation_bytes: int,
 ) -> Judgement:
-    """Judge how far a game can be stepped.
-
-    Args:
-        reached: the loops that were played, with restarts.
-        hard_reset_at: the loops after which the game asked for a hard reset, or None.
-        ended: the game's refusal to restart, or "".
-    """
+    """Judge how far a game can be stepped; `ended` is its refusal to restart, or ""."""
     parts = [f"{step['loops']:,} loops in {seconds(step['took_s'])}" for step in steps]
     figure = f"steps of {', '.join(parts)}; {reached:,} loops played with restarts"
     if ended:
