@@ -49,18 +49,11 @@ ResetArguments = tuple[Any, ...]
 
 
 class Actors:
-    """Starts the games of all actors.
+    """Starts the games of all actors, which `every` has in the order of their envs.
 
-    Args:
-        every: the games of each actor, in the order of their envs.
-        restart: how often actors may die.
-        node_timeout_s: how long to wait for room for the games of a dead actor.
-        begin: returns the reset of an actor that was replaced between two steps, or None for no
-            reset.
-
-    Raises:
-        ConfigError: a node has no room or lacks the game, or the nodes differ. All actors are then
-            ended.
+    `begin` returns the reset of an actor that was replaced between two steps, or None for no reset.
+    The games of a dead actor wait for room for `node_timeout_s`. Raises `ConfigError`, and ends all
+    actors, if a node has no room or lacks the game, or the nodes differ.
     """
 
     def __init__(
@@ -130,14 +123,9 @@ class Actors:
     ) -> list[Reply]:
         """The reply of each actor; for a dead actor, the first reply of its successor.
 
-        Args:
-            references: references to the replies. None for a new actor.
-            phase: the phase of the call, for fault reports.
-            begin: returns the reset of a successor.
-
-        Raises:
-            NodeLostError: games of a dead node found no room in time.
-            CrashLoopError: the actors of a node keep dying.
+        `references` has None for a new actor; `begin` returns a successor's reset. The phase is
+        for fault reports. `NodeLostError` if games of a dead node found no room in time;
+        `CrashLoopError` if the actors of a node keep dying.
         """
         replies: dict[int, Reply] = {}
         lost: list[tuple[RemoteGames, LostError]] = []
@@ -245,8 +233,7 @@ class Actors:
     def check_usable(self) -> None:
         """Raise `ClosedError` if the pool is closed or has failed, or Ray was shut down.
 
-        Raises:
-            ForkedPoolError: this process was forked from the pool's.
+        Raises `ForkedPoolError` if this process was forked from the pool's.
         """
         if os.getpid() != self._owner_pid:
             raise ForkedPoolError(

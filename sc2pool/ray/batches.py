@@ -46,11 +46,7 @@ def together(layout: SpaceLayout, batches: Sequence[Batch]) -> Batch:
 def truncation(layout: SpaceLayout, last: Batch, first: Batch, fault: Mapping[str, Any]) -> Batch:
     """The marked truncation of every env of a dead node, like `synthetic_outcome` for one env.
 
-    Args:
-        layout: the layout of the observation space.
-        last: the node's newest batch.
-        first: the first batch of the node's successor.
-        fault: the fault's description for the infos.
+    `last` is the node's newest batch, `first` its successor's first; the infos describe `fault`.
     """
     n = len(first.rewards)
     return Batch(

@@ -53,14 +53,11 @@ _connected_by: set[str | None] = set()
 
 @dataclass(frozen=True)
 class Node:
-    """A living node of the cluster.
+    """A living node of the cluster, with Ray's hexadecimal id.
 
-    Attributes:
-        node_id: Ray's id, hexadecimal.
-        name: the node's address, followed by the host's name if it differs.
-        cpus: the number of CPUs that Ray has on the node.
-        games: how many games the node can play. 0 if it does not declare it.
-        free_games: how many of these games are not reserved yet.
+    `name` is the node's address, followed by the host's name if it differs. `cpus` are those that
+    Ray has there. `games` is how many the node can play, 0 if it does not declare it, and
+    `free_games` how many of these are not reserved yet.
     """
 
     node_id: str
@@ -162,8 +159,7 @@ def _no_cluster(address: str | None, error: Exception) -> ConfigError:
 def answered(call: Callable[[], T]) -> T:
     """The result of a Ray call that asks the cluster's head and has no time limit of its own.
 
-    Raises:
-        NodeLostError: the call has not returned in time.
+    `NodeLostError` if the call has not returned in time.
     """
     result: Future[T] = Future()
 
@@ -183,11 +179,7 @@ def answered(call: Callable[[], T]) -> T:
 
 
 def nodes() -> list[Node]:
-    """The living nodes of the cluster to which this process is connected.
-
-    Raises:
-        NodeLostError: the cluster's head does not answer.
-    """
+    """The living nodes of the connected cluster; `NodeLostError` if its head does not answer."""
     free, every = answered(lambda: (available_resources_per_node(), ray.nodes()))
     found = []
     for node in every:
@@ -210,9 +202,7 @@ def on_each(
 ) -> list[tuple[Node, Any]]:
     """The results of a call in a process on each of these nodes; dead nodes are left out.
 
-    Raises:
-        ConfigError: the call raised, for instance because a module of the user is missing there, or
-            no answer came.
+    `ConfigError` if the call raised, for instance without a module of the user, or did not answer.
     """
     remote = ray.remote(num_cpus=0, max_retries=0)(call)
 
@@ -252,8 +242,7 @@ def resources_of(games: int, alive: Sequence[Node]) -> dict[str, float]:
 def check_room(alive: Sequence[Node], *needs: Need) -> None:
     """Check that all actors fit on the nodes, assuming that the nodes are otherwise idle.
 
-    Raises:
-        ConfigError: the actors do not fit; the message lists each node's resources.
+    `ConfigError` if they do not fit; the message lists each node's resources.
     """
     declared = declares_games(alive)
     left = [[node.cpus, node.games if declared else math.inf] for node in alive]

@@ -26,12 +26,9 @@ from sc2pool.integration import VecPool
 
 @dataclass(frozen=True)
 class NodeGame:
-    """A pool's game, task and package.
+    """A pool's game, task and package, and the spaces of one env.
 
-    Attributes:
-        commit: the commit of the pool's package. None if unknown.
-        task: the task's name. None for envs of the user.
-        observation_space: of one env.
+    `commit` is None if it is unknown, and `task` for envs of the user.
     """
 
     sc2pool_version: str
@@ -44,12 +41,7 @@ class NodeGame:
 
     @classmethod
     def of(cls, pool: VecPool, stats: PoolStats) -> NodeGame:
-        """The game, task and package of a pool of this process.
-
-        Args:
-            pool: the pool.
-            stats: the pool's statistics.
-        """
+        """The game, task and package of a pool of this process, with the pool's statistics."""
         return cls(
             sc2pool.__version__,
             installed_commit(),
@@ -62,13 +54,9 @@ class NodeGame:
 
 
 def check_agreement(pools: Sequence[tuple[str, NodeGame]]) -> None:
-    """Check that all pools have the same game, task and package.
+    """Raise `ConfigError` unless all pools have the same game, task and package.
 
-    Args:
-        pools: the place of each pool, for error messages, such as "node 10.0.0.2", and its facts.
-
-    Raises:
-        ConfigError: two pools differ.
+    `pools` has each pool's place for error messages, such as "node 10.0.0.2", and its facts.
     """
     here = ("this process", sc2pool.__version__, installed_commit())
     packages = [here, *((where, one.sc2pool_version, one.commit) for where, one in pools)]
@@ -111,8 +99,7 @@ _GIT_S = 10.0
 def commit_of(root: Path) -> str | None:
     """The commit of a checkout, followed by "-dirty" if tracked files have changed.
 
-    Returns:
-        The commit. None if `root` is not a checkout, or if git is missing or fails.
+    None if `root` is not a checkout, or if git is missing or fails.
     """
     if not (root / ".git").exists():  # a parent folder may be another project's checkout
         return None

@@ -45,15 +45,10 @@ from sc2pool.utilities import Array, Deadline
 
 @dataclass(frozen=True)
 class About:
-    """A node's description of its pool.
+    """A node's description of its pool, with the pool's first statistics.
 
-    Attributes:
-        played: the facts that must be the same on all nodes.
-        stats: the pool's first statistics.
-        metadata: the envs' metadata.
-        render_mode: the envs' render mode.
-        strict: whether actions are checked.
-        is_task: whether the envs play a task. If not, they are the user's.
+    `played` must be the same on all nodes. `strict` pools check actions. If the envs do not play a
+    task (`is_task`), they are the user's.
     """
 
     played: NodeGame
@@ -92,14 +87,10 @@ class NodeGames:
         return str(ray.get_runtime_context().get_node_id())
 
     def open(self, keywords: bytes) -> About:
-        """Start the games.
+        """Start the games of these pickled keywords of `make_players`.
 
-        Args:
-            keywords: the pickled keywords of `make_players`.
-
-        Raises:
-            ConfigError: a keyword is wrong, this node lacks the game, or the task has several
-                learning players.
+        `ConfigError` if a keyword is wrong, this node lacks the game, or the task has several
+        learning players.
         """
         players = make_players(**pickle.loads(keywords))
         players.require_one_row("RaySC2VecEnv")
@@ -154,10 +145,9 @@ _CHECK_S = 0.1
 
 
 def end_with_node(folders: Sequence[Path]) -> None:
-    """End this actor's process when its raylet ends.
+    """End this process when its raylet ends, and remove these folders.
 
-    Args:
-        folders: the folders to remove then. The caller may add to them later.
+    The caller may add folders later.
     """
     raylet_pid = os.getppid()
 
@@ -200,12 +190,8 @@ class RemoteGames:
     """The games of one actor.
 
     Attributes:
-        index: the actor's index, from 0.
         first: its first env in the whole pool.
-        n: the number of its envs.
         games: the number of its games, including spares.
-        keywords: see `NodeGames.open`.
-        node: the actor's node.
         declared: whether the actor reserves games. It is fixed at construction, even if all nodes
             that declare games die later.
         patience_s: how long a call may take before the actor is asked whether it is alive.
@@ -244,13 +230,9 @@ class RemoteGames:
         return slice(self.first, self.first + self.n)
 
     def create(self, node: Node | None) -> Any:
-        """Request the actor from Ray.
+        """Request the actor from Ray, on this node, or on any node with room if None is given.
 
-        Args:
-            node: the actor's node. None for any node with room.
-
-        Returns:
-            A reference that is ready once the actor has its place.
+        Returns a reference that is ready once the actor has its place.
         """
         there = node and NodeAffinitySchedulingStrategy(node.node_id, soft=False)
         self._actor = _Actor.options(
@@ -265,9 +247,7 @@ class RemoteGames:
     def placed(self, reference: Any, deadline: Deadline) -> None:
         """Wait until the actor has its place.
 
-        Raises:
-            NoPlaceError: the actor has no place at the deadline.
-            LostError: the node died during the wait.
+        `NoPlaceError` if it has none at the deadline, `LostError` if the node died during the wait.
         """
         self.has_place = False
         try:
@@ -287,11 +267,7 @@ class RemoteGames:
         self.stats = self.about.stats
 
     def place_anew(self, deadline: Deadline) -> None:
-        """Make the actor again on any node that has room, or gets room before the deadline.
-
-        Raises:
-            NoPlaceError: no node had room within the deadline.
-        """
+        """Make the actor again on any node with room before the deadline, else `NoPlaceError`."""
         while not deadline.expired():
             # Let Ray choose the node for declared games. Choose it here by CPUs, which games do not
             # reserve.
@@ -307,12 +283,7 @@ class RemoteGames:
         return getattr(self._actor, method).remote(*arguments)
 
     def result(self, reference: Any) -> Any:
-        """The result of a call.
-
-        Raises:
-            LostError: the actor has died, or is stopped.
-            Exception: the call raised it.
-        """
+        """A call's result or exception; `LostError` if the actor has died, or is stopped."""
         while True:
             try:
                 return ray.get(reference, timeout=self.patience_s)

@@ -331,12 +331,9 @@ def highest(stats: PoolStats) -> dict[str, float]:
 
 
 def runner_seed(seed: int, life: tuple[int, ...], made_anew: bool) -> int:
-    """The seed of a vector env.
+    """The seed of a vector env; `life` has numbers that identify the env within the run.
 
-    Args:
-        seed: the run's seed.
-        life: numbers that identify the env within the run.
-        made_anew: whether the process replaces a dead process, whose episodes must not be repeated.
+    If `made_anew`, this process replaces a dead process, whose episodes must not be repeated.
     """
     key = (*map(int, life), secrets.randbits(32)) if made_anew else tuple(map(int, life))
     return int(np.random.SeedSequence(seed, spawn_key=key).generate_state(1)[0])
@@ -386,8 +383,7 @@ _NAMESPACE = "sc2pool"
 class ReportingEnv(SC2VectorEnv):
     """An `SC2VectorEnv` of an env runner that reports its failure to the algorithm.
 
-    Attributes:
-        run: the name of the training. Empty until the algorithm has set it.
+    `run` is the name of the training; it is empty until the algorithm has set it.
     """
 
     run = ""
@@ -420,8 +416,7 @@ class ReportingEnv(SC2VectorEnv):
 def failure_of(run: str) -> str:
     """The text of the error that has ended a pool of this training; empty without one.
 
-    Raises:
-        NodeLostError: the cluster's head does not answer.
+    `NodeLostError` if the cluster's head does not answer.
     """
     found = answered(lambda: _internal_kv_get(run.encode(), namespace=_NAMESPACE))
     return "" if found is None else found.decode()

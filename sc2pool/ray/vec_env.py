@@ -58,14 +58,9 @@ _POLL_S = 0.1
 class ClusterPool:
     """Owns n envs on the nodes of the cluster to which this process is connected.
 
-    Args:
-        keywords: the keywords of `make_players`, without `n` and `env_fns`.
-        n: the total number of envs.
-        env_fns: a function for each env. None for a task.
-        node_timeout_s: how long a step waits for room for the games of a dead node.
-
-    Raises:
-        ConfigError: the cluster has too little room, a node lacks the game, or the nodes differ.
+    `keywords` are those of `make_players` without `n` and `env_fns`, which is None for a task. A
+    step waits for `node_timeout_s` for room for the games of a dead node. `ConfigError` if the
+    cluster has too little room, a node lacks the game, or the nodes differ.
     """
 
     __reduce__ = refuse_to_travel
@@ -113,11 +108,8 @@ class ClusterPool:
 
         Each node has its own book (see `EpisodeBook`), seeded with the run's seed and the node's
         number. So all rows have different episodes, and the same seed on the same nodes gives the
-        same run. The successor of a dead actor begins a new book.
-
-        Args:
-            seed: the run's seed.
-            seeded: None to seed all episodes, or the number of first episodes to seed.
+        same run. The successor of a dead actor begins a new book. `seeded` is the number of first
+        episodes to seed, None for all.
         """
         self._actors.check_usable()
         self._book = Book(None if seed is None else [seed], seeded)
@@ -329,15 +321,9 @@ def _room(n: int, spares: int) -> list[tuple[Node, int]]:
 
 
 def spread(n: int, spares: int, alive: Sequence[Node]) -> list[tuple[Node, int]]:
-    """The playing nodes, and the number of envs of each.
+    """The playing nodes, and the number of envs of each; `spares` are more games on each of them.
 
-    Args:
-        n: the total number of envs.
-        spares: additional games on each playing node.
-        alive: the cluster's living nodes.
-
-    Raises:
-        ConfigError: the nodes have too little room; the message lists each node's room.
+    `ConfigError`, with each node's room in the message, if the nodes have too little.
     """
     declared = declares_games(alive)
     ordered = sorted(alive, key=lambda node: (-node.games, -node.cpus, node.name, node.node_id))

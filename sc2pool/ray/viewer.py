@@ -59,8 +59,7 @@ class Viewer:
     def read(self, *, closely: bool) -> list[Seen]:
         """Read the pools that have written their files, and ask all pools to keep them fresh.
 
-        Args:
-            closely: whether to read curves, views and maps, too.
+        If `closely`, read curves, views and maps, too.
         """
         found = []
         for run, trainer in sorted(living_runs(Path(tempfile.gettempdir())).items()):
